@@ -1,4 +1,4 @@
-"""GraphQL over HTTP keeps to the specification, whatever it is sent."""
+"""GraphQL over HTTP follows the specification: media types, methods, statuses and bodies."""
 
 import asyncio
 import gzip
@@ -18,15 +18,15 @@ from tests.support.clients.client import http_client
 
 JSON = "application/json"
 GRAPHQL_JSON = "application/graphql-response+json"
-NAME = {"query": "{ __typename }"}
-ANSWER = {"data": {"__typename": "Query"}}
-# What a client says by GET, and neither a link nor a picture does.
-NAMED = {"Accept": GRAPHQL_JSON}
-# Refused by the parser, by validation and, for a variable, by the executor.
-UNREADABLE = {"query": "{"}
-INVALID = {"query": "{ nothing }"}
-MISFIT = {"query": "query ($id: ID!) { slot(id: $id) { id } }", "variables": {"id": None}}
-NOBODYS = {"query": "{ myBookings { nodes { id } } }"}
+QUERY = {"query": "{ __typename }"}
+RESULT = {"data": {"__typename": "Query"}}
+# GraphQL clients name the media type of a GET; links and images of other pages do not.
+GET_HEADERS = {"Accept": GRAPHQL_JSON}
+# Rejected by the parser, by validation and by the coercion of variables.
+NOT_PARSABLE = {"query": "{"}
+NOT_VALID = {"query": "{ nothing }"}
+BAD_VARIABLES = {"query": "query ($id: ID!) { slot(id: $id) { id } }", "variables": {"id": None}}
+NEEDS_IDENTITY = {"query": "{ myBookings { nodes { id } } }"}
 
 
 @pytest.fixture
@@ -36,14 +36,14 @@ async def http(app: AppProcess) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-def code_of(response: httpx.Response) -> str:
-    """The code of an answer without data, which has to be well-formed."""
+def error_code(response: httpx.Response) -> str:
+    """Return the code of a well-formed response without data."""
     assert response.status_code < 500, response.text
     assert response.headers["content-type"].partition(";")[0] in (JSON, GRAPHQL_JSON)
-    answer = response.json()
-    assert answer.keys() == {"errors"}
-    assert all(isinstance(error["message"], str) for error in answer["errors"])
-    return str(answer["errors"][0]["extensions"]["code"])
+    body = response.json()
+    assert body.keys() == {"errors"}
+    assert all(isinstance(error["message"], str) for error in body["errors"])
+    return str(body["errors"][0]["extensions"]["code"])
 
 
 @pytest.mark.parametrize(
@@ -63,76 +63,78 @@ def code_of(response: httpx.Response) -> str:
         ("text/html, */*;q=0.1", JSON),
     ],
 )
-async def test_the_answer_has_the_media_type_that_the_client_prefers(
+async def test_a_response_has_the_media_type_that_the_client_prefers(
     http: httpx.AsyncClient, accept: str, media_type: str
 ) -> None:
-    response = await http.post("/graphql", json=NAME, headers={"Accept": accept})
+    response = await http.post("/graphql", json=QUERY, headers={"Accept": accept})
     assert response.status_code == 200
     assert response.headers["content-type"] == media_type
-    assert response.json() == ANSWER
+    assert response.json() == RESULT
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/*", f"{JSON};q=0", f"{JSON};q=nan"])
-async def test_a_client_that_takes_none_of_our_media_types_is_told_so(
+async def test_a_client_that_accepts_none_of_the_media_types_gets_406(
     http: httpx.AsyncClient, accept: str
 ) -> None:
-    response = await http.post("/graphql", json=NAME, headers={"Accept": accept})
+    response = await http.post("/graphql", json=QUERY, headers={"Accept": accept})
     assert response.status_code == 406
-    assert code_of(response) == "BAD_USER_INPUT"
+    assert error_code(response) == "BAD_USER_INPUT"
 
 
 @pytest.mark.parametrize(
-    ("sent", "code"),
+    ("body", "code"),
     [
-        (UNREADABLE, "GRAPHQL_PARSE_FAILED"),
-        (INVALID, "GRAPHQL_VALIDATION_FAILED"),
-        (MISFIT, "BAD_USER_INPUT"),
+        (NOT_PARSABLE, "GRAPHQL_PARSE_FAILED"),
+        (NOT_VALID, "GRAPHQL_VALIDATION_FAILED"),
+        (BAD_VARIABLES, "BAD_USER_INPUT"),
     ],
 )
 @pytest.mark.parametrize(("accept", "status"), [(GRAPHQL_JSON, 400), (JSON, 200)])
-async def test_what_is_not_executed_is_a_400_unless_the_client_wants_plain_json(
-    http: httpx.AsyncClient, sent: dict[str, Any], code: str, accept: str, status: int
+async def test_a_request_that_is_not_executed_gets_400_or_200_by_its_media_type(
+    http: httpx.AsyncClient, body: dict[str, Any], code: str, accept: str, status: int
 ) -> None:
-    response = await http.post("/graphql", json=sent, headers={"Accept": accept})
+    response = await http.post("/graphql", json=body, headers={"Accept": accept})
     assert (response.status_code, response.headers["content-type"]) == (status, accept)
-    assert code_of(response) == code
+    assert error_code(response) == code
 
 
 @pytest.mark.parametrize("accept", [GRAPHQL_JSON, JSON])
-async def test_what_is_executed_is_a_200_even_when_a_field_fails(
+async def test_an_executed_request_gets_200_even_if_a_field_fails(
     http: httpx.AsyncClient, accept: str
 ) -> None:
-    response = await http.post("/graphql", json=NOBODYS, headers={"Accept": accept})
+    response = await http.post("/graphql", json=NEEDS_IDENTITY, headers={"Accept": accept})
     assert response.status_code == 200
-    answer = response.json()
-    assert answer["data"] is None
-    assert answer["errors"][0]["extensions"]["code"] == "UNAUTHENTICATED"
-    assert answer["errors"][0]["path"] == ["myBookings"]
+    body = response.json()
+    assert body["data"] is None
+    assert body["errors"][0]["extensions"]["code"] == "UNAUTHENTICATED"
+    assert body["errors"][0]["path"] == ["myBookings"]
 
 
-async def test_a_query_may_come_by_get(http: httpx.AsyncClient) -> None:
+async def test_a_query_may_be_sent_by_get(http: httpx.AsyncClient) -> None:
     parameters = {
         "query": "query A($on: Boolean!) { __typename @include(if: $on) } query B { me { id } }",
         "variables": '{"on": true}',
         "operationName": "A",
         "extensions": "{}",
     }
-    response = await http.get("/graphql", params=parameters, headers=NAMED)
-    assert response.json() == ANSWER
+    response = await http.get("/graphql", params=parameters, headers=GET_HEADERS)
+    assert response.json() == RESULT
 
 
-async def test_a_mutation_never_comes_by_get(http: httpx.AsyncClient) -> None:
+async def test_a_mutation_by_get_gets_405(http: httpx.AsyncClient) -> None:
     mutation = {"query": "mutation { logout }"}
-    response = await http.get("/graphql", params=mutation, headers=NAMED)
+    response = await http.get("/graphql", params=mutation, headers=GET_HEADERS)
     assert (response.status_code, response.headers["allow"]) == (405, "POST")
-    assert code_of(response) == "BAD_USER_INPUT"
+    assert error_code(response) == "BAD_USER_INPUT"
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
-async def test_other_methods_are_told_which_there_are(http: httpx.AsyncClient, method: str) -> None:
-    response = await http.request(method, "/graphql", json=NAME)
+async def test_other_methods_get_405_with_the_allowed_ones(
+    http: httpx.AsyncClient, method: str
+) -> None:
+    response = await http.request(method, "/graphql", json=QUERY)
     assert (response.status_code, response.headers["allow"]) == (405, "GET, POST")
-    assert code_of(response) == "BAD_USER_INPUT"
+    assert error_code(response) == "BAD_USER_INPUT"
 
 
 @pytest.mark.parametrize(
@@ -141,13 +143,13 @@ async def test_other_methods_are_told_which_there_are(http: httpx.AsyncClient, m
      "application/graphql", "application/json; charset=utf-16", "application/json; charset=latin1",
      "application/graphql+json", "text/plain; application/json", "application/json, text/plain"],
 )  # fmt: skip
-async def test_a_body_that_is_not_json_is_refused_by_its_content_type(
+async def test_a_body_of_another_content_type_gets_415(
     http: httpx.AsyncClient, content_type: str
 ) -> None:
     headers = {"Content-Type": content_type} if content_type else {}
-    response = await http.post("/graphql", content=json.dumps(NAME), headers=headers)
+    response = await http.post("/graphql", content=json.dumps(QUERY), headers=headers)
     assert response.status_code == 415
-    assert code_of(response) == "BAD_USER_INPUT"
+    assert error_code(response) == "BAD_USER_INPUT"
 
 
 @pytest.mark.parametrize(
@@ -158,23 +160,25 @@ async def test_a_body_that_is_not_json_is_refused_by_its_content_type(
         "application/json; a=b; charset=utf-8",
     ],
 )
-async def test_a_body_of_json_in_utf_8_is_taken_however_it_is_written(
+async def test_the_content_type_of_json_in_utf_8_may_be_written_in_any_way(
     http: httpx.AsyncClient, content_type: str
 ) -> None:
     headers = {"Content-Type": content_type}
-    response = await http.post("/graphql", content=json.dumps(NAME), headers=headers)
-    assert response.json() == ANSWER
+    response = await http.post("/graphql", content=json.dumps(QUERY), headers=headers)
+    assert response.json() == RESULT
 
 
-async def test_a_compressed_body_is_refused_by_its_encoding(http: httpx.AsyncClient) -> None:
+async def test_a_compressed_body_gets_415(http: httpx.AsyncClient) -> None:
     headers = {"Content-Type": JSON, "Content-Encoding": "gzip"}
-    body = gzip.compress(json.dumps(NAME).encode())
+    body = gzip.compress(json.dumps(QUERY).encode())
     response = await http.post("/graphql", content=body, headers=headers)
     assert response.status_code == 415
-    assert code_of(response) == "BAD_USER_INPUT"
+    assert error_code(response) == "BAD_USER_INPUT"
 
 
-async def test_a_body_that_is_said_to_be_too_large_is_not_waited_for(app: AppProcess) -> None:
+async def test_a_content_length_that_is_too_large_gets_413_before_the_body_arrives(
+    app: AppProcess,
+) -> None:
     head = "POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     url = httpx.URL(app.url)
     reader, writer = await asyncio.open_connection(url.host, url.port)
@@ -184,12 +188,12 @@ async def test_a_body_that_is_said_to_be_too_large_is_not_waited_for(app: AppPro
 
 
 @pytest.mark.parametrize("accept", [GRAPHQL_JSON, JSON])
-async def test_what_is_refused_before_it_is_read_is_in_the_form_that_is_preferred(
+async def test_an_early_rejection_has_the_media_type_that_the_client_prefers(
     http: httpx.AsyncClient, accept: str
 ) -> None:
     response = await http.post("/graphql", content=b"{", headers={"Accept": accept})
     assert (response.status_code, response.headers["content-type"]) == (415, accept)
-    code_of(response)
+    assert error_code(response) == "BAD_USER_INPUT"
 
 
 SECRET_WORD = "hunter2hunter2"
@@ -197,7 +201,7 @@ REGISTER = "mutation($input: RegisterInput!) { register(input: $input) { __typen
 
 
 @pytest.mark.parametrize(
-    "given",
+    "register_input",
     [
         {"password": SECRET_WORD},
         {"name": "A", "email": "a@b.test", "password": SECRET_WORD, "role": "ADMIN"},
@@ -206,21 +210,24 @@ REGISTER = "mutation($input: RegisterInput!) { register(input: $input) { __typen
         SECRET_WORD,
     ],
 )
-async def test_an_error_does_not_repeat_what_was_sent(http: httpx.AsyncClient, given: Any) -> None:
-    sent = [{"query": REGISTER, "variables": {"input": given}}]
-    if isinstance(given, dict):
-        inline = ", ".join(f"{name}: {json.dumps(value)}" for name, value in given.items())
-        text = REGISTER.replace("($input: RegisterInput!)", "").replace("$input", f"{{{inline}}}")
-        sent.append({"query": text})
-    for each in sent:
-        response = await http.post("/graphql", json=each)
-        assert code_of(response) in ("BAD_USER_INPUT", "GRAPHQL_VALIDATION_FAILED")
+async def test_errors_do_not_repeat_the_values_of_the_request(
+    http: httpx.AsyncClient, register_input: Any
+) -> None:
+    bodies = [{"query": REGISTER, "variables": {"input": register_input}}]
+    if isinstance(register_input, dict):
+        pairs = (f"{name}: {json.dumps(value)}" for name, value in register_input.items())
+        literal = "{" + ", ".join(pairs) + "}"
+        query = REGISTER.replace("($input: RegisterInput!)", "").replace("$input", literal)
+        bodies.append({"query": query})
+    for body in bodies:
+        response = await http.post("/graphql", json=body)
+        assert error_code(response) in ("BAD_USER_INPUT", "GRAPHQL_VALIDATION_FAILED")
         assert SECRET_WORD not in response.text
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_a_body_over_64_kib_is_refused(http: httpx.AsyncClient, chunked: bool) -> None:
-    body = json.dumps(NAME).encode().ljust(64 * 1024 + 1)
+async def test_a_body_of_more_than_64_kib_gets_413(http: httpx.AsyncClient, chunked: bool) -> None:
+    body = json.dumps(QUERY).encode().ljust(64 * 1024 + 1)
 
     async def chunks() -> AsyncIterator[bytes]:
         yield body[:60_000]
@@ -230,26 +237,30 @@ async def test_a_body_over_64_kib_is_refused(http: httpx.AsyncClient, chunked: b
     content = chunks() if chunked else body
     response = await http.post("/graphql", content=content, headers=headers)
     assert response.status_code == 413
-    assert code_of(response) == "LIMIT_EXCEEDED"
+    assert error_code(response) == "LIMIT_EXCEEDED"
     largest = await http.post("/graphql", content=body[:-1], headers=headers)
-    assert largest.json() == ANSWER
+    assert largest.json() == RESULT
 
 
-async def test_a_batch_is_refused(http: httpx.AsyncClient) -> None:
-    response = await http.post("/graphql", json=[NAME, NAME])
+async def test_a_batch_gets_400(http: httpx.AsyncClient) -> None:
+    response = await http.post("/graphql", json=[QUERY, QUERY])
     assert response.status_code == 400
-    assert code_of(response) == "BAD_USER_INPUT"
+    assert error_code(response) == "BAD_USER_INPUT"
     assert "Batches" in response.json()["errors"][0]["message"]
 
 
-async def test_one_of_two_operations_has_to_be_named(http: httpx.AsyncClient) -> None:
-    both = "query A { __typename } query B { me { id } }"
-    assert code_of(await http.post("/graphql", json={"query": both})) == "BAD_USER_INPUT"
-    named = await http.post("/graphql", json={"query": both, "operationName": "A"})
-    assert named.json() == ANSWER
+async def test_a_document_with_several_operations_needs_an_operation_name(
+    http: httpx.AsyncClient,
+) -> None:
+    two_operations = "query A { __typename } query B { me { id } }"
+    assert (
+        error_code(await http.post("/graphql", json={"query": two_operations})) == "BAD_USER_INPUT"
+    )
+    named = await http.post("/graphql", json={"query": two_operations, "operationName": "A"})
+    assert named.json() == RESULT
 
 
-async def test_graphiql_is_there_for_browsers_in_development_only(
+async def test_only_development_serves_graphiql_to_browsers(
     app: AppProcess, servers: EmbeddedServers, tmp_path: Path
 ) -> None:
     browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
@@ -261,18 +272,16 @@ async def test_graphiql_is_there_for_browsers_in_development_only(
     async with http_client() as http:
         with app_process(settings, tmp_path, command) as development:
             page = await http.get(development.url + "/graphql", headers=browser)
-            assert (page.status_code, page.headers["content-type"]) == (
-                200,
-                "text/html; charset=utf-8",
-            )
+            assert page.status_code == 200
+            assert page.headers["content-type"] == "text/html; charset=utf-8"
             assert "GraphiQL" in page.text
-            program = await http.post(development.url + "/graphql", json=NAME, headers=browser)
-            assert program.json() == ANSWER
-            plain = await http.get(development.url + "/graphql", params=NAME)
-            assert plain.json() == ANSWER
+            response = await http.post(development.url + "/graphql", json=QUERY, headers=browser)
+            assert response.json() == RESULT
+            response = await http.get(development.url + "/graphql", params=QUERY)
+            assert response.json() == RESULT
             schema = {"query": "{ __schema { queryType { name } } }"}
-            asked = await http.post(development.url + "/graphql", json=schema)
-            assert asked.json() == {"data": {"__schema": {"queryType": {"name": "Query"}}}}
+            response = await http.post(development.url + "/graphql", json=schema)
+            assert response.json() == {"data": {"__schema": {"queryType": {"name": "Query"}}}}
         page = await http.get(app.url + "/graphql", headers=browser)
         assert page.headers["content-type"] == JSON
-        assert code_of(page) == "BAD_USER_INPUT"
+        assert error_code(page) == "BAD_USER_INPUT"

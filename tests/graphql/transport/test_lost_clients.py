@@ -1,11 +1,11 @@
-"""Whoever is gone, silent or deaf is watched for no longer."""
+"""Subscriptions of clients that disconnect or stop responding end."""
 
 import json
 import signal
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,10 +28,11 @@ from tests.support.polling import wait_until
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 SUBSCRIPTIONS_METRIC = "slotlock_subscriptions_active"
-NEWS = "subscription { myBookings { action } }"
-CHANGE = "mutation($input: UpdateSlotInput!) { updateSlot(input: $input) { __typename } }"
-LONG = "{" + " ".join(f"a{n}: title" for n in range(13)) + "}"
-MUCH = f"query($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on Slot {LONG} }} }}"
+WATCH_BOOKINGS = "subscription { myBookings { action } }"
+UPDATE_SLOT = "mutation($input: UpdateSlotInput!) { updateSlot(input: $input) { __typename } }"
+TITLES = "{" + " ".join(f"a{n}: title" for n in range(13)) + "}"
+LARGE_QUERY = f"query($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on Slot {TITLES} }} }}"
+SUBSCRIPTIONS_METRIC = "slotlock_subscriptions_active"
 
 
 @pytest.fixture
@@ -43,34 +44,40 @@ async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
         yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
 
 
-def listened_to(app: AppProcess, id_: str) -> int:
-    """How many channels the app listens to on behalf of those who watch this."""
+def active_subscriptions(app: AppProcess) -> float:
+    """Return how many subscriptions are open in the app."""
+    return app.metric(SUBSCRIPTIONS_METRIC)
+
+
+def redis_channel_count(app: AppProcess, global_id: str) -> int:
+    """Return to how many channels about a slot or a user the app is subscribed."""
     with Redis.from_url(app.environment["SLOTLOCK_REDIS_URL"]) as redis:
-        return len(redis.pubsub_channels(f"*{id_.rpartition('_')[2]}*"))
+        return len(redis.pubsub_channels(f"*{global_id.rpartition('_')[2]}*"))
 
 
-def over_websocket(peer: socket.socket, token: str, slot: str) -> None:
-    """Watch a slot and one's own bookings."""
+def subscribe_over_websocket(peer: socket.socket, token: str, slot_id: str) -> None:
+    """Subscribe to a slot and to the user's bookings."""
     initialize_websocket(peer, token)
     peer.sendall(
-        subscribe_frame("news", NEWS) + subscribe_frame("slot", WATCH_AVAILABILITY, slots=[slot])
+        subscribe_frame("bookings", WATCH_BOOKINGS)
+        + subscribe_frame("slot", WATCH_AVAILABILITY, slots=[slot_id])
     )
     read_until(peer, b'"remaining"')
 
 
-def over_events(peer: socket.socket, token: str, slot: str) -> None:
-    """Watch a slot."""
-    body = json.dumps({"query": WATCH_AVAILABILITY, "variables": {"slots": [slot]}}).encode()
-    head = (
+def subscribe_over_sse(peer: socket.socket, token: str, slot_id: str) -> None:
+    """Subscribe to a slot."""
+    body = json.dumps({"query": WATCH_AVAILABILITY, "variables": {"slots": [slot_id]}}).encode()
+    header = (
         "POST /graphql HTTP/1.1\r\nHost: slotlock\r\nContent-Type: application/json\r\n"
         f"Authorization: Bearer {token}\r\nAccept: text/event-stream\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
-    peer.sendall(head.encode() + body)
+    peer.sendall(header.encode() + body)
     read_until(peer, b'"remaining"')
 
 
-def kill(peer: socket.socket) -> None:
+def kill_holder(peer: socket.socket) -> None:
     """Let a process that holds the connection die by SIGKILL."""
     process = subprocess.Popen(["sleep", "60"], pass_fds=[peer.fileno()])
     peer.close()
@@ -78,79 +85,100 @@ def kill(peer: socket.socket) -> None:
     process.wait()
 
 
-@pytest.mark.parametrize("end", [reset_connection, kill])
-@pytest.mark.parametrize(("begin", "watches"), [(over_websocket, 2), (over_events, 1)])
-async def test_nothing_is_left_of_a_client_that_ends_abruptly(
+@pytest.mark.parametrize("end", [reset_connection, kill_holder])
+@pytest.mark.parametrize(
+    ("subscribe", "subscriptions_per_peer"),
+    [(subscribe_over_websocket, 2), (subscribe_over_sse, 1)],
+)
+async def test_the_subscriptions_of_a_client_that_ends_abruptly_end(
     app: AppProcess,
     organizer: GraphQLTestClient,
-    begin: Callable[[socket.socket, str, str], None],
-    watches: int,
+    subscribe: Callable[[socket.socket, str, str], None],
+    subscriptions_per_peer: int,
     end: Callable[[socket.socket], None],
 ) -> None:
-    slot = (await organizer.create_slot())["id"]
-    me = (await organizer.execute("{ me { id } }"))["id"]
+    slot_id = (await organizer.create_slot())["id"]
+    user_id = (await organizer.execute("{ me { id } }"))["id"]
     assert organizer.token
-    with ExitStack() as opened:
-        peers = [opened.enter_context(open_tcp_connection(app)) for _ in range(5)]
+    with ExitStack() as stack:
+        peers = [stack.enter_context(open_tcp_connection(app)) for _ in range(5)]
         for peer in peers:
-            begin(peer, organizer.token, slot)
-        wait_until(lambda: app.metric(SUBSCRIPTIONS_METRIC) == 5 * watches, "all watch")
-        assert listened_to(app, slot) == 1
+            subscribe(peer, organizer.token, slot_id)
+        wait_until(
+            lambda: active_subscriptions(app) == 5 * subscriptions_per_peer, "all are subscribed"
+        )
+        assert redis_channel_count(app, slot_id) == 1
         for peer in peers:
             end(peer)
-        wait_until(lambda: app.metric(SUBSCRIPTIONS_METRIC) == 0, "the subscriptions ended")
-        wait_until(lambda: listened_to(app, slot) + listened_to(app, me) == 0, "nobody listens")
+        wait_until(lambda: active_subscriptions(app) == 0, "the subscriptions have ended")
+        wait_until(
+            lambda: redis_channel_count(app, slot_id) + redis_channel_count(app, user_id) == 0,
+            "the app has left the channels",
+        )
 
 
-async def test_nothing_is_left_of_one_that_had_asked_for_more_once_there_is_news(
+async def test_an_event_stream_with_a_pipelined_request_ends_at_the_next_event(
     app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
-    slot = (await organizer.create_slot())["id"]
+    slot_id = (await organizer.create_slot())["id"]
     assert organizer.token
     with open_tcp_connection(app) as peer:
-        over_events(peer, organizer.token, slot)
+        subscribe_over_sse(peer, organizer.token, slot_id)
         peer.sendall(b"GET /healthz HTTP/1.1\r\nHost: slotlock\r\n\r\n")
-        wait_until(lambda: app.metric(SUBSCRIPTIONS_METRIC) == 1, "it watches")
+        wait_until(lambda: active_subscriptions(app) == 1, "it is subscribed")
         reset_connection(peer)
     for capacity in range(50, 100):
-        change = {"slotId": slot, "capacity": capacity}
-        await organizer.execute(CHANGE, input=change)
-        if app.metric(SUBSCRIPTIONS_METRIC) == 0:
+        await organizer.execute(UPDATE_SLOT, input={"slotId": slot_id, "capacity": capacity})
+        if active_subscriptions(app) == 0:
             return
-    pytest.fail("it is watched for on and on")
+    pytest.fail("the subscription does not end")
 
 
-async def test_a_client_that_answers_no_ping_is_cut(
+async def test_a_client_that_answers_no_ping_is_disconnected(
     app: AppProcess, organizer: GraphQLTestClient, log_dir: Path
 ) -> None:
-    slot = (await organizer.create_slot())["id"]
+    slot_id = (await organizer.create_slot())["id"]
+    assert organizer.token
     with (
-        app_variant(app.environment, log_dir, without_guards="pings") as pinging,
-        open_tcp_connection(pinging) as silent,
+        app_variant(app.environment, log_dir, without_guards="pings") as pinging_app,
+        open_tcp_connection(pinging_app) as silent_peer,
     ):
-        assert organizer.token
-        over_websocket(silent, organizer.token, slot)
-        assert b"keepalive" in read_until_closed(silent)
-        wait_until(lambda: pinging.metric(SUBSCRIPTIONS_METRIC) == 0, "the subscriptions ended")
+        subscribe_over_websocket(silent_peer, organizer.token, slot_id)
+        assert b"keepalive" in read_until_closed(silent_peer)
+        wait_until(lambda: active_subscriptions(pinging_app) == 0, "the subscriptions have ended")
 
 
-@pytest.mark.parametrize("guard", ["", " unresponsive-peers"])
-async def test_a_client_that_reads_nothing_is_cut_too(
-    app: AppProcess, organizer: GraphQLTestClient, log_dir: Path, guard: str
+@contextmanager
+def unresponsive_peer(
+    app: AppProcess, log_dir: Path, token: str, slot_id: str, without_guards: str
+) -> Iterator[AppProcess]:
+    """Start an app that pings often, with a peer that subscribes and reads no large result."""
+    with (
+        app_variant(app.environment, log_dir, without_guards=without_guards) as pinging_app,
+        open_tcp_connection(pinging_app, 4096) as peer,
+    ):
+        subscribe_over_websocket(peer, token, slot_id)
+        for number in range(8):  # each result has a megabyte: more than the kernel buffers
+            peer.sendall(subscribe_frame(str(number), LARGE_QUERY, ids=[slot_id] * 100))
+        yield pinging_app
+
+
+async def test_a_client_that_reads_nothing_is_disconnected(
+    app: AppProcess, organizer: GraphQLTestClient, log_dir: Path
 ) -> None:
-    slot = (await organizer.create_slot(title="\N{SLOT MACHINE}" * 200))["id"]
-    off = "pings" + guard
-    with (
-        app_variant(app.environment, log_dir, without_guards=off) as pinging,
-        open_tcp_connection(pinging, 4096) as deaf,
-    ):
-        assert organizer.token
-        over_websocket(deaf, organizer.token, slot)
-        for number in range(8):  # a megabyte each: more than the kernel keeps for us
-            deaf.sendall(subscribe_frame(str(number), MUCH, ids=[slot] * 100))
-        if guard:
-            wait_until(lambda: MISSED_PONG_MESSAGE in pinging.log, "a pong was missed")
-            for _ in range(50):
-                assert pinging.metric(SUBSCRIPTIONS_METRIC) > 0
-        else:
-            wait_until(lambda: pinging.metric(SUBSCRIPTIONS_METRIC) == 0, "the subscriptions ended")
+    slot_id = (await organizer.create_slot(title="\N{SLOT MACHINE}" * 200))["id"]
+    assert organizer.token
+    with unresponsive_peer(app, log_dir, organizer.token, slot_id, "pings") as pinging_app:
+        wait_until(lambda: active_subscriptions(pinging_app) == 0, "the subscriptions have ended")
+
+
+async def test_control_without_the_guard_a_client_that_reads_nothing_stays_connected(
+    app: AppProcess, organizer: GraphQLTestClient, log_dir: Path
+) -> None:
+    slot_id = (await organizer.create_slot(title="\N{SLOT MACHINE}" * 200))["id"]
+    assert organizer.token
+    guards = "pings unresponsive-peers"
+    with unresponsive_peer(app, log_dir, organizer.token, slot_id, guards) as pinging_app:
+        wait_until(lambda: MISSED_PONG_MESSAGE in pinging_app.log, "a pong was missed")
+        for _ in range(50):
+            assert active_subscriptions(pinging_app) > 0

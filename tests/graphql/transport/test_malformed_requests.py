@@ -1,4 +1,4 @@
-"""Malformed requests get an answer that says so: never a 5xx, never a traceback, always JSON."""
+"""Malformed requests get an error in JSON: never a 5xx and never a traceback."""
 
 from collections.abc import AsyncIterator
 
@@ -14,20 +14,21 @@ CODES = {"BAD_USER_INPUT", "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED"}
 
 @pytest.fixture
 async def http(app: AppProcess) -> AsyncIterator[httpx.AsyncClient]:
-    before = app.log.count(" ERROR ")
+    errors_before = app.log.count(" ERROR ")
     async with http_client() as client:
         client.base_url = httpx.URL(app.url)
         yield client
-    assert app.log.count(" ERROR ") == before, app.log
+    assert app.log.count(" ERROR ") == errors_before, app.log
 
 
-def code_of(response: httpx.Response) -> str:
+def error_code(response: httpx.Response) -> str:
+    """Return the code of a response without data."""
     assert response.status_code in (200, 400)
     assert response.headers["content-type"] == JSON
     assert "Traceback" not in response.text
-    answer = response.json()
-    assert answer.keys() == {"errors"}
-    return str(answer["errors"][0]["extensions"]["code"])
+    body = response.json()
+    assert body.keys() == {"errors"}
+    return str(body["errors"][0]["extensions"]["code"])
 
 
 QUERY = (
@@ -55,9 +56,9 @@ QUERY = (
         QUERY % b"99999999999999999999",
     ],
 )  # fmt: skip
-async def test_a_malformed_body_never_breaks_anything(http: httpx.AsyncClient, body: bytes) -> None:
+async def test_a_malformed_body_gets_an_error_in_json(http: httpx.AsyncClient, body: bytes) -> None:
     response = await http.post("/graphql", content=body, headers={"Content-Type": JSON})
-    assert code_of(response) in CODES
+    assert error_code(response) in CODES
 
 
 @pytest.mark.parametrize(
@@ -66,8 +67,8 @@ async def test_a_malformed_body_never_breaks_anything(http: httpx.AsyncClient, b
      "query={__typename}&variables=[]", "query={__typename}&variables={",
      "query={__typename}&variables=7", "query={__typename}&extensions=NaN", "variables={}"],
 )  # fmt: skip
-async def test_a_malformed_query_string_never_breaks_anything(
+async def test_a_malformed_query_string_gets_an_error_in_json(
     http: httpx.AsyncClient, query: str
 ) -> None:
     response = await http.get(f"/graphql?{query}", headers={"Accept": "application/json"})
-    assert code_of(response) in CODES
+    assert error_code(response) in CODES

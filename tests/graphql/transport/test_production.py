@@ -1,4 +1,4 @@
-"""In production the schema is not given away, and no link or picture makes the server work."""
+"""The production profile: no introspection, and no GET by links or images of other pages."""
 
 from typing import cast
 
@@ -15,22 +15,22 @@ from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.processes import SECRET, AppProcess
 from tests.support.clients.client import GraphQLTestClient, Json, http_client, open_websocket
 
-NAME = {"query": "{ __typename }"}
+QUERY = {"query": "{ __typename }"}
 SCHEMA = "{ __schema { queryType { name } } }"
 CREATE = "mutation($input: CreateSlotInput!) { createSlot(input: $input) { __typename } }"
 NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
 LIST = "query($filter: SlotsFilter) { slots(filter: $filter) { nodes { id } } }"
 
 
-async def errors_of(documents: DocumentCache, text: str, variables: Json | None) -> list[Json]:
-    """Why a request is refused before anything is resolved."""
-    nobody = cast("Context", None)
+async def request_errors(documents: DocumentCache, text: str, variables: Json | None) -> list[Json]:
+    """Return the errors of a request that is rejected before a resolver needs the context."""
+    unused_context = cast("Context", None)
     try:
         operation = documents.resolve_operation(text, None)
-        (answer,) = [each async for each in execute_stream(operation, variables, nobody)]
+        (result,) = [each async for each in execute_stream(operation, variables, unused_context)]
     except DocumentError as error:
         return error.errors
-    return list(answer.body["errors"])
+    return list(result.body["errors"])
 
 
 @pytest.mark.parametrize("introspection", [False, True])
@@ -56,42 +56,42 @@ async def errors_of(documents: DocumentCache, text: str, variables: Json | None)
         ),
     ],
 )
-async def test_names_are_suggested_only_where_the_schema_may_be_asked_for(
+async def test_errors_suggest_names_only_with_introspection(
     text: str, variables: Json | None, introspection: bool
 ) -> None:
     documents = DocumentCache(executable_schema, introspection=introspection)
-    errors = await errors_of(documents, text, variables)
+    errors = await request_errors(documents, text, variables)
     assert ("Did you mean" in str(errors)) is introspection
 
 
 @pytest.mark.parametrize("query", [SCHEMA, '{ __type(name: "Slot") { name } }'])
-async def test_the_schema_is_not_told(app: AppProcess, query: str) -> None:
+async def test_production_rejects_introspection(app: AppProcess, query: str) -> None:
     async with http_client() as http, open_websocket(app) as opened:
         code = await GraphQLTestClient(http, app.url).error_code(query)
         assert code == "GRAPHQL_VALIDATION_FAILED"
         await opened.subscribe("1", query)
-        refused = await opened.receive()
-        assert refused["type"] == "error"
-        assert refused["payload"][0]["extensions"]["code"] == code
-        await opened.subscribe("1", NAME["query"])
+        message = await opened.receive()
+        assert message["type"] == "error"
+        assert message["payload"][0]["extensions"]["code"] == code
+        await opened.subscribe("1", QUERY["query"])
         assert await opened.next_result() == "Query"
 
 
 @pytest.mark.parametrize("development", [False, True])
-@pytest.mark.parametrize("wanted", [None, False, True])
-def test_the_setting_decides_about_introspection_and_else_the_profile(
-    wanted: bool | None, development: bool
+@pytest.mark.parametrize("setting", [None, False, True])
+def test_the_setting_decides_about_introspection_or_else_the_profile_does(
+    setting: bool | None, development: bool
 ) -> None:
-    settings = Settings(introspection=wanted, secret_key=(SecretStr(SECRET),))
+    settings = Settings(introspection=setting, secret_key=(SecretStr(SECRET),))
     documents = document_cache(settings, development=development)
-    if development if wanted is None else wanted:
+    if development if setting is None else setting:
         assert documents.resolve_operation(SCHEMA, None)
     else:
         with pytest.raises(DocumentError):
             documents.resolve_operation(SCHEMA, None)
 
 
-async def by_get(app: AppProcess, query: str, headers: dict[str, str]) -> httpx.Response:
+async def send_get(app: AppProcess, query: str, headers: dict[str, str]) -> httpx.Response:
     async with http_client() as http:
         return await http.get(app.url + "/graphql", params={"query": query}, headers=headers)
 
@@ -107,10 +107,10 @@ async def by_get(app: AppProcess, query: str, headers: dict[str, str]) -> httpx.
     ],
 )
 @pytest.mark.parametrize("query", ["{ __typename }", "subscription { myBookings { action } }"])
-async def test_what_follows_a_link_or_loads_a_picture_is_not_answered(
+async def test_a_get_that_names_no_media_type_of_graphql_gets_406(
     app: AppProcess, query: str, accept: str
 ) -> None:
-    response = await by_get(app, query, {"Accept": accept})
+    response = await send_get(app, query, {"Accept": accept})
     assert response.status_code == 406
     (error,) = response.json()["errors"]
     assert error["extensions"]["code"] == "BAD_USER_INPUT"
@@ -126,15 +126,15 @@ async def test_what_follows_a_link_or_loads_a_picture_is_not_answered(
         "text/event-stream, multipart/mixed",
     ],
 )
-async def test_a_get_that_names_the_answer_it_takes_is_answered(
+async def test_a_get_that_names_a_media_type_of_graphql_is_executed(
     app: AppProcess, accept: str
 ) -> None:
-    response = await by_get(app, NAME["query"], {"Accept": accept})
+    response = await send_get(app, QUERY["query"], {"Accept": accept})
     assert response.json() == {"data": {"__typename": "Query"}}
 
 
 @pytest.mark.parametrize(
-    "sent",
+    "body",
     [
         {"query": "{ __typename @aa@aa@aa@aa@aa@aa@aa@aa@aa@aa }"},
         {"query": "{" + " ".join(f"nothing{n}" for n in range(15)) + "}"},
@@ -142,7 +142,7 @@ async def test_a_get_that_names_the_answer_it_takes_is_answered(
         {"query": NODES, "variables": {"ids": [None] * 50}},
     ],
 )
-async def test_of_many_errors_in_a_request_a_few_are_told(app: AppProcess, sent: Json) -> None:
+async def test_a_response_has_at_most_five_errors_and_a_note(app: AppProcess, body: Json) -> None:
     async with http_client() as http:
-        response = await http.post(app.url + "/graphql", json=sent)
-    assert len(response.json()["errors"]) == 5 + 1  # the last says that there are more
+        response = await http.post(app.url + "/graphql", json=body)
+    assert len(response.json()["errors"]) == 5 + 1  # the last one says that there are more

@@ -1,6 +1,6 @@
-"""Whatever frames arrive on a WebSocket: no traceback, no hang, and nothing is left behind.
+"""Random WebSocket frames: the socket closes, nothing stays behind, and no traceback is logged.
 
-SLOTLOCK_CAMPAIGN says how many sockets are tried.
+SLOTLOCK_CAMPAIGN sets the number of sockets.
 """
 
 import contextlib
@@ -30,8 +30,8 @@ from tests.support.polling import wait_until
 EXAMPLES = int(os.environ.get("SLOTLOCK_CAMPAIGN", "150"))
 INIT = message_frame({"type": "connection_init"})
 BINARY, CLOSE, PING = 2, 8, 9
-# Far more than the buffers between a server and its peer hold.
-ENOUGH = 64 * 1024 * 1024
+# In bytes: far more than the buffers between the server and the test hold.
+MORE_THAN_ALL_BUFFERS = 64 * 1024 * 1024
 
 ids = st.sampled_from(["1", "1", "2", "", "\N{SLOT MACHINE}" * 50]) | json_values
 messages = st.one_of(
@@ -72,12 +72,12 @@ frames = st.one_of(
 
 
 @pytest.fixture
-def deserted(error_free_app: AppProcess) -> Iterator[AppProcess]:
-    """The app, which is left by all who watched."""
+def app_without_leftovers(error_free_app: AppProcess) -> Iterator[AppProcess]:
+    """The app, in which no subscription may stay open after the test."""
     yield error_free_app
     wait_until(
         lambda: error_free_app.metric("slotlock_subscriptions_active") == 0,
-        "nothing is left behind",
+        "no subscription is open",
     )
 
 
@@ -86,18 +86,18 @@ def deserted(error_free_app: AppProcess) -> Iterator[AppProcess]:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(initialised=st.booleans(), sent=st.lists(frames, max_size=12), together=st.booleans())
+@given(initialize=st.booleans(), sent=st.lists(frames, max_size=12), at_once=st.booleans())
 @pytest.mark.timeout(7200 if "SLOTLOCK_CAMPAIGN" in os.environ else 120)
 def test_any_frames_end_in_a_closed_socket(
-    deserted: AppProcess, initialised: bool, sent: list[bytes], together: bool
+    app_without_leftovers: AppProcess, initialize: bool, sent: list[bytes], at_once: bool
 ) -> None:
-    every = [INIT, *sent] if initialised else sent
-    with open_tcp_connection(deserted) as peer:
+    all_frames = [INIT, *sent] if initialize else sent
+    with open_tcp_connection(app_without_leftovers) as peer:
         peer.sendall(WEBSOCKET_HANDSHAKE)
         read_until(peer, b"\r\n\r\n")
-        with contextlib.suppress(OSError):  # the server has closed, and told why
-            for some in [b"".join(every)] if together else every:
-                peer.sendall(some)
+        with contextlib.suppress(OSError):  # the server may close the socket meanwhile
+            for data in [b"".join(all_frames)] if at_once else all_frames:
+                peer.sendall(data)
             peer.sendall(websocket_frame(b"", CLOSE))
             peer.shutdown(socket.SHUT_WR)
         read_until_closed(peer)
@@ -112,13 +112,13 @@ def test_any_frames_end_in_a_closed_socket(
         WEBSOCKET_HANDSHAKE.replace(b"==", b""),
     ],
 )
-def test_what_can_be_no_handshake_is_told_so(error_free_app: AppProcess, handshake: bytes) -> None:
+def test_a_malformed_handshake_gets_a_4xx(error_free_app: AppProcess, handshake: bytes) -> None:
     with open_tcp_connection(error_free_app) as peer:
         peer.sendall(handshake)
         assert read_until_closed(peer).startswith(b"HTTP/1.1 4")
 
 
-def test_text_that_is_no_utf_8_closes_with_1007_and_blames_nobody(
+def test_text_that_is_not_utf_8_closes_with_1007_and_logs_no_error(
     error_free_app: AppProcess,
 ) -> None:
     with open_tcp_connection(error_free_app) as peer:
@@ -128,25 +128,27 @@ def test_text_that_is_no_utf_8_closes_with_1007_and_blames_nobody(
         assert read_until_closed(peer) == b"\x88\x02" + (1007).to_bytes(2)
 
 
-def test_a_message_in_endless_frames_closes_with_1009(error_free_app: AppProcess) -> None:
-    begin, further = b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)
+def test_a_message_of_too_many_frames_closes_with_1009(error_free_app: AppProcess) -> None:
+    first_frame, empty_frame = b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)
     with open_tcp_connection(error_free_app) as peer:
         peer.sendall(WEBSOCKET_HANDSHAKE)
         read_until(peer, b"\r\n\r\n")
-        peer.sendall(begin + further * MAX_FRAMES)
+        peer.sendall(first_frame + empty_frame * MAX_FRAMES)
         assert read_until_closed(peer) == b"\x88\x02" + (1009).to_bytes(2)
 
 
-def test_who_reads_no_pongs_is_not_listened_to_until_they_do(error_free_app: AppProcess) -> None:
+def test_the_server_reads_no_pings_of_a_peer_that_does_not_read_the_pongs(
+    error_free_app: AppProcess,
+) -> None:
     pings = websocket_frame(b"x" * 125, PING) * 500
     with open_tcp_connection(error_free_app, receive_buffer=4096) as peer:
         initialize_websocket(peer)
-        sent = 0
+        sent_bytes = 0
         peer.settimeout(1)
-        with pytest.raises(TimeoutError):  # noqa: PT012 - what is not read is told by a later one
-            for _ in range(ENOUGH // len(pings)):
-                sent += peer.send(pings)
+        with pytest.raises(TimeoutError):  # noqa: PT012 - a later send notices the full buffers
+            for _ in range(MORE_THAN_ALL_BUFFERS // len(pings)):
+                sent_bytes += peer.send(pings)
         peer.settimeout(20)
-        heard = 0
-        while heard < sent // 2:
-            heard += len(peer.recv(65_536)) or pytest.fail("the server closed")
+        received_bytes = 0
+        while received_bytes < sent_bytes // 2:
+            received_bytes += len(peer.recv(65_536)) or pytest.fail("the server closed")

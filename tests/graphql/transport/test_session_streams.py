@@ -1,4 +1,4 @@
-"""Sockets and event streams end when their session does, wherever that is ended."""
+"""Sockets and event streams end with their session, whichever process ends it."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -31,7 +31,9 @@ from tests.support.stores.users import auth_for_database, insert_user
 Pair = tuple[AppProcess, AppProcess]
 
 LOGOUT = "mutation { logout }"
-EVENTS = {"Accept": "text/event-stream"}
+EVENT_STREAM = {"Accept": "text/event-stream"}
+WATCH_BOOKINGS = "subscription { myBookings { at } }"
+FORBIDDEN = 4403
 
 
 @pytest.fixture
@@ -47,14 +49,14 @@ async def slot_id(two_apps: Pair, http: httpx.AsyncClient, auth: Auth) -> str:
     return str(slot["id"])
 
 
-def listeners(redis: Redis) -> int:
-    """How many processes hear who is signed out."""
-    ((_, number),) = redis.pubsub_numsub(SESSION_EVENTS_CHANNEL)
-    return int(number)
+def subscriber_count(redis: Redis) -> int:
+    """Return how many processes are subscribed to ended sessions."""
+    ((_, count),) = redis.pubsub_numsub(SESSION_EVENTS_CHANNEL)
+    return int(count)
 
 
-async def end_of(opened: WebSocketTestClient) -> tuple[int, str]:
-    """What a socket is closed with, whatever comes before."""
+async def closing_code(opened: WebSocketTestClient) -> tuple[int, str]:
+    """Return the code and the reason with which the server closes a socket."""
     with contextlib.suppress(ConnectionClosed):
         while True:
             await opened.receive()
@@ -63,79 +65,85 @@ async def end_of(opened: WebSocketTestClient) -> tuple[int, str]:
     return code, reason or ""
 
 
-async def closed_after_logout(
-    http: httpx.AsyncClient, auth: Auth, here: str, at: AppProcess
+async def closing_code_after_logout(
+    http: httpx.AsyncClient, auth: Auth, logout_url: str, app: AppProcess
 ) -> int:
-    """What a socket is closed with when its person signs out at an address."""
+    """Open a socket in an app, sign out at a URL, and return the code of the close."""
     token = (await open_session(auth, await insert_user(auth))).access_token
-    async with open_websocket(at, token) as opened:
-        await opened.subscribe("1", "subscription { myBookings { at } }")
-        assert await GraphQLTestClient(http, here, token).execute(LOGOUT) is True
-        return (await end_of(opened))[0]
+    async with open_websocket(app, token) as opened:
+        await opened.subscribe("1", WATCH_BOOKINGS)
+        assert await GraphQLTestClient(http, logout_url, token).execute(LOGOUT) is True
+        return (await closing_code(opened))[0]
 
 
-@pytest.mark.parametrize("where", [0, 1])
+@pytest.mark.parametrize("app_index", [0, 1])
 async def test_a_socket_closes_with_4403_when_its_session_ends(
-    two_apps: Pair, http: httpx.AsyncClient, auth: Auth, where: int
+    two_apps: Pair, http: httpx.AsyncClient, auth: Auth, app_index: int
 ) -> None:
-    assert await closed_after_logout(http, auth, two_apps[where].url, two_apps[0]) == 4403
+    logout_url = two_apps[app_index].url
+    assert await closing_code_after_logout(http, auth, logout_url, two_apps[0]) == FORBIDDEN
 
 
-async def test_a_socket_of_another_session_of_the_same_person_stays(
+async def test_a_socket_of_another_session_of_the_same_user_stays_open(
     two_apps: Pair, http: httpx.AsyncClient, auth: Auth
 ) -> None:
     user = await insert_user(auth)
-    ends, stays = [(await open_session(auth, user)).access_token for _ in range(2)]
+    ending_token, other_token = [(await open_session(auth, user)).access_token for _ in range(2)]
     async with (
-        open_websocket(two_apps[0], ends) as ending,
-        open_websocket(two_apps[0], stays) as staying,
+        open_websocket(two_apps[0], ending_token) as ending,
+        open_websocket(two_apps[0], other_token) as other,
     ):
-        assert await GraphQLTestClient(http, two_apps[1].url, ends).execute(LOGOUT) is True
-        assert (await end_of(ending))[0] == 4403
-        await staying.subscribe("1", "{ me { name } }")
-        assert await staying.next_result() == {"name": "Somebody"}
+        assert await GraphQLTestClient(http, two_apps[1].url, ending_token).execute(LOGOUT) is True
+        assert (await closing_code(ending))[0] == FORBIDDEN
+        await other.subscribe("1", "{ me { name } }")
+        assert await other.next_result() == {"name": "Somebody"}
 
 
-@pytest.mark.parametrize("where", [0, 1])
+@pytest.mark.parametrize("app_index", [0, 1])
 async def test_an_event_stream_completes_when_its_session_ends(
-    two_apps: Pair, http: httpx.AsyncClient, auth: Auth, slot_id: str, where: int
+    two_apps: Pair, http: httpx.AsyncClient, auth: Auth, slot_id: str, app_index: int
 ) -> None:
     token = (await open_session(auth, await insert_user(auth))).access_token
-    sent = {"query": WATCH_AVAILABILITY, "variables": {"slots": [slot_id]}}
-    url, headers = two_apps[0].url + "/graphql", EVENTS | {"Authorization": f"Bearer {token}"}
-    async with http.stream("POST", url, json=sent, headers=headers) as response:
+    body = {"query": WATCH_AVAILABILITY, "variables": {"slots": [slot_id]}}
+    headers = EVENT_STREAM | {"Authorization": f"Bearer {token}"}
+    url = two_apps[0].url + "/graphql"
+    async with http.stream("POST", url, json=body, headers=headers) as response:
         lines = response.aiter_lines()
         assert await anext(lines) == "event: next"
-        assert await GraphQLTestClient(http, two_apps[where].url, token).execute(LOGOUT) is True
+        client = GraphQLTestClient(http, two_apps[app_index].url, token)
+        assert await client.execute(LOGOUT) is True
         assert [line async for line in lines][-3:] == ["event: complete", "data:", ""]
 
 
-async def test_who_got_another_role_opens_their_socket_anew(two_apps: Pair, auth: Auth) -> None:
+async def test_a_user_with_a_new_role_has_to_open_their_socket_again(
+    two_apps: Pair, auth: Auth
+) -> None:
     user = await insert_user(auth, Role.ORGANIZER)
     token = (await open_session(auth, user)).access_token
     async with open_websocket(two_apps[0], token) as opened:
-        # As the command line does it, which tells nobody.
+        # As the command line does it, without a message over Redis.
         await auth.users.set_role(user.email, Role.MEMBER, None, auth.now())
-        code, reason = await end_of(opened)
-    assert (code, "role" in reason) == (4403, True)
+        code, reason = await closing_code(opened)
+    assert (code, "role" in reason) == (FORBIDDEN, True)
     async with open_websocket(two_apps[0], token) as opened:
         await opened.subscribe("1", "{ me { role } }")
         assert await opened.next_result() == {"role": "MEMBER"}
 
 
-async def test_the_announcement_alone_ends_a_socket_elsewhere_also_after_a_flush(
+async def test_the_message_over_redis_alone_ends_a_socket_of_another_process_after_a_flush(
     two_apps: Pair, http: httpx.AsyncClient, auth: Auth, log_dir: Path
 ) -> None:
     with Redis.from_url(two_apps[0].environment["SLOTLOCK_REDIS_URL"]) as redis:
-        before = listeners(redis)
+        before = subscriber_count(redis)
         with app_variant(two_apps[0].environment, log_dir, without_guards="stream-rechecks") as app:
-            # It serves before it listens, and heals nothing that it missed.
-            wait_until(lambda: listeners(redis) > before, "the app hears who is signed out")
+            # The app serves before it is subscribed, and without the guard misses what came before.
+            wait_until(lambda: subscriber_count(redis) > before, "the app is subscribed")
             redis.flushall()
-            assert await closed_after_logout(http, auth, two_apps[0].url, app) == 4403
+            code = await closing_code_after_logout(http, auth, two_apps[0].url, app)
+            assert code == FORBIDDEN
 
 
-async def test_sockets_end_with_their_sessions_while_redis_is_away(
+async def test_sockets_end_with_their_sessions_while_redis_is_unavailable(
     servers: EmbeddedServers, http: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     with ExitStack() as stack:
@@ -145,4 +153,5 @@ async def test_sockets_end_with_their_sessions_while_redis_is_away(
         valkey.kill()
         async with auth_for_database(database_url(servers, "streams_alone")) as auth:
             for app in apps:
-                assert await closed_after_logout(http, auth, apps[0].url, app) == 4403
+                code = await closing_code_after_logout(http, auth, apps[0].url, app)
+                assert code == FORBIDDEN

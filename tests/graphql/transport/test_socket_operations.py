@@ -1,11 +1,15 @@
-"""Operations on a socket: each is answered under its id, and ends when its reader does."""
+"""Operations on a socket: results under their ids, completion, and at most ten at once."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+from redis import Redis
 from websockets.exceptions import ConnectionClosed
 
+from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
+from tests.support.apps.deployment import PausePoint, app_variant
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import UPDATE_SLOT
 from tests.support.clients.client import (
@@ -16,10 +20,10 @@ from tests.support.clients.client import (
     http_client,
     open_websocket,
 )
-from tests.support.stores.users import auth_for_database, sign_in_new_user
+from tests.support.stores.users import UserTokens, auth_for_database, sign_in_new_user
 
-NAME = "{ __typename }"
-LOADED = "query($id: ID!) { node(id: $id) { ... on Slot { title } } }"
+QUERY = "{ __typename }"
+SLOT_TITLE = "query($id: ID!) { node(id: $id) { ... on Slot { title } } }"
 PING = {"type": "ping"}
 PONG = {"type": "pong"}
 
@@ -40,10 +44,10 @@ async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
         ({"query": ""}, "BAD_USER_INPUT"),
         ({"query": "{ nothing }"}, "GRAPHQL_VALIDATION_FAILED"),
         (
-            {"query": NAME, "variables": None, "extensions": None, "operationName": "Other"},
+            {"query": QUERY, "variables": None, "extensions": None, "operationName": "Other"},
             "BAD_USER_INPUT",
         ),
-        ({"query": NAME, "operationName": "Other"}, "BAD_USER_INPUT"),
+        ({"query": QUERY, "operationName": "Other"}, "BAD_USER_INPUT"),
         ({"query": "{ a: __typename " * 500}, "LIMIT_EXCEEDED"),
         ({"query": "query ($x: ID!) { slot(id: $x) { id } }"}, "BAD_USER_INPUT"),
         ({"query": WATCH_AVAILABILITY, "variables": {"slots": []}}, "BAD_USER_INPUT"),
@@ -53,27 +57,27 @@ async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
         ),
     ],
 )
-async def test_an_operation_that_is_refused_is_told_why_and_closes_nothing(
+async def test_a_rejected_operation_gets_its_error_and_the_socket_stays_open(
     app: AppProcess, payload: Json, code: str
 ) -> None:
     async with open_websocket(app) as opened:
         await opened.send({"id": "1", "type": "subscribe", "payload": payload})
-        refused = await opened.receive()
-        assert (refused["id"], refused["type"]) == ("1", "error")
-        assert refused["payload"][0]["extensions"]["code"] == code
-        await opened.subscribe("1", NAME)
+        message = await opened.receive()
+        assert (message["id"], message["type"]) == ("1", "error")
+        assert message["payload"][0]["extensions"]["code"] == code
+        await opened.subscribe("1", QUERY)
         assert await opened.next_result() == "Query"
 
 
-async def test_a_failing_field_is_an_answer(app: AppProcess) -> None:
+async def test_a_field_that_fails_is_a_result(app: AppProcess) -> None:
     async with open_websocket(app) as opened:
         await opened.subscribe("1", "{ myBookings { nodes { id } } }")
-        answer = await opened.receive()
-        assert answer["type"] == "next"
-        assert answer["payload"]["errors"][0]["extensions"]["code"] == "UNAUTHENTICATED"
+        message = await opened.receive()
+        assert message["type"] == "next"
+        assert message["payload"]["errors"][0]["extensions"]["code"] == "UNAUTHENTICATED"
 
 
-async def test_queries_and_mutations_go_over_the_socket_and_end(
+async def test_queries_and_mutations_may_be_sent_over_a_socket(
     app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
     slot = await organizer.create_slot()
@@ -87,20 +91,20 @@ async def test_queries_and_mutations_go_over_the_socket_and_end(
         assert await opened.receive() == {"id": "1", "type": "complete"}
 
 
-async def test_each_operation_on_a_socket_sees_what_changed_since_the_one_before(
+async def test_each_operation_on_a_socket_reads_current_data(
     app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
     slot_id = (await organizer.create_slot())["id"]
     async with open_websocket(app, organizer.token) as opened:
         for title in ("Before", "After"):
-            renamed = {"slotId": slot_id, "title": title}
-            assert (await organizer.execute(UPDATE_SLOT, input=renamed))["__typename"] == "Slot"
-            await opened.subscribe("1", LOADED, id=slot_id)
+            changes = {"slotId": slot_id, "title": title}
+            assert (await organizer.execute(UPDATE_SLOT, input=changes))["__typename"] == "Slot"
+            await opened.subscribe("1", SLOT_TITLE, id=slot_id)
             assert await opened.next_result() == {"title": title}
             assert await opened.receive() == {"id": "1", "type": "complete"}
 
 
-async def test_an_id_is_free_again_once_its_subscription_is_completed(
+async def test_an_id_may_be_used_again_after_its_subscription_is_completed(
     app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
     slot = await organizer.create_slot(capacity=5)
@@ -122,24 +126,50 @@ async def test_a_socket_carries_at_most_ten_operations(
         for number in range(10):
             await opened.subscribe(str(number), WATCH_AVAILABILITY, slots=[slot["id"]])
             await opened.next_result()
-        await opened.subscribe("10", NAME)
-        refused = await opened.receive()
-        assert (refused["id"], refused["type"]) == ("10", "error")
-        assert refused["payload"][0]["extensions"]["code"] == "LIMIT_EXCEEDED"
+        await opened.subscribe("10", QUERY)
+        message = await opened.receive()
+        assert (message["id"], message["type"]) == ("10", "error")
+        assert message["payload"][0]["extensions"]["code"] == "LIMIT_EXCEEDED"
         await opened.send({"id": "0", "type": "complete"})
-        await opened.subscribe("10", NAME)
+        await opened.subscribe("10", QUERY)
         assert await opened.next_result() == "Query"
 
 
+async def test_a_mutation_that_was_completed_early_counts_until_it_has_finished(
+    servers: EmbeddedServers,
+    two_apps: tuple[AppProcess, AppProcess],
+    user_tokens: UserTokens,
+    log_dir: Path,
+) -> None:
+    environment = two_apps[0].environment
+    async with http_client() as http:
+        organizer = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
+        slot_id = (await organizer.create_slot(capacity=20))["id"]
+    with Redis.from_url(servers.redis_url) as redis:
+        pause_point = PausePoint(redis)
+        with app_variant(environment, log_dir, pause_at="commit", pause_point=pause_point) as app:
+            async with open_websocket(app, user_tokens.members[0]) as opened:
+                await opened.subscribe("paused", BOOK_SLOT, slot=slot_id)
+                pause_point.wait_until_reached()
+                await opened.send({"id": "paused", "type": "complete"})
+                for number in range(9):
+                    await opened.subscribe(str(number), WATCH_AVAILABILITY, slots=[slot_id])
+                    assert (await opened.receive())["type"] == "next"
+                await opened.subscribe("eleventh", "{ me { id } }")
+                message = await opened.receive()
+                assert message["payload"][0]["extensions"]["code"] == "LIMIT_EXCEEDED"
+                pause_point.resume()
+
+
 @pytest.mark.parametrize("operation_id", ["1", "\N{SLOT MACHINE}" * 100])
-async def test_an_id_in_use_closes_with_4409(
+async def test_an_id_in_use_closes_the_socket_with_4409(
     app: AppProcess, organizer: GraphQLTestClient, operation_id: str
 ) -> None:
     slot = await organizer.create_slot()
     async with open_websocket(app) as opened:
         await opened.subscribe(operation_id, WATCH_AVAILABILITY, slots=[slot["id"]])
         await opened.next_result()
-        await opened.subscribe(operation_id, NAME)
+        await opened.subscribe(operation_id, QUERY)
         with pytest.raises(ConnectionClosed) as closed:
             await opened.receive()
         assert closed.value.rcvd is not None

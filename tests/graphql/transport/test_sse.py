@@ -1,8 +1,7 @@
-"""Server-sent events: what clients that cannot open sockets listen to."""
+"""Server-sent events: results as a stream for clients without WebSockets."""
 
 from collections.abc import AsyncIterator
 
-import httpx
 import orjson
 import pytest
 from redis import Redis
@@ -22,7 +21,10 @@ from tests.support.clients.client import (
 from tests.support.polling import eventually, wait_until
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
-EVENTS = {"Accept": "text/event-stream, application/json;q=0.5"}
+ACCEPT_EVENTS = {"Accept": "text/event-stream, application/json;q=0.5"}
+BOOK_AND_WAIT = """mutation($id: ID!) {
+  bookSlot(input: {slotId: $id, waitMs: 20000}) { __typename }
+}"""
 
 
 @pytest.fixture
@@ -34,12 +36,13 @@ async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
         yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
 
 
-def watching(slot_id: str) -> Json:
+def subscription_to(slot_id: str) -> Json:
+    """Build the body of a subscription to the availability of a slot."""
     return {"query": WATCH_AVAILABILITY, "variables": {"slots": [slot_id]}}
 
 
-async def event(lines: AsyncIterator[str]) -> tuple[str, Json]:
-    """The next event's name and data; comments keep the line open and say nothing."""
+async def next_event(lines: AsyncIterator[str]) -> tuple[str, Json]:
+    """Return the name and the data of the next event, without comments."""
     name = data = ""
     async for line in lines:
         kind, _, value = line.partition(":")
@@ -50,23 +53,22 @@ async def event(lines: AsyncIterator[str]) -> tuple[str, Json]:
     return name, orjson.loads(data or "{}")
 
 
-async def test_a_document_past_a_limit_is_refused_as_it_is_without_events(
+async def test_a_document_beyond_a_limit_gets_the_same_400_as_without_events(
     organizer: GraphQLTestClient,
 ) -> None:
-    deep = {
-        "query": "{ slots { nodes {" + " myBooking { slot {" * 5 + " id " + "} }" * 5 + " } } }"
-    }
+    query = "{ slots { nodes {" + " myBooking { slot {" * 5 + " id " + "} }" * 5 + " } } }"
     url = organizer.url + "/graphql"
-    refused = await organizer.http.post(url, json=deep, headers=EVENTS)
-    plain = await organizer.http.post(url, json=deep)
-    assert (refused.status_code, refused.headers["content-type"]) == (400, "application/json")
-    assert refused.json()["errors"][0]["extensions"]["code"] == "LIMIT_EXCEEDED"
-    assert (refused.status_code, refused.content) == (plain.status_code, plain.content)
+    response = await organizer.http.post(url, json={"query": query}, headers=ACCEPT_EVENTS)
+    without_events = await organizer.http.post(url, json={"query": query})
+    assert response.status_code == without_events.status_code == 400
+    assert response.headers["content-type"] == "application/json"
+    assert response.json()["errors"][0]["extensions"]["code"] == "LIMIT_EXCEEDED"
+    assert response.content == without_events.content
 
 
-async def test_a_query_is_one_event_and_the_end(organizer: GraphQLTestClient) -> None:
+async def test_a_query_has_one_event_and_a_completion(organizer: GraphQLTestClient) -> None:
     response = await organizer.http.post(
-        organizer.url + "/graphql", json={"query": "{ __typename }"}, headers=EVENTS
+        organizer.url + "/graphql", json={"query": "{ __typename }"}, headers=ACCEPT_EVENTS
     )
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -75,63 +77,60 @@ async def test_a_query_is_one_event_and_the_end(organizer: GraphQLTestClient) ->
     )
 
 
-async def test_a_subscription_gives_the_present_state_and_then_every_newer_one(
+async def test_a_subscription_sends_the_current_state_and_then_every_newer_one(
     organizer: GraphQLTestClient,
 ) -> None:
     slot = await organizer.create_slot(capacity=2)
-    url, parameters = organizer.url + "/graphql", {"query": WATCH_AVAILABILITY}
-    parameters["variables"] = orjson.dumps({"slots": [slot["id"]]}).decode()
-    async with organizer.http.stream("GET", url, params=parameters, headers=EVENTS) as response:
+    url, params = organizer.url + "/graphql", {"query": WATCH_AVAILABILITY}
+    params["variables"] = orjson.dumps({"slots": [slot["id"]]}).decode()
+    async with organizer.http.stream("GET", url, params=params, headers=ACCEPT_EVENTS) as response:
         lines = response.aiter_lines()
-        name, first = await event(lines)
+        name, first = await next_event(lines)
         assert name == "next"
         assert first["data"]["slotAvailability"]["version"] == slot["version"]
         assert first["data"]["slotAvailability"]["remaining"] == 2
         await organizer.book(slot["id"])
-        name, second = await event(lines)
+        name, second = await next_event(lines)
         assert name == "next"
         assert second["data"]["slotAvailability"]["remaining"] == 1
 
 
-async def test_a_client_that_hangs_up_is_watched_for_no_longer(
-    organizer: GraphQLTestClient,
+async def test_a_client_that_disconnects_ends_its_subscription(
+    app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
-    slot = await organizer.create_slot()
+    body = subscription_to((await organizer.create_slot())["id"])
     url = organizer.url + "/graphql"
-
-    def open_now() -> float:
-        text = httpx.get(organizer.url + "/metrics", trust_env=False, timeout=30).text
-        return float(text.partition("\nslotlock_subscriptions_active ")[2].split()[0])
-
-    async with organizer.http.stream(
-        "POST", url, json=watching(slot["id"]), headers=EVENTS
-    ) as response:
-        await event(response.aiter_lines())
-        assert open_now() >= 1
-    wait_until(lambda: open_now() == 0, "the subscription ended")
+    async with organizer.http.stream("POST", url, json=body, headers=ACCEPT_EVENTS) as response:
+        await next_event(response.aiter_lines())
+        assert app.metric("slotlock_subscriptions_active") >= 1
+    wait_until(lambda: app.metric("slotlock_subscriptions_active") == 0, "it has ended")
 
 
-async def test_a_subscription_that_is_refused_says_why_and_ends(
+async def test_a_rejected_subscription_has_one_event_with_the_error_and_a_completion(
     organizer: GraphQLTestClient,
 ) -> None:
-    response = await organizer.http.post(
-        organizer.url + "/graphql", json=watching("slot_" + "0" * 24), headers=EVENTS
-    )
+    body = subscription_to("slot_" + "0" * 24)
+    url = organizer.url + "/graphql"
+    response = await organizer.http.post(url, json=body, headers=ACCEPT_EVENTS)
     lines = response.aiter_lines()
-    name, refused = await event(lines)
+    name, result = await next_event(lines)
     assert name == "next"
-    assert refused["errors"][0]["extensions"]["code"] == "BAD_USER_INPUT"
-    assert await event(lines) == ("complete", {})
+    assert result["errors"][0]["extensions"]["code"] == "BAD_USER_INPUT"
+    assert await next_event(lines) == ("complete", {})
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_a_subscription_without_a_stream_is_told_what_it_needs(
+async def test_a_subscription_without_a_stream_gets_406_with_the_possible_transports(
     organizer: GraphQLTestClient, method: str
 ) -> None:
-    sent = {"query": 'subscription { slotAvailability(slotIds: ["x"]) { version } }'}
-    how = {"params": sent} if method == "GET" else {"json": sent}
-    how["headers"] = {"Accept": "application/json"}
-    response = await organizer.http.request(method, organizer.url + "/graphql", **how)  # type: ignore[arg-type]
+    body = {"query": 'subscription { slotAvailability(slotIds: ["x"]) { version } }'}
+    response = await organizer.http.request(
+        method,
+        organizer.url + "/graphql",
+        params=body if method == "GET" else None,
+        json=body if method == "POST" else None,
+        headers={"Accept": "application/json"},
+    )
     assert response.status_code == 406
     (error,) = response.json()["errors"]
     assert error["extensions"]["code"] == "BAD_USER_INPUT"
@@ -139,35 +138,34 @@ async def test_a_subscription_without_a_stream_is_told_what_it_needs(
     assert "text/event-stream" in error["message"]
 
 
-async def test_a_mutation_is_answered_by_events_too(organizer: GraphQLTestClient) -> None:
-    sent = {"query": CREATE_SLOT, "variables": {"input": slot_input()}}
+async def test_a_mutation_may_be_sent_for_events(organizer: GraphQLTestClient) -> None:
+    body = {"query": CREATE_SLOT, "variables": {"input": slot_input()}}
     response = await organizer.http.post(
-        organizer.url + "/graphql", json=sent, headers=EVENTS | organizer.headers
+        organizer.url + "/graphql", json=body, headers=ACCEPT_EVENTS | organizer.headers
     )
     lines = response.aiter_lines()
-    name, created = await event(lines)
-    assert (name, created["data"]["createSlot"]["__typename"]) == ("next", "Slot")
-    assert await event(lines) == ("complete", {})
+    name, result = await next_event(lines)
+    assert (name, result["data"]["createSlot"]["__typename"]) == ("next", "Slot")
+    assert await next_event(lines) == ("complete", {})
 
 
-async def test_an_act_that_was_begun_is_answered_though_its_session_ends_meanwhile(
+async def test_a_mutation_in_progress_gets_its_result_although_its_session_ends(
     organizer: GraphQLTestClient, servers: EmbeddedServers
 ) -> None:
     slot = await organizer.create_slot()
     lock = lock_key(slot["id"])
-    book = "mutation($id: ID!) { bookSlot(input: {slotId: $id, waitMs: 20000}) { __typename } }"
-    sent = {"query": book, "variables": {"id": slot["id"]}}
-    url, headers = organizer.url + "/graphql", {**organizer.headers, **EVENTS}
+    body = {"query": BOOK_AND_WAIT, "variables": {"id": slot["id"]}}
+    url, headers = organizer.url + "/graphql", {**organizer.headers, **ACCEPT_EVENTS}
     with Redis.from_url(servers.redis_url) as redis:
-        redis.set(lock, "somebody-else:1", px=60_000)
-        async with organizer.http.stream("POST", url, json=sent, headers=headers) as response:
+        redis.set(lock, "another-process:1", px=60_000)
+        async with organizer.http.stream("POST", url, json=body, headers=headers) as response:
 
-            async def waits() -> bool:
+            async def is_waiting() -> bool:
                 return bool(redis.exists(lock.replace(":lock", ":queue")))
 
-            await eventually(waits, "it waits")
+            await eventually(is_waiting, "the booking waits for the lock")
             assert await organizer.execute("mutation { logout }") is True
             redis.delete(lock)
-            name, answer = await event(response.aiter_lines())
+            name, result = await next_event(response.aiter_lines())
     assert name == "next"
-    assert answer == {"data": {"bookSlot": {"__typename": "Booked"}}}
+    assert result == {"data": {"bookSlot": {"__typename": "Booked"}}}

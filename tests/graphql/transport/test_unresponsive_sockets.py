@@ -1,4 +1,4 @@
-"""A socket that reads nothing delays no stop; one that sends much at once leaves others turns."""
+"""Sockets that do not read, or that send many documents at once, do not affect other clients."""
 
 import asyncio
 import json
@@ -21,13 +21,13 @@ from tests.support.clients.client import Json
 
 SCOPE = {"type": "websocket", "headers": [], "subprotocols": [PROTOCOL]}
 INIT = {"type": "connection_init"}
-OPERATIONS = 10
+OPERATION_COUNT = 10
 
 
 @pytest.fixture
 async def state(servers: EmbeddedServers) -> AsyncIterator[AppState]:
     settings = Settings(
-        mongo_url=database_url(servers, "deaf"),
+        mongo_url=database_url(servers, "unresponsive"),
         redis_url=servers.redis_url,
         secret_key=(SecretStr(SECRET),),
     )
@@ -35,74 +35,81 @@ async def state(servers: EmbeddedServers) -> AsyncIterator[AppState]:
         yield opened
 
 
-def asks(number: int) -> Json:
-    """A message that begins an operation by a document of its own."""
+def subscribe_message(number: int) -> Json:
+    """Build a message that starts an operation with a new document."""
     payload = {"query": f"{{ a{number}: __typename }}"}
     return {"id": str(number), "type": "subscribe", "payload": payload}
 
 
 class Peer:
-    """The other end of a socket, which sends all at once; a deaf one reads from no answer on."""
+    """A client that sends all messages at once; if it is unresponsive, it reads no results."""
 
-    def __init__(self, *messages: Json, deaf: bool = False) -> None:
-        self.coming: asyncio.Queue[Message] = asyncio.Queue()
-        self.coming.put_nowait({"type": "websocket.connect"})
+    def __init__(self, *messages: Json, unresponsive: bool = False) -> None:
+        self.events: asyncio.Queue[Message] = asyncio.Queue()
+        self.events.put_nowait({"type": "websocket.connect"})
         for message in messages:
             text = json.dumps(message)
-            self.coming.put_nowait({"type": "websocket.receive", "text": text})
-        self.deaf = deaf
-        self.answers: asyncio.Queue[Json] = asyncio.Queue()
+            self.events.put_nowait({"type": "websocket.receive", "text": text})
+        self.unresponsive = unresponsive
+        self.results: asyncio.Queue[Json] = asyncio.Queue()
 
-    async def send(self, message: Message) -> None:
-        """What the server tells it."""
-        told = json.loads(message.get("text", "{}"))
-        if told.get("type") == "next":
-            self.answers.put_nowait(told)
-        if self.deaf and (told.get("type") == "next" or not self.answers.empty()):
+    async def receive_from_server(self, message: Message) -> None:
+        """Store a result; an unresponsive peer blocks from the first one on."""
+        content = json.loads(message.get("text", "{}"))
+        is_result = content.get("type") == "next"
+        if is_result:
+            self.results.put_nowait(content)
+        if self.unresponsive and (is_result or not self.results.empty()):
             await asyncio.Event().wait()
 
-    def leave(self) -> None:
-        """It is gone."""
-        self.coming.put_nowait({"type": "websocket.disconnect", "code": 1006})
+    def disconnect(self) -> None:
+        """Let the connection end."""
+        self.events.put_nowait({"type": "websocket.disconnect", "code": 1006})
 
 
-async def test_a_stop_does_not_wait_until_a_deaf_socket_reads(
+def serve(state: AppState, peer: Peer) -> asyncio.Task[None]:
+    """Start to serve a socket."""
+    serving = state.graphql_websocket(SCOPE, peer.events.get, peer.receive_from_server)
+    return asyncio.create_task(serving)
+
+
+async def test_a_shutdown_does_not_wait_for_an_unresponsive_peer(
     state: AppState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(websocket, "SHUTDOWN_SEND_TIMEOUT_S", 0.1)
-    peer = Peer(INIT, asks(1), deaf=True)
-    serving = asyncio.create_task(state.graphql_websocket(SCOPE, peer.coming.get, peer.send))
+    peer = Peer(INIT, subscribe_message(1), unresponsive=True)
+    serving = serve(state, peer)
     async with asyncio.timeout(20):
-        while peer.answers.empty():
+        while peer.results.empty():
             await asyncio.sleep(0.01)
         await state.graphql_server.shutdown.run()
-    peer.leave()
+    peer.disconnect()
     await serving
 
 
-async def test_others_have_a_turn_between_new_documents_that_come_in_one_piece(
+async def test_other_tasks_run_between_new_documents_that_arrive_at_once(
     state: AppState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns, read_at = 0, []
+    iteration, parsed_in_iterations = 0, []
 
-    def read(text: str, **how: Any) -> DocumentNode:
-        read_at.append(turns)
-        return parse(text, **how)
+    def recording_parse(text: str, **options: Any) -> DocumentNode:
+        parsed_in_iterations.append(iteration)
+        return parse(text, **options)
 
-    async def others() -> None:
-        nonlocal turns
+    async def count_iterations() -> None:
+        nonlocal iteration
         while True:
-            turns += 1
+            iteration += 1
             await asyncio.sleep(0)
 
-    monkeypatch.setattr(documents, "parse", read)
-    peer = Peer(INIT, *map(asks, range(OPERATIONS)))
-    taking_turns = asyncio.create_task(others())
-    serving = asyncio.create_task(state.graphql_websocket(SCOPE, peer.coming.get, peer.send))
+    monkeypatch.setattr(documents, "parse", recording_parse)
+    peer = Peer(INIT, *map(subscribe_message, range(OPERATION_COUNT)))
+    counting = asyncio.create_task(count_iterations())
+    serving = serve(state, peer)
     async with asyncio.timeout(20):
-        for _ in range(OPERATIONS):
-            await peer.answers.get()
-    peer.leave()
+        for _ in range(OPERATION_COUNT):
+            await peer.results.get()
+    peer.disconnect()
     await serving
-    taking_turns.cancel()
-    assert len(set(read_at)) == OPERATIONS
+    counting.cancel()
+    assert len(set(parsed_in_iterations)) == OPERATION_COUNT

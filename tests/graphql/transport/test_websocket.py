@@ -1,4 +1,4 @@
-"""The socket keeps to the graphql-transport-ws protocol, whatever it is sent."""
+"""Sockets follow the graphql-transport-ws protocol and close with its codes."""
 
 import asyncio
 import contextlib
@@ -23,16 +23,16 @@ PROTOCOL = Subprotocol("graphql-transport-ws")
 INIT = '{"type": "connection_init"}'
 PING = {"type": "ping"}
 PONG = {"type": "pong"}
-NAME = "{ __typename }"
+QUERY = "{ __typename }"
 
 
-def opening(app: AppProcess, **how: Any) -> connect:
-    """A socket on which nothing was said yet."""
-    return connect(app.websocket_url, subprotocols=[PROTOCOL], proxy=None, **how)
+def connect_to(app: AppProcess, **options: Any) -> connect:
+    """Open a socket without initializing it."""
+    return connect(app.websocket_url, subprotocols=[PROTOCOL], proxy=None, **options)
 
 
 async def close_code(connection: ClientConnection) -> int:
-    """What the server closes the socket with; it may answer before it does."""
+    """Return the code with which the server closes the socket, after any other messages."""
     with contextlib.suppress(ConnectionClosed):
         async with asyncio.timeout(20):
             while True:
@@ -50,73 +50,75 @@ async def close_code(connection: ClientConnection) -> int:
         '{"type": "connection_init", "payload": []}', '{"type": "connection_init", "payload": "x"}',
     ],
 )  # fmt: skip
-async def test_what_is_no_message_closes_the_socket_with_4400(
+async def test_a_malformed_message_closes_the_socket_with_4400(
     app: AppProcess, message: str | bytes
 ) -> None:
-    async with opening(app) as connection:
+    async with connect_to(app) as connection:
         await connection.send(message)
         assert await close_code(connection) == 4400
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "message",
     [
         {"type": "subscribe"}, {"type": "subscribe", "id": "1"},
-        {"type": "subscribe", "payload": {"query": NAME}},
-        {"type": "subscribe", "id": 1, "payload": {"query": NAME}},
-        {"type": "subscribe", "id": "", "payload": {"query": NAME}},
-        {"type": "subscribe", "id": "1", "payload": [NAME]},
+        {"type": "subscribe", "payload": {"query": QUERY}},
+        {"type": "subscribe", "id": 1, "payload": {"query": QUERY}},
+        {"type": "subscribe", "id": "", "payload": {"query": QUERY}},
+        {"type": "subscribe", "id": "1", "payload": [QUERY]},
         {"type": "subscribe", "id": "1", "payload": {"query": None}},
-        {"type": "subscribe", "id": "1", "payload": {"query": NAME, "variables": 7}},
-        {"type": "subscribe", "id": "1", "payload": {"query": NAME, "variables": [1]}},
-        {"type": "subscribe", "id": "1", "payload": {"query": NAME, "extensions": "x"}},
-        {"type": "subscribe", "id": "1", "payload": {"query": NAME, "operationName": 7}},
+        {"type": "subscribe", "id": "1", "payload": {"query": QUERY, "variables": 7}},
+        {"type": "subscribe", "id": "1", "payload": {"query": QUERY, "variables": [1]}},
+        {"type": "subscribe", "id": "1", "payload": {"query": QUERY, "extensions": "x"}},
+        {"type": "subscribe", "id": "1", "payload": {"query": QUERY, "operationName": 7}},
         {"type": "complete"}, {"type": "complete", "id": None}, {"type": "complete", "id": 1},
         {"type": "complete", "id": ""}, {"type": "ping", "payload": "x"},
         {"type": "ping", "payload": [1]}, {"type": "pong", "payload": 7},
         {"type": "next", "id": "1", "payload": {}}, {"type": "connection_ack"},
     ],
 )  # fmt: skip
-async def test_a_message_without_what_it_needs_closes_the_socket_with_4400(
-    app: AppProcess, wrong: Json
+async def test_a_message_with_a_missing_or_invalid_field_closes_the_socket_with_4400(
+    app: AppProcess, message: Json
 ) -> None:
     async with open_websocket(app) as opened:
-        await opened.send(wrong)
+        await opened.send(message)
         assert await close_code(opened.connection) == 4400
 
 
-async def test_an_operation_before_the_acknowledgement_closes_with_4401(app: AppProcess) -> None:
-    async with opening(app) as connection:
-        await WebSocketTestClient(connection).subscribe("1", NAME)
+async def test_an_operation_before_the_acknowledgement_closes_the_socket_with_4401(
+    app: AppProcess,
+) -> None:
+    async with connect_to(app) as connection:
+        await WebSocketTestClient(connection).subscribe("1", QUERY)
         assert await close_code(connection) == 4401
 
 
 @pytest.mark.parametrize("authorization", ["Bearer", "Bearer x.y.z", "Basic eDp5", "x", 7, {}])
-async def test_a_token_that_is_no_good_closes_with_4403(
+async def test_an_invalid_token_closes_the_socket_with_4403(
     app: AppProcess, authorization: object
 ) -> None:
-    async with opening(app) as connection:
+    async with connect_to(app) as connection:
         payload = {"Authorization": authorization}
         await connection.send(json.dumps({"type": "connection_init", "payload": payload}))
         assert await close_code(connection) == 4403
 
 
 @pytest.mark.parametrize("offered", [None, [Subprotocol("graphql-ws")]])
-async def test_another_subprotocol_closes_with_4406(
+async def test_another_subprotocol_closes_the_socket_with_4406(
     app: AppProcess, offered: list[Subprotocol] | None
 ) -> None:
     async with connect(app.websocket_url, subprotocols=offered, proxy=None) as connection:
         assert await close_code(connection) == 4406
 
 
-async def test_a_second_initialisation_closes_with_4429(app: AppProcess) -> None:
-    async with opening(app) as connection:
+async def test_a_second_initialization_closes_the_socket_with_4429(app: AppProcess) -> None:
+    async with connect_to(app) as connection:
         await connection.send(INIT)
         await connection.send(INIT)
         assert await close_code(connection) == 4429
 
 
-async def test_a_socket_that_stays_silent_closes_with_4408(
+async def test_a_socket_that_is_not_initialized_in_time_closes_with_4408(
     servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(websocket, "INIT_TIMEOUT_S", 0.01)
@@ -125,35 +127,37 @@ async def test_a_socket_that_stays_silent_closes_with_4408(
     )
     closed = asyncio.Event()
     sent: list[Message] = []
-    heard: list[Message] = [{"type": "websocket.connect"}]
+    events: list[Message] = [{"type": "websocket.connect"}]
 
     async def receive() -> Message:
-        if not heard:
+        if not events:
             await closed.wait()
-        return heard.pop() if heard else {"type": "websocket.disconnect", "code": 4408}
+        return events.pop() if events else {"type": "websocket.disconnect", "code": 4408}
 
     async def send(message: Message) -> None:
         sent.append(message)
         if message["type"] == "websocket.close":
             closed.set()
 
-    async with open_app_state(settings, development=False) as rooms:
+    async with open_app_state(settings, development=False) as state:
         scope = {"type": "websocket", "headers": [], "subprotocols": [PROTOCOL]}
-        await rooms.graphql_websocket(scope, receive, send)
+        await state.graphql_websocket(scope, receive, send)
     assert sent[0] == {"type": "websocket.accept", "subprotocol": PROTOCOL, "headers": []}
     assert sent[1]["code"] == 4408
 
 
-@pytest.mark.parametrize("more", [{}, {"payload": None}, {"payload": {}}, {"payload": {"x": [1]}}])
-async def test_a_socket_needs_no_identity(app: AppProcess, more: Json) -> None:
-    async with opening(app) as connection:
+@pytest.mark.parametrize(
+    "fields", [{}, {"payload": None}, {"payload": {}}, {"payload": {"x": [1]}}]
+)
+async def test_a_socket_needs_no_token(app: AppProcess, fields: Json) -> None:
+    async with connect_to(app) as connection:
         opened = WebSocketTestClient(connection)
-        await opened.send({"type": "connection_init", **more})
+        await opened.send({"type": "connection_init", **fields})
         assert await opened.receive() == {"type": "connection_ack"}
 
 
-async def test_a_ping_is_answered_at_any_time_and_a_pong_is_welcome(app: AppProcess) -> None:
-    async with opening(app) as connection:
+async def test_a_ping_gets_a_pong_at_any_time_and_a_pong_is_ignored(app: AppProcess) -> None:
+    async with connect_to(app) as connection:
         opened = WebSocketTestClient(connection)
         for message in (PONG, PING, {**PING, "payload": {"x": 1}}, {**PING, "payload": None}):
             await opened.send(message)
@@ -163,15 +167,15 @@ async def test_a_ping_is_answered_at_any_time_and_a_pong_is_welcome(app: AppProc
 @pytest.mark.parametrize(
     "origin", ["https://elsewhere.example", "null", "http://127.0.0.1:1", "http://[x"]
 )
-async def test_a_page_of_another_origin_gets_no_socket(app: AppProcess, origin: str) -> None:
-    with pytest.raises(InvalidStatus) as refused:
-        async with opening(app, origin=Origin(origin)):
+async def test_a_page_of_another_origin_gets_403(app: AppProcess, origin: str) -> None:
+    with pytest.raises(InvalidStatus) as rejected:
+        async with connect_to(app, origin=Origin(origin)):
             pass
-    assert refused.value.response.status_code == 403
-    assert b"SLOTLOCK_ALLOWED_ORIGINS" in refused.value.response.body
+    assert rejected.value.response.status_code == 403
+    assert b"SLOTLOCK_ALLOWED_ORIGINS" in rejected.value.response.body
 
 
 async def test_a_page_of_the_same_origin_gets_a_socket(app: AppProcess) -> None:
-    async with opening(app, origin=Origin(app.url)) as connection:
+    async with connect_to(app, origin=Origin(app.url)) as connection:
         await connection.send(INIT)
         assert json.loads(await connection.recv()) == {"type": "connection_ack"}
