@@ -1,4 +1,4 @@
-"""The connection to MongoDB, where the truth lies."""
+"""Connects to MongoDB, which is the source of truth, and recognizes when it is unavailable."""
 
 import asyncio
 from datetime import UTC
@@ -7,18 +7,18 @@ from typing import Any
 from bson.codec_options import CodecOptions
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.database import AsyncDatabase
-from pymongo.errors import ConnectionFailure, OperationFailure, PyMongoError
+from pymongo.errors import BulkWriteError, ConnectionFailure, OperationFailure, PyMongoError
 
 from slotlock.infrastructure.mongo.concurrency import MongoOverloadedError
 
 Document = dict[str, Any]
 Database = AsyncDatabase[Document]
 
-# Long enough for an election on a healthy set, short enough that a caller still waits for it.
+# Long enough for an election in a healthy replica set, short enough for a client to wait.
 OPERATION_TIMEOUT_MS = 5_000
 SELECTION_TIMEOUT_MS = 3_000
-# More connections make a rush slower: each has a thread in mongod that wants its turn. The gates of
-# the stores, with the batches and the probe beside them, let in fewer than there are connections.
+# More connections would slow a rush down, because each has a thread in mongod. The limits below,
+# with the batches and the probe, allow fewer concurrent operations than there are connections.
 MAX_POOL_SIZE = 40
 SLOTS_CONCURRENCY = 5
 SLOT_LISTS_CONCURRENCY = 3
@@ -35,11 +35,11 @@ DEFAULT_DATABASE = "slotlock"
 
 
 def connect(url: str) -> "tuple[AsyncMongoClient[Document], Database]":
-    """A client for the whole process and the database that the address names."""
+    """Return the client of the process, and the database that the URL names."""
     client: AsyncMongoClient[Document] = AsyncMongoClient(
         url,
         w="majority",
-        # What is answered must not be undone by an election: "you have a place" least of all.
+        # An election must not undo what a response says, least of all a booking.
         readConcernLevel="majority",
         retryWrites=True,
         timeoutMS=OPERATION_TIMEOUT_MS,
@@ -52,7 +52,9 @@ def connect(url: str) -> "tuple[AsyncMongoClient[Document], Database]":
     return client, client.get_default_database(DEFAULT_DATABASE).with_options(options)
 
 
-# What a server says that starts, stops or has just become primary, of whatever it is asked.
+DUPLICATE_KEY = 11000
+WRITE_CONFLICT = 112
+# The errors of a server that starts, stops or has just become primary, for any command.
 TRANSIENT_CODES = {
     91: "ShutdownInProgress",
     94: "NotYetInitialized",
@@ -61,14 +63,21 @@ TRANSIENT_CODES = {
     11600: "InterruptedAtShutdown",
     11602: "InterruptedDueToReplStateChange",
 }
-# What the driver says, without a code, while a member of a replica set is not yet one again.
+# The driver's error, without a code, while a restarted member has not joined its replica set.
 NO_SESSIONS_MESSAGE = "Sessions are not supported"
-# What the driver itself tries again, for as long as it was given.
+# Errors that the driver itself retries until its time is over.
 TRANSIENT_LABELS = (
     "TransientTransactionError",
     "UnknownTransactionCommitResult",
     "RetryableWriteError",
 )
+
+
+def error_codes(error: PyMongoError) -> set[int | None]:
+    """Return the codes of an error: several for a bulk write, none for an error without a reply."""
+    if isinstance(error, BulkWriteError):
+        return {each["code"] for each in error.details["writeErrors"]}
+    return {error.code} if isinstance(error, OperationFailure) else set()
 
 
 class CommitUnknownError(Exception):
@@ -78,22 +87,26 @@ class CommitUnknownError(Exception):
 def is_unavailable(error: BaseException) -> bool:
     """Return whether an error says that MongoDB did not respond, and nothing of the request."""
     if isinstance(error, PyMongoError):
-        passing = isinstance(error, OperationFailure) and error.code in TRANSIENT_CODES
-        passing = passing or NO_SESSIONS_MESSAGE in str(error)
-        labelled = any(error.has_error_label(label) for label in TRANSIENT_LABELS)
-        return error.timeout or isinstance(error, ConnectionFailure) or passing or labelled
+        is_transient = isinstance(error, OperationFailure) and error.code in TRANSIENT_CODES
+        return (
+            error.timeout
+            or isinstance(error, ConnectionFailure)
+            or is_transient
+            or NO_SESSIONS_MESSAGE in str(error)
+            or any(error.has_error_label(label) for label in TRANSIENT_LABELS)
+        )
     return isinstance(error, MongoOverloadedError | CommitUnknownError)
 
 
 class MongoHealth:
-    """Whether MongoDB answers: one question at a time, however many want to know."""
+    """Checks whether MongoDB responds, once at a time for all concurrent callers."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._running_check: asyncio.Task[bool] | None = None
 
     async def is_available(self, timeout_s: float = 1.0) -> bool:
-        """Whether a primary answers within the time. The question itself is never cancelled."""
+        """Return whether a primary responds within the time. The check itself is not cancelled."""
         if self._running_check is None or self._running_check.done():
             self._running_check = asyncio.create_task(self._check_primary())
         done, _ = await asyncio.wait([self._running_check], timeout=timeout_s)

@@ -16,9 +16,11 @@ from pymongo.errors import BulkWriteError
 
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import (
+    DUPLICATE_KEY,
     IDEMPOTENCY_CONCURRENCY,
     Database,
     Document,
+    error_codes,
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
@@ -31,7 +33,6 @@ from slotlock.infrastructure.mongo.idempotency_codec import (
 
 # Clients are promised a day. The second day covers clocks that differ, and late clients.
 RECORD_TTL = timedelta(hours=48)
-DUPLICATE_KEY = 11000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +79,7 @@ class IdempotencyRecords:
             documents = [record_to_document(record) for record in records]
             await self._records.insert_many(documents, ordered=False)
         except BulkWriteError as error:
-            failed = error.details["writeErrors"]
-            if error.details["writeConcernErrors"] or any(
-                each["code"] != DUPLICATE_KEY for each in failed
-            ):
+            if error.details["writeConcernErrors"] or error_codes(error) - {DUPLICATE_KEY}:
                 raise
 
     @limited

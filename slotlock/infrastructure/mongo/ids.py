@@ -1,4 +1,4 @@
-"""New ids. They grow with time, so that what is made later is listed later."""
+"""New ids. They grow with time, so that newer objects sort after older ones."""
 
 from bson import ObjectId
 
@@ -9,30 +9,30 @@ from slotlock.domain.teams.team import TeamId
 
 
 def new_slot_id() -> SlotId:
-    """An id that no slot has."""
+    """Return an id for a new slot."""
     return SlotId(str(ObjectId()))
 
 
 def new_booking_id() -> BookingId:
-    """An id that no booking has."""
+    """Return an id for a new booking."""
     return BookingId(str(ObjectId()))
 
 
 def new_waitlist_entry_id() -> WaitlistEntryId:
-    """An id that no turn in a waiting list has, nor a booking."""
+    """Return an id for a new waitlist entry."""
     return WaitlistEntryId(str(ObjectId()))
 
 
 def new_series_id() -> SeriesId:
-    """An id that no series has."""
+    """Return an id for a new series."""
     return SeriesId(str(ObjectId()))
 
 
 def new_team_id() -> TeamId:
-    """An id that no team has."""
+    """Return an id for a new team."""
     return TeamId(str(ObjectId()))
 
 
 def new_campaign_id() -> CampaignId:
-    """An id that no campaign has."""
+    """Return an id for a new campaign."""
     return CampaignId(str(ObjectId()))

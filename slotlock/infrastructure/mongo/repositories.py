@@ -11,8 +11,8 @@ from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecords
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
+from slotlock.infrastructure.mongo.slots.preconditions import ResourceRepository
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
-from slotlock.infrastructure.mongo.slots.resources import ResourceRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.infrastructure.mongo.users.account_updates import BanWriter, PasswordWriter

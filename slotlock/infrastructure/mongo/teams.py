@@ -1,11 +1,11 @@
-"""Teams in MongoDB: the one file that knows the shape of a team's document.
+"""Stores teams.
 
     {_id, name, members: [{user, since, number}], invitations: [{email, at, by, number}], version,
-     createdAt}
+     createdAt, touchedBy?}
 
-A person's teams have different numbers, and so have the open invitations to an address. A unique
-index keeps it so: there are only 100 numbers, and that many teams or invitations is the most there
-can be, however many are made at once. A count could be true when read and wrong when written.
+A unique index gives a user's teams different numbers, and likewise the open invitations to an
+address. There are 100 numbers. That limits both, however many are created at once; a count could be
+right when it is read and wrong when the team is written.
 """
 
 import random
@@ -36,21 +36,21 @@ from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limite
 
 
 def version_filter(team_version: TeamVersion) -> Document:
-    """Matches the team only as it was looked at.
+    """Return the filter for a team in the version that was loaded.
 
-    In a transaction write to what it matches (`hold`): a transaction reads of its own snapshot, so
-    that one that only reads could commit beside somebody who leaves.
+    A transaction that relies on it has to apply `touch_update` as well: it reads from a snapshot,
+    and if it only read the team, it could commit beside a member who leaves.
     """
     return {"_id": ObjectId(team_version.team_id), "version": team_version.version}
 
 
 def touch_update() -> Document:
-    """The update that changes nothing about a team, and collides with whoever changes it."""
+    """Return the update that conflicts with every change of the team, and changes nothing."""
     return {"$set": {"touchedBy": ObjectId()}}
 
 
 class TeamRepository:
-    """The teams, their members and their open invitations."""
+    """Stores teams with their members and open invitations."""
 
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(TEAMS_CONCURRENCY)
@@ -58,11 +58,11 @@ class TeamRepository:
         self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
 
     async def create_indexes(self) -> None:
-        """Create the indexes that find a person's teams, and bound how many they are."""
+        """Create the indexes that find a user's teams and limit their number."""
         await self._teams.create_index(
             [("members.user", 1), ("members.number", 1)], unique=True, name="members"
         )
-        # Without the filter a unique index takes two teams that invited nobody for the same.
+        # Without the filter, two teams without invitations would violate the unique index.
         await self._teams.create_index(
             [("invitations.email", 1), ("invitations.number", 1)],
             unique=True,
@@ -72,7 +72,7 @@ class TeamRepository:
 
     @limited
     async def insert(self, team: Team) -> bool:
-        """Keep a new team. False when its number among the creator's teams was taken meanwhile."""
+        """Insert a team. Return False if the creator's number was taken in the meantime."""
         try:
             await self._teams.insert_one({"_id": ObjectId(team.id), **_to_fields(team)})
         except DuplicateKeyError:
@@ -80,7 +80,7 @@ class TeamRepository:
         return True
 
     async def find(self, team_id: TeamId) -> Team | None:
-        """The team as it is now."""
+        """Return a team; None if there is none."""
         return await self._find_batcher.submit(team_id)
 
     async def _find_batch(self, team_ids: list[TeamId]) -> list[Team | None]:
@@ -90,43 +90,39 @@ class TeamRepository:
 
     @limited
     async def update(self, before: Team, after: Team) -> bool:
-        """Write a change. False, and nothing written, when somebody else wrote first.
-
-        That is so when the team changed, and when a number was taken meanwhile.
-        """
+        """Update a team. Return False if it changed, or a number was taken, in the meantime."""
         try:
-            written = await self._teams.update_one(
+            result = await self._teams.update_one(
                 version_filter(before.snapshot_version), {"$set": _to_fields(after)}
             )
         except DuplicateKeyError:
             return False
-        return written.modified_count == 1
+        return result.modified_count == 1
 
     @limited
     async def delete(self, before: Team) -> bool:
-        """End a team. False, and nothing ended, when somebody else wrote first."""
-        return (
-            await self._teams.delete_one(version_filter(before.snapshot_version))
-        ).deleted_count == 1
+        """Delete a team. Return False if it changed in the meantime."""
+        result = await self._teams.delete_one(version_filter(before.snapshot_version))
+        return result.deleted_count == 1
 
     @limited
     async def find_by_user(self, user_id: UserId) -> tuple[Team, ...]:
-        """The teams a person is in, the oldest first; at most 100."""
+        """Return the teams of a user, the oldest first; at most 100."""
         return await self._find_all({"members.user": ObjectId(user_id)})
 
     @limited
     async def find_by_invited_email(self, email: str) -> tuple[Team, ...]:
-        """The teams that this address is invited to, the oldest first; at most 100."""
+        """Return the teams that invited this address, the oldest first; at most 100."""
         return await self._find_all({"invitations.email": email})
 
     async def free_member_number(self, user_id: UserId) -> int | None:
-        """A number that none of the person's teams has; None when they all are taken."""
+        """Return a number that none of the user's teams has; None if all are taken."""
         teams = await self.find_by_user(user_id)
         taken = {m.number for team in teams for m in team.members if m.user_id == user_id}
         return _random_free_number(taken, MAX_TEAMS_PER_USER)
 
     async def free_invitation_number(self, email: str) -> int | None:
-        """A number that no open invitation to the address has; None when they all are taken."""
+        """Return a number that no open invitation to the address has; None if all are taken."""
         invitations = [
             team.invitation_to(email) for team in await self.find_by_invited_email(email)
         ]
@@ -137,9 +133,9 @@ class TeamRepository:
     async def find_teammates(
         self, user_id: UserId, other_user_ids: Collection[UserId]
     ) -> tuple[frozenset[UserId], tuple[TeamVersion, ...]]:
-        """Those of the others who are in a team with this person now, and the teams that say so.
+        """Return those of the others who share a team with this user, and these teams' versions.
 
-        A write that relies on the answer has to `guard` each of these teams and to `hold` it.
+        A write that relies on the result has to be conditional on each of these versions.
         """
         return (
             shared_with(await self.find_by_user(user_id), user_id, other_user_ids)
@@ -156,7 +152,7 @@ _NO_TEAMMATES: tuple[frozenset[UserId], tuple[TeamVersion, ...]] = (frozenset(),
 
 
 def _random_free_number(taken: Iterable[int], limit: int) -> int | None:
-    # Any one of the free numbers, so that several acts at once rarely choose the same.
+    # Random, so that concurrent commands rarely choose the same number.
     free = list(set(range(limit)).difference(taken))
     return random.choice(free) if free else None  # noqa: S311
 

@@ -1,4 +1,4 @@
-"""The shape of a campaign's terms, in its own document and copied into each of its slots.
+"""The shape of campaign terms, in the campaign's document and copied into each of its slots.
 
 {id, version, published, opensAt, closesAt, eligibleGroups: [[str]], maxBookings, forbidOverlap,
  groupLimits: [{group, limit}], cancelUntil}
@@ -13,7 +13,7 @@ from slotlock.infrastructure.mongo.client import Document
 
 
 def to_terms(document: Document) -> CampaignTerms:
-    """The terms that a document describes."""
+    """Return the terms that a subdocument describes."""
     return CampaignTerms(
         campaign_id=CampaignId(str(document["id"])),
         version=document["version"],
@@ -29,7 +29,7 @@ def to_terms(document: Document) -> CampaignTerms:
 
 
 def terms_to_document(terms: CampaignTerms) -> Document:
-    """The document of terms."""
+    """Return the subdocument of terms."""
     return {
         "id": ObjectId(terms.campaign_id),
         "version": terms.version,
@@ -45,10 +45,10 @@ def terms_to_document(terms: CampaignTerms) -> Document:
 
 
 def to_group_limits(documents: Iterable[Document]) -> tuple[GroupLimit, ...]:
-    """The limits that documents describe."""
+    """Return the group limits that subdocuments describe."""
     return tuple(GroupLimit(document["group"], document["limit"]) for document in documents)
 
 
 def group_limits_to_documents(limits: Iterable[GroupLimit]) -> list[Document]:
-    """The documents of limits."""
+    """Return the subdocuments of group limits."""
     return [{"group": limit.group, "limit": limit.limit} for limit in limits]

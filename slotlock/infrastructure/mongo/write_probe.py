@@ -1,6 +1,6 @@
-"""Whether MongoDB takes a write at all: an error of one write may be its own, or that of all.
+"""Checks whether MongoDB accepts writes, which tells a faulty request from an outage.
 
-The one file that knows the document that is written for it: {_id: "write", at: when last}.
+write_probes: {_id: "write", at: time of the last probe}
 """
 
 from pymongo.errors import PyMongoError
@@ -14,14 +14,14 @@ from slotlock.infrastructure.mongo.concurrency import (
 
 
 class WriteProbe:
-    """Writes that do no harm."""
+    """Writes a document that nothing else uses."""
 
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(WRITE_PROBE_CONCURRENCY)
         self._probes = database["write_probes"]
 
     async def is_writable(self) -> bool:
-        """Whether one is written now: not by a MongoDB that is away, full or closed to writes."""
+        """Return whether a write succeeds now; not if MongoDB is full, for example."""
         try:
             await self._write()
         except (PyMongoError, MongoOverloadedError):

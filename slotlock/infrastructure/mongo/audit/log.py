@@ -1,8 +1,8 @@
-"""The log of what happened, read from where it is kept: bookings, turns, and organisers' notes.
+"""Reads the audit log: bookings, waitlist entries and the notes of organizers' changes.
 
-Every change of a booking is written with the booking (see docs/decisions/0011), so that the log
-is put together when it is read, from one snapshot. A page costs what the campaign, slot or person
-that it is about has of bookings.
+Every change of a booking is part of the booking (see docs/decisions/0011). The log is therefore put
+together when it is read, from one snapshot. A page costs as much as the campaign, the slot or the
+user that it is about has bookings.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,13 @@ from datetime import datetime
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 
-from slotlock.domain.audit.log import AuditAction, AuditEntry, AuditFilter, AuditPosition
-from slotlock.domain.audit.log import newest_first as in_order
+from slotlock.domain.audit.log import (
+    AuditAction,
+    AuditEntry,
+    AuditFilter,
+    AuditPosition,
+    newest_first,
+)
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.history import BookingLimit, BookingStatus
 from slotlock.domain.shared.pagination import Page
@@ -26,7 +31,7 @@ WAITLIST_ACTIONS = (AuditAction.WAITLIST_JOINED, AuditAction.WAITLIST_LEFT)
 
 
 class AuditLogQueries:
-    """Everything that happened."""
+    """Reads pages of the audit log."""
 
     def __init__(self, database: Database, limiter: ConcurrencyLimiter) -> None:
         self.limiter = limiter
@@ -52,7 +57,7 @@ class AuditLogQueries:
             found = await self._notes.find_newest(audit_filter, after, first + 1, session)
             if audit_filter.includes_bookings:
                 found += await self._booking_entries(audit_filter, after, first + 1, now, session)
-        entries = in_order(found)
+        entries = newest_first(found)
         return Page(tuple(entries[:first]), len(entries) > first)
 
     async def _booking_entries(
@@ -74,8 +79,8 @@ class AuditLogQueries:
                 pipelines.ended_waitlist_entries(audit_filter, slot_ids),
             ),
         ):
-            some = await collection.aggregate([*pipeline, *newest], session=session)
-            found += [_to_entry(document) async for document in some]
+            documents = await collection.aggregate([*pipeline, *newest], session=session)
+            found += [_to_entry(document) async for document in documents]
         return found
 
     async def _find_slot_ids(
@@ -89,16 +94,16 @@ class AuditLogQueries:
 
 
 def _to_entry(document: Document) -> AuditEntry:
-    entry, thing = document["history"], str(document["id"])
-    what, before = AuditAction(entry["action"]), document["before"]
+    entry, item_id = document["history"], str(document["id"])
+    action, status_before = AuditAction(entry["action"]), document["before"]
     return AuditEntry(
-        AuditPosition(entry["at"], thing, document["entryIndex"]),
-        what,
+        AuditPosition(entry["at"], item_id, document["entryIndex"]),
+        action,
         UserId(str(entry["by"])) if entry["by"] else None,
         UserId(str(document["user"])),
         SlotId(str(document["slot"])),
-        None if what in WAITLIST_ACTIONS else BookingId(thing),
-        BookingStatus(before) if before else None,
+        None if action in WAITLIST_ACTIONS else BookingId(item_id),
+        BookingStatus(status_before) if status_before else None,
         BookingStatus(entry["status"]) if entry["status"] else None,
         entry.get("heldUntil"),
         tuple(BookingLimit(limit) for limit in entry.get("overriddenLimits", ())),

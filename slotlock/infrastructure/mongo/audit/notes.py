@@ -1,6 +1,7 @@
-"""Notes of organisers' acts in MongoDB, written in the transaction of the act itself.
+"""Stores audit notes, each in the transaction of the change that it describes.
 
-{_id, at, by, action, edits: [{field, before, after, user?}], slot?, campaign?, users?: [id]}
+audit_notes: {_id, at, by, action, edits: [{field, before, after, user?}], slot?, campaign?,
+users?: [id]}
 """
 
 from collections.abc import Iterable
@@ -21,13 +22,13 @@ NEWEST_FIRST = [("at", -1), ("_id", -1)]
 async def insert_notes(
     database: Database, notes: Iterable[AuditNote | None], session: AsyncClientSession
 ) -> None:
-    """Keep notes of what the transaction of this session does."""
+    """Insert notes of the changes that the transaction of this session makes."""
     if documents := [note_to_document(note) for note in notes if note is not None]:
         await database["audit_notes"].insert_many(documents, session=session)
 
 
 def note_to_document(note: AuditNote) -> Document:
-    """The document of a note."""
+    """Return the document of a note."""
     document: Document = {
         "_id": ObjectId(),
         "at": note.at,
@@ -45,12 +46,12 @@ def note_to_document(note: AuditNote) -> Document:
 
 
 def _edit_to_subdocument(edit: FieldEdit) -> Document:
-    whose = {"user": ObjectId(edit.user_id)} if edit.user_id else {}
-    return {"field": edit.field, "before": edit.before, "after": edit.after, **whose}
+    user = {"user": ObjectId(edit.user_id)} if edit.user_id else {}
+    return {"field": edit.field, "before": edit.before, "after": edit.after, **user}
 
 
 class AuditNoteRepository:
-    """What organisers did. Read for the log, in its turn and its session."""
+    """Finds audit notes, within the snapshot in which the audit log is read."""
 
     def __init__(self, database: Database) -> None:
         self._notes = database["audit_notes"]
@@ -67,31 +68,32 @@ class AuditNoteRepository:
         limit: int,
         session: AsyncClientSession,
     ) -> list[AuditEntry]:
-        """The newest notes that somebody looks for."""
+        """Return the newest notes that the filter selects."""
         query = {"$and": _note_conditions(audit_filter, after)}
         found = self._notes.find(query, sort=NEWEST_FIRST, limit=limit, session=session)
         return [_to_entry(document) async for document in found]
 
 
 def _note_conditions(audit_filter: AuditFilter, after: AuditPosition | None) -> list[Document]:
-    named = {
+    ids = {
         "slot": audit_filter.slot_id,
         "campaign": audit_filter.campaign_id,
         "users": audit_filter.user_id,
         "by": audit_filter.by,
     }
-    conditions: list[Document] = [{name: ObjectId(id_)} for name, id_ in named.items() if id_]
+    conditions: list[Document] = [{name: ObjectId(id_)} for name, id_ in ids.items() if id_]
     if audit_filter.system_only:
         conditions.append({"by": None})
-    asked = AuditAction if audit_filter.actions is None else audit_filter.actions
-    conditions.append({"action": {"$in": sorted(each.value for each in asked if each.is_note)}})
+    actions = AuditAction if audit_filter.actions is None else audit_filter.actions
+    conditions.append({"action": {"$in": sorted(each.value for each in actions if each.is_note)}})
     if audit_filter.since is not None:
         conditions.append({"at": {"$gte": audit_filter.since}})
     if audit_filter.before is not None:
         conditions.append({"at": {"$lt": audit_filter.before}})
     if after is not None:
-        here = {"at": after.at, "_id": {"$lt": ObjectId(after.id)}}
-        conditions += [{"at": {"$lte": after.at}}, {"$or": [{"at": {"$lt": after.at}}, here]}]
+        same_time = {"at": after.at, "_id": {"$lt": ObjectId(after.id)}}
+        older = {"$or": [{"at": {"$lt": after.at}}, same_time]}
+        conditions += [{"at": {"$lte": after.at}}, older]
     return conditions
 
 

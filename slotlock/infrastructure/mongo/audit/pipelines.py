@@ -19,14 +19,14 @@ from slotlock.infrastructure.mongo.expressions import Pipeline, is_expired
 
 
 def slot_entries(audit_filter: AuditFilter, now: datetime) -> Pipeline:
-    """What happened to live bookings and to those who wait."""
+    """Return the pipeline for the histories of live bookings and waitlist entries."""
     live = {"$map": {"input": "$bookings", "in": _live_booking(now)}}
     joined = [_joined_entry("$$this.since", "$$this.user")]
-    turn = {"id": "$$this.id", "user": "$$this.user", "history": joined}
-    line = {"$map": {"input": "$waitlist", "in": turn}}
+    entry = {"id": "$$this.id", "user": "$$this.user", "history": joined}
+    waitlist = {"$map": {"input": "$waitlist", "in": entry}}
     return [
         {"$match": _slot_conditions(audit_filter, now)},
-        {"$project": {"item": {"$concatArrays": [live, line]}}},
+        {"$project": {"item": {"$concatArrays": [live, waitlist]}}},
         {"$unwind": "$item"},
         {
             "$project": {
@@ -53,9 +53,9 @@ def _slot_conditions(audit_filter: AuditFilter, now: datetime) -> Document:
         names = ("bookings.user", "waitlist.user", "bookings.history.by", "cancellation.by")
         conditions.append({"$or": [{name: by} for name in names]})
     if audit_filter.since is not None:
-        # What happens to a slot changes it, but for a hold that runs out.
-        since = {"changedAt": {"$gte": audit_filter.since}}
-        conditions.append({"$or": [since, {"nextDeadline": {"$lte": now}}]})
+        # Everything that happens to a slot changes it, except for the expiry of a hold.
+        changed = {"changedAt": {"$gte": audit_filter.since}}
+        conditions.append({"$or": [changed, {"nextDeadline": {"$lte": now}}]})
     return {"$and": conditions}
 
 
@@ -72,9 +72,12 @@ def _live_booking(now: datetime) -> Document:
 
 
 def ended_booking_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId]) -> Pipeline:
-    """What happened to bookings that ended; `slot_ids` are those of the campaign, if any."""
+    """Return the pipeline for the histories of ended bookings.
+
+    `slot_ids` are the slots of the campaign, if the filter has one.
+    """
     by = [{"history.by": ObjectId(audit_filter.by)}] if audit_filter.by else []
-    # Who waited may be told of by their turn alone.
+    # The entry for joining the waitlist is by the user, even if no entry of the booking is.
     by += [{"user": ObjectId(audit_filter.by)}] if audit_filter.by else []
     conditions = [*_ended_conditions(audit_filter, slot_ids), *([{"$or": by}] if by else [])]
     if audit_filter.since is not None:
@@ -87,7 +90,7 @@ def ended_booking_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId
 
 
 def ended_waitlist_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId]) -> Pipeline:
-    """What happened to turns in waiting lists that ended without a place."""
+    """Return the pipeline for waitlist entries that ended without a booking."""
     by = (
         [{"by": ObjectId(audit_filter.by)}, {"user": ObjectId(audit_filter.by)}]
         if audit_filter.by
@@ -129,15 +132,15 @@ def _joined_entry_if_waited(booking: str) -> Document:
 
 
 def newest_entries(audit_filter: AuditFilter, after: AuditPosition | None, limit: int) -> Pipeline:
-    """The newest entries of what was unfolded, each with the status before it."""
-    before = {"$arrayElemAt": ["$statuses", {"$subtract": ["$entryIndex", 1]}]}
+    """Return the stages that select the newest entries, each with the status before it."""
+    status_before = {"$arrayElemAt": ["$statuses", {"$subtract": ["$entryIndex", 1]}]}
     return [
         {"$set": {"statuses": "$history.status"}},
         {"$unwind": {"path": "$history", "includeArrayIndex": "entryIndex"}},
         {"$match": {"$and": _entry_conditions(audit_filter, after)}},
         {"$sort": {"history.at": -1, "id": -1, "entryIndex": -1}},
         {"$limit": limit},
-        {"$set": {"before": {"$cond": [{"$gt": ["$entryIndex", 0]}, before, None]}}},
+        {"$set": {"before": {"$cond": [{"$gt": ["$entryIndex", 0]}, status_before, None]}}},
         {"$unset": "statuses"},
     ]
 

@@ -1,9 +1,9 @@
-"""Campaigns in MongoDB, and how their terms reach their slots.
+"""Stores campaigns, whose terms are copied to their slots.
 
-    {_id, name, terms, pending: bool, changedAt, touched}
+    {_id, name, terms, pending: bool, changedAt, touchCount?}
 
-A change is written to the campaign first and then to each of its slots. A process that dies in
-between leaves `pending` behind, and whoever sweeps goes on from there.
+A change is written to the campaign first and to each of its slots afterwards. If the process dies
+in between, the campaign stays `pending`, and the sweeper continues.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from slotlock.infrastructure.mongo.transactions import in_transaction
 
 
 class CampaignRepository:
-    """The campaigns."""
+    """Stores campaigns, and copies their terms to their slots."""
 
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(CAMPAIGNS_CONCURRENCY)
@@ -55,7 +55,7 @@ class CampaignRepository:
     async def insert(
         self, campaign: Campaign, now: datetime, note: AuditNote | None = None
     ) -> None:
-        """Keep a new campaign, and the note of it."""
+        """Insert a campaign with its audit note."""
         fields = {"_id": ObjectId(campaign.id), **_to_fields(campaign, now), "pending": False}
 
         async def write(session: AsyncClientSession) -> None:
@@ -65,7 +65,7 @@ class CampaignRepository:
         await in_transaction(self._database, write)
 
     async def find(self, campaign_id: CampaignId) -> Campaign | None:
-        """The campaign as it is now; None when there is none."""
+        """Return a campaign; None if there is none."""
         return await self._read_batcher.submit(campaign_id)
 
     async def _read_batch(self, campaign_ids: list[CampaignId]) -> list[Campaign | None]:
@@ -78,11 +78,11 @@ class CampaignRepository:
     async def page(
         self, first: int, after: Position | None, *, include_unpublished: bool
     ) -> Page[Campaign]:
-        """The next campaigns by their opening."""
+        """Return the next campaigns by opening time."""
         query: Document = {} if include_unpublished else {"terms.published": True}
         if after is not None:
-            here = {"terms.opensAt": after.start, "_id": {"$gt": ObjectId(after.id)}}
-            query["$or"] = [{"terms.opensAt": {"$gt": after.start}}, here]
+            same_time = {"terms.opensAt": after.start, "_id": {"$gt": ObjectId(after.id)}}
+            query["$or"] = [{"terms.opensAt": {"$gt": after.start}}, same_time]
         order = [("terms.opensAt", 1), ("_id", 1)]
         found = self._campaigns.find(query, sort=order, limit=first + 1)
         campaigns = [_to_campaign(document) async for document in found]
@@ -92,21 +92,21 @@ class CampaignRepository:
     async def update(
         self, before: Campaign, after: Campaign, now: datetime, note: AuditNote | None = None
     ) -> bool:
-        """Write a change of a campaign and the note of it; False when somebody wrote first."""
-        seen = {"_id": ObjectId(before.id), "terms.version": before.terms.version}
+        """Update a campaign with an audit note. Return False if it changed in the meantime."""
+        loaded_version = {"_id": ObjectId(before.id), "terms.version": before.terms.version}
         changes = {"$set": {**_to_fields(after, now), "pending": True}}
 
         async def write(session: AsyncClientSession) -> bool:
-            done = await self._campaigns.update_one(seen, changes, session=session)
-            if done.matched_count:
+            result = await self._campaigns.update_one(loaded_version, changes, session=session)
+            if result.matched_count:
                 await insert_notes(self._database, [note], session)
-            return done.matched_count == 1
+            return result.matched_count == 1
 
         return await in_transaction(self._database, write)
 
     @limited
     async def propagate_terms(self, campaign: Campaign, now: datetime) -> None:
-        """Give every slot of the campaign its terms, unless the slot has newer ones."""
+        """Copy the terms to every slot of the campaign that has older ones."""
         terms = terms_to_document(campaign.terms)
         older = {"campaign.id": terms["id"], "campaign.version": {"$lt": terms["version"]}}
         changes: Document = {
@@ -114,19 +114,19 @@ class CampaignRepository:
             "version": {"$add": ["$version", 1]},
             "changedAt": {"$max": ["$changedAt", now]},
         }
-        if campaign.terms.published:  # who waits may be next, now or at the opening
-            soon = {"$min": ["$nextDeadline", max(now, campaign.terms.opens_at)]}
-            waits = {"$gt": [{"$size": "$waitlist"}, 0]}
+        if campaign.terms.published:  # the sweeper may promote waitlists, now or at the opening
+            deadline = {"$min": ["$nextDeadline", max(now, campaign.terms.opens_at)]}
+            has_waitlist = {"$gt": [{"$size": "$waitlist"}, 0]}
             changes["nextDeadline"] = {
-                "$cond": [waits, soon, {"$ifNull": ["$nextDeadline", "$$REMOVE"]}]
+                "$cond": [has_waitlist, deadline, {"$ifNull": ["$nextDeadline", "$$REMOVE"]}]
             }
         await self._slots.update_many(older, [{"$set": changes}])
-        done = {"_id": terms["id"], "terms.version": terms["version"]}
-        await self._campaigns.update_one(done, {"$set": {"pending": False}})
+        unchanged = {"_id": terms["id"], "terms.version": terms["version"]}
+        await self._campaigns.update_one(unchanged, {"$set": {"pending": False}})
 
     @limited
     async def find_pending(self, changed_before: datetime) -> list[Campaign]:
-        """Campaigns whose last change, made before then, has not reached all their slots."""
+        """Return campaigns whose terms, changed before a time, are not in all slots yet."""
         found = self._campaigns.find(
             {"pending": True, "changedAt": {"$lt": changed_before}}, limit=10
         )
@@ -134,7 +134,7 @@ class CampaignRepository:
 
     @limited
     async def find_slots(self, campaign_id: CampaignId, now: datetime) -> Sequence[Slot]:
-        """All the slots of a campaign, by start."""
+        """Return all slots of a campaign, by start."""
         query = {"campaign.id": ObjectId(campaign_id)}
         order = [("start", 1), ("_id", 1)]
         found = self._slots.find(query, slot_projection(now), sort=order)
@@ -142,12 +142,12 @@ class CampaignRepository:
 
     @limited
     async def warm_cache(self, campaign: Campaign) -> None:
-        """Bring into MongoDB's memory what a rush will read: the slots and whoever may come."""
+        """Load what a rush will read into MongoDB's cache: the slots and the eligible users."""
         async for _ in self._slots.find({"campaign.id": ObjectId(campaign.id)}):
             pass
         groups = [group for groups in campaign.terms.eligible_groups[:1] for group in groups]
-        people = {"groups": {"$in": groups}} if groups else {}
-        async for _ in self._users.find(people, {"groups": 1}, limit=20_000):
+        eligible = {"groups": {"$in": groups}} if groups else {}
+        async for _ in self._users.find(eligible, {"groups": 1}, limit=20_000):
             pass
 
 

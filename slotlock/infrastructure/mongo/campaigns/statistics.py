@@ -1,7 +1,7 @@
-"""What the documents of a campaign come to, counted by MongoDB as of one snapshot.
+"""Computes the statistics of a campaign in MongoDB.
 
-All that one answer tells is read at one instant of the cluster, so that its parts agree whatever
-is booked meanwhile. What it costs grows with the campaign's bookings, so it is one at a time.
+All parts are read as of one instant, so that they agree whatever is booked meanwhile. The cost
+grows with the campaign's bookings. Therefore one computation runs at a time.
 """
 
 from collections.abc import Mapping
@@ -45,11 +45,11 @@ class CampaignStatisticsQueries:
         """Return the statistics at `now`, with a time series if a window is given."""
         async with self._client.start_session(snapshot=True) as session:
             slots = await self._load_slot_statistics(campaign, now, session)
-            people, groups = await self._load_group_statistics(campaign, now, session)
-            over_time = (
+            user_count, groups = await self._load_group_statistics(campaign, now, session)
+            time_series = (
                 await self._load_time_series(campaign, window, now, session) if window else None
             )
-        return CampaignStatistics(now, slots, groups, people, over_time)
+        return CampaignStatistics(now, slots, groups, user_count, time_series)
 
     async def _load_slot_statistics(
         self, campaign: Campaign, now: datetime, session: AsyncClientSession
@@ -66,21 +66,21 @@ class CampaignStatisticsQueries:
             statistics_pipelines.booking_statistics(campaign_id, now), session=session
         )
         (found,) = await bookings.to_list()
-        lines = await self._slots.aggregate(
+        entries = await self._slots.aggregate(
             statistics_pipelines.waitlist_statistics(campaign_id), session=session
         )
-        waiting = {each["_id"]: each["entries"] async for each in lines}
+        waiting_counts = {each["_id"]: each["entries"] async for each in entries}
         booked = {each["_id"]: each for each in found["groups"]}
-        invited = {group for groups in campaign.terms.eligible_groups for group in groups}
-        names = sorted(booked.keys() | waiting.keys() | invited)
-        people = await self._count_group_members(names, campaign.terms, session)
+        eligible = {group for groups in campaign.terms.eligible_groups for group in groups}
+        names = sorted(booked.keys() | waiting_counts.keys() | eligible)
+        member_counts = await self._count_group_members(names, campaign.terms, session)
         groups = tuple(
             GroupStatistics(
                 name,
-                people.get(name, 0),
+                member_counts.get(name, 0),
                 booked.get(name, {}).get("bookings", 0),
                 booked.get(name, {}).get("booked", 0),
-                waiting.get(name, 0),
+                waiting_counts.get(name, 0),
             )
             for name in names
         )
@@ -103,13 +103,13 @@ class CampaignStatisticsQueries:
             statistics_pipelines.live_bookings_over_time(campaign_id, window, now),
             statistics_pipelines.ended_bookings_over_time(slot_ids, window),
         )
-        happened: ChangesPerInterval = {}
+        changes: ChangesPerInterval = {}
         for collection, pipeline in ((self._slots, live), (self._ended_bookings, ended)):
             async for each in await collection.aggregate(pipeline, session=session):
-                booked, given_back = happened.get(each["_id"], (0, 0))
+                booked, given_back = changes.get(each["_id"], (0, 0))
                 booked, given_back = booked + each["booked"], given_back + each["givenBack"]
-                happened[each["_id"]] = booked, given_back
-        return to_time_series(window, happened)
+                changes[each["_id"]] = booked, given_back
+        return to_time_series(window, changes)
 
 
 def _to_slot_statistics(document: Document) -> SlotStatistics:

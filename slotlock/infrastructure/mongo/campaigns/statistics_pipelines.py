@@ -1,4 +1,4 @@
-"""The pipelines that count a campaign's documents."""
+"""Aggregation pipelines for the statistics of a campaign."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ def _match_published_slots(campaign_id: ObjectId) -> Document:
 
 
 def slot_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:
-    """Places, bookings, holds and turns of each published slot, by start."""
+    """Count bookings, holds and waitlist entries of each published slot, by start."""
     counts = {
         "start": 1,
         "capacity": 1,
@@ -37,13 +37,13 @@ def slot_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:
 
 
 def booking_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:
-    """How many people have a booking; bookings and people of each group."""
-    # Most people have one list of groups however often they book: few rows are left to unfold.
-    alike = {"user": "$bookings.user", "groups": "$bookings.groups"}
-    theirs = {"user": "$_id.user", "group": "$_id.groups"}
+    """Count the users with a booking, and the bookings and users of each group."""
+    # Grouped by users with equal groups first, which leaves few documents to unwind.
+    user_with_groups = {"user": "$bookings.user", "groups": "$bookings.groups"}
+    user_in_group = {"user": "$_id.user", "group": "$_id.groups"}
     groups = [
         {"$unwind": "$_id.groups"},
-        {"$group": {"_id": theirs, "bookings": {"$sum": "$bookings"}}},
+        {"$group": {"_id": user_in_group, "bookings": {"$sum": "$bookings"}}},
         {"$group": {"_id": "$_id.group", "bookings": {"$sum": "$bookings"}, "booked": {"$sum": 1}}},
     ]
     users = [{"$group": {"_id": "$_id.user"}}, {"$count": "users"}]
@@ -51,13 +51,13 @@ def booking_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:
         _match_published_slots(campaign_id),
         {"$project": {"bookings": unexpired_bookings(now)}},
         {"$unwind": "$bookings"},
-        {"$group": {"_id": alike, "bookings": {"$sum": 1}}},
+        {"$group": {"_id": user_with_groups, "bookings": {"$sum": 1}}},
         {"$facet": {"groups": groups, "users": users}},
     ]
 
 
 def waitlist_statistics(campaign_id: ObjectId) -> Pipeline:
-    """How many turns in waiting lists are of people of each group."""
+    """Count the waitlist entries of each group."""
     return [
         _match_published_slots(campaign_id),
         {"$project": {"groups": "$waitlist.groups"}},
@@ -68,10 +68,12 @@ def waitlist_statistics(campaign_id: ObjectId) -> Pipeline:
 
 
 def group_members(groups: Sequence[str], eligible_groups: Sequence[Sequence[str]]) -> Pipeline:
-    """How many people carry each of these groups and may take part."""
-    sets = [{"groups": {"$in": list(wanted)}} for wanted in eligible_groups or (groups,)]
+    """Count the eligible users in each of these groups."""
+    conditions = [
+        {"groups": {"$in": list(group_set)}} for group_set in eligible_groups or (groups,)
+    ]
     return [
-        {"$match": {"$and": sets}},
+        {"$match": {"$and": conditions}},
         {"$project": {"groups": 1}},
         {"$unwind": "$groups"},
         {"$group": {"_id": "$groups", "users": {"$sum": 1}}},
@@ -80,11 +82,11 @@ def group_members(groups: Sequence[str], eligible_groups: Sequence[Sequence[str]
 
 
 def live_bookings_over_time(campaign_id: ObjectId, window: TimeWindow, now: datetime) -> Pipeline:
-    """When the bookings that slots hold were made, and when those ended that count no more."""
-    over = {"$cond": [is_expired("$bookings", now), "$bookings.heldUntil", None]}
+    """Count when live bookings were created, and when those of them ended that no longer count."""
+    expired_at = {"$cond": [is_expired("$bookings", now), "$bookings.heldUntil", None]}
     times = {
         "createdAt": {"$ifNull": [{"$first": "$bookings.history.at"}, "$bookings.at"]},
-        "endedAt": {"$ifNull": ["$cancellation.at", over]},
+        "endedAt": {"$ifNull": ["$cancellation.at", expired_at]},
     }
     return [
         {"$match": {"campaign.id": campaign_id}},
@@ -96,7 +98,7 @@ def live_bookings_over_time(campaign_id: ObjectId, window: TimeWindow, now: date
 
 
 def ended_bookings_over_time(slot_ids: Sequence[ObjectId], window: TimeWindow) -> Pipeline:
-    """When the bookings that ended in these slots were made, and when they ended."""
+    """Count when the ended bookings of these slots were created, and when they ended."""
     times = {"createdAt": {"$first": "$history.at"}, "endedAt": "$endedAt"}
     return [
         {"$match": {"slot": {"$in": slot_ids}}},
@@ -106,12 +108,12 @@ def ended_bookings_over_time(slot_ids: Sequence[ObjectId], window: TimeWindow) -
 
 
 def _changes_per_interval(window: TimeWindow) -> Pipeline:
-    """How much was booked and given back in each interval; what came before is in -1."""
+    """Count bookings and their ends in each interval; -1 is the time before the window."""
     length = window.interval.length // timedelta(milliseconds=1)
     number = {"$floor": {"$divide": [{"$subtract": ["$events.at", window.start]}, length]}}
-    # A clock that is ahead must not hide what has happened already.
-    within = {"$max": [-1, {"$min": [window.point_count - 1, number]}]}
-    before = {"$lt": window.end} if not window.ends_now else {"$ne": None}
+    # Times after the window count for its last interval: the clock of another process may be ahead.
+    interval = {"$max": [-1, {"$min": [window.point_count - 1, number]}]}
+    in_time = {"$lt": window.end} if not window.ends_now else {"$ne": None}
     events = [
         {"at": "$createdAt", "booked": 1, "givenBack": 0},
         {"at": "$endedAt", "booked": 0, "givenBack": 1},
@@ -120,6 +122,6 @@ def _changes_per_interval(window: TimeWindow) -> Pipeline:
     return [
         {"$project": {"events": events}},
         {"$unwind": "$events"},
-        {"$match": {"events.at": before}},
-        {"$group": {"_id": {"$toInt": within}, **sums}},
+        {"$match": {"events.at": in_time}},
+        {"$group": {"_id": {"$toInt": interval}, **sums}},
     ]

@@ -1,9 +1,9 @@
-"""Who did not get a place in a campaign, by address.
+"""Finds the users without a place in a campaign, by address.
 
-A campaign that names groups is for those who carry them: they are looked through some at a time,
-and a page ends when enough were found or looked at, so that it never reads a whole school in which
-nearly everybody has a place. A campaign for everybody would name the whole system; there it is
-those who tried: who waits, or had a place or a turn that ended.
+If the campaign names groups, these are its users: a page scans them in batches and ends when it is
+full or has scanned enough. It therefore never reads a whole school in which nearly everybody has a
+place. If the campaign is open to all users, only those count who attempted to get a place: they
+wait, or had a booking or a waitlist entry that ended.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,22 +41,23 @@ class UnplacedUserQueries:
         self, campaign: Campaign, group: str | None, first: int, after: str | None, now: datetime
     ) -> UnplacedUserPage:
         """Return the next of them, at most `first`; with a group, only its members."""
-        carrying = [{"groups": group}] if group else []
-        sets = [{"groups": {"$in": list(groups)}} for groups in campaign.terms.eligible_groups]
+        group_filters: list[Document] = [{"groups": group}] if group else []
+        eligible = [{"groups": {"$in": list(groups)}} for groups in campaign.terms.eligible_groups]
         async with self._database.client.start_session(snapshot=True) as session:
-            look = _Search(self._database, session, ObjectId(campaign.id), now)
-            if sets:
-                found = await look.search_eligible({"$and": [*carrying, *sets]}, first, after)
+            search = _Search(self._database, session, ObjectId(campaign.id), now)
+            if eligible:
+                query = {"$and": [*group_filters, *eligible]}
+                found = await search.search_eligible(query, first, after)
             else:
-                found = await look.search_attempted(carrying, first, after)
-            turns = await look.find_waitlist_entries([user.id for user in found.users])
-        items = tuple(UnplacedUser(user, turns.get(user.id, ())) for user in found.users)
+                found = await search.search_attempted(group_filters, first, after)
+            entries = await search.find_waitlist_entries([user.id for user in found.users])
+        items = tuple(UnplacedUser(user, entries.get(user.id, ())) for user in found.users)
         return UnplacedUserPage(items, found.end_email, found.has_more)
 
 
 @dataclass(frozen=True, slots=True)
 class _SearchPage:
-    """People without a place, up to which address others were looked at, and if more follow."""
+    """Users without a place, the address up to which users were scanned, and if there are more."""
 
     users: list[User]
     end_email: str | None
@@ -72,7 +73,7 @@ class _SearchPage:
 
 
 class _Search:
-    """A look at one campaign, all of it as of one instant."""
+    """A search in one campaign, as of one instant."""
 
     def __init__(
         self,
@@ -89,30 +90,32 @@ class _Search:
         self._now = now
 
     async def search_eligible(self, query: Document, first: int, after: str | None) -> _SearchPage:
-        """Those without a place among the people of a query, as far as one page looks."""
+        """Return the users of a query without a place, as far as one page scans."""
         unplaced: list[User] = []
         for _ in range(MAX_SCANNED // SCAN_BATCH_SIZE):
-            people = await self._find_users(query, after, SCAN_BATCH_SIZE, "group")
-            placed = await self._find_booked_user_ids([ObjectId(user.id) for user in people])
-            unplaced += [user for user in people if ObjectId(user.id) not in placed]
-            more = len(people) == SCAN_BATCH_SIZE
-            after = people[-1].email if people else after
-            if not more or len(unplaced) > first:
-                return _SearchPage.of_first(unplaced, first, after, has_more=more)
+            users = await self._find_users(query, after, SCAN_BATCH_SIZE, "group")
+            booked = await self._find_booked_user_ids([ObjectId(user.id) for user in users])
+            unplaced += [user for user in users if ObjectId(user.id) not in booked]
+            has_more = len(users) == SCAN_BATCH_SIZE
+            after = users[-1].email if users else after
+            if not has_more or len(unplaced) > first:
+                return _SearchPage.of_first(unplaced, first, after, has_more=has_more)
         return _SearchPage.of_first(unplaced, first, after, has_more=True)
 
     async def search_attempted(
         self, group_filters: list[Document], first: int, after: str | None
     ) -> _SearchPage:
-        """Those without a place who wait, or had a place or a turn that ended."""
-        tried = await self._distinct_values(self._slots, self._campaign_filter, "waitlist.user")
-        tried |= await self._distinct_values(self._slots, self._campaign_filter, "bookings.user")
+        """Return the users without a place who attempted to get one."""
+        attempted = await self._distinct_values(self._slots, self._campaign_filter, "waitlist.user")
+        attempted |= await self._distinct_values(
+            self._slots, self._campaign_filter, "bookings.user"
+        )
         slots = self._slots.find(self._campaign_filter, {"_id": 1}, session=self._session)
-        among = {"slot": {"$in": [document["_id"] async for document in slots]}}
+        in_campaign = {"slot": {"$in": [document["_id"] async for document in slots]}}
         for collection in self._ended_collections:
-            tried |= await self._distinct_values(collection, among, "user")
-        tried -= await self._find_booked_user_ids(None)
-        query: Document = {"$and": [{"_id": {"$in": sorted(tried)}}, *group_filters]}
+            attempted |= await self._distinct_values(collection, in_campaign, "user")
+        attempted -= await self._find_booked_user_ids(None)
+        query: Document = {"$and": [{"_id": {"$in": sorted(attempted)}}, *group_filters]}
         users = await self._find_users(query, after, first + 1, "_id_")
         return _SearchPage.of_first(
             users, first, users[-1].email if users else None, has_more=False
@@ -128,13 +131,13 @@ class _Search:
         )
         return [to_user(document) async for document in found]
 
-    async def _find_booked_user_ids(self, among: Sequence[ObjectId] | None) -> set[ObjectId]:
-        """Those who have a place, of these people or of all."""
+    async def _find_booked_user_ids(self, candidates: Sequence[ObjectId] | None) -> set[ObjectId]:
+        """Return the users with a place; only those of the candidates, if given."""
         query: Document = {**self._campaign_filter, "status": SlotStatus.PUBLISHED.value}
         users: Document = {"$map": {"input": unexpired_bookings(self._now), "in": "$$this.user"}}
-        if among is not None:
-            query["bookings.user"] = {"$in": among}
-            users = {"$setIntersection": [users, among]}
+        if candidates is not None:
+            query["bookings.user"] = {"$in": candidates}
+            users = {"$setIntersection": [users, candidates]}
         pipeline: Pipeline = [
             {"$match": query},
             {"$project": {"users": users}},
@@ -159,15 +162,17 @@ class _Search:
     async def find_waitlist_entries(
         self, user_ids: Sequence[UserId]
     ) -> Mapping[UserId, tuple[WaitlistEntry, ...]]:
-        """What these people wait for, by the start of the slots."""
+        """Return the waitlist entries of these users, by the start of the slots."""
         users = [ObjectId(user_id) for user_id in user_ids]
-        theirs = {"$filter": {"input": "$waitlist", "cond": {"$in": ["$$this.user", users]}}}
+        own_entries = {"$filter": {"input": "$waitlist", "cond": {"$in": ["$$this.user", users]}}}
         query = {**self._campaign_filter, "waitlist.user": {"$in": users}}
         order = [("start", 1), ("_id", 1)]
-        found = self._slots.find(query, {"waitlist": theirs}, sort=order, session=self._session)
-        turns: dict[UserId, tuple[WaitlistEntry, ...]] = {}
+        found = self._slots.find(
+            query, {"waitlist": own_entries}, sort=order, session=self._session
+        )
+        by_user: dict[UserId, tuple[WaitlistEntry, ...]] = {}
         async for document in found:
-            for entry in document["waitlist"]:
-                waiting = to_waitlist_entry(SlotId(str(document["_id"])), entry)
-                turns[waiting.user_id] = (*turns.get(waiting.user_id, ()), waiting)
-        return turns
+            for subdocument in document["waitlist"]:
+                entry = to_waitlist_entry(SlotId(str(document["_id"])), subdocument)
+                by_user[entry.user_id] = (*by_user.get(entry.user_id, ()), entry)
+        return by_user

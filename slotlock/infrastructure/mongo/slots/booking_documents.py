@@ -1,4 +1,4 @@
-"""The shape of a booking: an entry in its slot while it lives, a document of its own afterwards.
+"""The shape of a booking: a part of its slot while it is live, a document of its own afterwards.
 
 live:     {id, user, at, groups?}    a booking that its user made and nobody changed
           {id, user, history, heldUntil?, waitedSince?, movedFrom?, groups?}    any other
@@ -24,7 +24,7 @@ from slotlock.infrastructure.mongo.client import Document
 
 
 def booking_to_subdocument(booking: Booking) -> Document:
-    """A live booking as its slot keeps it."""
+    """Return a live booking as the document of its slot contains it."""
     entry: Document = {"id": ObjectId(booking.id), "user": ObjectId(booking.user_id)}
     if booking.groups:
         entry["groups"] = list(booking.groups)
@@ -39,19 +39,19 @@ def booking_to_subdocument(booking: Booking) -> Document:
 
 
 def to_booking(slot_id: SlotId, subdocument: Document) -> Booking:
-    """The live booking that an entry of this slot describes."""
+    """Return the live booking that a subdocument of this slot describes."""
     user_id = UserId(str(subdocument["user"]))
     if "history" not in subdocument:
-        log = (
+        history = (
             HistoryEntry(subdocument["at"], user_id, BookingAction.BOOKED, BookingStatus.CONFIRMED),
         )
         groups = tuple(subdocument.get("groups", ()))
-        return Booking(BookingId(str(subdocument["id"])), slot_id, user_id, log, groups=groups)
+        return Booking(BookingId(str(subdocument["id"])), slot_id, user_id, history, groups=groups)
     return _build_booking(BookingId(str(subdocument["id"])), slot_id, user_id, subdocument)
 
 
 def ended_booking_to_document(booking: Booking) -> Document:
-    """The document of a booking that ended."""
+    """Return the document of an ended booking."""
     return {
         "_id": ObjectId(booking.id),
         "slot": ObjectId(booking.slot_id),
@@ -63,14 +63,14 @@ def ended_booking_to_document(booking: Booking) -> Document:
 
 
 def to_ended_booking(document: Document) -> Booking:
-    """The ended booking that a document describes."""
+    """Return the ended booking that a document describes."""
     slot_id = SlotId(str(document["slot"]))
     user_id = UserId(str(document["user"]))
     return _build_booking(BookingId(str(document["_id"])), slot_id, user_id, document)
 
 
 def ended_waitlist_entry_to_document(ended_entry: EndedWaitlistEntry) -> Document:
-    """The document of a turn in the waiting list that ended without a place."""
+    """Return the document of a waitlist entry that ended without a booking."""
     return {
         "_id": ObjectId(ended_entry.entry.id),
         "slot": ObjectId(ended_entry.entry.slot_id),
@@ -84,35 +84,37 @@ def ended_waitlist_entry_to_document(ended_entry: EndedWaitlistEntry) -> Documen
 def _build_booking(
     booking_id: BookingId, slot_id: SlotId, user_id: UserId, document: Document
 ) -> Booking:
-    log = tuple(_to_history_entry(entry) for entry in document["history"])
+    history = tuple(_to_history_entry(entry) for entry in document["history"])
     moved_from, moved_to = (_to_ref(document.get(name)) for name in ("movedFrom", "movedTo"))
-    waited = document.get("waitedSince")
+    waited_since = document.get("waitedSince")
     groups = tuple(document.get("groups", ()))
-    return Booking(booking_id, slot_id, user_id, log, waited, moved_from, moved_to, groups)
+    return Booking(
+        booking_id, slot_id, user_id, history, waited_since, moved_from, moved_to, groups
+    )
 
 
 def _history_fields(booking: Booking) -> Document:
-    past: Document = {
+    fields: Document = {
         "history": [_history_entry_to_subdocument(entry) for entry in booking.history],
         "waitedSince": booking.waited_since,
         "movedFrom": _ref_to_subdocument(booking.moved_from),
         "movedTo": _ref_to_subdocument(booking.moved_to),
     }
-    return {name: value for name, value in past.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _history_entry_to_subdocument(entry: HistoryEntry) -> Document:
-    kept: Document = {
+    subdocument: Document = {
         "at": entry.at,
         "by": entry.by and ObjectId(entry.by),
         "action": entry.action.value,
         "status": entry.status.value,
     }
     if entry.held_until is not None:
-        kept["heldUntil"] = entry.held_until
+        subdocument["heldUntil"] = entry.held_until
     if entry.overridden_limits:
-        kept["overriddenLimits"] = [limit.value for limit in entry.overridden_limits]
-    return kept
+        subdocument["overriddenLimits"] = [limit.value for limit in entry.overridden_limits]
+    return subdocument
 
 
 def _to_history_entry(subdocument: Document) -> HistoryEntry:

@@ -1,4 +1,4 @@
-"""The slots that calendars show, some at a time, since one may have hundreds of meetings."""
+"""Reads the slots that calendars show, in pages, because a slot may have hundreds of meetings."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ FORWARD, BACKWARD = 1, -1
 
 
 class CalendarSlotQueries:
-    """The slots, as calendars go through them."""
+    """Finds the slots of a calendar, page by page."""
 
     def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
         self.list_limiter = list_limiter
@@ -29,7 +29,7 @@ class CalendarSlotQueries:
     async def find_by_user(
         self, user_id: UserId, since: datetime, now: datetime, after: Slot | None
     ) -> Sequence[Slot]:
-        """The next slots with a live booking of a person that end after `since`, latest first."""
+        """Return the next slots with a live booking of a user, latest first, back to `since`."""
         query = {"bookings.user": ObjectId(user_id), "end": {"$gte": since}}
         return await self._next_page(query, "booked_user", BACKWARD, after, now, [user_id])
 
@@ -37,7 +37,7 @@ class CalendarSlotQueries:
     async def find_upcoming(
         self, campaign_id: CampaignId | None, now: datetime, after: Slot | None
     ) -> Sequence[Slot]:
-        """The next published and called-off slots that end from now on."""
+        """Return the next published and cancelled slots that have not ended."""
         query = _published_query(campaign_id, {"$gte": now})
         return await self._next_page(query, _index_for(campaign_id), FORWARD, after, now)
 
@@ -45,7 +45,7 @@ class CalendarSlotQueries:
     async def find_past(
         self, campaign_id: CampaignId | None, since: datetime, now: datetime, after: Slot | None
     ) -> Sequence[Slot]:
-        """The next published and called-off slots that ended after `since`, the latest first."""
+        """Return the next published and cancelled slots that ended after `since`, latest first."""
         query = _published_query(campaign_id, {"$gte": since, "$lt": now})
         return await self._next_page(query, _index_for(campaign_id), BACKWARD, after, now)
 
@@ -60,22 +60,22 @@ class CalendarSlotQueries:
     ) -> Sequence[Slot]:
         key = "end" if index == "end" else "start"
         if after is not None:
-            past, at = "$gt" if order == FORWARD else "$lt", getattr(after, key)
-            here = {key: at, "_id": {past: ObjectId(after.id)}}
-            on = [{key: {f"{past}e": at}}, {"$or": [{key: {past: at}}, here]}]
-            query = {"$and": [query, *on]}
+            beyond, time = "$gt" if order == FORWARD else "$lt", getattr(after, key)
+            same_time = {key: time, "_id": {beyond: ObjectId(after.id)}}
+            bounds = [{key: {f"{beyond}e": time}}, {"$or": [{key: {beyond: time}}, same_time]}]
+            query = {"$and": [query, *bounds]}
         found = self._slots.find(
             query,
             slot_projection(now, user_ids),
             sort=[(key, order), ("_id", order)],
             limit=PAGE_SIZE,
-            hint=index,  # in order as they are read, so that no page costs more than it shows
+            hint=index,  # in the order of the sort, so that a page costs only what it returns
         )
         return [to_slot(document) async for document in found]
 
 
 def _index_for(campaign_id: CampaignId | None) -> str:
-    """By their end; those of a campaign by their start."""
+    """Return the index by end, or the one by start for the slots of a campaign."""
     return "end" if campaign_id is None else "campaign"
 
 

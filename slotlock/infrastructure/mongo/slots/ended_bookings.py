@@ -1,4 +1,4 @@
-"""The bookings that ended, each a document of its own: the slots hold the live ones."""
+"""Reads the bookings that ended. Each is a document of its own; slots contain the live ones."""
 
 from bson import ObjectId
 
@@ -14,7 +14,7 @@ ASCENDING, DESCENDING = 1, -1
 
 
 class EndedBookingRepository:
-    """What became of bookings that no longer take a place."""
+    """Finds bookings that no longer take a place."""
 
     def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
         self.list_limiter = list_limiter
@@ -31,25 +31,26 @@ class EndedBookingRepository:
         )
 
     async def find(self, booking_id: BookingId) -> Booking | None:
-        """A booking that ended; None when none did."""
+        """Return an ended booking; None if no booking with this id ended."""
         return await self._find_batcher.submit(booking_id)
 
     async def _find_batch(self, booking_ids: list[BookingId]) -> list[Booking | None]:
         query = {"_id": {"$in": [ObjectId(booking_id) for booking_id in set(booking_ids)]}}
-        ended = [to_ended_booking(document) async for document in self._ended_bookings.find(query)]
-        found = {booking.id: booking for booking in ended}
+        documents = self._ended_bookings.find(query)
+        bookings = [to_ended_booking(document) async for document in documents]
+        found = {booking.id: booking for booking in bookings}
         return [found.get(booking_id) for booking_id in booking_ids]
 
     async def page_of_slot(
         self, slot_id: SlotId, first: int, after: Position | None
     ) -> Page[Booking]:
-        """The next ended bookings of a slot, in the order they ended."""
+        """Return the next ended bookings of a slot, in the order they ended."""
         return await self._page({"slot": ObjectId(slot_id)}, ASCENDING, first, after)
 
     async def page_of_user(
         self, user_id: UserId, first: int, after: Position | None
     ) -> Page[Booking]:
-        """The next ended bookings of a person, the latest first."""
+        """Return the next ended bookings of a user, the latest first."""
         return await self._page({"user": ObjectId(user_id)}, DESCENDING, first, after)
 
     @limited_listing
@@ -57,9 +58,9 @@ class EndedBookingRepository:
         self, query: Document, order: int, first: int, after: Position | None
     ) -> Page[Booking]:
         if after is not None:
-            past = "$gt" if order == ASCENDING else "$lt"
-            here = {"endedAt": after.start, "_id": {past: ObjectId(after.id)}}
-            query = {**query, "$or": [{"endedAt": {past: after.start}}, here]}
+            beyond = "$gt" if order == ASCENDING else "$lt"
+            same_time = {"endedAt": after.start, "_id": {beyond: ObjectId(after.id)}}
+            query = {**query, "$or": [{"endedAt": {beyond: after.start}}, same_time]}
         found = self._ended_bookings.find(
             query, sort=[("endedAt", order), ("_id", order)], limit=first + 1
         )

@@ -1,4 +1,4 @@
-"""Slots in MongoDB: looking at them; `writes` adds and changes them."""
+"""Reads slots from MongoDB."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader,
 
 
 class SlotRepository:
-    """The slots and their bookings."""
+    """Finds slots with their live bookings and their waitlists."""
 
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(SLOTS_CONCURRENCY)
@@ -61,15 +61,15 @@ class SlotRepository:
         """
         for_update = (replace(query, for_update=True) for query in queries)
         slots = await asyncio.gather(*map(self._find_batcher.submit, for_update))
-        asking = [slot for slot in slots if slot and slot.needs_user_context]
-        if not asking:
+        with_context = [slot for slot in slots if slot and slot.needs_user_context]
+        if not with_context:
             return slots
         user_ids: set[UserId] = set()
         for query, slot in zip(queries, slots, strict=True):
             if slot and slot.needs_user_context:
                 user_ids.update(query.user_ids, _affected_users(slot, query))
         now = max(query.now for query in queries)
-        contexts = await self._user_contexts.load(user_ids, asking, now)
+        contexts = await self._user_contexts.load(user_ids, with_context, now)
         return [
             with_user_contexts(slot, query.user_ids, contexts)
             if slot and slot.needs_user_context
@@ -121,22 +121,24 @@ class SlotRepository:
 
     @limited_listing
     async def find_with_roster(self, slot_id: SlotId) -> Slot | None:
-        """The slot as it is now, with every live booking in the order they were made."""
+        """Return a slot with all live bookings in the order they were made, and its waitlist."""
         document = await self._slots.find_one({"_id": ObjectId(slot_id)})
         return documents.to_slot(document) if document else None
 
     async def waitlist_ids(self, slot_id: SlotId) -> Sequence[WaitlistEntryId]:
-        """The ids of all who wait, the first in front."""
+        """Return the ids of all waitlist entries, in the order they are served."""
         return await self._waitlist_batcher.submit(slot_id)
 
     async def _read_waitlist_batch(self, slot_ids: list[SlotId]) -> list[Sequence[WaitlistEntryId]]:
         query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in set(slot_ids)]}}
         found = self._slots.find(query, {"waitlist.id": 1})
-        lines = {
-            str(d["_id"]): [WaitlistEntryId(str(e["id"])) for e in d["waitlist"]]
-            async for d in found
+        ids = {
+            str(document["_id"]): [
+                WaitlistEntryId(str(each["id"])) for each in document["waitlist"]
+            ]
+            async for document in found
         }
-        return [lines.get(slot_id, []) for slot_id in slot_ids]
+        return [ids.get(slot_id, []) for slot_id in slot_ids]
 
     async def page(
         self,
@@ -147,14 +149,14 @@ class SlotRepository:
         now: datetime,
         user_ids: Sequence[UserId] = (),
     ) -> Page[Slot]:
-        """The next `first` of the slots that somebody looks for."""
+        """Return the next `first` slots that the filter selects."""
         query = filter_query(slot_filter, now)
         return await self._page(query, order, first, after, now, user_ids)
 
     async def page_of_user(
         self, user_id: UserId, first: int, after: Position | None, now: datetime
     ) -> Page[Slot]:
-        """The next `first` slots in which a person has a live booking, by start."""
+        """Return the next `first` slots in which a user has a live booking, by start."""
         query = {"bookings.user": ObjectId(user_id)}
         return await self._page(query, SlotOrder.START_ASC, first, after, now, [user_id])
 
@@ -181,7 +183,7 @@ class SlotRepository:
     async def find_by_users(
         self, user_ids: Sequence[UserId], since: datetime, now: datetime
     ) -> list[Slot]:
-        """The slots that begin after `since` in which these people have live bookings."""
+        """Return the slots that start after `since` in which these users have live bookings."""
         query = _booked_by_users(user_ids, since)
         found = self._slots.find(query, slot_projection(now, user_ids))
         return [documents.to_slot(document) async for document in found]
@@ -190,25 +192,25 @@ class SlotRepository:
     async def find_versions_by_users(
         self, user_ids: Sequence[UserId], since: datetime
     ) -> dict[SlotId, int]:
-        """Only how new those slots are, which costs a fraction of reading them."""
+        """Return the versions of those slots, which costs a fraction of loading them."""
         found = self._slots.find(_booked_by_users(user_ids, since), {"version": 1})
         return {SlotId(str(document["_id"])): document["version"] async for document in found}
 
     @limited
     async def find_waitlisted(self, user_ids: Sequence[UserId]) -> list[tuple[SlotId, UserId]]:
-        """The turns that these people have in waiting lists."""
+        """Return the slots on whose waitlists these users are, each with the user."""
         users = {ObjectId(user_id) for user_id in user_ids}
         found = self._slots.find({"waitlist.user": {"$in": list(users)}}, {"waitlist.user": 1})
         return [
-            (SlotId(str(document["_id"])), UserId(str(turn["user"])))
+            (SlotId(str(document["_id"])), UserId(str(entry["user"])))
             async for document in found
-            for turn in document["waitlist"]
-            if turn["user"] in users
+            for entry in document["waitlist"]
+            if entry["user"] in users
         ]
 
     @limited
     async def find_by_series(self, series_id: SeriesId, now: datetime) -> list[Slot]:
-        """The slots of a series, by start."""
+        """Return the slots of a series, by start."""
         query, order = {"series": ObjectId(series_id)}, [("start", 1), ("_id", 1)]
         found = self._slots.find(query, slot_projection(now), sort=order)
         return [documents.to_slot(document) async for document in found]
@@ -217,16 +219,16 @@ class SlotRepository:
     async def find_booked_users(
         self, slot_ids: Sequence[SlotId], user_ids: Sequence[UserId]
     ) -> set[UserId]:
-        """Those of the people who have a live booking in one of these slots."""
+        """Return those of the users who have a live booking in one of these slots."""
         users = [ObjectId(user_id) for user_id in user_ids]
-        among = {"$setIntersection": ["$bookings.user", users]}
+        booked = {"$setIntersection": ["$bookings.user", users]}
         query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
-        found = self._slots.find(query, {"users": among})
+        found = self._slots.find(query, {"users": booked})
         return {UserId(str(user)) async for document in found for user in document["users"]}
 
     @limited
     async def find_due(self, now: datetime, limit: int) -> list[SlotId]:
-        """Up to so many slots in which a hold may have run out, the longest ago first."""
+        """Return up to `limit` slots in which a hold may have expired, the longest ago first."""
         found = self._slots.find(
             {"nextDeadline": {"$lte": now}}, {"_id": 1}, sort=[("nextDeadline", 1)], limit=limit
         )
@@ -234,11 +236,11 @@ class SlotRepository:
 
 
 def _affected_users(slot: Slot, query: SlotQuery) -> Iterator[UserId]:
-    """Whose booking it is about, and who may get a place that comes free."""
+    """Yield the users whose bookings are loaded, and those who may be promoted."""
     yield from (booking.user_id for booking in slot.bookings if booking.id in query.booking_ids)
     yield from (
-        waiting.user_id
-        for waiting in promotion_candidates(slot, query.waitlist_depth + len(slot.bookings))
+        entry.user_id
+        for entry in promotion_candidates(slot, query.waitlist_depth + len(slot.bookings))
     )
 
 

@@ -1,7 +1,7 @@
-"""Whole rosters in MongoDB, for exports: everything as it was in one moment, some slots at a time.
+"""Reads whole rosters for exports, some slots at a time, as of one instant.
 
-A snapshot session reads all pages as of the same instant, so that nobody who moves from one slot to
-another meanwhile is missing or there twice. MongoDB keeps such a moment for five minutes.
+A snapshot session reads all pages as of the same instant. A user who moves from one slot to another
+meanwhile is therefore neither missing nor listed twice. MongoDB keeps a snapshot for five minutes.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -22,20 +22,20 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.slots.documents import to_slot
 from slotlock.infrastructure.mongo.slots.queries import page_query
 
-# A slot has up to 1,000 bookings with all their past.
+# A slot has up to 1,000 bookings with their histories.
 SLOT_BATCH_SIZE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class RosterPage:
-    """Some slots with all their bookings, and the people these name."""
+    """Some slots with all their bookings, and the users who occur in them."""
 
     slots: tuple[Slot, ...]
     users: Mapping[UserId, RosterUser]
 
 
 class RosterSnapshot:
-    """The rosters of one slot or of a campaign's slots, as of one moment."""
+    """The rosters of one slot or of a campaign's slots, as of one instant."""
 
     def __init__(self, database: Database, session: AsyncClientSession, query: Document) -> None:
         self._slots = database["slots"]
@@ -44,11 +44,11 @@ class RosterSnapshot:
         self._query = query
 
     async def count(self) -> int:
-        """How many slots there are."""
+        """Return the number of slots."""
         return await self._slots.count_documents(self._query, session=self._session)
 
     async def pages(self) -> AsyncIterator[RosterPage]:
-        """All the slots, by start and id."""
+        """Yield all slots by start and id, in pages."""
         position: Position | None = None
         while slots := await self._next_slots(position):
             yield RosterPage(slots, await self._find_users(slots))
@@ -66,10 +66,10 @@ class RosterSnapshot:
         return tuple([to_slot(document) async for document in found])
 
     async def _find_users(self, slots: tuple[Slot, ...]) -> Mapping[UserId, RosterUser]:
-        wanted = set[UserId]().union(*map(user_ids_in, slots))
-        query = {"_id": {"$in": [ObjectId(user_id) for user_id in wanted]}}
-        shown = {"name": 1, "email": 1, "groups": 1}
-        found = self._users.find(query, shown, session=self._session)
+        user_ids = set[UserId]().union(*map(user_ids_in, slots))
+        query = {"_id": {"$in": [ObjectId(user_id) for user_id in user_ids]}}
+        projection = {"name": 1, "email": 1, "groups": 1}
+        found = self._users.find(query, projection, session=self._session)
         return {
             UserId(str(d["_id"])): RosterUser(d["name"], d["email"], tuple(d.get("groups", ())))
             async for d in found
@@ -80,7 +80,7 @@ class RosterSnapshot:
 async def open_roster_snapshot(
     database: Database, target_id: SlotId | CampaignId, *, is_campaign: bool
 ) -> AsyncIterator[RosterSnapshot]:
-    """The rosters of a slot, or of all slots of a campaign, as they are now."""
+    """Open the rosters of a slot, or of all slots of a campaign, as of now."""
     async with database.client.start_session(snapshot=True) as session:
         yield RosterSnapshot(
             database, session, {"campaign.id" if is_campaign else "_id": ObjectId(target_id)}

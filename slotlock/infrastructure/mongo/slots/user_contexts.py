@@ -1,9 +1,10 @@
-"""What a decision needs of people beyond the slot: their groups, their other places, their page.
+"""What a decision needs to know of users beyond the slot: groups, other bookings, a version.
 
-    pages: {_id: user, version}
+    user_versions: {_id: user, version}
 
-A page says nothing but how often its person booked where other bookings count. Two bookings of
-one person in two such slots both want to turn the same page, so that only one can be written.
+The version counts the user's bookings in slots where other bookings matter. Each such booking
+increments the version that its decision was based on, so that of two concurrent ones only one is
+written.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from slotlock.infrastructure.mongo.client import Database, Document, is_unavaila
 from slotlock.infrastructure.mongo.slots.documents import to_slot
 from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 
-# Each may ask for all whom the admission queue serves at once.
+# A query may be for all users whom the admission queue serves at once.
 CONTEXT_BATCH_SIZE = 50
 
 
@@ -111,7 +112,7 @@ class _Relevance:
 
 
 class UserContextLoader:
-    """Who the people at a slot are, and where else they have places."""
+    """Loads the contexts of users for decisions in slots."""
 
     def __init__(self, database: Database) -> None:
         self._slots = database["slots"]
@@ -203,37 +204,40 @@ async def _no_documents() -> dict[ObjectId, Any]:
 def with_user_contexts(
     slot: Slot, user_ids: Iterable[UserId], contexts: Mapping[UserId, UserContext]
 ) -> Slot:
-    """The slot with what is known of these people and those in it, as far as it is elsewhere."""
+    """Return the slot with the contexts of these users, and of its booked and waiting ones."""
     booked = (booking.user_id for booking in slot.bookings)
-    waiting = (turn.user_id for turn in slot.waitlist)
-    here = {user_id for user_id in (*user_ids, *booked, *waiting) if user_id in contexts}
+    waiting = (entry.user_id for entry in slot.waitlist)
+    relevant = {user_id for user_id in (*user_ids, *booked, *waiting) if user_id in contexts}
     return replace(
         slot,
-        user_contexts={user_id: _without_own_slot(contexts[user_id], slot) for user_id in here},
+        user_contexts={user_id: _without_own_slot(contexts[user_id], slot) for user_id in relevant},
     )
 
 
 def _without_own_slot(context: UserContext, slot: Slot) -> UserContext:
-    places = tuple(place for place in context.other_bookings if place.booking.slot_id != slot.id)
-    return (
-        context
-        if len(places) == len(context.other_bookings)
-        else replace(context, other_bookings=places)
-    )
+    others = tuple(each for each in context.other_bookings if each.booking.slot_id != slot.id)
+    if len(others) == len(context.other_bookings):
+        return context
+    return replace(context, other_bookings=others)
 
 
 def user_version_updates(before: Slot, after: Slot) -> Iterator[tuple[UserId, UpdateOne]]:
-    """The pages that a change turns, each guarded by the version that was seen."""
+    """Yield the updates of user versions that a change of a slot requires.
+
+    Each is conditional on the version that was loaded.
+    """
     if not after.depends_on_other_bookings:
         return
     # Confirmed holds count as well: a booking elsewhere may rely on their expiry.
-    chosen = {booking.user_id for booking in (*after.change.added, *after.change.changed)}
-    for user_id in sorted(chosen):
-        if known := before.user_context(user_id):
-            seen: Document = {"_id": ObjectId(user_id)}
-            if known.version:
-                seen["version"] = known.version
-                yield user_id, UpdateOne(seen, {"$inc": {"version": 1}})
-            else:  # a page that somebody began meanwhile is a duplicate key
-                begun = UpdateOne({**seen, "version": 0}, {"$set": {"version": 1}}, upsert=True)
-                yield user_id, begun
+    booked = {booking.user_id for booking in (*after.change.added, *after.change.changed)}
+    for user_id in sorted(booked):
+        if context := before.user_context(user_id):
+            yield user_id, _version_update(user_id, context.version)
+
+
+def _version_update(user_id: UserId, version: int) -> UpdateOne:
+    loaded: Document = {"_id": ObjectId(user_id), "version": version}
+    if version:
+        return UpdateOne(loaded, {"$inc": {"version": 1}})
+    # If another transaction inserts the first version, this upsert has a duplicate key.
+    return UpdateOne(loaded, {"$set": {"version": 1}}, upsert=True)

@@ -1,8 +1,8 @@
-"""Writing what was decided: guarded by version, all of it or nothing.
+"""Commits decisions: conditional on the versions that they are based on, all or nothing.
 
-One slot that gains bookings is one update, and those of concurrent acts leave together. Whatever
-concerns several documents, because bookings end or move, somebody's other bookings count, or the
-answer is to be kept under a key, is one transaction.
+Bookings that are added to one slot are one update, and the updates of concurrent commands are one
+bulk write. A change of several documents is a transaction: bookings that end or move, bookings that
+depend on the user's other bookings, and changes with an idempotency record.
 """
 
 import contextlib
@@ -28,9 +28,12 @@ from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo import teams
 from slotlock.infrastructure.mongo.audit.notes import note_to_document
 from slotlock.infrastructure.mongo.client import (
+    DUPLICATE_KEY,
+    WRITE_CONFLICT,
     WRITES_CONCURRENCY,
     Database,
     Document,
+    error_codes,
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
@@ -47,22 +50,20 @@ from slotlock.infrastructure.mongo.slots.user_contexts import user_version_updat
 from slotlock.infrastructure.mongo.transactions import in_transaction
 
 MAX_BULK_SIZE = 64
-DUPLICATE_KEY = 11000
-WRITE_CONFLICT = 112
 BULK_TIMEOUT_S = 1.0
 UNKNOWN_COMMIT_LABEL = "UnknownTransactionCommitResult"
 
 
 class _VersionConflictError(Exception):
-    """Somebody else wrote first."""
+    """Another writer was first."""
 
 
 class BulkResult(Enum):
-    """The outcome of one change of a bulk write."""
+    """The outcome of one update of a bulk write."""
 
     WRITTEN = auto()
     CONFLICT = auto()
-    # The time that others can be made to wait ran out: the change may be written all the same.
+    # MongoDB did not confirm it within the time that others can wait: it may be written or not.
     UNCONFIRMED = auto()
 
 
@@ -73,18 +74,18 @@ class _StoredBookings:
     booking_ids: frozenset[BookingId]
     versions: Mapping[SlotId, int]
 
-    def result_of(self, change: SlotUpdate, *, is_confirmed: bool) -> BulkResult:
-        """Return the outcome of a change that adds bookings."""
-        if _new_booking_ids(change) <= self.booking_ids:
+    def result_of(self, update: SlotUpdate, *, is_confirmed: bool) -> BulkResult:
+        """Return the outcome of an update that adds bookings."""
+        if _new_booking_ids(update) <= self.booking_ids:
             return BulkResult.WRITTEN
-        # A version never returns, so that a write which is conditional on an older one never comes.
-        if is_confirmed or self.versions.get(change.before.id) != change.before.version:
+        # Versions only grow: a write that is conditional on an older one never happens.
+        if is_confirmed or self.versions.get(update.before.id) != update.before.version:
             return BulkResult.CONFLICT
         return BulkResult.UNCONFIRMED
 
 
 class SlotWriter:
-    """Inserts and changes slots. Nothing else does."""
+    """Inserts and updates slots. All changes by decisions pass through it."""
 
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(WRITES_CONCURRENCY)
@@ -96,18 +97,19 @@ class SlotWriter:
     async def commit(self, changes: ChangeSet) -> CommitResult:
         """Write a change set if everything is still as it was when it was decided.
 
-        Errors of MongoDB are raised only where nothing was written by this call, or where MongoDB
-        is unavailable.
+        Raises:
+            PyMongoError: MongoDB rejected the change, or is unavailable.
         """
-        is_tried_before = False
+        is_repeated = False
         if changes.only_adds_to_one_slot:
             result = await self._bulk_adder.submit(changes.slot_updates[0])
             if result is not BulkResult.UNCONFIRMED:
                 return _COMMIT_RESULTS[result]
-            is_tried_before = True
+            is_repeated = True
         committed = await self._commit_transaction(changes)
+        # After an unconfirmed write, the conflict may be with that write.
         if committed is CommitResult.UNKNOWN or (
-            is_tried_before and committed is CommitResult.CONFLICT
+            is_repeated and committed is CommitResult.CONFLICT
         ):
             return await self._find_commit_result(changes)
         return committed
@@ -120,7 +122,7 @@ class SlotWriter:
             try:
                 await self._write_all(changes, session)
             except OperationFailure as error:
-                conflicts.update(_error_codes(error) & {DUPLICATE_KEY, WRITE_CONFLICT})
+                conflicts.update(error_codes(error) & {DUPLICATE_KEY, WRITE_CONFLICT})
                 raise
 
         try:
@@ -130,8 +132,7 @@ class SlotWriter:
         except PyMongoError as error:
             if error.has_error_label(UNKNOWN_COMMIT_LABEL):
                 return CommitResult.UNKNOWN
-            codes = _error_codes(error) if isinstance(error, OperationFailure) else set()
-            if codes & conflicts or (conflicts and error.timeout):
+            if error_codes(error) & conflicts or (conflicts and error.timeout):
                 return CommitResult.CONFLICT
             raise
         return CommitResult.WRITTEN
@@ -150,13 +151,13 @@ class SlotWriter:
         """Write the new bookings of concurrent commands, each conditional on its slot's version.
 
         A slot that cannot be written soon, because a process died in a transaction on it, does not
-        delay the others: its change stays unconfirmed, and is tried again by itself.
+        delay the others: its update stays unconfirmed, and is repeated as a transaction.
         """
         errors: dict[int, Exception] = {}
         is_confirmed = True
         try:
             with timeout(BULK_TIMEOUT_S):
-                updates = [_versioned_update(change) for change in slot_updates]
+                updates = [_versioned_update(update) for update in slot_updates]
                 result = await self._slots.bulk_write(updates, ordered=False)
             if result.modified_count == len(slot_updates):
                 return [BulkResult.WRITTEN] * len(slot_updates)
@@ -170,14 +171,14 @@ class SlotWriter:
             is_confirmed = False
         stored = await self._find_written(slot_updates)
         return [
-            errors.get(index) or stored.result_of(change, is_confirmed=is_confirmed)
-            for index, change in enumerate(slot_updates)
+            errors.get(index) or stored.result_of(update, is_confirmed=is_confirmed)
+            for index, update in enumerate(slot_updates)
         ]
 
     @limited
     async def _find_commit_result(self, changes: ChangeSet) -> CommitResult:
-        """Return what became of a write that was not confirmed, as far as its bookings tell."""
-        adding = [change for change in changes.slot_updates if _new_booking_ids(change)]
+        """Return the result of an unconfirmed write, as far as its new bookings show it."""
+        adding = [update for update in changes.slot_updates if _new_booking_ids(update)]
         if not adding:
             return CommitResult.UNKNOWN
         try:
@@ -185,15 +186,15 @@ class SlotWriter:
                 stored = await self._find_written(adding)
         except PyMongoError:
             return CommitResult.UNKNOWN
-        # All of them were written, or none: what is known of one is true of each.
-        results = {stored.result_of(change, is_confirmed=False) for change in adding}
+        # All of them were written or none, so that one known result is that of all.
+        results = {stored.result_of(update, is_confirmed=False) for update in adding}
         known = results - {BulkResult.UNCONFIRMED}
         return _COMMIT_RESULTS[known.pop()] if known else CommitResult.UNKNOWN
 
     async def _find_written(self, slot_updates: list[SlotUpdate]) -> _StoredBookings:
         """Find which new bookings were written: a bulk write says how many, and not which."""
-        ids = [ObjectId(id_) for change in slot_updates for id_ in _new_booking_ids(change)]
-        query = {"_id": {"$in": [ObjectId(change.before.id) for change in slot_updates]}}
+        ids = [ObjectId(id_) for update in slot_updates for id_ in _new_booking_ids(update)]
+        query = {"_id": {"$in": [ObjectId(update.before.id) for update in slot_updates]}}
         found = await self._slots.find(query, booking_ids_projection(ids)).to_list()
         live = {entry["id"] for document in found for entry in document["bookings"]}
         # Another command may have ended one since.
@@ -206,17 +207,17 @@ class SlotWriter:
 
     @limited
     async def set_next_deadline(self, slot: Slot) -> None:
-        """Keep when the next hold of this slot runs out, as it was looked at."""
-        due = (
+        """Correct the next deadline of a slot, unless the slot has changed."""
+        update = (
             {"$set": {"nextDeadline": slot.next_deadline}}
             if slot.next_deadline
             else {"$unset": {"nextDeadline": ""}}
         )
-        await self._slots.update_one(documents.version_filter(slot), due)
+        await self._slots.update_one(documents.version_filter(slot), update)
 
     @limited
     async def defer_sweep(self, slot_id: SlotId, until: datetime) -> None:
-        """Let nobody try to sweep this slot up before then: it could not be done now."""
+        """Let the sweeper skip a slot until then, because it cannot be written now."""
         with contextlib.suppress(WriteError):
             await self._slots.update_one(
                 {"_id": ObjectId(slot_id)}, {"$set": {"nextDeadline": until}}
@@ -231,7 +232,7 @@ _COMMIT_RESULTS = {
 
 
 def _inserts(changes: ChangeSet) -> Iterator[tuple[str, list[Document]]]:
-    """What is added to which collections."""
+    """Yield the collections, each with the documents to insert."""
     yield (
         "ended_bookings",
         [
@@ -250,43 +251,43 @@ def _inserts(changes: ChangeSet) -> Iterator[tuple[str, list[Document]]]:
     )
     yield (
         "idempotency_records",
-        [record_to_document(answer) for answer in changes.idempotency_records],
+        [record_to_document(record) for record in changes.idempotency_records],
     )
     yield "slots", [documents.to_document(slot) for slot in changes.new_slots]
     yield "audit_notes", [note_to_document(note) for note in changes.audit_notes]
 
 
 def _updates(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne]]]:
-    """What is updated in which collections, each matching only what was seen.
+    """Yield the collections, each with its updates, which are conditional on what was loaded.
 
-    The slots come last: a process that dies in between keeps them from others until MongoDB gives
-    the transaction up.
+    The slots are last: if the process dies before them, its transaction does not block them.
     """
     yield "user_versions", _merge_user_version_updates(changes.slot_updates)
     yield (
         "teams",
         [
-            UpdateOne(teams.version_filter(seen), teams.touch_update())
-            for seen in changes.team_versions
+            UpdateOne(teams.version_filter(version), teams.touch_update())
+            for version in changes.team_versions
         ],
     )
-    for guard in changes.preconditions:
-        name, update = version_check(guard)
+    for precondition in changes.preconditions:
+        name, update = version_check(precondition)
         yield name, [update]
-    yield "slots", [_versioned_update(change) for change in changes.slot_updates]
+    yield "slots", [_versioned_update(update) for update in changes.slot_updates]
 
 
 def _merge_user_version_updates(slot_updates: Iterable[SlotUpdate]) -> list[UpdateOne]:
-    """One page for all that a person is given in this write.
+    """Return one update for each user, however many slots the change set books for them.
 
-    Errors: _StaleError when two of the decisions were made on different versions of it.
+    Raises:
+        _VersionConflictError: two decisions are based on different versions of a user.
     """
-    pages: dict[UserId, UpdateOne] = {}
-    for change in slot_updates:
-        for user_id, page in user_version_updates(change.before, change.after):
-            if pages.setdefault(user_id, page) != page:
+    by_user: dict[UserId, UpdateOne] = {}
+    for slot_update in slot_updates:
+        for user_id, update in user_version_updates(slot_update.before, slot_update.after):
+            if by_user.setdefault(user_id, update) != update:
                 raise _VersionConflictError
-    return list(pages.values())
+    return list(by_user.values())
 
 
 def _new_booking_ids(update: SlotUpdate) -> set[BookingId]:
@@ -297,9 +298,3 @@ def _versioned_update(update: SlotUpdate) -> UpdateOne:
     return UpdateOne(
         documents.version_filter(update.before), documents.to_update(update.before, update.after)
     )
-
-
-def _error_codes(error: OperationFailure) -> set[int | None]:
-    if isinstance(error, BulkWriteError):
-        return {each["code"] for each in error.details["writeErrors"]}
-    return {error.code}

@@ -1,4 +1,4 @@
-"""Bans in MongoDB: a ban and the end of all sessions are one write."""
+"""Changes accounts together with the sessions that depend on them: passwords and bans."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,7 +22,7 @@ from slotlock.infrastructure.mongo.users.sessions import (
 
 
 class PasswordWriter:
-    """Changes of passwords by who knows the old one."""
+    """Changes passwords of users who know the old one."""
 
     def __init__(self, database: Database, limiter: ConcurrencyLimiter) -> None:
         self.limiter = limiter
@@ -32,7 +32,7 @@ class PasswordWriter:
 
     @limited
     async def find_hash(self, user_id: UserId) -> str | None:
-        """The hash of a person's password; None for nobody, and for who never set one."""
+        """Return the hash of a user's password; None without a user or a password."""
         found = await self._users.find_one({"_id": ObjectId(user_id)}, {"passwordHash": 1})
         return found.get("passwordHash") if found else None
 
@@ -40,22 +40,22 @@ class PasswordWriter:
     async def update(
         self, user_id: UserId, session_id: str, old_hash: str, new_hash: str
     ) -> int | None:
-        """Change the hash from `old` to `new`; how many other sessions that ended.
+        """Replace the hash and end all other sessions. Return how many ended.
 
-        None, and nothing is written, when `old` is not theirs any more or their session has ended.
+        Return None, and write nothing, if the old hash has changed or the session has ended.
         """
 
         async def write(session: AsyncClientSession) -> int | None:
             await serialize_user_sessions(self._database, user_id, session)
-            own: Document = {"_id": session_id, "user": ObjectId(user_id)}
-            # Written, not only read: else an end of this session could come between.
-            kept = await self._sessions.update_one(
-                own, {"$inc": {"passwordChanges": 1}}, session=session
+            own_session: Document = {"_id": session_id, "user": ObjectId(user_id)}
+            # A write, not a read, so that it conflicts with a concurrent end of the session.
+            counted = await self._sessions.update_one(
+                own_session, {"$inc": {"passwordChanges": 1}}, session=session
             )
-            whose: Document = {"_id": ObjectId(user_id), "passwordHash": old_hash}
+            with_old_hash: Document = {"_id": ObjectId(user_id), "passwordHash": old_hash}
             update = {"$set": {"passwordHash": new_hash}}
-            changed = await self._users.update_one(whose, update, session=session)
-            if not (kept.matched_count and changed.matched_count):
+            replaced = await self._users.update_one(with_old_hash, update, session=session)
+            if not (counted.matched_count and replaced.matched_count):
                 await session.abort_transaction()
                 return None
             others = other_sessions_query(user_id, session_id)
@@ -66,7 +66,7 @@ class PasswordWriter:
 
 @dataclass(frozen=True, slots=True)
 class AuditInfo:
-    """What is noted of a change: what it is, who makes it, and when."""
+    """The action, the actor and the time that the audit note of a change contains."""
 
     action: AuditAction
     by: UserId | None
@@ -80,25 +80,27 @@ async def update_user(
     audit_info: AuditInfo,
     session: AsyncClientSession,
 ) -> User | None:
-    """The person as the change leaves them; None when the query finds nobody."""
-    found = await database["users"].find_one_and_update(
+    """Update a user and note the change. Return the updated user; None if there is no such user."""
+    before = await database["users"].find_one_and_update(
         query, update, PUBLIC_FIELDS, session=session
     )
-    if found is None:
+    if before is None:
         return None
     changed = await database["users"].find_one(
-        {"_id": found["_id"]}, PUBLIC_FIELDS, session=session
+        {"_id": before["_id"]}, PUBLIC_FIELDS, session=session
     )
     if changed is None:
         return None
     after = to_user(changed)
-    note = note_user_change(to_user(found), after, audit_info.action, audit_info.by, audit_info.now)
+    note = note_user_change(
+        to_user(before), after, audit_info.action, audit_info.by, audit_info.now
+    )
     await insert_notes(database, [note], session)
     return after
 
 
 class BanWriter:
-    """Who may not come in any more."""
+    """Bans users and lifts bans."""
 
     def __init__(self, database: Database, limiter: ConcurrencyLimiter) -> None:
         self.limiter = limiter
@@ -110,10 +112,9 @@ class BanWriter:
     async def ban(
         self, expected: User, by: UserId, reason: str | None, now: datetime
     ) -> User | None:
-        """The person, banned and signed out; None when they are not as they were looked at.
+        """Ban a user and end all their sessions. Return None if the user changed meanwhile.
 
-        Banned again, they stay banned since the first time, and a new reason takes the old one's
-        place.
+        A user who is banned already stays banned since the first time, with the new reason.
         """
         ban: Document = {} if reason is None else {"banReason": reason}
         if not expected.banned:
@@ -122,9 +123,9 @@ class BanWriter:
         async def write(session: AsyncClientSession) -> User | None:
             await sessions.serialize_user_sessions(self._database, expected.id, session)
             update = {"$set": {"banned": True, **ban}}
-            noting = AuditInfo(AuditAction.BANNED, by, now)
+            audit_info = AuditInfo(AuditAction.BANNED, by, now)
             banned = await update_user(
-                self._database, _unchanged_filter(expected), update, noting, session
+                self._database, _unchanged_filter(expected), update, audit_info, session
             )
             if banned is not None:
                 await self._sessions.delete_many(
@@ -136,7 +137,7 @@ class BanWriter:
 
     @limited
     async def find_banned_since(self, since: datetime, limit: int) -> list[tuple[UserId, UserId]]:
-        """Who was banned after then, the last ones first, and by whom."""
+        """Return the users who were banned after a time, latest first, each with the actor."""
         found = self._users.find(
             {"bannedAt": {"$gt": since}}, {"bannedBy": 1}, sort=[("bannedAt", -1)], limit=limit
         )
@@ -144,19 +145,23 @@ class BanWriter:
 
     @limited
     async def unban(self, expected: User, by: UserId, now: datetime) -> User | None:
-        """The person as one of all again; None when they are not as they were looked at."""
-        marks = dict.fromkeys(("banned", "bannedAt", "bannedBy", "banReason"), "")
-        noting = AuditInfo(AuditAction.UNBANNED, by, now)
+        """Lift a ban. Return the user; None if the user changed meanwhile."""
+        ban_fields = dict.fromkeys(("banned", "bannedAt", "bannedBy", "banReason"), "")
+        audit_info = AuditInfo(AuditAction.UNBANNED, by, now)
         return await in_transaction(
             self._database,
             lambda session: update_user(
-                self._database, _unchanged_filter(expected), {"$unset": marks}, noting, session
+                self._database,
+                _unchanged_filter(expected),
+                {"$unset": ban_fields},
+                audit_info,
+                session,
             ),
         )
 
 
 def _unchanged_filter(expected: User) -> Document:
-    # Who may do this depends on the role, which may have changed meanwhile.
+    # The role decides who may ban the user, and may have changed meanwhile.
     return {
         "_id": ObjectId(expected.id),
         "role": expected.role.value,

@@ -1,6 +1,6 @@
-"""The addresses of people's calendars in MongoDB, in the documents of who they belong to.
+"""Stores the hashes of calendar tokens in the documents of their users.
 
-Every request looks here, and nowhere else: an address that was revoked is no good from then on.
+Every request of a calendar reads them, so that a revoked token stops working at once.
 """
 
 from datetime import datetime
@@ -14,7 +14,7 @@ from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 
 
 class CalendarTokenRepository:
-    """Who can be read by which address; one a person."""
+    """Stores at most one calendar token for each user."""
 
     def __init__(self, database: Database, limiter: ConcurrencyLimiter) -> None:
         self.limiter = limiter
@@ -22,27 +22,27 @@ class CalendarTokenRepository:
 
     @limited
     async def save(self, user_id: UserId, token_hash: str, now: datetime) -> None:
-        """Give a person this address instead of theirs."""
-        kept = {"hash": token_hash, "at": now}
-        await self._users.update_one({"_id": ObjectId(user_id)}, {"$set": {"calendar": kept}})
+        """Replace the user's token."""
+        calendar = {"hash": token_hash, "at": now}
+        await self._users.update_one({"_id": ObjectId(user_id)}, {"$set": {"calendar": calendar}})
 
     @limited
     async def delete(self, user_id: UserId) -> bool:
-        """Take a person's address away; whether there was one."""
+        """Delete the user's token. Return False if there was none."""
         query = {"_id": ObjectId(user_id), "calendar.hash": {"$exists": True}}
         result = await self._users.update_one(query, {"$unset": {"calendar": ""}})
         return result.modified_count == 1
 
     @limited
     async def find_created_at(self, user_id: UserId) -> datetime | None:
-        """When a person's address was made, if they have one."""
+        """Return when the user's token was created; None if there is none."""
         found = await self._users.find_one({"_id": ObjectId(user_id)}, {"calendar.at": 1})
         at: datetime | None = (found or {}).get("calendar", {}).get("at")
         return at
 
     @limited
     async def find_user(self, token_hash: str) -> User | None:
-        """Whose address it is, unless they are banned."""
+        """Return the user with this token; None if there is none, or if the user is banned."""
         found = await self._users.find_one(
             {"calendar.hash": token_hash, "banned": None}, PUBLIC_FIELDS
         )

@@ -1,12 +1,12 @@
-"""The shape of a person's document.
+"""The shape of a user's document.
 
-    {_id, name, email, role, createdAt, words: [str], groups?: [str],
+    {_id, name, email, role, createdAt, searchWords: [str], groups?: [str],
      passwordHash?, withoutPassword?: true, invitation?: {hash, until},
      banned?: true, bannedAt?, bannedBy?, banReason?, calendar?: {hash, at}}
 
-`email` is normalised and unique; `words` are those of name and address, as they are searched for.
-Either `passwordHash` or `withoutPassword` is there. What is false is left out, so that an index
-finds both those who are something (`true`) and those who are not (`null`), in order of address.
+`email` is normalized and unique. `searchWords` are the words of the name and of the address.
+Either `passwordHash` or `withoutPassword` is present. Flags are true or omitted, so that an index
+finds the users with a flag (`true`) and without it (`null`) in the order of their addresses.
 """
 
 from datetime import datetime
@@ -36,7 +36,7 @@ INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
 
 
 def to_user(document: Document) -> User:
-    """The person that a document describes."""
+    """Return the user that a document describes."""
     return User(
         UserId(str(document["_id"])),
         document["name"],
@@ -53,7 +53,7 @@ def to_user(document: Document) -> User:
 def to_new_document(
     name: str, email: str, role: Role, password_hash: str | None, now: datetime
 ) -> Document:
-    """The document of somebody new, in no group."""
+    """Return the document of a new user without groups."""
     password = {"passwordHash": password_hash} if password_hash else {"withoutPassword": True}
     return {
         "_id": ObjectId(),
@@ -67,5 +67,5 @@ def to_new_document(
 
 
 def search_words_of(name: str, email: str) -> list[str]:
-    """The words that a person is found by."""
+    """Return the words under which a user is found."""
     return search_words(f"{name} {email}")

@@ -1,10 +1,10 @@
-"""Imports of people in MongoDB: all of a file in one transaction, or nothing of it.
+"""Writes an import of users: the whole file in one transaction, or nothing of it.
 
-The collection `imports` holds one document, {_id: "users", version, at}. Every import turns its
-version, so that of two imports one is first and the other looks again.
+    imports: {_id: "users", version, at}
 
-MongoDB rolls a transaction back with a write conflict also when its cache is full, of which nobody
-else is to blame; see FAILED.
+Each import increments the version of this one document, so that two concurrent imports conflict and
+the second one plans again. MongoDB also reports a write conflict if its cache is full, without any
+other writer; see FAILED.
 """
 
 from collections.abc import Sequence
@@ -15,19 +15,21 @@ from enum import Enum, auto
 from bson import ObjectId
 from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
-from pymongo.errors import BulkWriteError, NetworkTimeout, OperationFailure, PyMongoError
+from pymongo.errors import NetworkTimeout, OperationFailure, PyMongoError
 
-from slotlock.domain.audit.log import AuditAction
-from slotlock.domain.audit.log import FieldEdit as FieldEdit
+from slotlock.domain.audit.log import AuditAction, FieldEdit
 from slotlock.domain.audit.notes import AuditNote, user_edits
 from slotlock.domain.users.import_plan import ImportPlan, NewUser, UserUpdate
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.audit.notes import insert_notes
 from slotlock.infrastructure.mongo.client import (
+    DUPLICATE_KEY,
     OPERATION_TIMEOUT_MS,
+    WRITE_CONFLICT,
     Database,
     Document,
+    error_codes,
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
@@ -39,10 +41,10 @@ from slotlock.infrastructure.mongo.users.documents import (
 )
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 
-# What is encoded at once keeps the process from serving others.
+# Encoding a batch blocks the event loop.
 IMPORT_BATCH_SIZE = 500
-DUPLICATE_KEY, WRITE_CONFLICT, TOO_LARGE_FOR_CACHE = 11000, 112, 388
-# Interrupted by its time limit, or given up by MongoDB, which is told in three ways.
+TOO_LARGE_FOR_CACHE = 388
+# Interrupted by its time limit, or aborted by MongoDB, for which there are three codes.
 TIMEOUT_CODES = {50, 251, 262, 290}
 IMPORT_ID = "users"
 IMPORTED_FIELDS = ("email", "name", "groups")
@@ -50,27 +52,27 @@ IMPORTED_FIELDS = ("email", "name", "groups")
 
 @dataclass(frozen=True, slots=True)
 class UserSnapshot:
-    """Those of some addresses that have an account, and the imports there were until then."""
+    """The users with some addresses, and the version of the imports when they were loaded."""
 
     version: int
     users_by_email: dict[str, User]
 
 
 class ImportAttempt(Enum):
-    """What came of writing a plan: all of it was written, or nothing."""
+    """Whether a plan was written, as a whole."""
 
     WRITTEN = auto()
-    CONFLICT = auto()  # somebody else wrote first
-    FAILED = auto()  # somebody else wrote, or there was no room or time: who looks again knows more
-    TOO_LARGE = auto()  # more than there will be room for
+    CONFLICT = auto()  # another writer was first
+    FAILED = auto()  # a conflict, a full cache or a timeout: a repetition may succeed
+    TOO_LARGE = auto()  # larger than the cache of MongoDB
 
 
 class _ImportConflictError(Exception):
-    """Somebody else wrote first."""
+    """Another writer was first."""
 
 
 class UserImportWriter:
-    """The way in for many people at once."""
+    """Loads what an import plan is based on, and writes the plan."""
 
     def __init__(
         self,
@@ -87,24 +89,24 @@ class UserImportWriter:
 
     @limited_listing
     async def load_snapshot(self, emails: Sequence[str]) -> UserSnapshot:
-        """Who has these addresses now."""
-        # The version first: an import that comes in between is noticed when this one is written.
-        turned = await self._imports.find_one({"_id": IMPORT_ID})
-        known: dict[str, User] = {}
+        """Return the users with these addresses."""
+        # The version is read first, so that a concurrent import makes it outdated.
+        document = await self._imports.find_one({"_id": IMPORT_ID})
+        users: dict[str, User] = {}
         for batch in chunked(emails, IMPORT_BATCH_SIZE):
             found = self._users.find({"email": {"$in": batch}}, PUBLIC_FIELDS)
-            known |= {user.email: user for user in [to_user(each) async for each in found]}
-        return UserSnapshot(turned["version"] if turned else 0, known)
+            users |= {user.email: user for user in [to_user(each) async for each in found]}
+        return UserSnapshot(document["version"] if document else 0, users)
 
     @limited_listing
     async def commit(
         self, plan: ImportPlan, snapshot: UserSnapshot, now: datetime, by: UserId | None = None
     ) -> ImportAttempt:
-        """Write a plan if people still are as it was made for; else look again, plan again."""
+        """Write a plan if the users have not changed since the snapshot."""
         async with self._client.start_session() as session:
             try:
                 async with await session.start_transaction():
-                    # Only around the writes: what ran out of time has to be given up all the same.
+                    # Only for the writes: after a timeout, the abort needs time as well.
                     with timeout(OPERATION_TIMEOUT_MS / 1000):
                         await self._bump_version(snapshot, now, session)
                         await self._write_all(plan, now, by, session)
@@ -121,42 +123,41 @@ class UserImportWriter:
     async def _bump_version(
         self, snapshot: UserSnapshot, now: datetime, session: AsyncClientSession
     ) -> None:
-        """Be the next import. Errors: _StaleError when another is, or is about to be."""
+        """Increment the version. Raises _ImportConflictError if another import did."""
         try:
-            turned = await self._imports.update_one(
+            result = await self._imports.update_one(
                 {"_id": IMPORT_ID, "version": snapshot.version},
                 {"$inc": {"version": 1}, "$set": {"at": now}},
-                # The first import of all makes it; a second first one has the id against it.
+                # The first import inserts the document; a concurrent one has a duplicate key.
                 upsert=snapshot.version == 0,
                 session=session,
             )
         except OperationFailure as error:
-            if _error_codes(error) & {DUPLICATE_KEY, WRITE_CONFLICT}:
+            if error_codes(error) & {DUPLICATE_KEY, WRITE_CONFLICT}:
                 raise _ImportConflictError from error
             raise
-        if not (turned.matched_count or turned.upserted_id):
+        if not (result.matched_count or result.upserted_id):
             raise _ImportConflictError
 
     async def _write_all(
         self, plan: ImportPlan, now: datetime, by: UserId | None, session: AsyncClientSession
     ) -> None:
-        for people in chunked(plan.created, IMPORT_BATCH_SIZE):
-            new = [_new_user_to_document(person, now) for person in people]
-            await self._users.insert_many(new, session=session)
-            begun = [user_edits(None, to_user(each), *IMPORTED_FIELDS) for each in new]
-            await insert_notes(self._database, [_import_note(begun, by, now)], session)
-        for edits in chunked(plan.updated, IMPORT_BATCH_SIZE):
-            updates = [_user_update(edit) for edit in edits]
-            written = await self._users.bulk_write(updates, session=session)
-            if written.matched_count < len(updates):
+        for new_users in chunked(plan.created, IMPORT_BATCH_SIZE):
+            documents = [_new_user_to_document(new_user, now) for new_user in new_users]
+            await self._users.insert_many(documents, session=session)
+            edits = [user_edits(None, to_user(each), *IMPORTED_FIELDS) for each in documents]
+            await insert_notes(self._database, [_import_note(edits, by, now)], session)
+        for updates in chunked(plan.updated, IMPORT_BATCH_SIZE):
+            result = await self._users.bulk_write(list(map(_to_update, updates)), session=session)
+            if result.matched_count < len(updates):
                 raise _ImportConflictError
-            changes = [user_edits(edit.before, edit.after, *IMPORTED_FIELDS) for edit in edits]
-            await insert_notes(self._database, [_import_note(changes, by, now)], session)
+            edits = [user_edits(each.before, each.after, *IMPORTED_FIELDS) for each in updates]
+            await insert_notes(self._database, [_import_note(edits, by, now)], session)
         await self._waitlist_groups.mark_pending(_user_ids_with_new_groups(plan), now, session)
 
 
 def _user_ids_with_new_groups(plan: ImportPlan) -> list[UserId]:
-    return [edit.before.id for edit in plan.updated if edit.groups != edit.before.groups]
+    return [each.before.id for each in plan.updated if each.groups != each.before.groups]
 
 
 def _new_user_to_document(new_user: NewUser, now: datetime) -> Document:
@@ -167,14 +168,14 @@ def _new_user_to_document(new_user: NewUser, now: datetime) -> Document:
 def _import_note(
     edits: Sequence[tuple[FieldEdit, ...]], by: UserId | None, now: datetime
 ) -> AuditNote:
-    whose = tuple(each[0].user_id for each in edits if each and each[0].user_id)
-    told = tuple(edit for each in edits for edit in each)
-    return AuditNote(now, by, AuditAction.USERS_IMPORTED, told, user_ids=whose)
+    user_ids = tuple(each[0].user_id for each in edits if each and each[0].user_id)
+    all_edits = tuple(edit for each in edits for edit in each)
+    return AuditNote(now, by, AuditAction.USERS_IMPORTED, all_edits, user_ids=user_ids)
 
 
-def _user_update(user_update: UserUpdate) -> UpdateOne:
+def _to_update(user_update: UserUpdate) -> UpdateOne:
     groups = list(user_update.before.groups)
-    guard: Document = {
+    unchanged: Document = {
         "_id": ObjectId(user_update.before.id),
         "name": user_update.before.name,
         "groups": groups or {"$in": [None, []]},
@@ -185,35 +186,29 @@ def _user_update(user_update: UserUpdate) -> UpdateOne:
             "name": user_update.name,
             "searchWords": search_words_of(user_update.name, user_update.before.email),
         }
-    # Else MongoDB weighs the index of groups against that of ids, for each person anew.
-    return UpdateOne(guard, {"$set": change}, hint="_id_")
+    # Without the hint, MongoDB compares the index of groups with that of ids again for each user.
+    return UpdateOne(unchanged, {"$set": change}, hint="_id_")
 
 
 def _to_attempt(error: PyMongoError) -> ImportAttempt | None:
-    """What an error says of an import that was not written; None if it says nothing."""
+    """Return the result that an error stands for; None if it is another error."""
     if error.has_error_label("UnknownTransactionCommitResult"):
         return None
-    codes = _error_codes(error)
+    codes = error_codes(error)
     if DUPLICATE_KEY in codes:
         return ImportAttempt.CONFLICT
     if TOO_LARGE_FOR_CACHE in codes:
         return ImportAttempt.TOO_LARGE
-    # MongoDB does not always answer in time that the time is over.
-    late = codes & TIMEOUT_CODES or isinstance(error, NetworkTimeout)
-    if late or WRITE_CONFLICT in codes or error.has_error_label("TransientTransactionError"):
+    # MongoDB does not always report in time that the time is over.
+    is_timeout = codes & TIMEOUT_CODES or isinstance(error, NetworkTimeout)
+    if is_timeout or WRITE_CONFLICT in codes or error.has_error_label("TransientTransactionError"):
         return ImportAttempt.FAILED
     return None
 
 
-def _error_codes(error: PyMongoError) -> set[int | None]:
-    if isinstance(error, BulkWriteError):
-        return {each["code"] for each in error.details["writeErrors"]}
-    return {error.code} if isinstance(error, OperationFailure) else set()
-
-
 def _redacted(error: PyMongoError) -> PyMongoError:
-    """An error as it may be logged: those of single documents quote names and addresses."""
+    """Return an error that may be logged: errors of documents quote names and addresses."""
     if is_unavailable(error):
         return error
-    codes = ", ".join(sorted(map(str, _error_codes(error))))
-    return PyMongoError(f"people were not imported: {type(error).__name__} {codes}".rstrip())
+    codes = ", ".join(sorted(map(str, error_codes(error))))
+    return PyMongoError(f"users were not imported: {type(error).__name__} {codes}".rstrip())

@@ -1,7 +1,7 @@
-"""Invitations to set a first password, in MongoDB, in the documents of who is invited.
+"""Stores invitations to set a first password, in the documents of the invited users.
 
-Only the hash of a token is kept, so that who reads the database cannot take an account. A person
-has one invitation at most; setting the password ends it in the same write.
+Only the hash of a token is stored, so that a reader of the database cannot take over an account. A
+user has at most one invitation. The write that sets the password deletes it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 
 
 class InvitationRepository:
-    """Who may set a first password."""
+    """Stores who may set a first password."""
 
     def __init__(
         self, database: Database, limiter: ConcurrencyLimiter, list_limiter: ConcurrencyLimiter
@@ -35,7 +35,7 @@ class InvitationRepository:
     async def find_invitable(
         self, group: str | None, roles: Sequence[Role], first: int, after: str | None
     ) -> list[User]:
-        """The next people who never set a password and are not banned, by address."""
+        """Return the next users without a password who are not banned, by address."""
         query: Document = {
             **_invitable_filter(roles),
             **({} if group is None else {"groups": group}),
@@ -52,13 +52,13 @@ class InvitationRepository:
         until: datetime,
         note: AuditNote | None = None,
     ) -> set[UserId]:
-        """Give people these invitations instead of theirs; those who have them now.
+        """Replace the users' invitations. Return the ids of the users who have the new ones.
 
-        Who set a password, was banned or got another role meanwhile is left out.
+        Users who set a password, were banned or got another role in the meantime are skipped.
         """
         if not hashes:
             return set()
-        # Without the hint MongoDB weighs several indexes against each other for each person anew.
+        # Without the hint, MongoDB compares several indexes again for each user.
         updates = [
             UpdateOne(
                 {"_id": ObjectId(user_id), **_invitable_filter(roles)},
@@ -73,21 +73,21 @@ class InvitationRepository:
             await insert_notes(self._database, [note], session)
 
         await in_transaction(self._database, write)
-        # A bulk tells how many it changed, not which; and others may invite at the same time.
+        # A bulk write returns how many documents it changed, and not which ones.
         query = {"_id": {"$in": [ObjectId(user_id) for user_id in hashes]}}
         found = self._users.find(query, {"invitation.hash": 1})
-        now = {UserId(str(d["_id"])): d.get("invitation", {}).get("hash") async for d in found}
-        return {user_id for user_id, hash_ in hashes.items() if now.get(user_id) == hash_}
+        stored = {UserId(str(d["_id"])): d.get("invitation", {}).get("hash") async for d in found}
+        return {user_id for user_id, hash_ in hashes.items() if stored.get(user_id) == hash_}
 
     @limited
     async def find(self, token_hash: str, now: datetime) -> User | None:
-        """Whom an invitation is for, if it is good."""
+        """Return the invited user; None if the invitation is invalid or expired."""
         document = await self._users.find_one(_valid_filter(token_hash, now), PUBLIC_FIELDS)
         return to_user(document) if document else None
 
     @limited
     async def redeem(self, token_hash: str, password_hash: str, now: datetime) -> User | None:
-        """The person with their password, once: None when the invitation is not good any more."""
+        """Set the password, once. Return None if the invitation is invalid or expired."""
         document = await self._users.find_one_and_update(
             {**_valid_filter(token_hash, now), "banned": None},
             {
@@ -101,11 +101,14 @@ class InvitationRepository:
 
 
 def _invitable_filter(roles: Sequence[Role]) -> Document:
-    """Who can be invited. Never one who has a password: that would give their account away."""
+    """Return the filter for users who can be invited.
+
+    A user with a password never can: an invitation would let somebody else into the account.
+    """
     allowed = [role.value for role in roles]
     return {"withoutPassword": True, "banned": None, "role": {"$in": allowed}}
 
 
 def _valid_filter(token_hash: str, now: datetime) -> Document:
-    good: Document = {"invitation.hash": token_hash, "invitation.until": {"$gt": now}}
-    return {**good, "withoutPassword": True}
+    valid: Document = {"invitation.hash": token_hash, "invitation.until": {"$gt": now}}
+    return {**valid, "withoutPassword": True}

@@ -1,4 +1,4 @@
-"""People's accounts in MongoDB: adding them, finding them, and what organisers give them."""
+"""Stores user accounts."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -38,7 +38,7 @@ BACKFILL_BATCH_SIZE = 1_000
 
 
 class UserRepository:
-    """The people who have an account."""
+    """Inserts and finds users, and sets their roles and groups."""
 
     def __init__(self, database: Database, waitlist_groups: WaitlistGroupSync) -> None:
         self.limiter = ConcurrencyLimiter(USERS_CONCURRENCY)
@@ -49,7 +49,7 @@ class UserRepository:
         self._waitlist_groups = waitlist_groups
 
     async def create_indexes(self) -> None:
-        """Create the indexes that are missing, and the words of people from before there were."""
+        """Create missing indexes, and the search words of users that have none."""
         for name, (keys, options) in documents.INDEXES.items():
             await self._users.create_index(keys, name=name, **options)
         while await self._backfill_search_words():
@@ -61,14 +61,10 @@ class UserRepository:
         )
         updates = [
             UpdateOne(
-                {"_id": person["_id"], "name": person["name"], "searchWords": None},
-                {
-                    "$set": {
-                        "searchWords": documents.search_words_of(person["name"], person["email"])
-                    }
-                },
+                {"_id": user["_id"], "name": user["name"], "searchWords": None},
+                {"$set": {"searchWords": documents.search_words_of(user["name"], user["email"])}},
             )
-            async for person in found
+            async for user in found
         ]
         if updates:
             await self._users.bulk_write(updates, ordered=False)
@@ -78,7 +74,7 @@ class UserRepository:
     async def insert(
         self, name: str, email: str, role: Role, password_hash: str, now: datetime
     ) -> User | None:
-        """The new person, or None when the address is taken. More than a member is noted."""
+        """Insert a user; None if the address is taken. A role above member leaves an audit note."""
         document = documents.to_new_document(name, email, role, password_hash, now)
         user = to_user(document)
         note = note_user_change(None, user, AuditAction.ROLE_SET, None, now)
@@ -101,14 +97,13 @@ class UserRepository:
 
     @limited
     async def find_with_password_hash(self, email: str) -> tuple[User, str | None] | None:
-        """The person with this address and their password's hash, None if they never set one."""
+        """Return the user with this address and the password hash, which may be None."""
         document = await self._users.find_one({"email": email})
         return (to_user(document), document.get("passwordHash")) if document else None
 
     async def find_many(self, user_ids: Iterable[UserId]) -> dict[UserId, User]:
-        """Those of the people who exist."""
-        wanted = list(user_ids)
-        found = await asyncio.gather(*map(self._read_batcher.submit, wanted))
+        """Return those of the users who exist, by id."""
+        found = await asyncio.gather(*map(self._read_batcher.submit, user_ids))
         return {user.id: user for user in found if user is not None}
 
     async def _read_batch(self, user_ids: list[UserId]) -> list[User | None]:
@@ -118,13 +113,13 @@ class UserRepository:
         return [users.get(user_id) for user_id in user_ids]
 
     async def find_all(self) -> AsyncIterator[User]:
-        """Everyone, by address."""
+        """Yield all users, by address."""
         async for document in self._users.find({}, PUBLIC_FIELDS).sort("email", 1).hint("email"):
             yield to_user(document)
 
     @limited_listing
     async def page(self, user_filter: UserFilter, first: int, after: str | None) -> Page[User]:
-        """The next `first` of the people that somebody looks for, by address."""
+        """Return the next `first` users that the filter selects, by address."""
         found = self._users.find(
             _filter_query(user_filter, after), PUBLIC_FIELDS, sort=[("email", 1)], limit=first + 1
         )
@@ -134,17 +129,17 @@ class UserRepository:
     async def set_role(
         self, email: str, role: Role, by: UserId | None, now: datetime
     ) -> User | None:
-        """The person in their new role, or None when nobody has this address.
+        """Set a user's role. Return None if nobody has this address.
 
-        Their open sessions know it by the same write. An invitation that was made for the old role
-        ends with it.
+        The same transaction stores the role in the open sessions and deletes an open invitation,
+        which was made for the old role.
         """
         update = {"$set": {"role": role.value}, "$unset": {"invitation": ""}}
-        noting = AuditInfo(AuditAction.ROLE_SET, by, now)
+        audit_info = AuditInfo(AuditAction.ROLE_SET, by, now)
 
         async def write(session: AsyncClientSession) -> User | None:
             query = {"email": email}
-            changed = await update_user(self._database, query, update, noting, session)
+            changed = await update_user(self._database, query, update, audit_info, session)
             if changed is not None:
                 await set_session_roles(self._database, changed.id, role, session)
             return changed
@@ -154,16 +149,13 @@ class UserRepository:
     async def set_groups(
         self, user_id: UserId, groups: Sequence[str], by: UserId | None, now: datetime
     ) -> User | None:
-        """The person with their new groups, or None when there is no such person.
-
-        Where they wait, they wait as one of the new groups from then on.
-        """
+        """Set a user's groups, also in the user's waitlist entries. Return None without a user."""
         update = {"$set": {"groups": list(groups)}}
-        noting = AuditInfo(AuditAction.GROUPS_SET, by, now)
+        audit_info = AuditInfo(AuditAction.GROUPS_SET, by, now)
 
         async def write(session: AsyncClientSession) -> User | None:
             query = {"_id": ObjectId(user_id)}
-            changed = await update_user(self._database, query, update, noting, session)
+            changed = await update_user(self._database, query, update, audit_info, session)
             if changed is not None:
                 await self._waitlist_groups.mark_pending([user_id], now, session)
             return changed

@@ -1,4 +1,4 @@
-"""Signed-in sessions in MongoDB: the one file that knows the shape of a session's document.
+"""Stores the sessions of signed-in users.
 
     sessions          {_id, user, role, refreshTokenId, createdAt, expiresAt, userAgent?,
                        passwordChanges?}
@@ -32,16 +32,16 @@ from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limite
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 
-# Of one person; who signs in once more loses the oldest.
+# For each user. One more sign-in ends the oldest session.
 MAX_SESSIONS = 100
 NEWEST_FIRST = [("user", 1), ("createdAt", -1)]
 
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """Somebody signs in: their first refresh token, until when it is good, and what they showed.
+    """A sign-in: the first refresh token, its expiry, and the client.
 
-    `password_hash` is that of the password they showed; None where it was no password.
+    `password_hash` is the hash of the password that was checked; None if there was no password.
     """
 
     user_id: UserId
@@ -54,9 +54,9 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A session as its person may see it; `agent` is what the client that signed in calls itself.
+    """A session as its user may see it. `user_agent` is what the client called itself.
 
-    `created_at` is None for those from before it was kept.
+    `created_at` is None for sessions that were opened before it was stored.
     """
 
     id: str
@@ -66,45 +66,45 @@ class SessionRecord:
 
 
 def user_sessions_query(user_id: UserId) -> Document:
-    """The query for all sessions of a person."""
+    """Return the query for all sessions of a user."""
     return {"user": ObjectId(user_id)}
 
 
 def other_sessions_query(user_id: UserId, session_id: str) -> Document:
-    """The query for all sessions of a person but one."""
+    """Return the query for all sessions of a user but one."""
     return {**user_sessions_query(user_id), "_id": {"$ne": session_id}}
 
 
 async def serialize_user_sessions(
     database: Database, user_id: UserId, session: AsyncClientSession
 ) -> int:
-    """Let this transaction and every other that takes a turn for this person come one by one.
+    """Make this transaction conflict with every other one that calls this for the user.
 
-    A sign-in reads what it writes nothing of (the password, a ban, the role), and who changes that
-    ends sessions that they must have seen: without turns each could miss the other. Returns how
-    many turns there were, this one included.
+    A sign-in only reads the password, the ban and the role. A change of these ends or updates the
+    sessions it finds. Without a conflict, each could miss the other. Return the user's new version:
+    how many such transactions there were, including this one.
     """
-    taken = await database["session_versions"].find_one_and_update(
+    document = await database["session_versions"].find_one_and_update(
         {"_id": ObjectId(user_id)},
         {"$inc": {"version": 1}},
         upsert=True,
         return_document=ReturnDocument.AFTER,
         session=session,
     )
-    return int(taken["version"]) if taken else 0
+    return int(document["version"]) if document else 0
 
 
 async def set_session_roles(
     database: Database, user_id: UserId, role: Role, session: AsyncClientSession
 ) -> None:
-    """Let the person's open sessions, and those that are being opened, know their new role."""
+    """Store the user's new role in the open sessions, and in those that are being opened."""
     await serialize_user_sessions(database, user_id, session)
     update = {"$set": {"role": role.value}}
     await database["sessions"].update_many(user_sessions_query(user_id), update, session=session)
 
 
 class SessionRepository:
-    """Who is signed in."""
+    """Opens, finds and ends sessions."""
 
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(USERS_CONCURRENCY)
@@ -121,23 +121,23 @@ class SessionRepository:
 
     @limited
     async def open(self, new_session: NewSession) -> tuple[str, User] | None:
-        """A new session's id and its person as they are now.
+        """Open a session. Return its id, and the user as stored now.
 
-        None when they were banned or set another password since they were looked at.
+        Return None if the user was banned, or changed the password, since it was checked.
         """
         session_id = secrets.token_urlsafe(16)
-        shown = {"passwordHash": new_session.password_hash} if new_session.password_hash else {}
-        query = {"_id": ObjectId(new_session.user_id), "banned": None, **shown}
+        same_hash = {"passwordHash": new_session.password_hash} if new_session.password_hash else {}
+        query = {"_id": ObjectId(new_session.user_id), "banned": None, **same_hash}
 
         async def write(session: AsyncClientSession) -> User | None:
-            turns = await serialize_user_sessions(self._database, new_session.user_id, session)
+            version = await serialize_user_sessions(self._database, new_session.user_id, session)
             found = await self._database["users"].find_one(query, PUBLIC_FIELDS, session=session)
             if found is None:
                 return None
             user = to_user(found)
             document = _session_to_document(session_id, new_session, user.role)
             await self._sessions.insert_one(document, session=session)
-            if turns > MAX_SESSIONS:  # each session took one
+            if version > MAX_SESSIONS:  # each session incremented it
                 await self._end_oldest(user.id, session)
             return user
 
@@ -156,14 +156,14 @@ class SessionRepository:
             await self._sessions.delete_many({"_id": {"$in": oldest}}, session=session)
 
     async def find_role(self, session_id: str) -> Role | None:
-        """The role of the session's person as of now, or None when the session has ended."""
+        """Return the current role of the session's user; None if the session has ended."""
         return await self._role_batcher.submit(session_id)
 
     async def find_roles(self, session_ids: Sequence[str]) -> dict[str, Role]:
-        """The roles in those of the sessions that are open; requests need not wait for this."""
+        """Return the roles of those sessions that are open, without delaying requests."""
         found: dict[str, Role] = {}
-        for some in chunked(session_ids):
-            found |= await self._recheck_limiter.run(partial(self._find_roles, some))
+        for batch in chunked(session_ids):
+            found |= await self._recheck_limiter.run(partial(self._find_roles, batch))
         return found
 
     async def _read_role_batch(self, session_ids: list[str]) -> list[Role | None]:
@@ -171,15 +171,14 @@ class SessionRepository:
         return [roles.get(session_id) for session_id in session_ids]
 
     async def _find_roles(self, session_ids: Sequence[str]) -> dict[str, Role]:
-        # All in the first answer: by default it brings 101, and the rest costs a question more.
-        size = len(session_ids)
+        # One more than there are, so that the first reply contains all: by default it has 101.
         query = {"_id": {"$in": session_ids}}
-        found = self._sessions.find(query, {"role": 1}, batch_size=size + 1)
+        found = self._sessions.find(query, {"role": 1}, batch_size=len(session_ids) + 1)
         return {document["_id"]: Role(document["role"]) async for document in found}
 
     @limited
     async def find_open(self, user_id: UserId, now: datetime) -> list[SessionRecord]:
-        """A person's open sessions, the newest first."""
+        """Return a user's open sessions, the newest first."""
         query = {**user_sessions_query(user_id), "expiresAt": {"$gt": now}}
         found = self._sessions.find(query, sort=NEWEST_FIRST, limit=MAX_SESSIONS)
         return [
@@ -191,24 +190,23 @@ class SessionRepository:
     async def rotate_refresh_token(
         self, session_id: str, old_token_id: str, new_token_id: str, expires_at: datetime
     ) -> bool:
-        """Replace the refresh token if `old` is the one that is good. Two at once: one succeeds."""
-        rotated = await self._sessions.update_one(
+        """Replace the refresh token if the old one is valid: of two concurrent calls, one is."""
+        result = await self._sessions.update_one(
             {"_id": session_id, "refreshTokenId": old_token_id},
             {"$set": {"refreshTokenId": new_token_id, "expiresAt": expires_at}},
         )
-        return rotated.modified_count == 1
+        return result.modified_count == 1
 
     @limited
     async def end(self, session_id: str) -> None:
-        """End a session with all its refresh tokens."""
+        """End a session, and with it its refresh token."""
         await self._sessions.delete_one({"_id": session_id})
 
     @limited
     async def end_others(self, user_id: UserId, session_id: str) -> int:
-        """End every session of a person but this one; how many there were."""
-        return (
-            await self._sessions.delete_many(other_sessions_query(user_id, session_id))
-        ).deleted_count
+        """End all sessions of a user but this one. Return how many ended."""
+        result = await self._sessions.delete_many(other_sessions_query(user_id, session_id))
+        return result.deleted_count
 
 
 def _session_to_document(session_id: str, new_session: NewSession, role: Role) -> Document:

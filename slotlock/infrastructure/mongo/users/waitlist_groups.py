@@ -28,13 +28,13 @@ log = logging.getLogger("slotlock")
 
 MAX_ATTEMPTS = 20
 MAX_PENDING_PER_RUN = 10
-# A slot that a dead process's transaction keeps is left to the sweeper.
+# Later, the sweeper updates slots that the transaction of a dead process occupies.
 SYNC_TIMEOUT_S = 2.0
 _HAS_GROUP_RULES = {"$or": [{"campaign": {"$exists": True}}, {"groupLimits.0": {"$exists": True}}]}
 
 
 class WaitlistGroupSync:
-    """Lets the turns of people carry the groups that the people carry."""
+    """Copies changed groups of users to their waitlist entries."""
 
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(1)
@@ -43,30 +43,35 @@ class WaitlistGroupSync:
         self._pending = database["waitlist_group_updates"]
 
     async def create_indexes(self) -> None:
-        """Create the index that is missing."""
+        """Create the index if it is missing."""
         await self._pending.create_index([("at", 1)], name="at")
 
     async def mark_pending(
         self, user_ids: Sequence[UserId], now: datetime, session: AsyncClientSession
     ) -> None:
-        """Leave behind, with the change of these people's groups, what there is to do."""
+        """Record, in the transaction that changes these users' groups, that slots need updates."""
         for batch in chunked([ObjectId(user_id) for user_id in user_ids]):
             await self._pending.insert_one({"users": batch, "at": now}, session=session)
 
     async def sync_now(self, user_ids: Sequence[UserId], now: datetime) -> None:
-        """Do it now, as far as it can be done now."""
+        """Update the slots now, as far as this is possible within 2 s."""
         try:
             with timeout(SYNC_TIMEOUT_S):
                 await self._sync_users([ObjectId(user_id) for user_id in user_ids], now)
         except (PyMongoError, MongoOverloadedError) as error:
-            log.warning("turns get their groups later: %s", type(error).__name__)
+            log.warning(
+                "waitlist groups could not be updated, and will be later: %s", type(error).__name__
+            )
 
     async def sync_pending(self, marked_before: datetime, now: datetime) -> None:
-        """Do what was marked before then once more, when all that was on its way is written."""
-        for mark in await self._find_pending(marked_before):
+        """Repeat the updates that were recorded before a time; raises PyMongoError.
+
+        By then, whatever was decided with the old groups is written.
+        """
+        for pending in await self._find_pending(marked_before):
             with timeout(SYNC_TIMEOUT_S):
-                if await self._sync_users(mark["users"], now):
-                    await self._delete_pending(mark)
+                if await self._sync_users(pending["users"], now):
+                    await self._delete_pending(pending)
 
     @limited
     async def _find_pending(self, marked_before: datetime) -> list[Document]:
@@ -81,41 +86,41 @@ class WaitlistGroupSync:
 
     @limited
     async def _sync_users(self, user_ids: Sequence[ObjectId], now: datetime) -> bool:
-        done = True
+        is_complete = True
         for batch in chunked(user_ids):
-            waited_in = {"waitlist.user": {"$in": batch}, **_HAS_GROUP_RULES}
-            for slot_id in [slot["_id"] async for slot in self._slots.find(waited_in, {"_id": 1})]:
-                done = await self._sync_slot(slot_id, batch, now) and done
-        return done
+            query = {"waitlist.user": {"$in": batch}, **_HAS_GROUP_RULES}
+            for slot_id in [slot["_id"] async for slot in self._slots.find(query, {"_id": 1})]:
+                is_complete = await self._sync_slot(slot_id, batch, now) and is_complete
+        return is_complete
 
     async def _sync_slot(
         self, slot_id: ObjectId, user_ids: Sequence[ObjectId], now: datetime
     ) -> bool:
-        """Write the groups of these people into the slot, where they are others by now.
+        """Copy the users' current groups to their entries in a slot.
 
-        They are read after the slot, and its version guards them: of two who do this at once, the
-        one who knows less looks again. False when others wrote first each time.
+        The groups are read after the slot, and the write depends on its version: of two concurrent
+        updates, the one with older groups repeats. Return False if each attempt had a conflict.
         """
         for _ in range(MAX_ATTEMPTS):
             slot = await self._slots.find_one({"_id": slot_id}, {"waitlist": 1, "version": 1})
             if slot is None:
                 return True
-            theirs = {
+            groups = {
                 user["_id"]: user.get("groups", []) async for user in self._find_users(user_ids)
             }
-            line = [_with_current_groups(turn, theirs) for turn in slot["waitlist"]]
-            if line == slot["waitlist"]:
+            waitlist = [_with_current_groups(entry, groups) for entry in slot["waitlist"]]
+            if waitlist == slot["waitlist"]:
                 return True
             changes = {
-                "$set": {"waitlist": line},
+                "$set": {"waitlist": waitlist},
                 "$inc": {"version": 1},
                 "$min": {"nextDeadline": now},
                 "$max": {"changedAt": now},
             }
-            done = await self._slots.update_one(
+            result = await self._slots.update_one(
                 {"_id": slot_id, "version": slot["version"]}, changes
             )
-            if done.matched_count:
+            if result.matched_count:
                 return True
         return False
 
