@@ -84,8 +84,8 @@ async def test_of_200_people_exactly_10_get_the_10_places(
     assert counted(outcomes) == {"Booked": 10, "SlotFull": 190}
     document = slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
     assert_slot_consistent(document, 10)
-    told = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
-    assert told == {str(booking["id"]) for booking in document["bookings"]}
+    received = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
+    assert received == {str(booking["id"]) for booking in document["bookings"]}
     assert not redis.exists(lock_key(slot_id))
 
 
@@ -156,13 +156,13 @@ async def test_places_given_back_and_taken_in_a_rush_add_up(
     async with http_client() as http:
 
         async def give_back(token: str, booking_id: str) -> None:
-            person = GraphQLTestClient(http, two_apps[1].url, token)
-            while (await person.cancel(booking_id))["__typename"] == "Locked":
+            user = GraphQLTestClient(http, two_apps[1].url, token)
+            while (await user.cancel(booking_id))["__typename"] == "Locked":
                 await asyncio.sleep(0)
 
         async def book(app: AppProcess, token: str) -> int:
-            person = GraphQLTestClient(http, app.url, token)
-            while (outcome := await person.book(slot_id))["__typename"] == "Locked":
+            user = GraphQLTestClient(http, app.url, token)
+            while (outcome := await user.book(slot_id))["__typename"] == "Locked":
                 await asyncio.sleep(0)
             return int(outcome["__typename"] == "Booked")
 

@@ -38,7 +38,7 @@ Act = Coroutine[Any, Any, Any]
 
 STEPS, SEEDS = 120, 3 + int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
 CLASSES = (("5a", "grade:5"), ("5a", "grade:5"), ("5a", "grade:6"), ("5b", "grade:5"), ("5b",))
-ORGANISER = UserId("e" * 24)
+ORGANIZER = UserId("e" * 24)
 HOUR = timedelta(hours=1)
 EVERY_DAY = tuple(WeeklyMeeting(day, MORNING.time(), (MORNING + HOUR).time()) for day in Weekday)
 
@@ -75,14 +75,14 @@ class Rush:
 
     def set_groups(self, number: int, groups: tuple[str, ...]) -> None:
         """Let one of the people have these groups."""
-        person = {"_id": ObjectId(self.pair.callers[number].user_id)}
-        self.pair.database["users"].update_one(person, {"$set": {"groups": list(groups)}})
+        user = {"_id": ObjectId(self.pair.callers[number].user_id)}
+        self.pair.database["users"].update_one(user, {"$set": {"groups": list(groups)}})
 
     def campaign(self, **rules: Any) -> CampaignId:
         """A campaign that is open for days."""
         closes_at = MORNING + timedelta(days=9)
         draft = CampaignDraft("A campaign", MORNING, closes_at, published=True, **rules)
-        made = self.run(campaigns.create(self.pair.services[0], draft, ORGANISER))
+        made = self.run(campaigns.create(self.pair.services[0], draft, ORGANIZER))
         assert isinstance(made, CampaignSaved)
         return made.campaign.id
 
@@ -103,12 +103,12 @@ class Rush:
             waitlist_offer_minutes=10 if number == 2 else None,
             timetable=None if number else course,
         )
-        kept = self.run(editing.create(self.pair.services[0], draft, ORGANISER, campaign_id))
-        assert isinstance(kept, SlotSaved)
-        return kept.slot.id
+        stored = self.run(editing.create(self.pair.services[0], draft, ORGANIZER, campaign_id))
+        assert isinstance(stored, SlotSaved)
+        return stored.slot.id
 
     def step(self) -> None:
-        """Some acts at once, often several of one person; or time, or an organiser, or a sweep."""
+        """Some acts at once, often several of one person; or time, or an organizer, or a sweep."""
         choice = self.random.random()
         if choice < 0.06:
             self.pair.clock.advance(timedelta(minutes=self.random.choice((1, 6, 12))))
@@ -120,7 +120,7 @@ class Rush:
             changes = CampaignChanges(published=self.random.random() < 0.7)
             self.run(
                 campaigns.edit(
-                    self.pair.services[1], self.random.choice(self.campaigns), changes, ORGANISER
+                    self.pair.services[1], self.random.choice(self.campaigns), changes, ORGANIZER
                 )
             )
         else:
@@ -129,49 +129,49 @@ class Rush:
     def together(self, size: int) -> None:
         """Some acts at once, by turns at both desks."""
         one = self.random.choice(self.pair.callers[:5])
-        people = [
+        users = [
             self.random.choice((one, one, self.random.choice(self.pair.callers[:5])))
             for _ in range(size)
         ]
         if self.random.random() < 0.2:
             self.pair.delete_locks()
-        acts = [self.act(self.pair.services[n % 2], person) for n, person in enumerate(people)]
+        acts = [self.act(self.pair.services[n % 2], user) for n, user in enumerate(users)]
 
         async def all_of_them() -> list[Any]:
             return await asyncio.gather(*acts)
 
         self.told.update(type(outcome).__name__ for outcome in self.run(all_of_them()))
 
-    def act(self, desk: Services, person: Caller) -> Act:
+    def act(self, services: Services, user: Caller) -> Act:
         """Something that a person asks for."""
         slot_id, other = self.random.sample(self.slots, 2)
         wait_s = self.random.choice((0.0, 5.0))
-        wish = book.BookingOptions(self.random.random() < 0.3, wait_s)
-        live = self.live_of(person)
+        options = book.BookingOptions(self.random.random() < 0.3, wait_s)
+        live = self.live_of(user)
         verb = self.random.random()
         if live and verb < 0.35:
             here, booking_id = self.random.choice(live)
-            errand = BookingChangeRequest(here, booking_id, person, wait_s)
+            command = BookingChangeRequest(here, booking_id, user, wait_s)
             if verb < 0.15:
-                return cancel(desk, errand)
-            return move(desk, errand, slot_id) if verb < 0.3 else confirm(desk, errand)
+                return cancel(services, command)
+            return move(services, command, slot_id) if verb < 0.3 else confirm(services, command)
         if verb < 0.5:
-            return waitlist.join(desk, slot_id, person.user_id, wait_s)
+            return waitlist.join(services, slot_id, user.user_id, wait_s)
         if verb < 0.55:
-            return waitlist.leave(desk, slot_id, person.user_id, wait_s)
+            return waitlist.leave(services, slot_id, user.user_id, wait_s)
         if verb < 0.65:
-            claims = [(slot_id, person.user_id), (other, person.user_id)]
-            return book.book_all(desk, person, claims, wish)
-        return book.book(desk, person, slot_id, person.user_id, wish)
+            claims = [(slot_id, user.user_id), (other, user.user_id)]
+            return book.book_all(services, user, claims, options)
+        return book.book(services, user, slot_id, user.user_id, options)
 
-    def live_of(self, person: Caller) -> list[tuple[SlotId, BookingId]]:
+    def live_of(self, user: Caller) -> list[tuple[SlotId, BookingId]]:
         """A person's bookings that take a place."""
-        found = self.pair.database["slots"].find({"bookings.user": ObjectId(person.user_id)})
+        found = self.pair.database["slots"].find({"bookings.user": ObjectId(user.user_id)})
         return [
             (SlotId(str(slot["_id"])), BookingId(str(one["id"])))
             for slot in found
             for one in slot["bookings"]
-            if str(one["user"]) == person.user_id
+            if str(one["user"]) == user.user_id
         ]
 
     def check(self) -> None:
@@ -180,22 +180,22 @@ class Rush:
         slots = list(self.pair.database["slots"].find())
         for slot in slots:
             assert_limits_of(slot, now)
-        for person in self.pair.callers:
-            theirs = [
+        for user in self.pair.callers:
+            others = [
                 slot
                 for slot in slots
                 for one in slot["bookings"]
-                if str(one["user"]) == person.user_id and one.get("heldUntil", now + HOUR) > now
+                if str(one["user"]) == user.user_id and one.get("heldUntil", now + HOUR) > now
             ]
-            assert_limits_on(theirs)
+            assert_limits_on(others)
 
 
 def assert_limits_of(slot: Json, now: datetime) -> None:
     """Capacity, groups, who may, and when."""
     terms = slot["campaign"]
     assert_valid_slot({**slot, "waitlist": []}, now)
-    people = [one["user"] for one in (*slot["bookings"], *slot["waitlist"])]
-    assert len(set(people)) == len(people), f"twice: {slot}"
+    users = [one["user"] for one in (*slot["bookings"], *slot["waitlist"])]
+    assert len(set(users)) == len(users), f"twice: {slot}"
     counts = Counter(group for one in slot["bookings"] for group in one.get("groups", ()))
     for limit in terms["groupLimits"]:
         prefix = limit["group"].removesuffix("*")
@@ -237,14 +237,14 @@ def play(rush: Rush, steps: int, *, hurried: bool = False) -> None:
 
 @pytest.mark.timeout(7200 if "SLOTLOCK_CAMPAIGN" in os.environ else 120)
 def test_whatever_people_do_the_limits_of_campaigns_hold(pair: ServicePair) -> None:
-    told: Counter[str] = Counter()
+    received: Counter[str] = Counter()
     for seed in range(SEEDS):
         rush = Rush(pair, seed)
         play(rush, STEPS, hurried=seed == 0)
-        told += rush.told
+        received += rush.told
     met = {"Booked", "LimitReached", "TimeConflict", "GroupFull", "NotEligible", "Closed"}
     met |= {"BookingMoved", "WaitlistJoined", "AllBooked", "NoneBooked", "BookingConfirmed"}
-    assert met <= told.keys(), told
+    assert met <= received.keys(), received
 
 
 def test_control_of_the_rush_without_pages_somebody_has_too_much(

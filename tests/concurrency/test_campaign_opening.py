@@ -50,12 +50,12 @@ class Asked:
         return str(self.outcome["__typename"])
 
 
-async def asks_until_it_opens(person: BookingClient, slot_id: str) -> list[Asked]:
+async def asks_until_it_opens(user: BookingClient, slot_id: str) -> list[Asked]:
     """Ask again and again, as somebody does who wants to be the first."""
     asked: list[Asked] = []
     while not asked or asked[-1].name in ("NotYetOpen", "Locked"):
         sent = datetime.now(UTC)
-        outcome = await book_with_refusal(person, slot_id)
+        outcome = await book_with_refusal(user, slot_id)
         asked.append(Asked(sent, datetime.now(UTC), outcome))
     return asked
 
@@ -64,14 +64,14 @@ async def opening(
     deployment: Deployment, apps: Sequence[AppProcess]
 ) -> tuple[datetime, list[Asked]]:
     """All that is asked of a campaign that opens at a fraction of a second, and when that was."""
-    organiser = deployment.organizer(apps[0])
-    campaign_id = await create_campaign(organiser, opensAt=hours_from_now(1))
+    organizer = deployment.organizer(apps[0])
+    campaign_id = await create_campaign(organizer, opensAt=hours_from_now(1))
     places = {"campaignId": campaign_id, "capacity": PEOPLE}
     slot_ids = [await deployment.add_slot(apps[0], **places) for _ in range(2)]
     opens = datetime.now(UTC).replace(microsecond=500_000) + timedelta(seconds=2)
-    await update_campaign(organiser, campaign_id, opensAt=opens.isoformat())
-    people = [deployment.client(apps[n % len(apps)], n) for n in range(PEOPLE)]
-    rush = [asks_until_it_opens(person, slot_ids[n % 2]) for n, person in enumerate(people)]
+    await update_campaign(organizer, campaign_id, opensAt=opens.isoformat())
+    users = [deployment.client(apps[n % len(apps)], n) for n in range(PEOPLE)]
+    rush = [asks_until_it_opens(user, slot_ids[n % 2]) for n, user in enumerate(users)]
     asked = [each for one in await asyncio.gather(*rush) for each in one]
     assert sum(len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == PEOPLE
     return opens, asked
@@ -138,11 +138,11 @@ async def at_once(
     shots = [
         (
             apps[n % len(apps)].url,
-            deployment.user_tokens.members[who],
+            deployment.user_tokens.members[client],
             query,
-            {"input": {**wish, **PATIENT}},
+            {"input": {**options, **PATIENT}},
         )
-        for n, (who, query, wish) in enumerate(asked)
+        for n, (client, query, options) in enumerate(asked)
     ]
     return Counter(outcome["__typename"] for outcome in await send_simultaneously(shots))
 
@@ -152,10 +152,10 @@ async def test_who_wants_ten_slots_at_once_and_waits_gets_as_many_as_may_be(
     deployment: Deployment, two_apps: Pair, most: int
 ) -> None:
     slot_ids = await in_campaign(deployment, two_apps[0], maxBookings=most, forbidOverlap=True)
-    told = await at_once(
+    received = await at_once(
         deployment, two_apps, [(0, BOOK_WITH_REFUSAL, {"slotId": id_}) for id_ in slot_ids]
     )
-    assert told == Counter(Booked=most, LimitReached=SLOTS - most)
+    assert received == Counter(Booked=most, LimitReached=SLOTS - most)
     assert sum(len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == most
 
 
@@ -163,9 +163,11 @@ async def test_when_a_class_wants_all_slots_at_once_and_waits_nobody_is_told_to_
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot_ids = await in_campaign(deployment, two_apps[0], maxBookings=3, forbidOverlap=True)
-    asked = [(who, BOOK_WITH_REFUSAL, {"slotId": id_}) for who in range(8) for id_ in slot_ids]
-    told = await at_once(deployment, two_apps, asked)
-    assert told == Counter(Booked=8 * 3, LimitReached=8 * (SLOTS - 3))
+    asked = [
+        (client, BOOK_WITH_REFUSAL, {"slotId": id_}) for client in range(8) for id_ in slot_ids
+    ]
+    received = await at_once(deployment, two_apps, asked)
+    assert received == Counter(Booked=8 * 3, LimitReached=8 * (SLOTS - 3))
 
 
 async def test_who_wants_several_baskets_at_once_and_waits_gets_all_of_them(

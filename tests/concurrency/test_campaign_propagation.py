@@ -125,9 +125,9 @@ async def test_campaigns_that_many_change_at_once_end_as_their_last_change_says(
 ) -> None:
     campaign_id = await create_campaign(deployment.organizer(two_apps[0]))
     slot_ids = [await deployment.add_slot(two_apps[0], campaignId=campaign_id) for _ in range(3)]
-    organisers = [deployment.organizer(app) for app in two_apps]
+    organizers = [deployment.organizer(app) for app in two_apps]
     await asyncio.gather(
-        *(update_campaign(organisers[n % 2], campaign_id, maxBookings=n + 1) for n in range(8))
+        *(update_campaign(organizers[n % 2], campaign_id, maxBookings=n + 1) for n in range(8))
     )
     found = kept(deployment, campaign_id)
     assert (found["terms"]["version"], found["pending"]) == (9, False)

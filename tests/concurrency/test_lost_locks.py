@@ -60,8 +60,8 @@ async def late_write(
     """Ada is about to write when her lock is lost; Ben books; then Ada's write arrives."""
     with paused(apps, log_dir, redis, "commit", off) as (slow, stage):
         async with http_client() as http:
-            organiser = GraphQLTestClient(http, apps[0].url, user_tokens.organizer)
-            slot_id = (await organiser.create_slot(capacity=1))["id"]
+            organizer = GraphQLTestClient(http, apps[0].url, user_tokens.organizer)
+            slot_id = (await organizer.create_slot(capacity=1))["id"]
             ada = asyncio.create_task(
                 GraphQLTestClient(http, slow.url, user_tokens.members[0]).book(slot_id)
             )
@@ -107,8 +107,8 @@ async def late_release(
         paused(apps, log_dir, redis, "commit") as (other, before_commit),
     ):
         async with http_client() as http:
-            organiser = GraphQLTestClient(http, apps[0].url, user_tokens.organizer)
-            slot_id = (await organiser.create_slot(capacity=2))["id"]
+            organizer = GraphQLTestClient(http, apps[0].url, user_tokens.organizer)
+            slot_id = (await organizer.create_slot(capacity=2))["id"]
             ada = asyncio.create_task(
                 GraphQLTestClient(http, slow.url, user_tokens.members[0]).book(slot_id)
             )
@@ -149,8 +149,8 @@ async def killed_before_release(
     """Ada's booking is written, and her process dies before it releases the lock."""
     with paused(apps, log_dir, redis, "release", off) as (doomed, stage):
         async with http_client() as http:
-            organiser = GraphQLTestClient(http, apps[0].url, user_tokens.organizer)
-            slot_id: str = (await organiser.create_slot(capacity=2))["id"]
+            organizer = GraphQLTestClient(http, apps[0].url, user_tokens.organizer)
+            slot_id: str = (await organizer.create_slot(capacity=2))["id"]
             ada = asyncio.create_task(
                 GraphQLTestClient(http, doomed.url, user_tokens.members[0]).book(slot_id)
             )

@@ -32,7 +32,7 @@ EDIT = """mutation($slot: ID!, $to: Int!) {
   updateSlot(input: {slotId: $slot, capacity: $to}) { __typename }
 }"""
 CALL_OFF = "mutation($slot: ID!) { cancelSlot(slotId: $slot) { __typename } }"
-ORGANISER = -1
+ORGANIZER = -1
 ROUNDS = 6
 
 
@@ -47,18 +47,21 @@ async def at_once(deployment: Deployment, apps: Pair, acts: Sequence[Act]) -> li
     """What came of acts in the same instant, by turns at both processes."""
     tokens = [*deployment.user_tokens.members, deployment.user_tokens.organizer]
     return await send_simultaneously(
-        [(apps[n % 2].url, tokens[who], act, given) for n, (who, act, given) in enumerate(acts)]
+        [
+            (apps[n % 2].url, tokens[client], act, given)
+            for n, (client, act, given) in enumerate(acts)
+        ]
     )
 
 
-def booking(who: int, slot_id: str, **more: Any) -> Act:
+def booking(client: int, slot_id: str, **more: Any) -> Act:
     """Somebody who books."""
-    return who, BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, **PATIENT, **more}}
+    return client, BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, **PATIENT, **more}}
 
 
-def moving(who: int, booking_id: str, to: str) -> Act:
+def moving(client: int, booking_id: str, to: str) -> Act:
     """Somebody who moves."""
-    return who, MOVE_BOOKING, {"input": {"bookingId": booking_id, "slotId": to, **PATIENT}}
+    return client, MOVE_BOOKING, {"input": {"bookingId": booking_id, "slotId": to, **PATIENT}}
 
 
 def names(outcomes: Sequence[Json]) -> list[str]:
@@ -67,17 +70,17 @@ def names(outcomes: Sequence[Json]) -> list[str]:
 
 
 async def booked(
-    deployment: Deployment, app: AppProcess, who: int, **fields: Any
+    deployment: Deployment, app: AppProcess, client: int, **fields: Any
 ) -> tuple[str, str]:
     """A new slot of one place that is somebody's, and their booking."""
     slot_id = await deployment.add_slot(app, **fields)
-    return slot_id, (await deployment.client(app, who).book_slot(slot_id))["booking"]["id"]
+    return slot_id, (await deployment.client(app, client).book_slot(slot_id))["booking"]["id"]
 
 
-async def held(deployment: Deployment, app: AppProcess, who: int) -> tuple[str, str]:
+async def held(deployment: Deployment, app: AppProcess, client: int) -> tuple[str, str]:
     """A new slot of one place that somebody holds, and their hold, which is worth extending."""
     slot_id = await deployment.add_slot(app, holdMinutes=1)
-    hold = await deployment.client(app, who).hold(slot_id)
+    hold = await deployment.client(app, client).hold(slot_id)
     await deployment.organizer(app).update_slot(slot_id, holdMinutes=5)
     return slot_id, hold["id"]
 
@@ -116,9 +119,9 @@ async def test_a_hold_that_is_confirmed_and_given_up_at_once_is_given_up(
         for _, hold in holds
         for act in (CONFIRM_BOOKING, CANCEL_WITH_OPTIONS)
     ]
-    told = names(await at_once(deployment, two_apps, acts))
-    assert set(told[0::2]) <= {"BookingConfirmed", "BookingNotFound"}
-    assert set(told[1::2]) == {"BookingCancelled"}
+    received = names(await at_once(deployment, two_apps, acts))
+    assert set(received[0::2]) <= {"BookingConfirmed", "BookingNotFound"}
+    assert set(received[1::2]) == {"BookingCancelled"}
     assert all(deployment.consistent_booking_ids(slot_id) == set() for slot_id, _ in holds)
 
 
@@ -145,11 +148,11 @@ async def test_of_two_who_move_to_the_last_place_one_does_and_the_other_stays(
 ) -> None:
     for _ in range(ROUNDS):
         last = await deployment.add_slot(two_apps[0])
-        here = [await booked(deployment, two_apps[0], who) for who in (0, 1)]
-        acts = [moving(who, booking_id, last) for who, (_, booking_id) in enumerate(here)]
-        told = names(await at_once(deployment, two_apps, acts))
-        assert sorted(told) == ["BookingMoved", "SlotFull"]
-        left, stays = told.index("BookingMoved"), told.index("SlotFull")
+        here = [await booked(deployment, two_apps[0], client) for client in (0, 1)]
+        acts = [moving(client, booking_id, last) for client, (_, booking_id) in enumerate(here)]
+        received = names(await at_once(deployment, two_apps, acts))
+        assert sorted(received) == ["BookingMoved", "SlotFull"]
+        left, stays = received.index("BookingMoved"), received.index("SlotFull")
         assert deployment.consistent_booking_ids(here[left][0]) == set()
         assert deployment.consistent_booking_ids(here[stays][0]) == {here[stays][1][-24:]}
         assert len(deployment.consistent_booking_ids(last)) == 1
@@ -158,7 +161,9 @@ async def test_of_two_who_move_to_the_last_place_one_does_and_the_other_stays(
 async def test_two_who_move_to_each_others_full_slots_both_keep_their_places(
     deployment: Deployment, two_apps: Pair
 ) -> None:
-    pairs = [[await booked(deployment, two_apps[0], who) for who in (0, 1)] for _ in range(ROUNDS)]
+    pairs = [
+        [await booked(deployment, two_apps[0], client) for client in (0, 1)] for _ in range(ROUNDS)
+    ]
     acts: list[Act] = []
     for (here, adas), (there, bens) in pairs:
         acts += [moving(0, adas, there), moving(1, bens, here)]
@@ -173,12 +178,12 @@ async def test_a_place_given_back_in_a_crowd_is_the_first_ones_in_line(
     for _ in range(ROUNDS):
         slot_id, adas = await booked(deployment, two_apps[0], 0)
         entry = (await deployment.client(two_apps[0], 1).join(slot_id))["entry"]
-        walk_ins = [booking(who, slot_id) for who in range(2, 8)]
-        joins: list[Act] = [(who, JOIN_WAITLIST, {"slot": slot_id}) for who in range(8, 12)]
+        walk_ins = [booking(client, slot_id) for client in range(2, 8)]
+        joins: list[Act] = [(client, JOIN_WAITLIST, {"slot": slot_id}) for client in range(8, 12)]
         give_back: Act = (0, CANCEL_WITH_OPTIONS, {"booking": adas})
-        told = names(await at_once(deployment, two_apps, [*walk_ins, give_back, *joins]))
+        received = names(await at_once(deployment, two_apps, [*walk_ins, give_back, *joins]))
         expected = {"SlotFull": 6, "BookingCancelled": 1, "WaitlistJoined": 4}
-        assert Counter(told) == expected
+        assert Counter(received) == expected
         assert deployment.consistent_booking_ids(slot_id) == {entry["id"][-24:]}
 
 
@@ -186,12 +191,12 @@ async def test_of_50_who_join_at_once_exactly_as_many_as_may_wait_do_each_with_a
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot_id, _ = await booked(deployment, two_apps[0], 0, waitlistCapacity=30)
-    joins: list[Act] = [(who, JOIN_WAITLIST, {"slot": slot_id}) for who in range(1, 51)]
+    joins: list[Act] = [(client, JOIN_WAITLIST, {"slot": slot_id}) for client in range(1, 51)]
     outcomes = await at_once(deployment, two_apps, joins)
     assert Counter(names(outcomes)) == {"WaitlistJoined": 30, "WaitlistFull": 20}
-    told = {o["position"]: o["entry"]["id"] for o in outcomes if "position" in o}
-    line = [str(turn["id"]) for turn in deployment.slot_document(slot_id)["waitlist"]]
-    assert [told[place][-24:] for place in range(1, 31)] == line
+    received = {o["position"]: o["entry"]["id"] for o in outcomes if "position" in o}
+    line = [str(attempt["id"]) for attempt in deployment.slot_document(slot_id)["waitlist"]]
+    assert [received[place][-24:] for place in range(1, 31)] == line
 
 
 async def test_who_leaves_while_a_place_becomes_free_has_it_or_the_next_one_does(
@@ -199,8 +204,9 @@ async def test_who_leaves_while_a_place_becomes_free_has_it_or_the_next_one_does
 ) -> None:
     for _ in range(ROUNDS):
         slot_id, adas = await booked(deployment, two_apps[0], 0)
-        turns = [
-            (await deployment.client(two_apps[0], who).join(slot_id))["entry"] for who in (1, 2)
+        rounds = [
+            (await deployment.client(two_apps[0], client).join(slot_id))["entry"]
+            for client in (1, 2)
         ]
         acts: list[Act] = [
             (1, LEAVE_WAITLIST, {"slot": slot_id}),
@@ -208,7 +214,7 @@ async def test_who_leaves_while_a_place_becomes_free_has_it_or_the_next_one_does
         ]
         left, gave = names(await at_once(deployment, two_apps, acts))
         assert gave == "BookingCancelled"
-        next_one = turns[1] if left == "WaitlistLeft" else turns[0]
+        next_one = rounds[1] if left == "WaitlistLeft" else rounds[0]
         assert deployment.consistent_booking_ids(slot_id) == {next_one["id"][-24:]}
 
 
@@ -216,12 +222,12 @@ async def test_whoever_is_booked_while_a_slot_is_called_off_is_on_its_roster(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot_id = await deployment.add_slot(two_apps[0], capacity=30)
-    acts = [booking(who, slot_id) for who in range(30)]
-    acts.insert(15, (ORGANISER, CALL_OFF, {"slot": slot_id}))
+    acts = [booking(client, slot_id) for client in range(30)]
+    acts.insert(15, (ORGANIZER, CALL_OFF, {"slot": slot_id}))
     outcomes = await at_once(deployment, two_apps, acts)
     assert set(names(outcomes)) <= {"Booked", "SlotCancelled", "Slot"}
-    told = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
-    assert deployment.consistent_booking_ids(slot_id) == told
+    received = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
+    assert deployment.consistent_booking_ids(slot_id) == received
     assert deployment.slot_document(slot_id)["status"] == "cancelled"
     assert names(await at_once(deployment, two_apps, [booking(40, slot_id)])) == ["SlotCancelled"]
 
@@ -231,12 +237,12 @@ async def test_a_slot_that_is_made_smaller_in_a_rush_never_has_fewer_places_than
 ) -> None:
     for size in (1, 5, 15):
         slot_id = await deployment.add_slot(two_apps[0], capacity=20)
-        acts = [booking(who, slot_id) for who in range(30)]
-        acts.insert(size, (ORGANISER, EDIT, {"slot": slot_id, "to": size}))
+        acts = [booking(client, slot_id) for client in range(30)]
+        acts.insert(size, (ORGANIZER, EDIT, {"slot": slot_id, "to": size}))
         outcomes = await at_once(deployment, two_apps, acts)
-        told = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
-        assert deployment.consistent_booking_ids(slot_id) == told
-        assert len(told) == (size if names(outcomes)[size] == "Slot" else 20)
+        received = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
+        assert deployment.consistent_booking_ids(slot_id) == received
+        assert len(received) == (size if names(outcomes)[size] == "Slot" else 20)
 
 
 async def keyed(
@@ -247,16 +253,20 @@ async def keyed(
     slot_id, hold = await held(deployment, app, 0) if name != "book" else (other, "")
     given: Json = {"booking": hold, "key": name}
     claims = [{"slotId": slot} for slot in (await deployment.add_slot(app), other)]
-    wish = {"idempotencyKey": name, **PATIENT}
+    options = {"idempotencyKey": name, **PATIENT}
     return {
-        "book": (BOOK_WITH_OPTIONS, {"input": {"slotId": other, **wish}}, [other]),
-        "all": (BOOK_SEVERAL, {"input": {"claims": claims, **wish}}, [c["slotId"] for c in claims]),
+        "book": (BOOK_WITH_OPTIONS, {"input": {"slotId": other, **options}}, [other]),
+        "all": (
+            BOOK_SEVERAL,
+            {"input": {"claims": claims, **options}},
+            [c["slotId"] for c in claims],
+        ),
         "confirm": (CONFIRM_BOOKING, given, [slot_id]),
         "extend": (EXTEND_HOLD, given, [slot_id]),
         "cancel": (CANCEL_WITH_OPTIONS, given, [slot_id]),
         "move": (
             MOVE_BOOKING,
-            {"input": {"bookingId": hold, "slotId": other, **wish}},
+            {"input": {"bookingId": hold, "slotId": other, **options}},
             [slot_id, other],
         ),
     }[name]

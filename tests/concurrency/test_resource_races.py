@@ -1,4 +1,4 @@
-"""Two published slots of one resource never overlap, whatever organisers do at the same moment."""
+"""Two published slots of one resource never overlap, whatever organizers do at the same moment."""
 
 import asyncio
 import secrets
@@ -43,7 +43,7 @@ def at(hour: float, **fields: Any) -> Json:
 async def at_once(
     deployment: Deployment, apps: Sequence[AppProcess], asked: list[tuple[str, Json]]
 ) -> Counter[str]:
-    """How often the organiser is answered what, by turns at the processes."""
+    """How often the organizer is answered what, by turns at the processes."""
     shots = [
         (apps[n % len(apps)].url, deployment.user_tokens.organizer, query, given)
         for n, (query, given) in enumerate(asked)
@@ -194,8 +194,8 @@ async def created_meanwhile(
 async def test_a_room_that_was_free_when_it_was_looked_at_is_looked_at_again(
     deployment: Deployment, two_apps: Pair
 ) -> None:
-    told = await created_meanwhile(deployment, two_apps[0], "")
-    assert told == ({"Slot", "ResourceTaken"}, 0)
+    received = await created_meanwhile(deployment, two_apps[0], "")
+    assert received == ({"Slot", "ResourceTaken"}, 0)
 
 
 async def test_control_without_a_version_of_the_room_two_slots_have_it_at_one_time(
@@ -224,5 +224,5 @@ async def test_a_slot_is_not_lost_when_its_series_is_edited_by_two_at_once(
     assert await at_once(deployment, two_apps, asked) == {"Slot": 4}
     slots = deployment.mongo.get_default_database()["slots"]
     for found in slots.find({"_id": {"$in": [ObjectId(id_[-24:]) for id_ in ids]}}):
-        kept = (found["title"], found["capacity"], found["location"], found["holdMinutes"])
-        assert (*kept, found["version"]) == ("Pilates", 7, "Hall", 9, 5)
+        stored = (found["title"], found["capacity"], found["location"], found["holdMinutes"])
+        assert (*stored, found["version"]) == ("Pilates", 7, "Hall", 9, 5)

@@ -59,8 +59,8 @@ async def moved_meanwhile(
     """While a series moves by an hour its third slot is moved elsewhere: the end of it all."""
     moving = Moving(deployment, point, off)
     slots = await moving.begin(app)
-    told = await update_series(deployment.organizer(app), slots[2], "THIS", **ANOTHER_DAY)
-    assert told["__typename"] == "Slot"
+    received = await update_series(deployment.organizer(app), slots[2], "THIS", **ANOTHER_DAY)
+    assert received["__typename"] == "Slot"
     return await moving.end(), [moving.times(slot) for slot in slots]
 
 
@@ -68,8 +68,8 @@ async def moved_meanwhile(
 async def test_a_slot_that_was_moved_meanwhile_moves_from_where_it_is_by_then(
     deployment: Deployment, app: AppProcess, point: str
 ) -> None:
-    told, times = await moved_meanwhile(deployment, app, point)
-    assert (told, times.pop(2)) == ("Slot", ("04-02T11:00", 1.5))
+    received, times = await moved_meanwhile(deployment, app, point)
+    assert (received, times.pop(2)) == ("Slot", ("04-02T11:00", 1.5))
     assert times == [(start, 1) for start in (*MOVED[:2], MOVED[3])]
 
 
@@ -77,8 +77,8 @@ async def test_a_slot_that_was_moved_meanwhile_moves_from_where_it_is_by_then(
 async def test_control_what_was_planned_before_it_was_moved_takes_the_move_back(
     deployment: Deployment, app: AppProcess, point: str, off: str
 ) -> None:
-    told, times = await moved_meanwhile(deployment, app, point, off)
-    assert (told, times) == ("Slot", [(start, 1) for start in MOVED])
+    received, times = await moved_meanwhile(deployment, app, point, off)
+    assert (received, times) == ("Slot", [(start, 1) for start in MOVED])
 
 
 @POINTS

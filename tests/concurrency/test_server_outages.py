@@ -80,8 +80,8 @@ def status(url: str, path: str = "/readyz") -> int:
 def readiness(app: AppProcess) -> tuple[int, str, str]:
     """The status of /readyz, and what it says of MongoDB and of Redis."""
     page = httpx.get(app.url + "/readyz", trust_env=False, timeout=10)
-    said = page.json()
-    return page.status_code, said["mongodb"], said["redis"]
+    reply = page.json()
+    return page.status_code, reply["mongodb"], reply["redis"]
 
 
 async def new_slot(restartable_deployment: Town, user_tokens: UserTokens, capacity: int) -> str:
@@ -189,21 +189,21 @@ async def test_redis_killed_and_flushed_in_the_middle_of_a_rush_costs_no_place(
     async with http_client() as http:
 
         async def insist(app: AppProcess, token: str) -> Json:
-            person = GraphQLTestClient(http, app.url, token)
-            while (outcome := await person.book(slot_id))["__typename"] == "Locked":
+            user = GraphQLTestClient(http, app.url, token)
+            while (outcome := await user.book(slot_id))["__typename"] == "Locked":
                 await asyncio.sleep(outcome["retryAfterMs"] / 1000)
             return outcome
 
-        people = [
+        users = [
             asyncio.create_task(insist(restartable_deployment.apps[i % 2], token))
             for i, token in enumerate(user_tokens.members)
         ]
-        await asyncio.wait(people, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(users, return_when=asyncio.FIRST_COMPLETED)
         with Redis.from_url(restartable_deployment.valkey.url) as redis:
             redis.flushall()
         await asyncio.to_thread(restartable_deployment.valkey.kill)
         await asyncio.to_thread(restartable_deployment.valkey.start)
-        outcomes = await asyncio.gather(*people)
+        outcomes = await asyncio.gather(*users)
     assert counts(list(outcomes)) == {"Booked": 20, "SlotFull": 40}
     assert_slot_consistent(slot_document(restartable_deployment.mongo.url, slot_id), 20)
 

@@ -33,8 +33,8 @@ async def at_once(apps: Pair, acts: Sequence[Act]) -> list[Json]:
     urls = [app.url for app in apps]
     return await send_simultaneously(
         [
-            (urls[number % 2], person.token, query, variables)
-            for number, (person, query, variables) in enumerate(acts)
+            (urls[number % 2], user.token, query, variables)
+            for number, (user, query, variables) in enumerate(acts)
         ]
     )
 

@@ -38,16 +38,16 @@ def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
         yield opened
 
 
-def carry(pair: ServicePair, person: Caller, group: str) -> None:
-    """Let a person carry a group, by an organiser at the second desk."""
-    users, organiser = pair.services[1].users, pair.organizer.user_id
-    pair.runner.run(users.set_groups(person.user_id, (group,), organiser, pair.clock.now))
+def carry(pair: ServicePair, user: Caller, group: str) -> None:
+    """Let a person carry a group, by an organizer at the second desk."""
+    users, organizer = pair.services[1].users, pair.organizer.user_id
+    pair.runner.run(users.set_groups(user.user_id, (group,), organizer, pair.clock.now))
 
 
 @pytest.fixture
 def slot_id(pair: ServicePair) -> SlotId:
     """A slot of two places: somebody of 5a has one, and no other of 5a may have one."""
-    organiser, desk = pair.organizer.user_id, pair.services[0]
+    organizer, services = pair.organizer.user_id, pair.services[0]
     campaign_draft = CampaignDraft(
         "Project week",
         opens_at=MORNING,
@@ -55,17 +55,17 @@ def slot_id(pair: ServicePair) -> SlotId:
         published=True,
         group_limits=ONE_OF_A_CLASS,
     )
-    kept = pair.runner.run(campaigns.create(desk, campaign_draft, organiser))
-    assert isinstance(kept, CampaignSaved)
+    stored = pair.runner.run(campaigns.create(services, campaign_draft, organizer))
+    assert isinstance(stored, CampaignSaved)
     start = MORNING + timedelta(days=10)
     end = start + timedelta(hours=1)
     draft = SlotDraft("A course", start, end, "UTC", 2, None, SlotKind.COURSE, published=True)
-    made = pair.runner.run(editing.create(desk, draft, organiser, kept.campaign.id))
+    made = pair.runner.run(editing.create(services, draft, organizer, stored.campaign.id))
     assert isinstance(made, SlotSaved)
-    for person in pair.callers[:2]:
-        carry(pair, person, "5a")
+    for user in pair.callers[:2]:
+        carry(pair, user, "5a")
     ada = pair.callers[0]
-    pair.runner.run(book.book(desk, ada, made.slot.id, ada.user_id, book.BookingOptions()))
+    pair.runner.run(book.book(services, ada, made.slot.id, ada.user_id, book.BookingOptions()))
     return made.slot.id
 
 
@@ -76,18 +76,18 @@ def sweep_later(pair: ServicePair) -> None:
     pair.runner.run(hold_sweeper.sweep(pair.services[0]))
 
 
-def has_place(pair: ServicePair, person: Caller, slot_id: SlotId) -> bool:
+def has_place(pair: ServicePair, user: Caller, slot_id: SlotId) -> bool:
     """Whether a person has a place there."""
     slot = pair.database["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
-    return ObjectId(person.user_id) in [booking["user"] for booking in slot["bookings"]]
+    return ObjectId(user.user_id) in [booking["user"] for booking in slot["bookings"]]
 
 
-def imports(pair: ServicePair, person: Caller, group: str) -> ImportPlan:
+def imports(pair: ServicePair, user: Caller, group: str) -> ImportPlan:
     """A file gives a person this group: what it came to."""
     user_imports = pair.repositories[0].user_imports
 
     async def as_the_file_says() -> ImportPlan:
-        email = pair.emails[person.user_id]
+        email = pair.emails[user.user_id]
         seen = await user_imports.load_snapshot([email])
         plan = plan_import(
             [UserRow(2, email, None, (group,))], seen.users_by_email, search_words_of
@@ -104,15 +104,15 @@ def imports(pair: ServicePair, person: Caller, group: str) -> ImportPlan:
 def test_a_turn_that_was_on_its_way_is_one_of_the_new_group(
     pair: ServicePair, slot_id: SlotId
 ) -> None:
-    ben, desk = pair.callers[1], pair.services[0]
+    ben, services = pair.callers[1], pair.services[0]
 
     async def both() -> None:
         writes = pair.slot_writer(0)
         reached = writes.pause_next_commit()
-        joining = asyncio.create_task(waitlist.join(desk, slot_id, ben.user_id, 0.0))
+        joining = asyncio.create_task(waitlist.join(services, slot_id, ben.user_id, 0.0))
         await reached.wait()
-        organiser = pair.organizer.user_id
-        await pair.services[1].users.set_groups(ben.user_id, ("5b",), organiser, pair.clock.now)
+        organizer = pair.organizer.user_id
+        await pair.services[1].users.set_groups(ben.user_id, ("5b",), organizer, pair.clock.now)
         writes.resume_event.set()
         await joining
 
@@ -148,11 +148,11 @@ def test_the_last_of_two_changes_counts(
 
     async def late(self: WaitlistGroupSync, *arguments: object) -> None:
         monkeypatch.setattr(WaitlistGroupSync, "sync_now", soon)
-        organiser = pair.organizer.user_id
-        await pair.services[1].users.set_groups(ben.user_id, ("5c",), organiser, pair.clock.now)
+        organizer = pair.organizer.user_id
+        await pair.services[1].users.set_groups(ben.user_id, ("5c",), organizer, pair.clock.now)
         await soon(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(WaitlistGroupSync, "sync_now", late)
     imports(pair, ben, "5b")
     slot = pair.database["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
-    assert [turn["groups"] for turn in slot["waitlist"]] == [["5c"]]
+    assert [attempt["groups"] for attempt in slot["waitlist"]] == [["5c"]]

@@ -45,20 +45,20 @@ async def in_campaign(
 
 async def a_class_rushes(deployment: Deployment, *apps: AppProcess) -> tuple[Counter[str], int]:
     """30 of a class want one course at once, of which 5 may: the answers, and how many have it."""
-    organiser = deployment.organizer(apps[0])
-    for person in deployment.clients(apps[0], CLASS):
-        await set_groups(organiser, person, "class:5a")
+    organizer = deployment.organizer(apps[0])
+    for user in deployment.clients(apps[0], CLASS):
+        await set_groups(organizer, user, "class:5a")
     limits = [{"group": "class:*", "limit": LIMIT}]
     (slot_id,) = await in_campaign(deployment, apps[0], 1, groupLimits=limits)
-    wish = {"input": {"slotId": slot_id, "waitMs": 20_000}}
+    options = {"input": {"slotId": slot_id, "waitMs": 20_000}}
     query = "mutation($input: BookSlotInput!) { bookSlot(input: $input) { __typename } }"
-    told = await send_simultaneously(
+    received = await send_simultaneously(
         [
-            (apps[n % len(apps)].url, t, query, wish)
+            (apps[n % len(apps)].url, t, query, options)
             for n, t in enumerate(deployment.user_tokens.members)
         ]
     )
-    return Counter(each["__typename"] for each in told), len(
+    return Counter(each["__typename"] for each in received), len(
         deployment.consistent_booking_ids(slot_id)
     )
 
@@ -83,38 +83,38 @@ async def two_that_clash(deployment: Deployment, app: AppProcess, off: str, **ru
     await asyncio.to_thread(stage.wait_until_reached)
     early = await book_with_refusal(deployment.client(app, 0), slot_ids[1])
     stage.resume()
-    told = [outcome["__typename"] for outcome in (early, await late)]
-    return told, sum(len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids)
+    received = [outcome["__typename"] for outcome in (early, await late)]
+    return received, sum(len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids)
 
 
 async def test_what_was_free_of_clashes_when_it_was_looked_at_is_asked_again_at_the_write(
     deployment: Deployment, two_apps: Pair
 ) -> None:
-    told = await two_that_clash(deployment, two_apps[0], "", forbidOverlap=True)
-    assert told == (["Booked", "TimeConflict"], 1)
+    received = await two_that_clash(deployment, two_apps[0], "", forbidOverlap=True)
+    assert received == (["Booked", "TimeConflict"], 1)
 
 
 async def test_control_without_pages_two_bookings_clash(deployment: Deployment) -> None:
-    told = await two_that_clash(
+    received = await two_that_clash(
         deployment, deployment.app("user-versions"), "user-versions", forbidOverlap=True
     )
-    assert told == (["Booked", "Booked"], 2)
+    assert received == (["Booked", "Booked"], 2)
 
 
 async def test_how_many_a_person_has_is_counted_again_at_the_write(
     deployment: Deployment, two_apps: Pair
 ) -> None:
-    told = await two_that_clash(deployment, two_apps[0], "", maxBookings=1)
-    assert told == (["Booked", "LimitReached"], 1)
+    received = await two_that_clash(deployment, two_apps[0], "", maxBookings=1)
+    assert received == (["Booked", "LimitReached"], 1)
 
 
 async def test_control_without_pages_a_person_has_more_than_they_may(
     deployment: Deployment,
 ) -> None:
-    told = await two_that_clash(
+    received = await two_that_clash(
         deployment, deployment.app("user-versions"), "user-versions", maxBookings=1
     )
-    assert told == (["Booked", "Booked"], 2)
+    assert received == (["Booked", "Booked"], 2)
 
 
 @pytest.mark.parametrize("rule", [{"forbidOverlap": True}, {"maxBookings": 1}])
@@ -126,9 +126,9 @@ async def test_of_two_that_rule_each_other_out_one_person_gets_exactly_one_howev
         token = deployment.user_tokens.members[number % CLASS]
         shots = [(two_apps[0].url, token, BOOK_SLOT, {"slot": one})]
         shots += [(two_apps[1].url, token, BOOK_SLOT, {"slot": other})]
-        told = sorted(outcome["__typename"] for outcome in await send_simultaneously(shots))
+        received = sorted(outcome["__typename"] for outcome in await send_simultaneously(shots))
         refusal = "TimeConflict" if "forbidOverlap" in rule else "LimitReached"
-        assert told == ["Booked", refusal]
+        assert received == ["Booked", refusal]
         assert (
             len(deployment.consistent_booking_ids(one))
             + len(deployment.consistent_booking_ids(other))
@@ -151,15 +151,15 @@ async def times_that_overlap(deployment: Deployment, app: AppProcess) -> list[st
 async def test_what_overlaps_is_refused_and_not_only_what_is_at_the_same_time(
     deployment: Deployment, two_apps: Pair
 ) -> None:
-    told = await times_that_overlap(deployment, two_apps[0])
-    assert told == ["Booked", "TimeConflict", "TimeConflict"]
+    received = await times_that_overlap(deployment, two_apps[0])
+    assert received == ["Booked", "TimeConflict", "TimeConflict"]
 
 
 async def test_control_without_overlaps_only_the_same_times_are_refused(
     deployment: Deployment,
 ) -> None:
-    told = await times_that_overlap(deployment, deployment.app("partial-overlaps"))
-    assert told == ["Booked", "Booked", "TimeConflict"]
+    received = await times_that_overlap(deployment, deployment.app("partial-overlaps"))
+    assert received == ["Booked", "Booked", "TimeConflict"]
 
 
 async def test_control_without_a_check_of_clashes_anything_is_booked(
@@ -171,12 +171,12 @@ async def test_control_without_a_check_of_clashes_anything_is_booked(
 async def unpublished_meanwhile(deployment: Deployment, app: AppProcess) -> tuple[str, int]:
     """A campaign is hidden by a process before a booking is written: what came of that."""
     slow, stage = deployment.paused_app("commit")
-    organiser = deployment.organizer(app)
-    campaign_id = await create_campaign(organiser)
+    organizer = deployment.organizer(app)
+    campaign_id = await create_campaign(organizer)
     slot_id = await deployment.add_slot(app, campaignId=campaign_id)
     late = asyncio.create_task(book_with_refusal(deployment.client(slow, 0), slot_id))
     await asyncio.to_thread(stage.wait_until_reached)
-    await unpublish_campaign(organiser, campaign_id)
+    await unpublish_campaign(organizer, campaign_id)
     stage.resume()
     return (await late)["__typename"], len(deployment.consistent_booking_ids(slot_id))
 
@@ -195,8 +195,8 @@ async def test_control_without_its_terms_in_the_slots_a_hidden_campaign_is_booke
 
 async def hidden_in_a_rush(deployment: Deployment, apps: list[AppProcess]) -> tuple[int, int]:
     """Places are booked while the campaign is hidden: how many then, and how many in the end."""
-    organiser = deployment.organizer(apps[0])
-    campaign_id = await create_campaign(organiser)
+    organizer = deployment.organizer(apps[0])
+    campaign_id = await create_campaign(organizer)
     slot_ids = [
         await deployment.add_slot(apps[0], campaignId=campaign_id, capacity=CLASS) for _ in range(8)
     ]
@@ -212,12 +212,12 @@ async def hidden_in_a_rush(deployment: Deployment, apps: list[AppProcess]) -> tu
 
     rush = wave(slot_ids[:4])
     await asyncio.wait(rush, return_when=asyncio.FIRST_COMPLETED)
-    await unpublish_campaign(organiser, campaign_id)
+    await unpublish_campaign(organizer, campaign_id)
     then = [deployment.consistent_booking_ids(slot_id) for slot_id in slot_ids]
     rush += wave(slot_ids[4:])
-    told = await asyncio.gather(*rush)
-    assert {outcome["__typename"] for outcome in told} <= {"Booked", "Closed"}
-    booked = {o["booking"]["id"][-24:] for o in told if o["__typename"] == "Booked"}
+    received = await asyncio.gather(*rush)
+    assert {outcome["__typename"] for outcome in received} <= {"Booked", "Closed"}
+    booked = {o["booking"]["id"][-24:] for o in received if o["__typename"] == "Booked"}
     now = [deployment.consistent_booking_ids(slot_id) for slot_id in slot_ids]
     assert set().union(*now) == booked
     return sum(map(len, then)), sum(map(len, now))
@@ -245,10 +245,10 @@ async def test_a_rush_for_one_place_in_a_campaign_gives_it_to_one(
         deployment.organizer(two_apps[0]), maxBookings=1, forbidOverlap=True
     )
     slot_id = await deployment.add_slot(two_apps[0], campaignId=campaign_id)
-    told = await book_simultaneously(
+    received = await book_simultaneously(
         [app.url for app in two_apps], deployment.user_tokens.members, slot_id
     )
-    names = Counter(outcome["__typename"] for outcome in told)
+    names = Counter(outcome["__typename"] for outcome in received)
     assert names["Booked"] == 1
     assert set(names) <= {"Booked", "Locked", "SlotFull"}
     assert len(deployment.consistent_booking_ids(slot_id)) == 1

@@ -38,8 +38,8 @@ async def a_strangers_acts(deployment: Deployment, app: AppProcess) -> list[str]
     ada, stranger = deployment.clients(app, 2)
     hold = (await ada.hold(slot_id))["id"]
     acts = stranger.confirm(hold), stranger.extend(hold), stranger.move(hold, other_id)
-    told = [(await act)["__typename"] for act in acts]
-    return [*told, (await stranger.cancel_booking(hold))["__typename"]]
+    received = [(await act)["__typename"] for act in acts]
+    return [*received, (await stranger.cancel_booking(hold))["__typename"]]
 
 
 async def test_a_strangers_booking_is_not_there_for_others(
@@ -51,9 +51,9 @@ async def test_a_strangers_booking_is_not_there_for_others(
 async def test_control_without_the_owner_check_anybody_confirms_anybodys_hold(
     deployment: Deployment,
 ) -> None:
-    told = await a_strangers_acts(deployment, deployment.app("owner-of-booking"))
-    assert "BookingNotFound" not in told
-    assert told[0] == "BookingConfirmed"
+    received = await a_strangers_acts(deployment, deployment.app("owner-of-booking"))
+    assert "BookingNotFound" not in received
+    assert received[0] == "BookingConfirmed"
 
 
 async def confirmed_late(deployment: Deployment, off: str) -> str:
@@ -94,20 +94,20 @@ async def confirmed_while_it_ran_out(deployment: Deployment, off: str) -> tuple[
     ben = await deployment.client(app, 1).book_slot(slot_id)
     stage.resume()
     names = {hold["id"][-24:]: "Ada", ben["booking"]["id"][-24:]: "Ben"}
-    whose = {names[booking_id] for booking_id in deployment.booking_ids(slot_id)}
-    return (await adas)["__typename"], ben["__typename"], whose
+    owner = {names[booking_id] for booking_id in deployment.booking_ids(slot_id)}
+    return (await adas)["__typename"], ben["__typename"], owner
 
 
 async def test_a_confirmation_that_loses_to_the_run_out_is_told_so(unswept: Deployment) -> None:
-    told = await confirmed_while_it_ran_out(unswept, "")
-    assert told == ("HoldExpired", "Booked", {"Ben"})
+    received = await confirmed_while_it_ran_out(unswept, "")
+    assert received == ("HoldExpired", "Booked", {"Ben"})
 
 
 async def test_control_without_the_version_a_place_given_on_is_confirmed_too(
     unswept: Deployment,
 ) -> None:
-    told = await confirmed_while_it_ran_out(unswept, "slot-version")
-    assert told == ("BookingConfirmed", "Booked", {"Ben"})
+    received = await confirmed_while_it_ran_out(unswept, "slot-version")
+    assert received == ("BookingConfirmed", "Booked", {"Ben"})
 
 
 async def sent_again(deployment: Deployment, app: AppProcess) -> tuple[bool, int]:
@@ -140,8 +140,8 @@ async def test_sends_that_nobody_orders_have_one_effect_all_the_same(
 ) -> None:
     apps = [deployment.app("key-locks") for _ in range(2)]
     slot_id = await deployment.add_slot(apps[0], capacity=5)
-    wish = {"idempotencyKey": "at once", "waitMs": 20_000}
-    sends = (deployment.client(apps[n % 2], 0).book_slot(slot_id, **wish) for n in range(12))
+    options = {"idempotencyKey": "at once", "waitMs": 20_000}
+    sends = (deployment.client(apps[n % 2], 0).book_slot(slot_id, **options) for n in range(12))
     answers = await asyncio.gather(*sends)
     assert len(deployment.consistent_booking_ids(slot_id)) == 1
     assert {answer["__typename"] for answer in answers} == {"Booked"}
@@ -244,5 +244,5 @@ async def test_an_offered_place_is_nobody_elses(deployment: Deployment, two_apps
 async def test_control_without_a_hold_for_the_offer_its_place_goes_to_two(
     unswept: Deployment,
 ) -> None:
-    told = await offered(unswept, unswept.app("offers"))
-    assert told == ("Booked", "BookingConfirmed", 0)
+    received = await offered(unswept, unswept.app("offers"))
+    assert received == ("Booked", "BookingConfirmed", 0)

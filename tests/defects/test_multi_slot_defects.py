@@ -67,8 +67,8 @@ async def one_is_full(deployment: Deployment, point: str, off: str) -> tuple[str
     deployment.redis.delete(*map(lock_key, slot_ids))
     assert (await deployment.client(slow, 1).book_slot(slot_ids[1]))["__typename"] == "Booked"
     stage.resume()
-    told = (await adas)["__typename"]
-    return told, [len(deployment.booking_ids(slot_id)) for slot_id in slot_ids]
+    received = (await adas)["__typename"]
+    return received, [len(deployment.booking_ids(slot_id)) for slot_id in slot_ids]
 
 
 async def test_when_one_of_two_places_is_gone_the_other_is_not_booked(
@@ -80,8 +80,8 @@ async def test_when_one_of_two_places_is_gone_the_other_is_not_booked(
 async def test_control_without_all_or_none_the_other_place_is_booked_all_the_same(
     deployment: Deployment,
 ) -> None:
-    told, bookings = await one_is_full(deployment, "commit", "all-or-none")
-    assert told != "AllBooked"
+    received, bookings = await one_is_full(deployment, "commit", "all-or-none")
+    assert received != "AllBooked"
     assert bookings == [1, 1]
 
 
@@ -95,16 +95,16 @@ async def two_members_choose(deployment: Deployment, off: str) -> tuple[set[str]
     ids = [await ada.fetch_user_id(), await ben.fetch_user_id()]
     emails = [await each.execute("{ me { email } }") for each in (ada, ben)]
     one, other = (
-        Member(person, id_, me["email"])
-        for person, id_, me in zip((ada, ben), ids, emails, strict=True)
+        Member(user, id_, me["email"])
+        for user, id_, me in zip((ada, ben), ids, emails, strict=True)
     )
     await one.add_members(await one.create_team(), other)
     adas = asyncio.create_task(deployment.client(slow, 0).book_all(*claims(beds[:2], ids)))
     await asyncio.to_thread(stage.wait_until_reached)
     bens = await ben.book_all(*claims(beds[2:], ids))
     stage.resume()
-    told = {(await adas)["__typename"], bens["__typename"]}
-    return told, sum(len(deployment.booking_ids(bed)) for bed in beds)
+    received = {(await adas)["__typename"], bens["__typename"]}
+    return received, sum(len(deployment.booking_ids(bed)) for bed in beds)
 
 
 async def test_two_members_who_choose_at_once_get_two_beds_for_two(deployment: Deployment) -> None:

@@ -101,8 +101,8 @@ async def clashing(
     deployment.worker(off)
     for line in lines:
         await line.wait_for_status("ANSWERED")
-    told = sorted([name for line in lines for name in await line.result_names()])
-    return told, sum(len(deployment.consistent_booking_ids(line.slot_id)) for line in lines)
+    received = sorted([name for line in lines for name in await line.result_names()])
+    return received, sum(len(deployment.consistent_booking_ids(line.slot_id)) for line in lines)
 
 
 async def test_what_was_looked_at_before_the_line_is_looked_at_again_when_the_turn_comes(
@@ -158,10 +158,10 @@ async def two_serve(deployment: Deployment, isolated_queue: IsolatedQueue, off: 
     await line.enqueue(deployment.client(isolated_queue.frontend, 1))
     line.expire_locks()
     await line.wait_for_status("ANSWERED", 1)
-    told = await line.result_names()
+    received = await line.result_names()
     sleeper.process.send_signal(signal.SIGCONT)
     await line.wait_for_status("ANSWERED")
-    return told
+    return received
 
 
 async def test_nobody_is_served_before_who_came_before_them(
@@ -182,10 +182,10 @@ async def lost_in_hand(deployment: Deployment, front: AppProcess) -> tuple[list[
     slow, stage = deployment.paused_worker("commit")
     await asyncio.to_thread(stage.wait_until_reached)
     deployment.redis.flushall()
-    told = await line.result_names()
+    received = await line.result_names()
     stage.resume()
     assert slow.stop() == 0
-    return told, len(deployment.consistent_booking_ids(line.slot_id))
+    return received, len(deployment.consistent_booking_ids(line.slot_id))
 
 
 async def test_who_was_told_lost_is_not_booked_by_who_still_had_the_request(
@@ -203,11 +203,11 @@ async def lost_and_restored(deployment: Deployment, front: AppProcess) -> tuple[
     line = await enqueue_users(deployment, front, user_count=2, capacity=2)
     copies = line.entries
     deployment.redis.flushall()
-    told = await line.result_names()
+    received = await line.result_names()
     line.redeliver(copies)
     deployment.worker()
     await line.wait_until_empty()
-    return told, len(deployment.consistent_booking_ids(line.slot_id))
+    return received, len(deployment.consistent_booking_ids(line.slot_id))
 
 
 async def test_who_was_told_lost_is_not_booked_from_a_redis_that_was_restored(

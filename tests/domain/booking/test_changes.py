@@ -35,7 +35,7 @@ from tests.support.domain.builders import (
 )
 from tests.support.domain.decisions import decide, decide_move
 
-ORGANISERS = (Role.ORGANIZER, Role.ADMIN)
+ORGANIZERS = (Role.ORGANIZER, Role.ADMIN)
 
 
 def held(hold_minutes: int = 5) -> tuple[Slot, Booking]:
@@ -206,7 +206,7 @@ def test_organizers_cancel_for_others_and_the_history_names_them() -> None:
     assert (last.by, last.action, last.overridden_limits) == ("eve", BookingAction.CANCELLED, ())
 
 
-@pytest.mark.parametrize("role", ORGANISERS)
+@pytest.mark.parametrize("role", ORGANIZERS)
 @pytest.mark.parametrize(
     ("before_start", "refusal", "limit"),
     [(30, CutoffPassed, BookingLimit.CANCEL_CUTOFF), (0, SlotStarted, BookingLimit.SLOT_STARTED)],

@@ -27,9 +27,9 @@ from tests.support.domain.decisions import decide
 
 
 def test_a_group_limit_bounds_the_bookings_of_its_group() -> None:
-    people = tuple(user_in_groups(name, "class:5a") for name in ("ada", "ben", "cleo"))
+    users = tuple(user_in_groups(name, "class:5a") for name in ("ada", "ben", "cleo"))
     before = build_group_limited_slot(
-        GroupLimit("class:5a", 2), users=(*people, user_in_groups("dan", "class:5b"))
+        GroupLimit("class:5a", 2), users=(*users, user_in_groups("dan", "class:5b"))
     )
     two, _ = book_users(before, "ada", "ben")
     assert refusal_of(two, "cleo") == GroupFull(two, "class:5a", 2)
@@ -37,29 +37,29 @@ def test_a_group_limit_bounds_the_bookings_of_its_group() -> None:
 
 
 def test_a_limit_with_a_star_counts_each_group_by_itself() -> None:
-    people = (
+    users = (
         user_in_groups("ada", "class:5a"),
         user_in_groups("ben", "class:5a"),
         user_in_groups("cleo", "class:5b"),
     )
-    before = build_group_limited_slot(GroupLimit("class:*", 1), users=people)
+    before = build_group_limited_slot(GroupLimit("class:*", 1), users=users)
     one, _ = book_users(before, "ada")
     assert refusal_of(one, "ben") == GroupFull(one, "class:5a", 1)
     assert isinstance(decide(book, one, booking_request("cleo"), NOW)[1], Booked)
 
 
 def test_the_limit_of_a_slot_overrides_the_limit_of_its_campaign() -> None:
-    people = (user_in_groups("ada", "class:5a"), user_in_groups("ben", "class:5a"))
-    theirs = (GroupLimit("class:*", 1),)
-    before = build_group_limited_slot(GroupLimit("class:5a", 2), users=people, group_limits=theirs)
+    users = (user_in_groups("ada", "class:5a"), user_in_groups("ben", "class:5a"))
+    others = (GroupLimit("class:*", 1),)
+    before = build_group_limited_slot(GroupLimit("class:5a", 2), users=users, group_limits=others)
     one, _ = book_users(before, "ada")
     assert isinstance(decide(book, one, booking_request("ben"), NOW)[1], Booked)
 
 
 def test_a_cancelled_booking_frees_a_place_of_its_group() -> None:
-    people = (user_in_groups("ada", "class:5a"), user_in_groups("ben", "class:5a"))
+    users = (user_in_groups("ada", "class:5a"), user_in_groups("ben", "class:5a"))
     one, (adas,) = book_users(
-        build_group_limited_slot(GroupLimit("class:5a", 1), users=people), "ada"
+        build_group_limited_slot(GroupLimit("class:5a", 1), users=users), "ada"
     )
     free, outcome = decide(cancel, one, BookingCommand(adas.id, build_caller("ada")), NOW)
     assert isinstance(outcome, BookingCancelled)
@@ -67,13 +67,13 @@ def test_a_cancelled_booking_frees_a_place_of_its_group() -> None:
 
 
 def test_a_full_group_does_not_block_other_groups_on_the_waiting_list() -> None:
-    people = (
+    users = (
         user_in_groups("ada", "class:5a"),
         user_in_groups("ben", "class:5a"),
         user_in_groups("cleo", "class:5b"),
     )
     one, (adas,) = book_users(
-        build_group_limited_slot(GroupLimit("class:5a", 1), users=people), "ada"
+        build_group_limited_slot(GroupLimit("class:5a", 1), users=users), "ada"
     )
     line = expire_and_promote(with_waitlist(one, "ben", "cleo"), NOW)
     assert [b.user_id for b in line.bookings] == ["ada", "cleo"]
@@ -83,24 +83,24 @@ def test_a_full_group_does_not_block_other_groups_on_the_waiting_list() -> None:
 
 
 def test_a_place_that_no_waiting_user_may_have_can_be_booked() -> None:
-    people = (
+    users = (
         user_in_groups("ada", "class:5a"),
         user_in_groups("ben", "class:5a"),
         user_in_groups("cleo", "class:5b"),
     )
-    one, _ = book_users(build_group_limited_slot(GroupLimit("class:5a", 1), users=people), "ada")
+    one, _ = book_users(build_group_limited_slot(GroupLimit("class:5a", 1), users=users), "ada")
     line = with_waitlist(one, "ben")
     assert isinstance(decide(book, line, booking_request("cleo"), NOW)[1], Booked)
 
 
 def test_users_of_a_full_group_can_wait_although_places_are_free() -> None:
-    people = (
+    users = (
         user_in_groups("ada", "class:5a"),
         user_in_groups("ben", "class:5a"),
         user_in_groups("cleo", "class:5b"),
     )
-    one, _ = book_users(build_group_limited_slot(GroupLimit("class:5a", 1), users=people), "ada")
-    turn = WaitlistEntry(WaitlistEntryId("w"), one.id, UserId("ben"), NOW)
-    assert isinstance(decide(join, one, turn, NOW)[1], WaitlistJoined)
-    others = replace(turn, user_id=UserId("cleo"))
+    one, _ = book_users(build_group_limited_slot(GroupLimit("class:5a", 1), users=users), "ada")
+    attempt = WaitlistEntry(WaitlistEntryId("w"), one.id, UserId("ben"), NOW)
+    assert isinstance(decide(join, one, attempt, NOW)[1], WaitlistJoined)
+    others = replace(attempt, user_id=UserId("cleo"))
     assert decide(join, one, others, NOW) == (one, SlotNotFull(one))

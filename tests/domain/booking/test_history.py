@@ -97,11 +97,11 @@ def test_a_move_is_in_the_history_of_both_bookings() -> None:
 
 
 def test_a_booking_names_its_user_and_the_user_who_made_it() -> None:
-    _, mine = book_place(build_slot(), booking_request("ada"))
-    _, theirs = book_place(build_slot(), booking_request("ada", organizer="eve"))
+    _, own = book_place(build_slot(), booking_request("ada"))
+    _, others = book_place(build_slot(), booking_request("ada", organizer="eve"))
     (given,) = expire_and_promote(with_waitlist(build_slot(), "ada"), NOW).bookings
-    assert [b.made_by for b in (mine, theirs, given)] == ["ada", "eve", None]
-    assert {b.user_id for b in (mine, theirs, given)} == {"ada"}
+    assert [b.made_by for b in (own, others, given)] == ["ada", "eve", None]
+    assert {b.user_id for b in (own, others, given)} == {"ada"}
 
 
 def test_live_bookings_have_no_end() -> None:

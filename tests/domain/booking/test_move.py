@@ -72,12 +72,12 @@ def test_a_move_ends_one_booking_and_makes_the_other_and_they_refer_to_each_othe
 def test_a_refused_move_leaves_the_old_booking() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
     full, _ = book_users(there(), "ben")
-    mine, (other,) = book_users(there(2), "ada")
+    own, (other,) = book_users(there(2), "ada")
     off, draft = there(status=SlotStatus.CANCELLED), there(status=SlotStatus.DRAFT)
     begun = there(start=NOW)
     for new, refusal in [
         (full, SlotFull(full)),
-        (mine, AlreadyBooked(mine, other)),
+        (own, AlreadyBooked(own, other)),
         (off, SlotCancelled(off)),
         (draft, SlotNotFound(THERE)),
         (begun, SlotStarted(begun)),

@@ -51,8 +51,8 @@ def test_no_place_is_booked_twice_or_stays_free_while_a_user_waits(
         assert after.booked_count == len(after.bookings) <= after.capacity
         assert len(set(users(after.bookings))) == after.booked_count
         assert after.waitlist_length == len(after.waitlist)
-        people = [*users(after.bookings), *users(after.waitlist)]
-        assert len(people) == len(set(people))
+        clients = [*users(after.bookings), *users(after.waitlist)]
+        assert len(clients) == len(set(clients))
         if gives_places(after, now):
             assert after.remaining == 0 or not after.waitlist
         off = after.status is SlotStatus.CANCELLED

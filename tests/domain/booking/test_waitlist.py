@@ -177,7 +177,7 @@ def test_the_first_waiting_user_is_promoted_in_the_batch_that_frees_the_place() 
 
 
 def test_a_user_who_gets_a_booking_otherwise_leaves_the_waiting_list() -> None:
-    # The slot begins, an organiser seats Ben, and then its beginning is put off.
+    # The slot begins, an organizer seats Ben, and then its beginning is put off.
     line = with_waitlist(build_slot(2, start=NOW), "ben")
     seated, _ = book_place(line, booking_request("ben", organizer="eve"))
     put_off = expire_and_promote(replace(seated, start=NOW + timedelta(hours=1)), NOW)

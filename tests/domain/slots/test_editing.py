@@ -20,7 +20,7 @@ from tests.support.domain.decisions import decide
 
 
 def draft(**fields: object) -> SlotDraft:
-    """What an organiser fills in, right unless the fields say otherwise."""
+    """What an organizer fills in, right unless the fields say otherwise."""
     right = {
         "title": "Yoga",
         "start": NOW,

@@ -105,10 +105,10 @@ def test_for_courses_the_search_finds_every_conflict(
     for one in slots:
         others = [other for other in slots if other.id != one.id and other.resource == one.resource]
         overlaps = [
-            (mine, theirs, other)
+            (own, other_ids, other)
             for other in others
-            for mine, theirs in product(one.all_meetings, other.all_meetings)
-            if mine.start < theirs.end and theirs.start < mine.end
+            for own, other_ids in product(one.all_meetings, other.all_meetings)
+            if own.start < other_ids.end and other_ids.start < own.end
         ]
         clash = ResourceUsage.from_slots(slots).conflict_with(one)
         assert (clash is not None) == bool(overlaps)

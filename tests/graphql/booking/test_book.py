@@ -178,11 +178,11 @@ async def test_several_things_are_fetched_by_their_ids_at_once_in_their_order(
     ada, ben, organizer = people
     slot_id = (await organizer.create_slot())["id"]
     booked = await ada.book(slot_id)
-    adas, mine = booked["booking"]["user"]["id"], booked["booking"]["id"]
+    adas, own = booked["booking"]["user"]["id"], booked["booking"]["id"]
     nodes = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
-    asked = [mine, slot_id, NOWHERE, adas, "nonsense", slot_id, ""]
+    asked = [own, slot_id, NOWHERE, adas, "nonsense", slot_id, ""]
     answered = await ada.execute(nodes, ids=asked)
-    there = [mine, slot_id, None, adas, None, slot_id, None]
+    there = [own, slot_id, None, adas, None, slot_id, None]
     assert [node and node["id"] for node in answered] == there
     assert await ada.execute(nodes, ids=[]) == []
     assert len(await ada.execute(nodes, ids=[slot_id] * 100)) == 100

@@ -65,12 +65,12 @@ async def test_one_refused_claim_refuses_all_and_names_the_claim_and_the_reason(
     clients: Four,
 ) -> None:
     ada, ben, cleo, organizer = clients
-    free, full, off, mine = [await organizer.add_slot() for _ in range(4)]
+    free, full, off, own = [await organizer.add_slot() for _ in range(4)]
     begun = await organizer.add_slot(startTime=hours_from_now(-1))
     await cleo.book_slot(full)
-    await ada.book_slot(mine)
+    await ada.book_slot(own)
     await organizer.cancel_slot(off)
-    asked = [free, full, off, begun, mine, NOWHERE, "nonsense"]
+    asked = [free, full, off, begun, own, NOWHERE, "nonsense"]
     outcome = await ada.book_all(*claims(asked))
     assert refused(outcome) == {
         1: "SLOT_FULL",
@@ -91,9 +91,9 @@ async def test_holds_are_made_all_or_none_too_and_confirmed_one_by_one(clients: 
         *claims(slot_ids, await ada.fetch_user_id(), await ben.fetch_user_id()), hold=True
     )
     assert [booking["status"] for booking in outcome["bookings"]] == ["HELD", "HELD"]
-    mine, bens = (booking["id"] for booking in outcome["bookings"])
+    own, bens = (booking["id"] for booking in outcome["bookings"])
     assert (await ada.confirm(bens))["code"] == "BOOKING_NOT_FOUND"
-    assert (await ada.confirm(mine))["booking"]["status"] == "CONFIRMED"
+    assert (await ada.confirm(own))["booking"]["status"] == "CONFIRMED"
     assert (await ben.confirm(bens))["booking"]["status"] == "CONFIRMED"
 
 
@@ -126,15 +126,15 @@ async def test_one_place_can_be_booked_for_a_teammate(clients: Four) -> None:
 async def test_members_book_only_for_current_teammates(clients: Four) -> None:
     ada, ben, cleo, organizer = clients
     slot_ids = [await organizer.add_slot() for _ in range(3)]
-    people = [await user.fetch_user_id() for user in (ada, ben, cleo)]
-    assert refused(await ada.book_all(*claims(slot_ids, *people))) == {2: "NOT_TEAMMATE"}
-    assert refused(await cleo.book_all(*claims(slot_ids, *people))) == {
+    users = [await user.fetch_user_id() for user in (ada, ben, cleo)]
+    assert refused(await ada.book_all(*claims(slot_ids, *users))) == {2: "NOT_TEAMMATE"}
+    assert refused(await cleo.book_all(*claims(slot_ids, *users))) == {
         0: "NOT_TEAMMATE",
         1: "NOT_TEAMMATE",
     }
     (team,) = await ben.execute("{ myTeams { id } }")
     await ben.execute(LEAVE_TEAM, team=team["id"])
-    assert refused(await ada.book_all(*claims(slot_ids[:2], *people[:2]))) == {1: "NOT_TEAMMATE"}
+    assert refused(await ada.book_all(*claims(slot_ids[:2], *users[:2]))) == {1: "NOT_TEAMMATE"}
     assert await left(ada, slot_ids) == [1, 1, 1]
 
 
@@ -169,9 +169,9 @@ async def test_a_reached_limit_names_the_other_booking_but_not_another_claim(
     answer = await ada.send(OTHERS, input={"claims": claims([bed, other_bed])})
     (only,) = answer["data"]["bookSlots"]["refusals"]
     assert (only["refusal"]["code"], only["refusal"]["otherBookingId"]) == ("LIMIT_REACHED", None)
-    mine = (await ada.book_slot(bed))["booking"]["id"]
+    own = (await ada.book_slot(bed))["booking"]["id"]
     answer = await ada.send(OTHERS, input={"claims": claims([other_bed])})
-    assert answer["data"]["bookSlots"]["refusals"][0]["refusal"]["otherBookingId"] == mine
+    assert answer["data"]["bookSlots"]["refusals"][0]["refusal"]["otherBookingId"] == own
 
 
 async def test_more_claims_for_a_slot_than_it_has_places_take_none(clients: Four) -> None:
@@ -245,12 +245,12 @@ async def test_two_users_never_end_up_with_four_beds(clients: Four, patience: in
 async def test_teams_that_claim_the_same_places_in_opposite_orders_get_all_or_nothing(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    people, organizer = await create_booking_clients(http, 12, *two_apps)
+    users, organizer = await create_booking_clients(http, 12, *two_apps)
     slot_ids = [await organizer.add_slot(capacity=4) for _ in range(6)]
     outcomes = await asyncio.gather(
         *(
             user.book_all(*claims(slot_ids[:: 1 if i % 4 < 2 else -1]), waitMs=20_000)
-            for i, user in enumerate(people)
+            for i, user in enumerate(users)
         )
     )
     assert Counter(o["__typename"] for o in outcomes) == {"AllBooked": 4, "ClaimsRefused": 8}

@@ -233,12 +233,12 @@ async def test_subscribers_of_the_other_process_see_the_place_of_an_expired_hold
 async def test_1000_holds_in_200_slots_that_expire_together_are_all_released(
     two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
 ) -> None:
-    people, organizer = await create_booking_clients(http, 5, *two_apps)
+    users, organizer = await create_booking_clients(http, 5, *two_apps)
     slot_ids = await asyncio.gather(*(organizer.add_slot(capacity=5) for _ in range(200)))
     for begin in range(0, 200, 50):
         claims = [{"slotId": slot_id} for slot_id in slot_ids[begin : begin + 50]]
         held = await asyncio.gather(
-            *(user.book_all(*claims, hold=True, waitMs=20_000) for user in people)
+            *(user.book_all(*claims, hold=True, waitMs=20_000) for user in users)
         )
         assert {answer["__typename"] for answer in held} == {"AllBooked"}
     expire_all_holds(mongo_url, list(slot_ids))
@@ -253,16 +253,16 @@ async def test_1000_holds_in_200_slots_that_expire_together_are_all_released(
 async def test_confirming_at_the_moment_of_expiry_returns_the_true_state(
     two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
 ) -> None:
-    people, organizer = await create_booking_clients(http, 20, *two_apps)
+    users, organizer = await create_booking_clients(http, 20, *two_apps)
     slot_id = await organizer.add_slot(capacity=20)
-    holds = [await user.hold(slot_id, waitMs=20_000) for user in people]
-    confirming = [user.confirm(h["id"]) for user, h in zip(people, holds, strict=True)]
+    holds = [await user.hold(slot_id, waitMs=20_000) for user in users]
+    confirming = [user.confirm(h["id"]) for user, h in zip(users, holds, strict=True)]
     ending = asyncio.to_thread(expire_holds, mongo_url, slot_id)
     answers, _ = await asyncio.gather(asyncio.gather(*confirming), ending)
-    became = [await user.fetch_booking(h["id"]) for user, h in zip(people, holds, strict=True)]
+    became = [await user.fetch_booking(h["id"]) for user, h in zip(users, holds, strict=True)]
     outcomes = {"CONFIRMED": "BookingConfirmed", "EXPIRED": "HoldExpired"}
     assert [outcomes[booking["status"]] for booking in became] == [
         answer["__typename"] for answer in answers
     ]
     confirmed = sum(booking["status"] == "CONFIRMED" for booking in became)
-    assert (await people[0].fetch_slot(slot_id))["remaining"] == 20 - confirmed
+    assert (await users[0].fetch_slot(slot_id))["remaining"] == 20 - confirmed

@@ -31,8 +31,8 @@ async def assert_still_there(user: BookingClient, booking_id: str) -> None:
     """The booking takes its place as it did."""
     booking = await user.fetch_booking(booking_id)
     assert (booking["status"], booking["movedTo"]) == ("CONFIRMED", None)
-    mine = await user.fetch_slot(booking["slot"]["id"])
-    assert (mine["myBooking"]["id"], mine["remaining"]) == (booking_id, mine["capacity"] - 1)
+    own = await user.fetch_slot(booking["slot"]["id"])
+    assert (own["myBooking"]["id"], own["remaining"]) == (booking_id, own["capacity"] - 1)
 
 
 async def test_a_move_frees_one_place_and_takes_another(clients: Three) -> None:
@@ -69,7 +69,7 @@ async def test_a_booking_moves_as_often_as_its_owner_likes(clients: Three) -> No
 
 async def test_a_refused_move_leaves_the_booking_unchanged(clients: Three) -> None:
     ada, ben, organizer = clients
-    full, mine, begun, off, draft = [
+    full, own, begun, off, draft = [
         await organizer.add_slot(capacity=2),
         await organizer.add_slot(capacity=2),
         await organizer.add_slot(startTime=hours_from_now(-1)),
@@ -79,11 +79,11 @@ async def test_a_refused_move_leaves_the_booking_unchanged(clients: Three) -> No
     await organizer.update_slot(full, capacity=1)
     await ben.book_slot(full)
     await organizer.cancel_slot(off)
-    booking_id, there = await booked(ada, mine), await organizer.add_slot()
+    booking_id, there = await booked(ada, own), await organizer.add_slot()
     await ada.book_slot(there)
     expected = {
         full: "SLOT_FULL",
-        mine: "ALREADY_BOOKED",
+        own: "ALREADY_BOOKED",
         there: "ALREADY_BOOKED",
         begun: "SLOT_STARTED",
         off: "SLOT_CANCELLED",
@@ -174,12 +174,12 @@ async def test_of_ten_moves_of_one_booking_at_once_one_happens(clients: Three) -
 async def test_forty_users_who_swap_two_slots_at_once_all_have_one_place(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    people, organizer = await create_booking_clients(http, 40, *two_apps)
+    members, organizer = await create_booking_clients(http, 40, *two_apps)
     here, there = await organizer.add_slot(capacity=25), await organizer.add_slot(capacity=25)
     slot_ids = [here if i < 20 else there for i in range(40)]
     claims = [
         {"slotId": s, "userId": await p.fetch_user_id()}
-        for p, s in zip(people, slot_ids, strict=True)
+        for p, s in zip(members, slot_ids, strict=True)
     ]
     assert (await organizer.book_all(*claims))["__typename"] == "AllBooked"
 
@@ -188,7 +188,7 @@ async def test_forty_users_who_swap_two_slots_at_once_all_have_one_place(
         to = there if slot_id == here else here
         return str((await user.move(booking["id"], to, waitMs=20_000))["__typename"])
 
-    crossing = (cross(user, slot_id) for user, slot_id in zip(people, slot_ids, strict=True))
+    crossing = (cross(user, slot_id) for user, slot_id in zip(members, slot_ids, strict=True))
     answers = Counter(await asyncio.gather(*crossing))
     assert answers.keys() <= {"BookingMoved", "SlotFull"}
     url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]

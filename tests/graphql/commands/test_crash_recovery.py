@@ -53,8 +53,8 @@ async def test_after_a_crash_and_restart_a_key_replays_its_outcome(
         answer = json.dumps(await there.book_slot(slot_id, idempotencyKey=key))
         first.kill()
     with app_process(settings, log_dir / "second") as second:
-        people = [ada, BookingClient(http, second.url, ada.token)] * 10
-        sends = [user.book_slot(slot_id, idempotencyKey=key) for user in people]
+        users = [ada, BookingClient(http, second.url, ada.token)] * 10
+        sends = [user.book_slot(slot_id, idempotencyKey=key) for user in users]
         assert {json.dumps(again) for again in await asyncio.gather(*sends)} == {answer}
     assert_slot_consistent(slot_document(settings["SLOTLOCK_MONGO_URL"], slot_id), 1)
 

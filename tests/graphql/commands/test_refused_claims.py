@@ -44,12 +44,12 @@ def refused(outcome: Json) -> dict[int, str]:
 
 async def test_claims_that_will_be_refused_do_not_wait(clients: Three, redis: Redis) -> None:
     ada, ben, organizer = clients
-    full, free, mine = [await organizer.add_slot() for _ in range(3)]
+    full, free, own = [await organizer.add_slot() for _ in range(3)]
     off = await organizer.add_slot()
     await ada.book_slot(full)
-    await ben.book_slot(mine)
+    await ben.book_slot(own)
     await organizer.cancel_slot(off)
-    locked = [full, free, mine, off]
+    locked = [full, free, own, off]
     for slot_id in locked:
         assert redis.set(lock_key(slot_id), "somebody-else:1")
     try:
@@ -61,7 +61,7 @@ async def test_claims_that_will_be_refused_do_not_wait(clients: Three, redis: Re
                 key = secrets.token_hex(8)
                 again = await ben.book_all(*claims, **PATIENT, idempotencyKey=key)
                 assert refused(again) == {1: code}
-            claims = {"slotId": mine}, {"slotId": free}
+            claims = {"slotId": own}, {"slotId": free}
             assert refused(await ben.book_all(*claims, **PATIENT)) == {0: "ALREADY_BOOKED"}
         for slot_id in locked:
             assert redis.get(lock_key(slot_id)) == b"somebody-else:1"
@@ -87,25 +87,25 @@ async def test_claims_that_can_succeed_wait_for_the_locks(clients: Three, redis:
 async def test_20_users_who_claim_a_choice_group_at_once_each_get_one_place(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    people, organizer = await create_booking_clients(http, 20, *two_apps)
-    await people[0].create_team_with(*people[1:])
-    ids = await asyncio.gather(*(user.fetch_user_id() for user in people))
+    users, organizer = await create_booking_clients(http, 20, *two_apps)
+    await users[0].create_team_with(*users[1:])
+    ids = await asyncio.gather(*(user.fetch_user_id() for user in users))
     room = secrets.token_hex(8)
     beds = [await organizer.add_slot(choiceGroup=room, capacity=20) for _ in range(2)]
     each = [{"slotId": beds[n % 2], "userId": user_id} for n, user_id in enumerate(ids)]
     other = [{"slotId": beds[1 - n % 2], "userId": user_id} for n, user_id in enumerate(ids)]
 
-    twice = await people[0].book_all(*each, *other, **PATIENT)
+    twice = await users[0].book_all(*each, *other, **PATIENT)
     assert refused(twice) == dict.fromkeys(range(20, 40), "LIMIT_REACHED")
     assert [(await organizer.fetch_slot(bed))["remaining"] for bed in beds] == [20, 20]
 
-    booked = await people[0].book_all(*each, **PATIENT)
+    booked = await users[0].book_all(*each, **PATIENT)
     assert booked["__typename"] == "AllBooked"
     assert [booking["user"]["id"] for booking in booked["bookings"]] == ids
     assert Counter(b["slot"]["id"] for b in booked["bookings"]) == dict.fromkeys(beds, 10)
 
-    again = await people[0].book_all(*other, **PATIENT)
+    again = await users[0].book_all(*other, **PATIENT)
     assert refused(again) == dict.fromkeys(range(20), "LIMIT_REACHED")
-    own = await asyncio.gather(*(p.book_slot(beds[1 - n % 2]) for n, p in enumerate(people)))
+    own = await asyncio.gather(*(p.book_slot(beds[1 - n % 2]) for n, p in enumerate(users)))
     assert {outcome["code"] for outcome in own} == {"LIMIT_REACHED"}
     assert [(await organizer.fetch_slot(bed))["remaining"] for bed in beds] == [10, 10]

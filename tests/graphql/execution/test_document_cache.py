@@ -31,10 +31,12 @@ def test_a_text_is_parsed_once() -> None:
 def test_only_the_texts_used_lately_are_remembered() -> None:
     documents = DocumentCache(executable_schema, introspection=True)
     used, unused = "{ used: __typename }", "{ unused: __typename }"
-    kept, forgotten = (documents.resolve_operation(text, None).document for text in (used, unused))
+    stored, forgotten = (
+        documents.resolve_operation(text, None).document for text in (used, unused)
+    )
     for number in range(MAX_CACHED_DOCUMENTS - 1):
         documents.resolve_operation(f"{{ a{number}: __typename }}", None)
-        assert documents.resolve_operation(used, None).document is kept
+        assert documents.resolve_operation(used, None).document is stored
     assert documents.resolve_operation(unused, None).document is not forgotten
 
 

@@ -33,25 +33,25 @@ async def test_a_subscription_keeps_nothing_of_the_events_it_has_told(
     )
     async with open_app_state(settings, development=False) as rooms:
         conversation: GraphQLServer = rooms.graphql_server
-        desk, slot_id = conversation.services, new_slot_id()
+        services, slot_id = conversation.services, new_slot_id()
         assert check_written(
-            await desk.slot_writer.commit(ChangeSet((), new_slots=(build_slot(5, id=slot_id),)))
+            await services.slot_writer.commit(ChangeSet((), new_slots=(build_slot(5, id=slot_id),)))
         )
         watch = conversation.document_cache.resolve_operation(WATCH_AVAILABILITY, None)
         variables = {"slots": [f"slot_{slot_id}"]}
         async with aclosing(
             execute_stream(watch, variables, conversation.create_context(None))
-        ) as told:
+        ) as received:
 
             async def tell(first: int) -> int:
                 for version in range(first, first + EVENTS):
                     state = Availability(slot_id, version, 5, 5, SlotStatus.PUBLISHED, utc_now())
-                    desk.availability.publish(state)
-                    assert (await anext(told)).body["data"]
+                    services.availability.publish(state)
+                    assert (await anext(received)).body["data"]
                 gc.collect()
                 return len(gc.get_objects())
 
-            assert (await anext(told)).body["data"]
+            assert (await anext(received)).body["data"]
             # What events left behind would be there after every round; what else the process keeps
             # (a heartbeat's exchange, a cache that fills) grows in one or another.
             counts = [await tell(10)]

@@ -23,9 +23,9 @@ def of_slots(fields: str) -> str:
 def counted(text: str) -> _MergeCostVisitor:
     """The counts of the first operation."""
     document = parse(text)
-    look = _MergeCostVisitor(document)
-    look.visit([document.definitions[0].selection_set], frozenset())  # type: ignore[attr-defined]
-    return look
+    snapshot = _MergeCostVisitor(document)
+    snapshot.visit([document.definitions[0].selection_set], frozenset())  # type: ignore[attr-defined]
+    return snapshot
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_pairs_are_counted_in_each_place_and_not_across_places() -> None:
 def test_a_fragment_inside_itself_is_looked_at_once() -> None:
     assert counted("{ ...F } fragment F on Query { a { ...F } ...F }").fields == 1
     many = " ".join(f"fragment F{n} on Q {{ a {{ ...F{n + 1} }} ...F{n + 1} }}" for n in range(60))
-    look = counted("{ ...F0 } " + many + " fragment F60 on Q { a }")
-    assert look.fields <= MAX_VISITED_FIELDS + 61
+    snapshot = counted("{ ...F0 } " + many + " fragment F60 on Q { a }")
+    assert snapshot.fields <= MAX_VISITED_FIELDS + 61
 
 
 def test_many_operations_are_looked_at_no_longer_than_one() -> None:

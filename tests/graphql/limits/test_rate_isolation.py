@@ -66,9 +66,9 @@ def fifteen(act: str) -> str:
 async def failures(servers: EmbeddedServers, address: str) -> int:
     """How many failures to sign in are counted at an address."""
     line = AutoPipeline(redis_client(servers.redis_url))
-    kept = await line.send("GET", rate_limit_key(f"address:{address}", PER_ADDRESS.name))
+    stored = await line.send("GET", rate_limit_key(f"address:{address}", PER_ADDRESS.name))
     await line.close()
-    return int(kept.split()[1]) if kept else 0
+    return int(stored.split()[1]) if stored else 0
 
 
 @pytest.mark.parametrize("act", GUESSES)
@@ -110,14 +110,14 @@ async def test_an_address_has_so_many_attempts_even_if_no_password_is_hashed(
 async def test_who_has_a_token_of_an_ended_session_uses_up_nothing_of_its_person(
     pair: tuple[AddressedClient, AddressedClient],
 ) -> None:
-    thief, person = pair
-    assert "errors" not in (await person.post("mutation { endOtherSessions }")).json()
+    thief, user = pair
+    assert "errors" not in (await user.post("mutation { endOtherSessions }")).json()
     await thief.count_accepted(1, CANCEL_UNKNOWN_BOOKING)  # which finds out that it has ended
     assert (
         await thief.count_accepted(WRITES_PER_MINUTE, CANCEL_UNKNOWN_BOOKING) == WRITES_PER_MINUTE
     )
     assert (
-        await person.count_accepted(WRITES_PER_MINUTE, CANCEL_UNKNOWN_BOOKING)
+        await user.count_accepted(WRITES_PER_MINUTE, CANCEL_UNKNOWN_BOOKING)
         == WRITES_PER_MINUTE - 1
     )
 
@@ -125,7 +125,7 @@ async def test_who_has_a_token_of_an_ended_session_uses_up_nothing_of_its_person
 async def test_who_stole_a_session_keeps_its_person_from_ending_it_by_no_rate(
     pair: tuple[AddressedClient, AddressedClient],
 ) -> None:
-    thief, person = pair
+    thief, user = pair
     ending = fifteen('endSession(id: "x") { __typename }')
     assert (
         await thief.count_accepted(MAX_SIGN_INS_PER_MINUTE, ending)
@@ -135,4 +135,4 @@ async def test_who_stole_a_session_keeps_its_person_from_ending_it_by_no_rate(
         await thief.count_accepted(WRITES_PER_MINUTE + 1, CANCEL_UNKNOWN_BOOKING)
         == WRITES_PER_MINUTE
     )
-    assert await person.count_accepted(1, "mutation { endOtherSessions }") == 1
+    assert await user.count_accepted(1, "mutation { endOtherSessions }") == 1

@@ -50,11 +50,11 @@ async def test_one_value_less_is_judged_by_what_it_is(
 
 
 async def test_the_largest_campaign_is_taken(app: AppProcess, http: httpx.AsyncClient) -> None:
-    _, organiser = await create_booking_clients(http, 1, app)
+    _, organizer = await create_booking_clients(http, 1, app)
     sets = [[f"{one}:{number}" for number in range(GROUPS)] for one in range(SETS)]
     limits = [{"group": f"g{number}", "limit": 1} for number in range(LIMITS)]
     times = {"opensAt": hours_from_now(-1), "closesAt": hours_from_now(1)}
-    made = await organiser.execute(
+    made = await organizer.execute(
         CREATE,
         input={"name": "All of them", **times, "eligibleGroups": sets, "groupLimits": limits},
     )

@@ -31,11 +31,11 @@ async def clients(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> tuple[list[BookingClient], BookingClient]:
     """Five people by turns at both processes, of whom 0 and 1 are of 5a, 2 of 5b; an organizer."""
-    people, organizer = await create_booking_clients(http, 5, *two_apps)
+    users, organizer = await create_booking_clients(http, 5, *two_apps)
     classes = ("class:5a", "class:5a", "class:5b", "class:5c", "class:5d")
-    for user, group in zip(people, classes, strict=True):
+    for user, group in zip(users, classes, strict=True):
         await set_groups(organizer, user, group)
-    return people, organizer
+    return users, organizer
 
 
 async def full(

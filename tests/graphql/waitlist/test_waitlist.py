@@ -159,10 +159,10 @@ async def test_the_waitlist_is_limited_to_the_capacity_of_the_slot(clients: Five
 async def test_of_50_who_join_at_once_30_wait_and_each_place_is_given_once(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    people, organizer = await create_booking_clients(http, 50, *two_apps)
+    users, organizer = await create_booking_clients(http, 50, *two_apps)
     slot_id = await organizer.add_slot(waitlistCapacity=30)
     await organizer.book_slot(slot_id)
-    shots = [(user.url, user.token or "", JOIN_WAITLIST, {"slot": slot_id}) for user in people]
+    shots = [(user.url, user.token or "", JOIN_WAITLIST, {"slot": slot_id}) for user in users]
     answers = await send_simultaneously(shots)
     while again := [i for i, answer in enumerate(answers) if answer["__typename"] == "Locked"]:
         for i, answer in zip(
@@ -173,7 +173,7 @@ async def test_of_50_who_join_at_once_30_wait_and_each_place_is_given_once(
     assert sorted(joined) == list(range(1, 31))
     assert sum(answer["__typename"] == "WaitlistFull" for answer in answers) == 20
     await organizer.update_slot(slot_id, capacity=6)
-    served = [bool((await user.fetch_slot(slot_id))["myBooking"]) for user in people]
+    served = [bool((await user.fetch_slot(slot_id))["myBooking"]) for user in users]
     assert {i for i, place in enumerate(served) if place} == {joined[n] for n in range(1, 6)}
 
 

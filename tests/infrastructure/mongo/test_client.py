@@ -33,7 +33,7 @@ def starting(tmp_path: Path) -> Iterator[str]:
 
 async def test_a_server_that_knows_no_sessions_yet_is_away(starting: str) -> None:
     client, database = connect(starting)
-    said: list[PyMongoError] = []
+    reply: list[PyMongoError] = []
 
     async def answers() -> bool:
         try:
@@ -42,9 +42,9 @@ async def test_a_server_that_knows_no_sessions_yet_is_away(starting: str) -> Non
                     lambda session: database["slots"].insert_one({}, session=session)
                 )
         except PyMongoError as error:
-            said.append(error)
-        return any("Sessions" in str(error) for error in said)
+            reply.append(error)
+        return any("Sessions" in str(error) for error in reply)
 
     await eventually(answers, "a server that is up")
     await client.close()
-    assert all(is_unavailable(error) for error in said), said
+    assert all(is_unavailable(error) for error in reply), reply

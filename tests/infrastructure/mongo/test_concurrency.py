@@ -128,7 +128,7 @@ ROUNDS = 30
 
 async def ended_when_cancelled(ask: Callable[[], Coroutine[Any, Any, object]]) -> list[bool]:
     """Whether a caller who is cancelled in each of the first rounds of the loop does end so."""
-    told = []
+    received = []
     for rounds in range(1, ROUNDS):
         asking = asyncio.create_task(ask())
         for _ in range(rounds):
@@ -136,8 +136,8 @@ async def ended_when_cancelled(ask: Callable[[], Coroutine[Any, Any, object]]) -
         if not asking.cancel():
             break  # it was answered by then
         await asyncio.wait([asking])
-        told.append(asking.cancelled())
-    return told
+        received.append(asking.cancelled())
+    return received
 
 
 @pytest.mark.parametrize("whose", ["sweeper", "streams"])
@@ -150,9 +150,9 @@ async def test_what_asks_in_the_background_ends_whenever_it_is_cancelled(
         "streams": lambda: sessions.find_roles(["nobody's"]),
     }
     await asks[whose]()  # from now on there is a connection
-    told = await ended_when_cancelled(asks[whose])
-    assert told
-    assert all(told)
+    received = await ended_when_cancelled(asks[whose])
+    assert received
+    assert all(received)
 
 
 # PyMongo leaves the connections behind on which it was cancelled.
@@ -169,9 +169,9 @@ async def test_control_without_the_gate_a_cancel_is_lost_while_a_question_is_sen
     monkeypatch.setattr(ConcurrencyLimiter, "run", let_in)
     groups = WaitlistGroupSync(database)
     await groups.sync_pending(utc_now(), utc_now())
-    told = await ended_when_cancelled(lambda: groups.sync_pending(utc_now(), utc_now()))
+    received = await ended_when_cancelled(lambda: groups.sync_pending(utc_now(), utc_now()))
     gc.collect()
-    assert not all(told) or sys.version_info >= (3, 12)  # where `asyncio.wait_for` loses none
+    assert not all(received) or sys.version_info >= (3, 12)  # where `asyncio.wait_for` loses none
 
 
 async def test_event_streams_dropped_at_any_moment_leave_the_app_as_it_was(

@@ -49,13 +49,13 @@ async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
         await client.close()
 
 
-def party(user_id: UserId, hold: bool = False, organised: bool = False) -> BookingRequest:
+def party(user_id: UserId, hold: bool = False, organized: bool = False) -> BookingRequest:
     """Somebody who is to have a place."""
-    return BookingRequest(user_id, new_booking_id(), EVE if organised else user_id, hold, organised)
+    return BookingRequest(user_id, new_booking_id(), EVE if organized else user_id, hold, organized)
 
 
 def ask(booking_id: BookingId) -> BookingCommand:
-    """An organiser who asks about a booking."""
+    """An organizer who asks about a booking."""
     return BookingCommand(booking_id, Caller(EVE, Role.ORGANIZER, "session", NOW))
 
 
@@ -72,7 +72,7 @@ def _granted() -> Iterator[Any]:
         waitlist_offer_minutes=5,
         cancel_cutoff_minutes=2000,
     )
-    held, booked = decide(book, new, party(ADA, hold=True, organised=True), NOW)
+    held, booked = decide(book, new, party(ADA, hold=True, organized=True), NOW)
     yield booked
     hold = held.bookings[0].id
     longer, extended = decide(extend, held, ask(hold), LATER)
@@ -81,7 +81,7 @@ def _granted() -> Iterator[Any]:
     yield confirmed
     yield decide(cancel, for_good, ask(hold), LATER)[1]  # after the cut-off, which is named
     other = build_slot(id=new_slot_id())
-    yield decide_move(for_good, other, ask(hold), party(ADA, organised=True), LATER)[2]
+    yield decide_move(for_good, other, ask(hold), party(ADA, organized=True), LATER)[2]
     claims = [SlotClaim(id_, party(BEN)) for id_ in (for_good.id, other.id)]
     both, all_booked = decide_all({for_good.id: for_good, other.id: other}, claims, NOW)
     yield all_booked
@@ -144,9 +144,9 @@ async def test_an_answer_is_kept_for_a_day_at_least_and_not_for_ever(database: D
     await database["idempotency_records"].insert_one(
         record_to_document(IdempotencyRecord("key", "print", None, NOW))
     )
-    kept = await database["idempotency_records"].find_one()
-    assert kept is not None
-    assert kept["at"] == NOW  # a date, which alone the index forgets by
+    stored = await database["idempotency_records"].find_one()
+    assert stored is not None
+    assert stored["at"] == NOW  # a date, which alone the index forgets by
 
 
 async def test_a_key_that_nobody_sent_has_no_answer(database: Database) -> None:

@@ -41,12 +41,12 @@ def new_person() -> UserId:
 
 
 async def kept(
-    teams: TeamRepository, *people: UserId, number: int = 0, email: str | None = None
+    teams: TeamRepository, *users: UserId, number: int = 0, email: str | None = None
 ) -> Team:
     """A new team of these people in the store."""
     now = utc_now()
-    members = tuple(Member(user_id, now, number) for user_id in people)
-    invitations = (Invitation(email, now, people[0], number),) if email else ()
+    members = tuple(Member(user_id, now, number) for user_id in users)
+    invitations = (Invitation(email, now, users[0], number),) if email else ()
     team = Team(new_team_id(), "Relay", members, invitations, 1, now)
     assert await teams.insert(team)
     return team

@@ -14,7 +14,7 @@ from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.polling import eventually
 
 KEY = "the same"
-# For whom, and whether it is to be a hold. The organiser has the number 5.
+# For whom, and whether it is to be a hold. The organizer has the number 5.
 Question = tuple[int, bool]
 
 
@@ -28,19 +28,19 @@ def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
 async def _served_together(
     pair: ServicePair, slot_id: SlotId, questions: list[Question]
 ) -> list[Any]:
-    """What the organiser is told who sends one key with these questions, all in one batch."""
-    desk = pair.services[0]
+    """What the organizer is told who sends one key with these questions, all in one batch."""
+    services = pair.services[0]
     lease = await pair.services[1].locks.acquire(slot_id)
     assert lease is not None
     sends: list[asyncio.Task[Any]] = []
     for whom, hold in questions:
-        wish = booking.BookingOptions(hold, wait_s=20, key=KEY)
-        person = pair.callers[whom].user_id
-        book = booking.book(desk, pair.organizer, slot_id, person, wish)
+        options = booking.BookingOptions(hold, wait_s=20, key=KEY)
+        user = pair.callers[whom].user_id
+        book = booking.book(services, pair.organizer, slot_id, user, options)
         sends.append(asyncio.create_task(book))
 
         async def all_stand() -> bool:
-            line = desk.wait_queues._queues.get(slot_id)
+            line = services.wait_queues._queues.get(slot_id)
             return line is not None and len(line.waiters) == len(sends)
 
         await eventually(all_stand, "a place in line for each send")
@@ -64,9 +64,9 @@ def test_two_requests_with_one_key_in_one_batch_have_one_effect(
     assert (type(first).__name__, type(second).__name__) == ("Booked", "KeyReused")
     (slot,) = pair.database["slots"].find()
     assert slot["remaining"] == 4
-    (kept,) = slot["bookings"]
-    assert str(kept["user"]) == pair.callers[one[0]].user_id
-    assert ("heldUntil" in kept) == one[1]
+    (stored,) = slot["bookings"]
+    assert str(stored["user"]) == pair.callers[one[0]].user_id
+    assert ("heldUntil" in stored) == one[1]
     assert pair.database["idempotency_records"].count_documents({}) == 1
 
 
@@ -75,8 +75,8 @@ def test_repeated_requests_in_one_batch_have_one_outcome_and_another_request_reu
 ) -> None:
     slot_id = SlotId(ModelChecker(pair).add_slot(SlotShape(capacity=5)))
     questions = [(0, True), (0, True), (1, True), (0, True), (0, False)]
-    told = pair.runner.run(_served_together(pair, slot_id, questions))
-    names = [type(outcome).__name__ for outcome in told]
+    received = pair.runner.run(_served_together(pair, slot_id, questions))
+    names = [type(outcome).__name__ for outcome in received]
     assert names == ["Booked", "Booked", "KeyReused", "Booked", "KeyReused"]
-    assert len({told[place].booking.id for place in (0, 1, 3)}) == 1
+    assert len({received[place].booking.id for place in (0, 1, 3)}) == 1
     assert pair.database["slots"].count_documents({"remaining": 4}) == 1

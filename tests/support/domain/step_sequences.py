@@ -49,9 +49,9 @@ class Step:
         """The person's booking, as something that somebody asks about."""
         booking = slot.booking_of(self.user_id)
         role = Role.ORGANIZER if self.as_organizer else Role.MEMBER
-        who = ORGANIZER_ID if self.as_organizer else self.user_id
+        client = ORGANIZER_ID if self.as_organizer else self.user_id
         return BookingCommand(
-            booking.id if booking else BookingId("0" * 24), Caller(who, role, "s", NOW)
+            booking.id if booking else BookingId("0" * 24), Caller(client, role, "s", NOW)
         )
 
     def waitlist_entry(self, slot: Slot) -> WaitlistEntry:
