@@ -1,4 +1,4 @@
-"""What is said by a MongoDB that is on its way back says nothing about who asked."""
+"""The errors of a MongoDB that starts say that it is unavailable, and nothing of the request."""
 
 import subprocess
 from collections.abc import Iterator
@@ -14,37 +14,32 @@ from tests.support.polling import eventually
 
 
 @pytest.fixture
-def starting(tmp_path: Path) -> Iterator[str]:
-    """A mongod that is up and not yet the member of a replica set that it will be."""
+def starting_server_url(tmp_path: Path) -> Iterator[str]:
+    """The URL of a mongod that runs, and that never becomes a member of its replica set."""
     port = free_port()
-    command = [
-        find_binary(MONGOD, None),
-        MONGOD.data_dir_option[0],
-        str(tmp_path),
-        "--port",
-        str(port),
-    ]
+    directory = (MONGOD.data_dir_option[0], str(tmp_path))
+    command = [find_binary(MONGOD, None), *directory, "--port", str(port), *MONGOD.options]
     with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen([*command, *MONGOD.options], stdout=log, stderr=log)
+        process = subprocess.Popen(command, stdout=log, stderr=log)
     yield f"mongodb://127.0.0.1:{port}/?directConnection=true"
     process.kill()
     process.wait()
 
 
-async def test_a_server_that_knows_no_sessions_yet_is_away(starting: str) -> None:
-    client, database = connect(starting)
-    reply: list[PyMongoError] = []
+async def test_a_server_that_has_no_sessions_yet_is_unavailable(starting_server_url: str) -> None:
+    client, database = connect(starting_server_url)
+    errors: list[PyMongoError] = []
 
-    async def answers() -> bool:
+    async def has_no_sessions() -> bool:
         try:
             async with client.start_session() as session:
                 await session.with_transaction(
                     lambda session: database["slots"].insert_one({}, session=session)
                 )
         except PyMongoError as error:
-            reply.append(error)
-        return any("Sessions" in str(error) for error in reply)
+            errors.append(error)
+        return any("Sessions" in str(error) for error in errors)
 
-    await eventually(answers, "a server that is up")
+    await eventually(has_no_sessions, "a server that responds without sessions")
     await client.close()
-    assert all(is_unavailable(error) for error in reply), reply
+    assert all(is_unavailable(error) for error in errors), errors
