@@ -1,12 +1,17 @@
-"""Lists multiply: what a document can ask for is bounded before anything is read."""
+"""Nested lists multiply: the estimated size of a result is limited, and so is the actual one."""
 
+import httpx
 import pytest
 from graphql import GraphQLSchema, build_schema, parse
 
 from slotlock.graphql.limits import complexity
+from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
 from slotlock.graphql.schema.schema import executable_schema
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.stores.users import create_user_tokens
 
-NESTED = build_schema(
+NESTED_SCHEMA = build_schema(
     """
     type Query { a(first: Int!): AConnection!, ids(ids: [ID!]!): [A!]!, one: A }
     type AConnection { nodes: [A!]!, edges: [AEdge!]!, total: Int! }
@@ -14,22 +19,38 @@ NESTED = build_schema(
     type A { id: ID!, a(first: Int!): AConnection!, words: [String!], some: [A!]! }
     """
 )
+WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+MEETING_COUNT = 365
+COURSE: Json = {
+    "title": "Latin",
+    "kind": "COURSE",
+    "timetable": {
+        "first": "2031-01-01",
+        "last": "2031-12-31",
+        "weekly": [{"weekday": day, "startTime": "09:00", "endTime": "10:00"} for day in WEEKDAYS],
+    },
+}
+MUTATION = "mutation($input: CreateSlotInput!) { %s }"
+CREATE_SLOT = (
+    "%s: createSlot(input: $input) { ... on Slot { id meetings { startTime endTime __typename } } }"
+)
+MEETINGS = "query($ids: [ID!]!) { nodes(ids: $ids) { ... on Slot { meetings { %s } } } }"
 
 
-def values(text: str, schema: GraphQLSchema = NESTED) -> int:
-    """How many values the first operation can ask for."""
+def estimated_values(text: str, schema: GraphQLSchema = NESTED_SCHEMA) -> int:
+    """Return the estimated number of values in the result of the first operation."""
     return next(iter(complexity._CostVisitor(schema, parse(text)).all_costs())).values
 
 
-def pages(sizes: list[str], inmost: str = "id") -> str:
-    """Pages inside pages, each with its arguments."""
-    for size in reversed(sizes):
-        inmost = f"a{size} {{ nodes {{ {inmost} }} }}"
-    return "{" + inmost + "}"
+def nested_pages(arguments: list[str], selection: str = "id") -> str:
+    """Build a query of pages inside pages with these arguments."""
+    for argument in reversed(arguments):
+        selection = f"a{argument} {{ nodes {{ {selection} }} }}"
+    return "{" + selection + "}"
 
 
 @pytest.mark.parametrize(
-    ("text", "most"),
+    ("text", "expected"),
     [
         ("{ one { id } }", 2),
         ("{ a { total } }", 100 * 2),
@@ -52,30 +73,31 @@ def pages(sizes: list[str], inmost: str = "id") -> str:
         ("subscription { a { nodes { id } } }", 3),
     ],
 )
-def test_a_list_counts_as_often_as_it_may_have_items(text: str, most: int) -> None:
-    assert values(text) == most
+def test_fields_in_a_list_count_once_for_each_possible_item(text: str, expected: int) -> None:
+    assert estimated_values(text) == expected
 
 
-def test_without_first_a_page_counts_as_what_the_schema_says() -> None:
-    assert values("{ slots { nodes { id } } }", executable_schema) == 20 * 3
+def test_a_page_without_first_counts_the_default_of_the_schema() -> None:
+    assert estimated_values("{ slots { nodes { id } } }", executable_schema) == 20 * 3
 
 
-def test_a_fragment_counts_in_each_list_that_it_is_spread_in() -> None:
-    once = "fragment F on A { id words }"
-    assert values("{ one { ...F } a(first: 10) { nodes { ...F } } }" + once) == 1 + 6 + 10 * 8
-    assert values("{ a(first: 10) { nodes { ...F } } one { ...F } }" + once) == 1 + 6 + 10 * 8
+def test_a_fragment_counts_in_each_list_that_spreads_it() -> None:
+    fragment = "fragment F on A { id words }"
+    in_one, in_list = "one { ...F }", "a(first: 10) { nodes { ...F } }"
+    assert estimated_values(f"{{ {in_one} {in_list} }} {fragment}") == 1 + 6 + 10 * 8
+    assert estimated_values(f"{{ {in_list} {in_one} }} {fragment}") == 1 + 6 + 10 * 8
 
 
 @pytest.mark.parametrize(
-    "sizes",
+    "arguments",
     [["(first: 100)"] * 3, ["(first: $n)"] * 3, [""] * 4, ["(first: 100)"] * 2 + [""] * 40],
 )
-def test_pages_in_pages_in_pages_are_refused(sizes: list[str]) -> None:
-    text = pages(sizes)
-    assert complexity.exceeded_limit(NESTED, parse(text)) is not None
+def test_deeply_nested_pages_exceed_the_limit(arguments: list[str]) -> None:
+    document = parse(nested_pages(arguments))
+    assert complexity.exceeded_limit(NESTED_SCHEMA, document) is not None
 
 
-def test_a_hundred_of_anything_with_all_it_tells_is_fine() -> None:
+def test_a_hundred_items_with_all_their_fields_are_within_the_limit() -> None:
     slot = """id title startTime endTime timeZone capacity remaining isBooked version status kind
       location meetings { startTime endTime } groupLimits { group limit }"""
     booking = "id status createdAt user { id name email groups } madeBy { id name }"
@@ -86,3 +108,33 @@ def test_a_hundred_of_anything_with_all_it_tells_is_fine() -> None:
         f"{{ myBookings(first: 100) {{ nodes {{ {booking} {history} slot {{ {slot} }} }} }} }}",
     ):
         assert complexity.exceeded_limit(executable_schema, parse(text)) is None
+
+
+@pytest.fixture
+async def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+    tokens = await create_user_tokens(app.environment, 0)
+    return GraphQLTestClient(http, app.url, tokens.organizer)
+
+
+async def test_a_query_whose_result_exceeds_the_limit_gets_an_error(
+    organizer: GraphQLTestClient,
+) -> None:
+    course = await organizer.execute(MUTATION % CREATE_SLOT % "course", input=COURSE)
+    ten_fields = MEETINGS % " ".join(f"a{n}: startTime" for n in range(10))
+    # Each meeting counts as an item and has ten fields.
+    max_courses = DOCUMENT_LIMITS.values // (MEETING_COUNT * 11)
+    courses = await organizer.execute(ten_fields, ids=[course["id"]] * max_courses)
+    assert [len(slot["meetings"]) for slot in courses] == [MEETING_COUNT] * max_courses
+    too_many = [course["id"]] * (max_courses + 1)
+    assert await organizer.error_code(ten_fields, ids=too_many) == "LIMIT_EXCEEDED"
+    assert len(await organizer.execute(MEETINGS % "startTime", ids=too_many)) == max_courses + 1
+
+
+async def test_the_result_of_a_mutation_may_exceed_the_limit(organizer: GraphQLTestClient) -> None:
+    names = [f"m{n}" for n in range(14)]
+    assert len(names) * MEETING_COUNT * 4 > DOCUMENT_LIMITS.values
+    mutation = MUTATION % " ".join(CREATE_SLOT % name for name in names)
+    result = await organizer.send(mutation, input=COURSE)
+    assert "errors" not in result
+    meeting_counts = [len(result["data"][name]["meetings"]) for name in names]
+    assert meeting_counts == [MEETING_COUNT] * len(names)

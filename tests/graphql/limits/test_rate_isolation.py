@@ -1,4 +1,4 @@
-"""Nobody can use up what a neighbour signs in with, or what a person ends a stolen session with."""
+"""A client cannot use up what others at its address, or the owner of a stolen session, need."""
 
 import httpx
 import pytest
@@ -21,118 +21,116 @@ from tests.support.apps.rate_limited import (
 )
 from tests.support.stores.users import auth_for_database, insert_user
 
-# They are refused as quickly as can be.
-GUESSES = {
+FIELDS_PER_MUTATION = 15
+# Fields with an invalid token, which are rejected quickly.
+INVALID_TOKENS = {
     "refreshSession": 'refreshSession(refreshToken: "x") { __typename }',
     "setPassword": 'setPassword(token: "x", password: "12345678") { __typename }',
 }
-# A field that is refused, and how many of its guesses are made all the same.
-NO_HASH = {
-    "a short one": (
+# Fields that are rejected before a password is hashed, and how many of them count as a guess.
+WITHOUT_HASH = {
+    "a short password": (
         'register(input: {name: "A", email: "a@b.example", password: "short"}) { __typename }',
         0,
     ),
-    "one too long": (
+    "a long password": (
         f'login(input: {{email: "a@b.example", password: "{"x" * 129}"}}) {{ __typename }}',
         0,
     ),
-    "one too many": (
+    "too many guesses": (
         'login(input: {email: "guessed@b.example", password: "wrong"}) { __typename }',
         10,
     ),
 }
+LOGIN_FIELD = LOGIN_WITH_BAD_EMAIL.removeprefix("mutation { ").removesuffix(" }")
 
 pytestmark = pytest.mark.usefixtures("early_in_minute")
 
 
 @pytest.fixture
-async def pair(
+async def thief_and_owner(
     rate_limited: AppProcess, http: httpx.AsyncClient
 ) -> tuple[AddressedClient, AddressedClient]:
-    """Two open sessions of one person, at two addresses."""
+    """Two open sessions of one user at two addresses; the first one was stolen."""
     async with auth_for_database(rate_limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
         user = await insert_user(auth)
-        one, other = [(await open_session(auth, user)).access_token for _ in range(2)]
-    return client_at_new_address(http, rate_limited, one), client_at_new_address(
-        http, rate_limited, other
+        stolen, own = [(await open_session(auth, user)).access_token for _ in range(2)]
+    return (
+        client_at_new_address(http, rate_limited, stolen),
+        client_at_new_address(http, rate_limited, own),
     )
 
 
-def fifteen(act: str) -> str:
-    """A mutation that does it so often."""
-    return "mutation {" + " ".join(f"a{n}: {act}" for n in range(15)) + "}"
+def repeated(field: str) -> str:
+    """Build a mutation with many copies of a field."""
+    return "mutation {" + " ".join(f"a{n}: {field}" for n in range(FIELDS_PER_MUTATION)) + "}"
 
 
-async def failures(servers: EmbeddedServers, address: str) -> int:
-    """How many failures to sign in are counted at an address."""
-    line = AutoPipeline(redis_client(servers.redis_url))
-    stored = await line.send("GET", rate_limit_key(f"address:{address}", PER_ADDRESS.name))
-    await line.close()
-    return int(stored.split()[1]) if stored else 0
+async def failed_sign_ins(servers: EmbeddedServers, address: str) -> int:
+    """Return how many failed sign-ins are counted at an address."""
+    pipeline = AutoPipeline(redis_client(servers.redis_url))
+    value = await pipeline.send("GET", rate_limit_key(f"address:{address}", PER_ADDRESS.name))
+    await pipeline.close()
+    return int(value.split()[1]) if value else 0
 
 
-@pytest.mark.parametrize("act", GUESSES)
-async def test_who_brings_tokens_that_are_no_good_keeps_no_neighbour_from_signing_in(
-    anonymous: AddressedClient, servers: EmbeddedServers, act: str
+@pytest.mark.parametrize("mutation", INVALID_TOKENS)
+async def test_invalid_tokens_do_not_use_up_the_sign_ins_of_an_address(
+    anonymous: AddressedClient, servers: EmbeddedServers, mutation: str
 ) -> None:
-    most = USERS_PER_ADDRESS * MAX_SIGN_IN_ATTEMPTS_PER_MINUTE // 15
-    assert await anonymous.count_accepted(most + 1, fifteen(GUESSES[act])) == most
+    limit = USERS_PER_ADDRESS * MAX_SIGN_IN_ATTEMPTS_PER_MINUTE // FIELDS_PER_MUTATION
+    mutations = repeated(INVALID_TOKENS[mutation])
+    assert await anonymous.count_accepted(limit + 1, mutations) == limit
     assert await anonymous.count_accepted(1, LOGIN_WITH_BAD_EMAIL) == 1
-    assert await failures(servers, anonymous.address) == 1  # that of signing in
+    assert await failed_sign_ins(servers, anonymous.address) == 1  # the login with a bad email
 
 
-@pytest.mark.parametrize("act", NO_HASH)
-async def test_who_is_refused_before_a_password_is_hashed_keeps_no_neighbour_from_signing_in(
-    anonymous: AddressedClient, servers: EmbeddedServers, act: str
+@pytest.mark.parametrize("reason", WITHOUT_HASH)
+async def test_sign_ins_without_a_password_hash_do_not_use_up_the_sign_ins_of_an_address(
+    anonymous: AddressedClient, servers: EmbeddedServers, reason: str
 ) -> None:
-    field, guesses = NO_HASH[act]
-    often = 2 * USERS_PER_ADDRESS * MAX_SIGN_INS_PER_MINUTE // 15
-    assert await anonymous.count_accepted(often, fifteen(field)) == often
+    field, guess_count = WITHOUT_HASH[reason]
+    times = 2 * USERS_PER_ADDRESS * MAX_SIGN_INS_PER_MINUTE // FIELDS_PER_MUTATION
+    assert await anonymous.count_accepted(times, repeated(field)) == times
     assert await anonymous.count_accepted(1, LOGIN_WITH_BAD_EMAIL) == 1
-    assert await failures(servers, anonymous.address) == guesses + 1
+    assert await failed_sign_ins(servers, anonymous.address) == guess_count + 1
 
 
-async def test_control_who_has_passwords_hashed_uses_up_what_an_address_signs_in_with(
+async def test_control_sign_ins_with_a_password_hash_use_up_the_sign_ins_of_an_address(
     anonymous: AddressedClient,
 ) -> None:
-    most = USERS_PER_ADDRESS * MAX_SIGN_INS_PER_MINUTE // 15
-    assert await anonymous.count_accepted(most + 1, fifteen(LOGIN_WITH_BAD_EMAIL[11:-2])) == most
+    limit = USERS_PER_ADDRESS * MAX_SIGN_INS_PER_MINUTE // FIELDS_PER_MUTATION
+    assert await anonymous.count_accepted(limit + 1, repeated(LOGIN_FIELD)) == limit
     assert await anonymous.count_accepted(1, LOGIN_WITH_BAD_EMAIL) == 0
 
 
-async def test_an_address_has_so_many_attempts_even_if_no_password_is_hashed(
+async def test_an_address_has_a_limited_number_of_attempts_even_without_a_password_hash(
     anonymous: AddressedClient,
 ) -> None:
-    most = USERS_PER_ADDRESS * MAX_SIGN_IN_ATTEMPTS_PER_MINUTE // 15
-    assert await anonymous.count_accepted(most + 1, fifteen(NO_HASH["a short one"][0])) == most
+    limit = USERS_PER_ADDRESS * MAX_SIGN_IN_ATTEMPTS_PER_MINUTE // FIELDS_PER_MUTATION
+    mutations = repeated(WITHOUT_HASH["a short password"][0])
+    assert await anonymous.count_accepted(limit + 1, mutations) == limit
 
 
-async def test_who_has_a_token_of_an_ended_session_uses_up_nothing_of_its_person(
-    pair: tuple[AddressedClient, AddressedClient],
+async def test_a_token_of_an_ended_session_uses_up_no_limit_of_its_user(
+    thief_and_owner: tuple[AddressedClient, AddressedClient],
 ) -> None:
-    thief, user = pair
-    assert "errors" not in (await user.post("mutation { endOtherSessions }")).json()
-    await thief.count_accepted(1, CANCEL_UNKNOWN_BOOKING)  # which finds out that it has ended
-    assert (
-        await thief.count_accepted(WRITES_PER_MINUTE, CANCEL_UNKNOWN_BOOKING) == WRITES_PER_MINUTE
-    )
-    assert (
-        await user.count_accepted(WRITES_PER_MINUTE, CANCEL_UNKNOWN_BOOKING)
-        == WRITES_PER_MINUTE - 1
-    )
+    thief, owner = thief_and_owner
+    limit = WRITES_PER_MINUTE
+    assert "errors" not in (await owner.post("mutation { endOtherSessions }")).json()
+    # The first request still counts: it is the one that learns that the session has ended.
+    await thief.count_accepted(1, CANCEL_UNKNOWN_BOOKING)
+    assert await thief.count_accepted(limit, CANCEL_UNKNOWN_BOOKING) == limit
+    assert await owner.count_accepted(limit, CANCEL_UNKNOWN_BOOKING) == limit - 1
 
 
-async def test_who_stole_a_session_keeps_its_person_from_ending_it_by_no_rate(
-    pair: tuple[AddressedClient, AddressedClient],
+async def test_a_thief_cannot_use_up_the_limit_for_ending_the_stolen_session(
+    thief_and_owner: tuple[AddressedClient, AddressedClient],
 ) -> None:
-    thief, user = pair
-    ending = fifteen('endSession(id: "x") { __typename }')
-    assert (
-        await thief.count_accepted(MAX_SIGN_INS_PER_MINUTE, ending)
-        == USERS_PER_ADDRESS * MAX_SIGN_INS_PER_MINUTE // 15
-    )
-    assert (
-        await thief.count_accepted(WRITES_PER_MINUTE + 1, CANCEL_UNKNOWN_BOOKING)
-        == WRITES_PER_MINUTE
-    )
-    assert await user.count_accepted(1, "mutation { endOtherSessions }") == 1
+    thief, owner = thief_and_owner
+    end_sessions = repeated('endSession(id: "x") { __typename }')
+    limit = USERS_PER_ADDRESS * MAX_SIGN_INS_PER_MINUTE // FIELDS_PER_MUTATION
+    assert await thief.count_accepted(MAX_SIGN_INS_PER_MINUTE, end_sessions) == limit
+    writes = await thief.count_accepted(WRITES_PER_MINUTE + 1, CANCEL_UNKNOWN_BOOKING)
+    assert writes == WRITES_PER_MINUTE
+    assert await owner.count_accepted(1, "mutation { endOtherSessions }") == 1

@@ -1,4 +1,4 @@
-"""Variables hold no more values than anybody needs, as each is given its type by itself."""
+"""The limit on values in variables, each of which has to be coerced."""
 
 from typing import Any
 
@@ -11,11 +11,12 @@ from tests.support.clients.booking_client import create_booking_clients
 from tests.support.clients.client import GraphQLTestClient, hours_from_now, open_websocket
 
 NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { __typename } }"
-BOOK_ALL = "mutation($input: BookSlotsInput!) { bookSlots(input: $input) { __typename } }"
-CREATE = """mutation($input: CreateCampaignInput!) {
+BOOK_SLOTS = "mutation($input: BookSlotsInput!) { bookSlots(input: $input) { __typename } }"
+CREATE_CAMPAIGN = """mutation($input: CreateCampaignInput!) {
   createCampaign(input: $input) { __typename ... on InvalidInput { fields { field message } } }
 }"""
-SETS, GROUPS, LIMITS = 10, 200, 100
+# The largest campaign that the domain allows.
+GROUP_SETS, GROUPS_PER_SET, GROUP_LIMITS = 10, 200, 100
 
 
 @pytest.mark.parametrize(
@@ -24,24 +25,24 @@ SETS, GROUPS, LIMITS = 10, 200, 100
         (NODES, {"ids": [None] * MAX_VARIABLE_VALUES}),
         (NODES, {"ids": [1] * MAX_VARIABLE_VALUES}),
         (NODES, {"ids": [[[] for _ in range(MAX_VARIABLE_VALUES)]]}),
-        (BOOK_ALL, {"input": {"claims": [{}] * MAX_VARIABLE_VALUES}}),
-        (BOOK_ALL, {"input": {"claims": [{"slotId": ""}] * (MAX_VARIABLE_VALUES // 2)}}),
+        (BOOK_SLOTS, {"input": {"claims": [{}] * MAX_VARIABLE_VALUES}}),
+        (BOOK_SLOTS, {"input": {"claims": [{"slotId": ""}] * (MAX_VARIABLE_VALUES // 2)}}),
         ("{ __typename }", {str(number): 0 for number in range(MAX_VARIABLE_VALUES + 1)}),
     ],
 )
-async def test_variables_of_more_values_than_anybody_needs_are_refused(
+async def test_variables_with_too_many_values_are_rejected(
     app: AppProcess, http: httpx.AsyncClient, query: str, variables: dict[str, Any]
 ) -> None:
     client = GraphQLTestClient(http, app.url)
     assert await client.error_code(query, **variables) == "LIMIT_EXCEEDED"
     async with open_websocket(app) as opened:
         await opened.subscribe("1", query, **variables)
-        refused = await opened.receive()
-        assert refused["type"] == "error"
-        assert refused["payload"][0]["extensions"]["code"] == "LIMIT_EXCEEDED"
+        message = await opened.receive()
+        assert message["type"] == "error"
+        assert message["payload"][0]["extensions"]["code"] == "LIMIT_EXCEEDED"
 
 
-async def test_one_value_less_is_judged_by_what_it_is(
+async def test_variables_with_the_largest_number_of_values_are_coerced(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     client = GraphQLTestClient(http, app.url)
@@ -49,13 +50,18 @@ async def test_one_value_less_is_judged_by_what_it_is(
     assert await client.error_code(NODES, **variables) == "BAD_USER_INPUT"
 
 
-async def test_the_largest_campaign_is_taken(app: AppProcess, http: httpx.AsyncClient) -> None:
+async def test_the_largest_campaign_is_within_the_limit(
+    app: AppProcess, http: httpx.AsyncClient
+) -> None:
     _, organizer = await create_booking_clients(http, 1, app)
-    sets = [[f"{one}:{number}" for number in range(GROUPS)] for one in range(SETS)]
-    limits = [{"group": f"g{number}", "limit": 1} for number in range(LIMITS)]
+    sets = [
+        [f"{set_number}:{number}" for number in range(GROUPS_PER_SET)]
+        for set_number in range(GROUP_SETS)
+    ]
+    limits = [{"group": f"g{number}", "limit": 1} for number in range(GROUP_LIMITS)]
     times = {"opensAt": hours_from_now(-1), "closesAt": hours_from_now(1)}
-    made = await organizer.execute(
-        CREATE,
+    created = await organizer.execute(
+        CREATE_CAMPAIGN,
         input={"name": "All of them", **times, "eligibleGroups": sets, "groupLimits": limits},
     )
-    assert made["__typename"] == "Campaign", made
+    assert created["__typename"] == "Campaign", created
