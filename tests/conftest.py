@@ -9,9 +9,11 @@ import httpx._transports.default
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
+from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment, recent_app_logs
 from tests.support.clients.client import http_client
+from tests.support.queue.queued_users import IsolatedQueue, open_isolated_queue
 from tests.support.stores.users import UserTokens, create_user_tokens
 
 pytest_plugins = ["tests.support.apps.rate_limited"]
@@ -63,6 +65,32 @@ def two_apps(
 async def user_tokens(two_apps: tuple[AppProcess, AppProcess]) -> UserTokens:
     """Access tokens of 200 members and an organizer, valid at both processes."""
     return await create_user_tokens(two_apps[0].environment, 200)
+
+
+@pytest.fixture
+async def deployment(
+    request: pytest.FixtureRequest, two_apps: tuple[AppProcess, AppProcess], log_dir: Path
+) -> AsyncIterator[Deployment]:
+    """Members and an organizer of `two_apps`, who may start variants of the app.
+
+    A module sets the number of members as MEMBER_COUNT.
+    """
+    environment = two_apps[0].environment
+    member_count = getattr(request.module, "MEMBER_COUNT", 12)
+    async with open_deployment(environment, log_dir, member_count) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def isolated_queue(
+    request: pytest.FixtureRequest,
+    servers: EmbeddedServers,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[IsolatedQueue]:
+    """A Redis and a database for one module alone, with an app that serves no queue."""
+    name = request.module.__name__.rpartition(".")[2]
+    with open_isolated_queue(servers, tmp_path_factory.mktemp("queue"), name) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """Operators list the dead letters of the admission queue, requeue them and discard them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.queue.poison import (
     POISON_INDEX,
@@ -21,19 +20,8 @@ from tests.support.queue.queued_users import (
     QueuedUsers,
     expect_final_status,
     expect_status,
-    open_isolated_queue,
     watch_ticket,
 )
-
-
-@pytest.fixture(scope="module")
-def isolated_queue(
-    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[IsolatedQueue]:
-    """Open a queue that no app process serves."""
-    log_dir = tmp_path_factory.mktemp("isolated_queue")
-    with open_isolated_queue(servers, log_dir, "queue_commands") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -1,99 +1,88 @@
-"""What the five designs' locks did wrong: each defect bites without its guard, and only then."""
+"""Defects of the locks of five published designs: each occurs without its guard, and only then."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
-import pytest
-
-from tests.support.apps.deployment import Deployment, lock_key, open_deployment
+from tests.support.apps.deployment import Deployment, lock_key
 from tests.support.apps.processes import AppProcess
+from tests.support.clients.client import BOOK_SLOT
 from tests.support.polling import wait_until
 
 Pair = tuple[AppProcess, AppProcess]
-SOMEBODY = f"{'0' * 48}:1"
+OTHER_OWNER = f"{'0' * 48}:1"
 
 
-@pytest.fixture
-async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]:
-    """A scene beside two processes that lack nothing."""
-    async with open_deployment(two_apps[0].environment, log_dir) as deployment:
-        yield deployment
-
-
-def run_out(deployment: Deployment, slot_id: str) -> None:
-    """Let the lock of a slot run out now."""
+def expire_lock(deployment: Deployment, slot_id: str) -> None:
+    """Let the lock of a slot expire now."""
     assert deployment.redis.pexpire(lock_key(slot_id), 1)
-    wait_until(lambda: not deployment.redis.exists(lock_key(slot_id)), "the lock ran out")
+    wait_until(lambda: not deployment.redis.exists(lock_key(slot_id)), "the lock expired")
 
 
-async def release_after_the_lock_ran_out(
-    deployment: Deployment, point: str, off: str = "", *, her_own: bool = False
+async def release_expired_lock(
+    deployment: Deployment, point: str, without_guards: str = "", *, same_user: bool = False
 ) -> tuple[object, object]:
-    """Ada is about to release a lock that ran out; the next one's lock before and after she does.
+    """Let Ada release a lock that has expired and that another request holds by now.
 
-    It is Ben's, who books too, or her own, since she gives her place back from another device.
+    The other request is Ben's, or a cancellation by Ada herself. Returns its lock before and after
+    the release.
     """
-    (slow, releasing), (other, committing) = (
-        deployment.paused_app(point, off),
-        deployment.paused_app("commit", off),
+    (slow_app, before_release), (app, before_commit) = (
+        deployment.paused_app(point, without_guards),
+        deployment.paused_app("commit", without_guards),
     )
-    slot_id = await deployment.add_slot(other, capacity=2)
-    adas = asyncio.create_task(deployment.client(slow, 0).book_slot(slot_id))
-    also_ada = deployment.client(other, 0)
-    await asyncio.to_thread(releasing.wait_until_reached)
-    run_out(deployment, slot_id)
-    if her_own:
-        booking_id = (await also_ada.fetch_slot(slot_id))["myBooking"]["id"]
-        nexts = asyncio.create_task(also_ada.cancel_booking(booking_id, wait=0))
+    slot_id = await deployment.add_slot(app, capacity=2)
+    first = asyncio.create_task(deployment.client(slow_app, 0).book_slot(slot_id))
+    await asyncio.to_thread(before_release.wait_until_reached)
+    expire_lock(deployment, slot_id)
+    if same_user:
+        ada = deployment.client(app, 0)
+        booking_id = (await ada.fetch_slot(slot_id))["myBooking"]["id"]
+        second = asyncio.create_task(ada.cancel_booking(booking_id, wait=0))
     else:
-        nexts = asyncio.create_task(deployment.client(other, 1).book_slot(slot_id))
-    await asyncio.to_thread(committing.wait_until_reached)
-    held = deployment.redis.get(lock_key(slot_id))
-    releasing.resume()
-    await adas
-    left = deployment.redis.get(lock_key(slot_id))
-    committing.resume()
-    await nexts
-    return held, left
+        second = asyncio.create_task(deployment.client(app, 1).book_slot(slot_id))
+    await asyncio.to_thread(before_commit.wait_until_reached)
+    lock_before = deployment.redis.get(lock_key(slot_id))
+    before_release.resume()
+    await first
+    lock_after = deployment.redis.get(lock_key(slot_id))
+    before_commit.resume()
+    await second
+    return lock_before, lock_after
 
 
 async def test_a_release_compares_and_deletes_in_one_step(deployment: Deployment) -> None:
-    held, left = await release_after_the_lock_ran_out(deployment, "release")
-    assert held is not None
-    assert left == held
+    before, after = await release_expired_lock(deployment, "release")
+    assert before is not None
+    assert after == before
 
 
-async def test_control_without_one_step_a_release_deletes_what_it_did_not_compare(
+async def test_control_a_release_in_two_steps_deletes_the_lock_of_another(
     deployment: Deployment,
 ) -> None:
-    held, left = await release_after_the_lock_ran_out(
-        deployment, "between-steps", "one-step-release"
+    before, after = await release_expired_lock(deployment, "between-steps", "one-step-release")
+    assert before is not None
+    assert after is None
+
+
+async def test_a_second_request_of_a_user_keeps_its_lock_when_the_first_one_releases(
+    deployment: Deployment,
+) -> None:
+    before, after = await release_expired_lock(deployment, "release", same_user=True)
+    assert before is not None
+    assert after == before
+
+
+async def test_control_with_one_token_per_user_the_first_request_deletes_the_lock_of_the_second(
+    deployment: Deployment,
+) -> None:
+    before, after = await release_expired_lock(
+        deployment, "release", "token-per-acquisition", same_user=True
     )
-    assert held is not None
-    assert left is None
+    assert before is not None
+    assert after is None
 
 
-async def test_a_person_who_asks_twice_does_not_free_their_own_second_lock(
-    deployment: Deployment,
-) -> None:
-    held, left = await release_after_the_lock_ran_out(deployment, "release", her_own=True)
-    assert held is not None
-    assert left == held
-
-
-async def test_control_without_a_token_an_acquisition_a_person_frees_their_own_second_lock(
-    deployment: Deployment,
-) -> None:
-    held, left = await release_after_the_lock_ran_out(
-        deployment, "release", "token-per-acquisition", her_own=True
-    )
-    assert held is not None
-    assert left is None
-
-
-async def refused(deployment: Deployment, app: AppProcess) -> bool:
-    """Whether a slot is still locked when somebody was told that it is full."""
+async def is_locked_after_refusal(deployment: Deployment, app: AppProcess) -> bool:
+    """Return whether a full slot is locked after it refused a booking."""
     slot_id = await deployment.add_slot(app)
     ada, ben = deployment.clients(app, 2)
     assert (await ada.book_slot(slot_id))["__typename"] == "Booked"
@@ -102,37 +91,37 @@ async def refused(deployment: Deployment, app: AppProcess) -> bool:
 
 
 async def test_a_refusal_leaves_no_lock(deployment: Deployment, two_apps: Pair) -> None:
-    assert not await refused(deployment, two_apps[0])
+    assert not await is_locked_after_refusal(deployment, two_apps[0])
 
 
 async def test_control_without_finally_a_refusal_leaves_the_lock(deployment: Deployment) -> None:
-    assert await refused(deployment, deployment.app("finally"))
+    assert await is_locked_after_refusal(deployment, deployment.app("finally"))
 
 
-async def failed(deployment: Deployment, off: str) -> tuple[bool, str]:
-    """Whether a slot is still locked after an error, and what the next person is told."""
-    app = deployment.app(f"first-write {off}")
+async def lock_and_outcome_after_error(
+    deployment: Deployment, without_guards: str
+) -> tuple[bool, str]:
+    """Return whether a slot is locked after an error, and the outcome of the next booking."""
+    app = deployment.app(f"first-write {without_guards}")
     slot_id = await deployment.add_slot(app)
     ada, ben = deployment.clients(app, 2)
-    assert "errors" in await ada.send(
-        "mutation($id: ID!) { bookSlot(input: {slotId: $id}) { __typename } }", id=slot_id
-    )
-    locked = bool(deployment.redis.exists(lock_key(slot_id)))
-    return locked, (await ben.book_slot(slot_id))["__typename"]
+    assert "errors" in await ada.send(BOOK_SLOT, slot=slot_id)
+    is_locked = bool(deployment.redis.exists(lock_key(slot_id)))
+    return is_locked, (await ben.book_slot(slot_id))["__typename"]
 
 
 async def test_an_error_leaves_no_lock(deployment: Deployment) -> None:
-    assert await failed(deployment, "") == (False, "Booked")
+    assert await lock_and_outcome_after_error(deployment, "") == (False, "Booked")
 
 
 async def test_control_without_finally_an_error_leaves_the_lock(deployment: Deployment) -> None:
-    assert await failed(deployment, "finally") == (True, "Locked")
+    assert await lock_and_outcome_after_error(deployment, "finally") == (True, "Locked")
 
 
-async def locked_besides(deployment: Deployment, app: AppProcess) -> list[bool]:
-    """Which of two slots are locked after somebody wanted both, of which the second was locked."""
+async def locks_after_failed_acquisition(deployment: Deployment, app: AppProcess) -> list[bool]:
+    """Return which of two slots are locked after a request for both, if the second was locked."""
     slot_ids = sorted([await deployment.add_slot(app), await deployment.add_slot(app)])
-    deployment.redis.set(lock_key(slot_ids[1]), SOMEBODY, px=10_000)
+    deployment.redis.set(lock_key(slot_ids[1]), OTHER_OWNER, px=10_000)
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
     assert (await deployment.client(app, 0).book_all(*claims))["__typename"] == "Locked"
     locked = [bool(deployment.redis.exists(lock_key(slot_id))) for slot_id in slot_ids]
@@ -140,33 +129,34 @@ async def locked_besides(deployment: Deployment, app: AppProcess) -> list[bool]:
     return locked
 
 
-async def test_who_does_not_get_all_the_locks_keeps_none(
+async def test_a_request_that_does_not_get_all_locks_keeps_none(
     deployment: Deployment, two_apps: Pair
 ) -> None:
-    assert await locked_besides(deployment, two_apps[0]) == [False, True]
+    assert await locks_after_failed_acquisition(deployment, two_apps[0]) == [False, True]
 
 
-async def test_control_without_all_locks_or_none_a_loser_keeps_some(deployment: Deployment) -> None:
-    assert await locked_besides(deployment, deployment.app("all-locks")) == [True, True]
-
-
-async def life_left(deployment: Deployment, app: AppProcess) -> int:
-    """How many ms a dead holder's lock, that had 5,000, has when somebody was refused by it."""
-    slot_id = await deployment.add_slot(app)
-    deployment.redis.set(lock_key(slot_id), SOMEBODY, px=5_000)
-    assert (await deployment.client(app, 0).book_slot(slot_id))["__typename"] == "Locked"
-    life: int = deployment.redis.pttl(lock_key(slot_id))
-    deployment.redis.delete(lock_key(slot_id))
-    return life
-
-
-async def test_who_is_refused_does_not_lengthen_a_dead_holders_lock(
-    deployment: Deployment, two_apps: Pair
-) -> None:
-    assert await life_left(deployment, two_apps[0]) <= 5_000
-
-
-async def test_control_without_that_losers_keep_a_dead_holders_lock_alive(
+async def test_control_without_all_or_none_a_failed_request_keeps_some_locks(
     deployment: Deployment,
 ) -> None:
-    assert await life_left(deployment, deployment.app("no-extension-by-losers")) > 5_000
+    app = deployment.app("all-locks")
+    assert await locks_after_failed_acquisition(deployment, app) == [True, True]
+
+
+async def ttl_after_refusal(deployment: Deployment, app: AppProcess) -> int:
+    """Return the remaining ms of a dead holder's lock of 5,000 ms after it refused a request."""
+    slot_id = await deployment.add_slot(app)
+    deployment.redis.set(lock_key(slot_id), OTHER_OWNER, px=5_000)
+    assert (await deployment.client(app, 0).book_slot(slot_id))["__typename"] == "Locked"
+    ttl_ms: int = deployment.redis.pttl(lock_key(slot_id))
+    deployment.redis.delete(lock_key(slot_id))
+    return ttl_ms
+
+
+async def test_a_refused_request_does_not_extend_a_dead_holders_lock(
+    deployment: Deployment, two_apps: Pair
+) -> None:
+    assert await ttl_after_refusal(deployment, two_apps[0]) <= 5_000
+
+
+async def test_control_refused_requests_extend_a_dead_holders_lock(deployment: Deployment) -> None:
+    assert await ttl_after_refusal(deployment, deployment.app("no-extension-by-losers")) > 5_000
