@@ -1,11 +1,11 @@
-"""Each text is parsed, measured and validated once, as long as there is room to remember it."""
+"""The document cache parses each text once, and bounds what it remembers."""
 
 from typing import Any
 
 import pytest
 from graphql import DocumentNode, parse
 
-from slotlock.graphql.execution import documents as documents_room
+from slotlock.graphql.execution import documents
 from slotlock.graphql.execution.documents import (
     MAX_CACHED_CHARACTERS,
     MAX_CACHED_DOCUMENTS,
@@ -16,58 +16,60 @@ from slotlock.graphql.execution.documents import (
 from slotlock.graphql.schema.schema import executable_schema
 
 
-def test_a_text_is_parsed_once() -> None:
-    documents = DocumentCache(executable_schema, introspection=True)
+@pytest.fixture
+def cache() -> DocumentCache:
+    """An empty cache."""
+    return DocumentCache(executable_schema, introspection=True)
+
+
+def test_the_operations_of_a_text_share_one_parsed_document(cache: DocumentCache) -> None:
     text = "query A { __typename } query B { me { id } }"
-    first, second = (
-        documents.resolve_operation(text, "A"),
-        documents.resolve_operation(str(text), "B"),
-    )
+    first = cache.resolve_operation(text, "A")
+    second = cache.resolve_operation(str(text), "B")
     assert first.document is second.document
     assert first.name != second.name
-    assert documents.resolve_operation(text + " ", "A").document is not first.document
+    assert cache.resolve_operation(text + " ", "A").document is not first.document
 
 
-def test_only_the_texts_used_lately_are_remembered() -> None:
-    documents = DocumentCache(executable_schema, introspection=True)
+def test_the_least_recently_used_text_is_evicted(cache: DocumentCache) -> None:
     used, unused = "{ used: __typename }", "{ unused: __typename }"
-    stored, forgotten = (
-        documents.resolve_operation(text, None).document for text in (used, unused)
-    )
+    used_document = cache.resolve_operation(used, None).document
+    unused_document = cache.resolve_operation(unused, None).document
     for number in range(MAX_CACHED_DOCUMENTS - 1):
-        documents.resolve_operation(f"{{ a{number}: __typename }}", None)
-        assert documents.resolve_operation(used, None).document is stored
-    assert documents.resolve_operation(unused, None).document is not forgotten
+        cache.resolve_operation(f"{{ a{number}: __typename }}", None)
+        assert cache.resolve_operation(used, None).document is used_document
+    assert cache.resolve_operation(unused, None).document is not unused_document
 
 
-def test_long_texts_take_room_from_each_other() -> None:
-    documents = DocumentCache(executable_schema, introspection=True)
-    first = documents.resolve_operation("{ __typename }", None).document
+def test_long_texts_evict_others_before_the_cache_has_its_number_of_texts(
+    cache: DocumentCache,
+) -> None:
+    first = cache.resolve_operation("{ __typename }", None).document
     for number in range(MAX_CACHED_CHARACTERS // 10_000):
-        documents.resolve_operation(f"{{ a{number}: __typename }}".ljust(10_000), None)
-    assert documents.resolve_operation("{ __typename }", None).document is not first
+        cache.resolve_operation(f"{{ a{number}: __typename }}".ljust(10_000), None)
+    assert cache.resolve_operation("{ __typename }", None).document is not first
 
 
-def test_a_text_is_refused_again_without_being_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    checked: list[str] = []
+def test_an_invalid_text_is_rejected_again_without_parsing(
+    cache: DocumentCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
 
-    def counted(text: str, **how: Any) -> DocumentNode:
-        checked.append(text)
-        return parse(text, **how)
+    def recording_parse(text: str, **options: Any) -> DocumentNode:
+        parsed.append(text)
+        return parse(text, **options)
 
-    monkeypatch.setattr(documents_room, "parse", counted)
-    documents = DocumentCache(executable_schema, introspection=True)
-    refused = ["{", "{ nothing }", "{" + "__typename " * 16 + "}"]
-    for text in [*refused, *refused]:
+    monkeypatch.setattr(documents, "parse", recording_parse)
+    invalid_texts = ["{", "{ nothing }", "{" + "__typename " * 16 + "}"]
+    for text in [*invalid_texts, *invalid_texts]:
         with pytest.raises(DocumentError):
-            documents.resolve_operation(text, None)
-    assert checked == refused
+            cache.resolve_operation(text, None)
+    assert parsed == invalid_texts
 
 
-def test_nonsense_drives_out_no_document_that_is_good() -> None:
-    documents = DocumentCache(executable_schema, introspection=True)
-    good = documents.resolve_operation("{ __typename }", None).document
+def test_invalid_texts_evict_no_valid_document(cache: DocumentCache) -> None:
+    valid_document = cache.resolve_operation("{ __typename }", None).document
     for number in range(MAX_CACHED_DOCUMENTS + MAX_CACHED_REJECTIONS):
         with pytest.raises(DocumentError):
-            documents.resolve_operation(f"{{ nothing{number} }}", None)
-    assert documents.resolve_operation("{ __typename }", None).document is good
+            cache.resolve_operation(f"{{ nothing{number} }}", None)
+    assert cache.resolve_operation("{ __typename }", None).document is valid_document

@@ -1,4 +1,4 @@
-"""Documents are measured before they cost anything."""
+"""The limits on the size of a document, which are checked before validation."""
 
 from collections.abc import Callable
 from itertools import cycle, islice
@@ -12,8 +12,8 @@ from slotlock.graphql.limits import complexity
 from slotlock.graphql.schema.schema import executable_schema
 
 
-def refusal(text: str) -> str | None:
-    """The code with which a document is refused; None for one that may be executed."""
+def rejection_code(text: str) -> str | None:
+    """Return the code with which a document is rejected; None if it may be executed."""
     try:
         DocumentCache(executable_schema, introspection=True).resolve_operation(text, None)
     except DocumentError as error:
@@ -21,35 +21,36 @@ def refusal(text: str) -> str | None:
     return None
 
 
-def of_slots(fields: str) -> str:
+def slots_query(fields: str) -> str:
+    """Build a query for these fields of slots."""
     return "{ slots { nodes { " + fields + " } } }"
 
 
-def deep(levels: int) -> str:
-    """Fields inside fields, so many in all."""
-    around = ["slots", "nodes", *islice(cycle(["myBooking", "slot"]), levels - 3)]
-    return "{" + "{".join([*around, "id"]) + "}" * levels
+def deep_query(levels: int) -> str:
+    """Build a query with this many levels of fields."""
+    parents = ["slots", "nodes", *islice(cycle(["myBooking", "slot"]), levels - 3)]
+    return "{" + "{".join([*parents, "id"]) + "}" * levels
 
 
-def wide(number: int) -> str:
-    """So many fields of a slot in four places, so that few answer under one name in one place."""
+def slot_fields(count: int) -> str:
+    """Build this many fields of a slot at four places, to keep the number of equal fields low."""
     names = ("id", "title", "capacity", "remaining", "isBooked", "version", "status", "kind")
-    each, more = divmod(number - 6, 4)
-    text = " ".join(islice(cycle(names), each + more))
+    per_place, remainder = divmod(count - 6, 4)
+    text = " ".join(islice(cycle(names), per_place + remainder))
     for _ in range(3):
-        text = " ".join(islice(cycle(names), each)) + " myBooking { slot { " + text + " } }"
+        text = " ".join(islice(cycle(names), per_place)) + " myBooking { slot { " + text + " } }"
     return text
 
 
-def aliases_in_fragments(number: int) -> str:
-    """A fragment with three aliases, used again and again, and single ones."""
-    thrice = "fragment F on Slot { a: title b: title c: title }"
-    more = " ".join(f"m{n}: title" for n in range(number % 3))
-    return of_slots("...F " * (number // 3) + more) + thrice
+def aliases_in_fragments(count: int) -> str:
+    """Build a query with this many aliases, most of them in a fragment of three."""
+    fragment = "fragment F on Slot { a: title b: title c: title }"
+    others = " ".join(f"m{n}: title" for n in range(count % 3))
+    return slots_query("...F " * (count // 3) + others) + fragment
 
 
 @pytest.mark.parametrize(
-    ("most", "of_size"),
+    ("maximum", "build"),
     [
         pytest.param(20_000, "{ __typename }".ljust, id="bytes"),
         pytest.param(
@@ -61,15 +62,15 @@ def aliases_in_fragments(number: int) -> str:
             1_000, lambda n: "{ nodes(ids: [" + '"" ' * (n - 12) + "]) { id } }", id="tokens"
         ),
         pytest.param(400, lambda n: "{ node(id: " + "1" * n + ") { id } }", id="digits in a row"),
-        pytest.param(10, deep, id="depth"),
+        pytest.param(10, deep_query, id="depth"),
         pytest.param(
-            15, lambda n: of_slots(" ".join(f"a{i}: title" for i in range(n))), id="aliases"
+            15, lambda n: slots_query(" ".join(f"a{i}: title" for i in range(n))), id="aliases"
         ),
         pytest.param(15, aliases_in_fragments, id="aliases in fragments"),
-        pytest.param(20, lambda n: of_slots("title @skip(if: true) " * n), id="directives"),
+        pytest.param(20, lambda n: slots_query("title @skip(if: true) " * n), id="directives"),
         pytest.param(
             20,
-            lambda n: of_slots("... @skip(if: true) { title }" * n),
+            lambda n: slots_query("... @skip(if: true) { title }" * n),
             id="directives on fragments",
         ),
         pytest.param(
@@ -82,80 +83,85 @@ def aliases_in_fragments(number: int) -> str:
         ),
         pytest.param(
             20,
-            lambda n: of_slots("...F") + "fragment F on Slot" + " @x" * n + "{ id }",
+            lambda n: slots_query("...F") + "fragment F on Slot" + " @x" * n + "{ id }",
             id="directives on definitions of fragments",
         ),
         pytest.param(
             20,
             lambda n: "{ __typename } fragment F on Slot" + " @x" * n + "{ id }",
-            id="directives on fragments that nobody uses",
+            id="directives on unused fragments",
         ),
         pytest.param(15, lambda n: "{" + "__typename " * n + "}", id="root fields"),
         pytest.param(
             20_000,
             lambda n: (
                 "{" + "__typename " * (n % 100) + "slots(first: 100) {"
-                "nodes {" + wide(n // 100 - 2) + "} } }"
+                "nodes {" + slot_fields(n // 100 - 2) + "} } }"
             ),
             id="values",
         ),
-        pytest.param(400, lambda n: of_slots(wide(n - 2)), id="fields"),
+        pytest.param(400, lambda n: slots_query(slot_fields(n - 2)), id="fields"),
         pytest.param(2_000, lambda n: "\n" * n + "{ __typename }", id="line ends"),
-        pytest.param(2_000, lambda n: "\r" * n + "{ __typename }", id="other line ends"),
+        pytest.param(2_000, lambda n: "\r" * n + "{ __typename }", id="carriage returns"),
         pytest.param(
             400,
             lambda n: (
-                of_slots("title " * (n % 2) + "...F " * (n // 2 - 1))
+                slots_query("title " * (n % 2) + "...F " * (n // 2 - 1))
                 + "fragment F on Slot { id title }"
             ),
             id="fields in fragments",
         ),
     ],
 )
-def test_a_document_may_be_as_large_as_the_limit_and_no_larger(
-    most: int, of_size: Callable[[int], str]
+def test_a_document_may_reach_each_limit_and_not_exceed_it(
+    maximum: int, build: Callable[[int], str]
 ) -> None:
-    assert refusal(of_size(most)) in (None, "GRAPHQL_VALIDATION_FAILED")
-    assert refusal(of_size(most + 1)) == "LIMIT_EXCEEDED"
+    assert rejection_code(build(maximum)) in (None, "GRAPHQL_VALIDATION_FAILED")
+    assert rejection_code(build(maximum + 1)) == "LIMIT_EXCEEDED"
 
 
 @pytest.mark.parametrize("spreads", [2, 3])
-def test_sixty_levels_of_fragments_that_double_are_refused(spreads: int) -> None:
+def test_nested_fragments_that_multiply_are_rejected(spreads: int) -> None:
     levels = [f"fragment F{n} on Slot {{ {f'...F{n + 1} ' * spreads} }}" for n in range(60)]
-    bomb = of_slots("...F0") + "".join(levels) + "fragment F60 on Slot { id }"
-    assert refusal(bomb) == "LIMIT_EXCEEDED"
-    assert refusal(bomb.replace(f"...F{30} ", "", spreads - 1)) == "LIMIT_EXCEEDED"
+    text = slots_query("...F0") + "".join(levels) + "fragment F60 on Slot { id }"
+    assert rejection_code(text) == "LIMIT_EXCEEDED"
+    assert rejection_code(text.replace(f"...F{30} ", "", spreads - 1)) == "LIMIT_EXCEEDED"
 
 
-def test_each_field_of_a_bomb_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_field_of_multiplying_fragments_is_measured_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     measured: list[str] = []
-    field = complexity._CostVisitor._field_cost
+    field_cost = complexity._CostVisitor._field_cost
 
-    def counted(
+    def recording_field_cost(
         self: complexity._CostVisitor, node: FieldNode, *rest: Any
     ) -> complexity.DocumentCost:
         measured.append(node.name.value)
-        return field(self, node, *rest)
+        return field_cost(self, node, *rest)
 
-    monkeypatch.setattr(complexity._CostVisitor, "_field_cost", counted)
+    monkeypatch.setattr(complexity._CostVisitor, "_field_cost", recording_field_cost)
     levels = [f"fragment F{n} on Slot {{ {f'...F{n + 1} ' * 3} id }}" for n in range(60)]
-    bomb = of_slots("...F0") + "".join(levels) + "fragment F60 on Slot { id }"
-    assert refusal(bomb) == "LIMIT_EXCEEDED"
+    text = slots_query("...F0") + "".join(levels) + "fragment F60 on Slot { id }"
+    assert rejection_code(text) == "LIMIT_EXCEEDED"
     assert len(measured) == 2 + 61
 
 
 @pytest.mark.parametrize("spreads", [1, 2, 400])
-def test_sums_stop_at_a_number_that_any_limit_refuses(spreads: int) -> None:
+def test_costs_stop_at_a_ceiling_above_every_limit(spreads: int) -> None:
     fragments = (f"fragment F{n} on Slot {{ {f'...F{n + 1} ' * spreads} }}" for n in range(60))
     last = "fragment F60 on Slot { history { by { id } } ...F0 }"
-    document = parse(of_slots("...F0 " * spreads) + "".join(fragments) + last)
-    sizes = list(complexity._CostVisitor(executable_schema, document).all_costs())
-    assert all(max(getattr(s, n) for n in s.__slots__) <= complexity.COUNT_CEILING for s in sizes)
+    document = parse(slots_query("...F0 " * spreads) + "".join(fragments) + last)
+    costs = list(complexity._CostVisitor(executable_schema, document).all_costs())
+    assert all(max(getattr(c, n) for n in c.__slots__) <= complexity.COUNT_CEILING for c in costs)
 
 
-def test_sixty_levels_of_fragments_that_do_not_are_fine() -> None:
+def test_nested_fragments_that_do_not_multiply_are_accepted() -> None:
     levels = [f"fragment F{n} on Slot {{ ...F{n + 1} }}" for n in range(60)]
-    assert refusal(of_slots("...F0") + "".join(levels) + "fragment F60 on Slot { id }") is None
+    assert (
+        rejection_code(slots_query("...F0") + "".join(levels) + "fragment F60 on Slot { id }")
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,8 +174,8 @@ def test_sixty_levels_of_fragments_that_do_not_are_fine() -> None:
         "fragment C on Slot { ...A ...A }",
     ],
 )
-def test_fragments_inside_themselves_are_refused(fragments: str) -> None:
-    assert refusal(of_slots("...A") + fragments) == "GRAPHQL_VALIDATION_FAILED"
+def test_fragments_inside_themselves_are_rejected(fragments: str) -> None:
+    assert rejection_code(slots_query("...A") + fragments) == "GRAPHQL_VALIDATION_FAILED"
 
 
 NESTED: dict[str, Callable[[int], str]] = {
@@ -185,38 +191,38 @@ NESTED: dict[str, Callable[[int], str]] = {
 
 
 @pytest.mark.parametrize("kind", NESTED)
-def test_no_depth_of_nesting_breaks_anything(kind: str) -> None:
-    codes = {refusal(NESTED[kind](levels)) for levels in range(1, 480, 13)}
+def test_every_depth_of_nesting_gets_a_code(kind: str) -> None:
+    codes = {rejection_code(NESTED[kind](levels)) for levels in range(1, 480, 13)}
     assert codes <= {None, "LIMIT_EXCEEDED", "GRAPHQL_VALIDATION_FAILED"}
-    assert refusal(NESTED[kind](480)) == "LIMIT_EXCEEDED"
-    assert refusal(NESTED[kind](320)) == "LIMIT_EXCEEDED"
+    assert rejection_code(NESTED[kind](480)) == "LIMIT_EXCEEDED"
+    assert rejection_code(NESTED[kind](320)) == "LIMIT_EXCEEDED"
 
 
 @pytest.mark.parametrize(
-    "around", ["fields { type { %s } }", "possibleTypes { interfaces { %s } }"]
+    "nesting", ["fields { type { %s } }", "possibleTypes { interfaces { %s } }"]
 )
-def test_introspection_that_multiplies_itself_is_refused(around: str) -> None:
+def test_introspection_that_multiplies_is_rejected(nesting: str) -> None:
     selection = "name"
     for _ in range(6):
-        selection = around % selection
-    assert refusal("{ __schema { types { " + selection + " } } }") == "LIMIT_EXCEEDED"
+        selection = nesting % selection
+    assert rejection_code("{ __schema { types { " + selection + " } } }") == "LIMIT_EXCEEDED"
 
 
-@pytest.mark.parametrize("everything", [False, True])
-def test_the_standard_introspection_query_passes_every_limit(everything: bool) -> None:
+@pytest.mark.parametrize("with_options", [False, True])
+def test_the_standard_introspection_query_is_within_every_limit(with_options: bool) -> None:
     query = get_introspection_query(
-        specified_by_url=everything,
-        directive_is_repeatable=everything,
-        schema_description=everything,
-        input_value_deprecation=everything,
+        specified_by_url=with_options,
+        directive_is_repeatable=with_options,
+        schema_description=with_options,
+        input_value_deprecation=with_options,
     )
-    assert refusal(query) is None
+    assert rejection_code(query) is None
 
 
 @pytest.mark.parametrize("name", [None, "C"])
-def test_the_operation_that_is_meant_has_to_be_clear(name: str | None) -> None:
-    with pytest.raises(DocumentError) as refused:
+def test_an_ambiguous_or_unknown_operation_name_is_rejected(name: str | None) -> None:
+    with pytest.raises(DocumentError) as rejected:
         DocumentCache(executable_schema, introspection=True).resolve_operation(
             "query A { __typename } query B { __typename }", name
         )
-    assert refused.value.errors[0]["extensions"]["code"] == "BAD_USER_INPUT"
+    assert rejected.value.errors[0]["extensions"]["code"] == "BAD_USER_INPUT"

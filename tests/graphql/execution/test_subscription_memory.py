@@ -1,4 +1,4 @@
-"""A subscription costs what it costs however many events it has told."""
+"""The memory of a subscription does not grow with the number of its events."""
 
 import gc
 from contextlib import aclosing
@@ -9,7 +9,6 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.graphql.execution.executor import execute_stream
-from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.services.container import utc_now
@@ -17,13 +16,11 @@ from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import WATCH_AVAILABILITY
 from tests.support.domain.builders import build_slot
 
-EVENTS = 300
-MOST_ROUNDS = 6
+EVENTS_PER_ROUND = 300
+MAX_ROUNDS = 6
 
 
-async def test_a_subscription_keeps_nothing_of_the_events_it_has_told(
-    servers: EmbeddedServers,
-) -> None:
+async def test_a_subscription_keeps_nothing_of_its_past_events(servers: EmbeddedServers) -> None:
     settings = Settings.model_validate(
         {
             "mongo_url": database_url(servers, "memory"),
@@ -31,32 +28,33 @@ async def test_a_subscription_keeps_nothing_of_the_events_it_has_told(
             "secret_key": SECRET,
         }
     )
-    async with open_app_state(settings, development=False) as rooms:
-        conversation: GraphQLServer = rooms.graphql_server
-        services, slot_id = conversation.services, new_slot_id()
-        assert check_written(
-            await services.slot_writer.commit(ChangeSet((), new_slots=(build_slot(5, id=slot_id),)))
-        )
-        watch = conversation.document_cache.resolve_operation(WATCH_AVAILABILITY, None)
+    async with open_app_state(settings, development=False) as state:
+        server, slot_id = state.graphql_server, new_slot_id()
+        new_slots = ChangeSet((), new_slots=(build_slot(5, id=slot_id),))
+        assert check_written(await server.services.slot_writer.commit(new_slots))
+        operation = server.document_cache.resolve_operation(WATCH_AVAILABILITY, None)
         variables = {"slots": [f"slot_{slot_id}"]}
-        async with aclosing(
-            execute_stream(watch, variables, conversation.create_context(None))
-        ) as received:
+        stream = execute_stream(operation, variables, server.create_context(None))
+        async with aclosing(stream) as results:
 
-            async def tell(first: int) -> int:
-                for version in range(first, first + EVENTS):
-                    state = Availability(slot_id, version, 5, 5, SlotStatus.PUBLISHED, utc_now())
-                    services.availability.publish(state)
-                    assert (await anext(received)).body["data"]
+            async def object_count_after_events(first_version: int) -> int:
+                """Publish a round of events, read their results and count all objects."""
+                for version in range(first_version, first_version + EVENTS_PER_ROUND):
+                    availability = Availability(
+                        slot_id, version, 5, 5, SlotStatus.PUBLISHED, utc_now()
+                    )
+                    server.services.availability.publish(availability)
+                    assert (await anext(results)).body["data"]
                 gc.collect()
                 return len(gc.get_objects())
 
-            assert (await anext(received)).body["data"]
-            # What events left behind would be there after every round; what else the process keeps
-            # (a heartbeat's exchange, a cache that fills) grows in one or another.
-            counts = [await tell(10)]
-            growth = [EVENTS]
-            while growth[-1] >= EVENTS and len(growth) <= MOST_ROUNDS:
-                counts.append(await tell(10 + len(counts) * EVENTS))
+            assert (await anext(results)).body["data"]
+            # A leak would grow in every round. Other objects of the process (a heartbeat, a cache
+            # that fills) grow in single rounds only.
+            counts = [await object_count_after_events(10)]
+            growth = [EVENTS_PER_ROUND]
+            while growth[-1] >= EVENTS_PER_ROUND and len(growth) <= MAX_ROUNDS:
+                first_version = 10 + len(counts) * EVENTS_PER_ROUND
+                counts.append(await object_count_after_events(first_version))
                 growth.append(counts[-1] - counts[-2])
-    assert min(growth) < EVENTS, counts
+    assert min(growth) < EVENTS_PER_ROUND, counts
