@@ -1,4 +1,4 @@
-"""Callers who leave at any moment, and more of them than there are connections, harm nobody."""
+"""The concurrency limiter: cancelled callers, and many of them, do not harm others."""
 
 import asyncio
 import gc
@@ -35,8 +35,8 @@ CANCELLED_CALLERS = 3_000
 
 @pytest.fixture
 async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
-    """A database of the tests' own."""
-    client, opened = connect(database_url(servers, "gate"))
+    """A database of these tests."""
+    client, opened = connect(database_url(servers, "limiter"))
     try:
         yield opened
     finally:
@@ -45,7 +45,7 @@ async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def slots(database: Database) -> SlotRepository:
-    """A store of slots."""
+    """The repository of slots in this database."""
     return SlotRepository(database)
 
 
@@ -77,33 +77,33 @@ async def test_mongodb_stays_usable_after_thousands_of_callers_were_cancelled(
     assert [each and each.id for each in found] == [new.id] * 50
 
 
-async def test_no_more_are_let_in_than_the_gate_is_wide(slots: SlotRepository) -> None:
-    inside = most = 0
-    narrow = ConcurrencyLimiter(3)
+async def test_no_more_operations_run_at_once_than_the_limit() -> None:
+    running = most = 0
+    limiter = ConcurrencyLimiter(3)
 
     async def operation() -> None:
-        nonlocal inside, most
-        inside += 1
-        most = max(most, inside)
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
         await asyncio.sleep(0)
-        inside -= 1
+        running -= 1
 
-    await asyncio.gather(*(narrow.run(operation) for _ in range(50)))
+    await asyncio.gather(*(limiter.run(operation) for _ in range(50)))
     assert most == 3
 
 
-async def test_whoever_would_wait_too_long_is_told_so_and_the_gate_stays_whole(
+async def test_a_wait_that_is_too_long_is_an_error_and_the_limiter_stays_usable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(concurrency, "WAIT_TIMEOUT_S", 0.01)
-    narrow, done = ConcurrencyLimiter(1), asyncio.Event()
-    first = asyncio.create_task(narrow.run(done.wait))
+    limiter, done = ConcurrencyLimiter(1), asyncio.Event()
+    first = asyncio.create_task(limiter.run(done.wait))
     await asyncio.sleep(0)
     with pytest.raises(MongoOverloadedError):
-        await narrow.run(done.wait)
+        await limiter.run(done.wait)
     done.set()
     assert await first
-    assert await narrow.run(done.wait)
+    assert await limiter.run(done.wait)
 
 
 async def test_an_operation_that_waits_for_its_own_limiter_is_an_error() -> None:
@@ -122,81 +122,82 @@ async def test_an_operation_that_waits_for_its_own_limiter_is_an_error() -> None
     assert await inner.run(done)
 
 
-# In how many rounds of the loop a question is sent, and more.
-ROUNDS = 30
+# More iterations of the event loop than sending a query takes.
+ITERATIONS = 30
 
 
-async def ended_when_cancelled(ask: Callable[[], Coroutine[Any, Any, object]]) -> list[bool]:
-    """Whether a caller who is cancelled in each of the first rounds of the loop does end so."""
-    received = []
-    for rounds in range(1, ROUNDS):
-        asking = asyncio.create_task(ask())
-        for _ in range(rounds):
+async def were_cancelled(query: Callable[[], Coroutine[Any, Any, object]]) -> list[bool]:
+    """Cancel a query after each number of iterations. Return whether each one ended by it."""
+    cancelled = []
+    for iterations in range(1, ITERATIONS):
+        task = asyncio.create_task(query())
+        for _ in range(iterations):
             await asyncio.sleep(0)
-        if not asking.cancel():
-            break  # it was answered by then
-        await asyncio.wait([asking])
-        received.append(asking.cancelled())
-    return received
+        if not task.cancel():
+            break  # it has its reply already
+        await asyncio.wait([task])
+        cancelled.append(task.cancelled())
+    return cancelled
 
 
-@pytest.mark.parametrize("whose", ["sweeper", "streams"])
-async def test_what_asks_in_the_background_ends_whenever_it_is_cancelled(
-    database: Database, whose: str
+@pytest.mark.parametrize("caller", ["sweeper", "streams"])
+async def test_a_background_query_ends_at_any_moment_when_it_is_cancelled(
+    database: Database, caller: str
 ) -> None:
     groups, sessions = WaitlistGroupSync(database), SessionRepository(database)
-    asks: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+    queries: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
         "sweeper": lambda: groups.sync_pending(utc_now(), utc_now()),
-        "streams": lambda: sessions.find_roles(["nobody's"]),
+        "streams": lambda: sessions.find_roles(["no session"]),
     }
-    await asks[whose]()  # from now on there is a connection
-    received = await ended_when_cancelled(asks[whose])
-    assert received
-    assert all(received)
+    await queries[caller]()  # opens a connection
+    cancelled = await were_cancelled(queries[caller])
+    assert cancelled
+    assert all(cancelled)
 
 
-# PyMongo leaves the connections behind on which it was cancelled.
+# PyMongo leaks the connections on which it was cancelled.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_control_without_the_gate_a_cancel_is_lost_while_a_question_is_sent(
+async def test_control_without_the_limiter_a_cancellation_is_lost_while_a_query_is_sent(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def let_in(
+    async def run_directly(
         self: ConcurrencyLimiter, operation: Callable[[], Awaitable[object]]
     ) -> object:
         return await operation()
 
-    monkeypatch.setattr(ConcurrencyLimiter, "run", let_in)
+    monkeypatch.setattr(ConcurrencyLimiter, "run", run_directly)
     groups = WaitlistGroupSync(database)
     await groups.sync_pending(utc_now(), utc_now())
-    received = await ended_when_cancelled(lambda: groups.sync_pending(utc_now(), utc_now()))
+    cancelled = await were_cancelled(lambda: groups.sync_pending(utc_now(), utc_now()))
     gc.collect()
-    assert not all(received) or sys.version_info >= (3, 12)  # where `asyncio.wait_for` loses none
+    # From Python 3.12 on, `asyncio.wait_for` loses no cancellation.
+    assert not all(cancelled) or sys.version_info >= (3, 12)
 
 
-async def test_event_streams_dropped_at_any_moment_leave_the_app_as_it_was(
+async def test_event_streams_that_are_dropped_at_any_moment_do_not_harm_the_app(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     query = "{ a: slots(first: 100) { nodes { id } } b: slots(first: 100) { nodes { title } } }"
-    address = httpx.URL(app.url)
+    url, rng = httpx.URL(app.url), random.Random(11)
     head = "POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     body = f'{{"query": "{query}"}}'
     request = f"{head}Accept: text/event-stream\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-    chance = random.Random(11)
 
-    async def drop() -> None:
-        _, writer = await asyncio.open_connection(address.host, address.port)
+    async def drop_stream() -> None:
+        _, writer = await asyncio.open_connection(url.host, url.port)
         writer.write(request.encode())
         await writer.drain()
-        await asyncio.sleep(chance.random() / 20)
+        await asyncio.sleep(rng.random() / 20)
         writer.transport.abort()
 
     for _ in range(15):
-        await asyncio.gather(*(drop() for _ in range(40)))
+        await asyncio.gather(*(drop_stream() for _ in range(40)))
 
-    async def answers() -> bool:
-        # Busy with what was under way, it may first say that MongoDB is not keeping up.
-        answer = await GraphQLTestClient(http, app.url).send("{ slots(first: 1) { nodes { id } } }")
-        return bool(answer["data"])
+    async def responds() -> bool:
+        # While the queries of the dropped streams run, the response may be that MongoDB is busy.
+        client = GraphQLTestClient(http, app.url)
+        response = await client.send("{ slots(first: 1) { nodes { id } } }")
+        return bool(response["data"])
 
-    await eventually(answers, "the app answers as before")
+    await eventually(responds, "the app responds as before")
