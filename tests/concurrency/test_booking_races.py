@@ -1,4 +1,4 @@
-"""The rush over real HTTP against two processes; each promise with its guard off as control."""
+"""Rushes over real HTTP against two processes; each promise has a control without its guard."""
 
 import asyncio
 from collections import Counter
@@ -26,13 +26,13 @@ Pair = tuple[AppProcess, AppProcess]
 
 @pytest.fixture
 def redis(servers: EmbeddedServers) -> Iterator[Redis]:
-    """The Redis of the apps, looked at from outside."""
+    """Return a client of the apps' Redis."""
     with Redis.from_url(servers.redis_url) as client:
         yield client
 
 
 async def new_slot(apps: Pair, user_tokens: UserTokens, capacity: int) -> str:
-    """The id of a slot that nobody booked yet."""
+    """Create a slot without bookings and return its id."""
     async with http_client() as http:
         slot = await GraphQLTestClient(http, apps[0].url, user_tokens.organizer).create_slot(
             capacity=capacity
@@ -41,7 +41,7 @@ async def new_slot(apps: Pair, user_tokens: UserTokens, capacity: int) -> str:
 
 
 async def rush(apps: Pair, user_tokens: UserTokens, capacity: int) -> tuple[str, list[Json]]:
-    """Everyone books the same new slot in the same instant, by turns at both processes."""
+    """Let every user book the same new slot at once, alternating between both processes."""
     slot_id = await new_slot(apps, user_tokens, capacity)
     return slot_id, await book_simultaneously(
         [app.url for app in apps], user_tokens.members, slot_id
@@ -51,7 +51,7 @@ async def rush(apps: Pair, user_tokens: UserTokens, capacity: int) -> tuple[str,
 async def rush_until_served(
     apps: Pair, user_tokens: UserTokens, capacity: int
 ) -> tuple[str, list[Json]]:
-    """The same, and whoever was told `Locked` asks again until it is not so."""
+    """Let every user book at once, and retry each `Locked` until another outcome comes."""
     slot_id, outcomes = await rush(apps, user_tokens, capacity)
     urls = [app.url for app in apps]
     while again := [i for i, o in enumerate(outcomes) if o["__typename"] == "Locked"]:
@@ -62,11 +62,11 @@ async def rush_until_served(
 
 
 def counted(outcomes: list[Json]) -> Counter[str]:
-    """How many got which answer."""
+    """Count the outcomes by type."""
     return Counter(outcome["__typename"] for outcome in outcomes)
 
 
-async def test_of_200_people_exactly_one_gets_the_only_place(
+async def test_of_200_users_exactly_one_gets_the_only_place(
     two_apps: Pair, user_tokens: UserTokens, redis: Redis
 ) -> None:
     slot_id, outcomes = await rush(two_apps, user_tokens, capacity=1)
@@ -77,7 +77,7 @@ async def test_of_200_people_exactly_one_gets_the_only_place(
     assert not redis.exists(lock_key(slot_id))
 
 
-async def test_of_200_people_exactly_10_get_the_10_places(
+async def test_of_200_users_exactly_10_get_the_10_places(
     two_apps: Pair, user_tokens: UserTokens, redis: Redis
 ) -> None:
     slot_id, outcomes = await rush_until_served(two_apps, user_tokens, capacity=10)
@@ -91,13 +91,13 @@ async def test_of_200_people_exactly_10_get_the_10_places(
 
 @pytest.fixture
 def run_without_guards(two_apps: Pair, log_dir: Path) -> Iterator["Without"]:
-    """Two processes that lack guards, on the database of the two that have them."""
+    """Run two processes without some guards, on the database of the two complete ones."""
     with ExitStack() as stack:
         yield Without(two_apps, log_dir, stack)
 
 
 class Without:
-    """Starts pairs of processes without a guard."""
+    """Return a function that starts pairs of processes without a guard."""
 
     def __init__(self, apps: Pair, log_dir: Path, stack: ExitStack) -> None:
         self._environment, self._logs, self._stack = apps[0].environment, log_dir, stack
@@ -113,7 +113,7 @@ class Without:
 
 
 @pytest.mark.parametrize("capacity", [1, 10])
-async def test_control_without_lock_and_version_a_place_goes_to_several_people(
+async def test_control_without_lock_and_version_a_place_goes_to_several_users(
     run_without_guards: Without, user_tokens: UserTokens, capacity: int
 ) -> None:
     apps = run_without_guards("lock slot-version")
@@ -126,7 +126,7 @@ async def test_control_without_lock_and_version_a_place_goes_to_several_people(
     assert document["remaining"] < 0
 
 
-async def test_without_the_lock_the_version_alone_keeps_every_place_to_one_person(
+async def test_without_the_lock_the_version_alone_prevents_double_booking(
     run_without_guards: Without, user_tokens: UserTokens
 ) -> None:
     apps = run_without_guards("lock")
@@ -135,7 +135,7 @@ async def test_without_the_lock_the_version_alone_keeps_every_place_to_one_perso
     assert_slot_consistent(slot_document(apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 10)
 
 
-async def test_one_person_who_asks_200_times_at_once_gets_one_place(
+async def test_one_user_with_200_concurrent_requests_gets_one_place(
     two_apps: Pair, user_tokens: UserTokens
 ) -> None:
     greedy = UserTokens([user_tokens.members[0]] * 200, user_tokens.organizer)
@@ -144,7 +144,7 @@ async def test_one_person_who_asks_200_times_at_once_gets_one_place(
     assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
 
 
-async def test_places_given_back_and_taken_in_a_rush_add_up(
+async def test_places_cancelled_and_booked_in_a_rush_add_up(
     two_apps: Pair, user_tokens: UserTokens
 ) -> None:
     slot_id, outcomes = await rush_until_served(two_apps, user_tokens, capacity=10)

@@ -1,4 +1,4 @@
-"""Whatever people do at two desks, in any order and together: the limits of campaigns hold."""
+"""Campaign limits hold under random operations in two processes, in any order and at once."""
 
 import asyncio
 import os
@@ -45,18 +45,18 @@ EVERY_DAY = tuple(WeeklyMeeting(day, MORNING.time(), (MORNING + HOUR).time()) fo
 
 @pytest.fixture(scope="module")
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Two desks on a database of their own, and five people of two classes."""
+    """Two sets of services on one database of their own, and five users of two classes."""
     with open_service_pair(servers, "campaign_limits") as opened:
         yield opened
 
 
 class Rush:
-    """Two campaigns with four slots each, some of which overlap, and what people do there."""
+    """Two campaigns with four slots each, some of which overlap, and random operations on them."""
 
     def __init__(self, pair: ServicePair, seed: int) -> None:
         pair.reset()
         self.pair, self.random = pair, random.Random(seed)
-        self.told: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter()
         for number, groups in enumerate(CLASSES):
             self.set_groups(number, groups)
         self.campaigns = [
@@ -70,16 +70,16 @@ class Rush:
         ]
 
     def run(self, act: Act) -> Any:
-        """What comes of one act."""
+        """Run one operation and return its outcome."""
         return self.pair.runner.run(act)
 
     def set_groups(self, number: int, groups: tuple[str, ...]) -> None:
-        """Let one of the people have these groups."""
+        """Give one of the users these groups."""
         user = {"_id": ObjectId(self.pair.callers[number].user_id)}
         self.pair.database["users"].update_one(user, {"$set": {"groups": list(groups)}})
 
     def campaign(self, **rules: Any) -> CampaignId:
-        """A campaign that is open for days."""
+        """Create a campaign that is open for days."""
         closes_at = MORNING + timedelta(days=9)
         draft = CampaignDraft("A campaign", MORNING, closes_at, published=True, **rules)
         made = self.run(campaigns.create(self.pair.services[0], draft, ORGANIZER))
@@ -87,7 +87,7 @@ class Rush:
         return made.campaign.id
 
     def slot(self, number: int, campaign_id: CampaignId) -> SlotId:
-        """A slot; the first is a course that meets each day, the others overlap in part."""
+        """Create a slot; the first is a course that meets every day, the others overlap in part."""
         first = (MORNING + timedelta(days=10)).date()
         start = MORNING + timedelta(days=10) + number * HOUR / 2
         course = Timetable(first, first + timedelta(days=3), EVERY_DAY)
@@ -108,7 +108,7 @@ class Rush:
         return stored.slot.id
 
     def step(self) -> None:
-        """Some acts at once, often several of one person; or time, or an organizer, or a sweep."""
+        """Run some operations at once, often several of one user, or move time, edit or sweep."""
         choice = self.random.random()
         if choice < 0.06:
             self.pair.clock.advance(timedelta(minutes=self.random.choice((1, 6, 12))))
@@ -127,7 +127,7 @@ class Rush:
             self.together(self.random.choice((1, 2, 2, 4)))
 
     def together(self, size: int) -> None:
-        """Some acts at once, by turns at both desks."""
+        """Run some operations at once, alternating between both services."""
         one = self.random.choice(self.pair.callers[:5])
         users = [
             self.random.choice((one, one, self.random.choice(self.pair.callers[:5])))
@@ -140,10 +140,10 @@ class Rush:
         async def all_of_them() -> list[Any]:
             return await asyncio.gather(*acts)
 
-        self.told.update(type(outcome).__name__ for outcome in self.run(all_of_them()))
+        self.outcomes.update(type(outcome).__name__ for outcome in self.run(all_of_them()))
 
     def act(self, services: Services, user: Caller) -> Act:
-        """Something that a person asks for."""
+        """Return a random operation of a user."""
         slot_id, other = self.random.sample(self.slots, 2)
         wait_s = self.random.choice((0.0, 5.0))
         options = book.BookingOptions(self.random.random() < 0.3, wait_s)
@@ -165,7 +165,7 @@ class Rush:
         return book.book(services, user, slot_id, user.user_id, options)
 
     def live_of(self, user: Caller) -> list[tuple[SlotId, BookingId]]:
-        """A person's bookings that take a place."""
+        """Return the live bookings of a user."""
         found = self.pair.database["slots"].find({"bookings.user": ObjectId(user.user_id)})
         return [
             (SlotId(str(slot["_id"])), BookingId(str(one["id"])))
@@ -175,7 +175,7 @@ class Rush:
         ]
 
     def check(self) -> None:
-        """What must be so after whatever was done."""
+        """Assert what must hold after every step."""
         now = self.pair.clock.now
         slots = list(self.pair.database["slots"].find())
         for slot in slots:
@@ -191,7 +191,7 @@ class Rush:
 
 
 def assert_limits_of(slot: Json, now: datetime) -> None:
-    """Capacity, groups, who may, and when."""
+    """Assert capacity, group limits, eligibility and opening times of a slot."""
     terms = slot["campaign"]
     assert_valid_slot({**slot, "waitlist": []}, now)
     users = [one["user"] for one in (*slot["bookings"], *slot["waitlist"])]
@@ -209,7 +209,7 @@ def assert_limits_of(slot: Json, now: datetime) -> None:
 
 
 def assert_limits_on(slots: list[Json]) -> None:
-    """One person's bookings: not too many of a campaign, none that overlap."""
+    """Assert that a user has no more bookings than allowed, and none that overlap."""
     counts = Counter(slot["campaign"]["id"] for slot in slots)
     for slot in slots:
         assert counts[slot["campaign"]["id"]] <= slot["campaign"]["maxBookings"], (
@@ -220,13 +220,13 @@ def assert_limits_on(slots: list[Json]) -> None:
 
 
 def times(slot: Json) -> list[Meeting]:
-    """When a slot meets."""
+    """Return the meetings of a slot."""
     meetings = slot.get("meetings") or [slot]
     return [Meeting(meeting["start"], meeting["end"]) for meeting in meetings]
 
 
 def play(rush: Rush, steps: int, *, hurried: bool = False) -> None:
-    """So many steps, after each of which everything is looked at; hurried ones are all acts."""
+    """Run this many steps and check everything after each; hurried steps are operations only."""
     for _ in range(steps):
         if hurried:
             rush.together(6)
@@ -236,18 +236,18 @@ def play(rush: Rush, steps: int, *, hurried: bool = False) -> None:
 
 
 @pytest.mark.timeout(7200 if "SLOTLOCK_CAMPAIGN" in os.environ else 120)
-def test_whatever_people_do_the_limits_of_campaigns_hold(pair: ServicePair) -> None:
+def test_campaign_limits_hold_under_random_operations(pair: ServicePair) -> None:
     received: Counter[str] = Counter()
     for seed in range(SEEDS):
         rush = Rush(pair, seed)
         play(rush, STEPS, hurried=seed == 0)
-        received += rush.told
+        received += rush.outcomes
     met = {"Booked", "LimitReached", "TimeConflict", "GroupFull", "NotEligible", "Closed"}
     met |= {"BookingMoved", "WaitlistJoined", "AllBooked", "NoneBooked", "BookingConfirmed"}
     assert met <= received.keys(), received
 
 
-def test_control_of_the_rush_without_pages_somebody_has_too_much(
+def test_control_without_user_versions_a_user_exceeds_the_limit(
     pair: ServicePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "user_version_updates", lambda *_: iter(()))

@@ -1,4 +1,4 @@
-"""The instant at which a campaign opens, and people who want many of its slots at once."""
+"""The instant at which a campaign opens, and users who book many of its slots at once."""
 
 import asyncio
 from collections import Counter
@@ -25,20 +25,22 @@ from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
-PEOPLE, SLOTS, BASKETS = 24, 10, 15
+USER_COUNT, SLOTS, BASKETS = 24, 10, 15
 PATIENT = {"waitMs": 20_000}
 
 
 @pytest.fixture
 async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]:
-    """A scene beside two processes that lack nothing."""
-    async with open_deployment(two_apps[0].environment, log_dir, member_count=PEOPLE) as deployment:
+    """Open a deployment beside two complete processes."""
+    async with open_deployment(
+        two_apps[0].environment, log_dir, member_count=USER_COUNT
+    ) as deployment:
         yield deployment
 
 
 @dataclass(frozen=True)
 class Asked:
-    """When somebody asked, when they were answered, and what; all by one clock."""
+    """The times of a request and its response by one clock, and the response."""
 
     sent: datetime
     answered: datetime
@@ -46,12 +48,12 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """What the answer is."""
+        """Return the type of the outcome."""
         return str(self.outcome["__typename"])
 
 
 async def asks_until_it_opens(user: BookingClient, slot_id: str) -> list[Asked]:
-    """Ask again and again, as somebody does who wants to be the first."""
+    """Repeat a request in a loop, as a client does that wants to be first."""
     asked: list[Asked] = []
     while not asked or asked[-1].name in ("NotYetOpen", "Locked"):
         sent = datetime.now(UTC)
@@ -63,34 +65,36 @@ async def asks_until_it_opens(user: BookingClient, slot_id: str) -> list[Asked]:
 async def opening(
     deployment: Deployment, apps: Sequence[AppProcess]
 ) -> tuple[datetime, list[Asked]]:
-    """All that is asked of a campaign that opens at a fraction of a second, and when that was."""
+    """Run all requests around the opening of a campaign; return them with the opening time."""
     organizer = deployment.organizer(apps[0])
     campaign_id = await create_campaign(organizer, opensAt=hours_from_now(1))
-    places = {"campaignId": campaign_id, "capacity": PEOPLE}
+    places = {"campaignId": campaign_id, "capacity": USER_COUNT}
     slot_ids = [await deployment.add_slot(apps[0], **places) for _ in range(2)]
     opens = datetime.now(UTC).replace(microsecond=500_000) + timedelta(seconds=2)
     await update_campaign(organizer, campaign_id, opensAt=opens.isoformat())
-    users = [deployment.client(apps[n % len(apps)], n) for n in range(PEOPLE)]
+    users = [deployment.client(apps[n % len(apps)], n) for n in range(USER_COUNT)]
     rush = [asks_until_it_opens(user, slot_ids[n % 2]) for n, user in enumerate(users)]
     asked = [each for one in await asyncio.gather(*rush) for each in one]
-    assert sum(len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == PEOPLE
+    assert (
+        sum(len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == USER_COUNT
+    )
     return opens, asked
 
 
 def too_early(opens: datetime, asked: Sequence[Asked]) -> int:
-    """How many bookings say that they were made before the opening, or were answered before it."""
+    """Count bookings that were made or acknowledged before the opening."""
     booked = [each for each in asked if each.name == "Booked"]
-    assert len(booked) == PEOPLE
+    assert len(booked) == USER_COUNT
     made = [datetime.fromisoformat(each.outcome["booking"]["createdAt"]) for each in booked]
     return sum(at < opens or each.answered < opens for at, each in zip(made, booked, strict=True))
 
 
 def too_late(opens: datetime, asked: Sequence[Asked]) -> int:
-    """How many were told that it is not open yet though they asked after the opening."""
+    """Count `NotYetOpen` refusals of requests that were sent after the opening."""
     return sum(each.sent >= opens and each.name == "NotYetOpen" for each in asked)
 
 
-async def test_nothing_is_booked_before_the_opening_and_nobody_is_refused_from_it_on(
+async def test_nothing_is_booked_before_the_opening_and_nobody_is_refused_after_it(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     opens, asked = await opening(deployment, two_apps)
@@ -99,7 +103,7 @@ async def test_nothing_is_booked_before_the_opening_and_nobody_is_refused_from_i
     assert (too_early(opens, asked), too_late(opens, asked)) == (0, 0)
 
 
-async def test_control_opened_by_a_job_people_are_refused_after_the_opening(
+async def test_control_opened_by_a_job_users_are_refused_after_the_opening(
     deployment: Deployment,
 ) -> None:
     opens, asked = await opening(deployment, [deployment.app("opening")])
@@ -107,7 +111,7 @@ async def test_control_opened_by_a_job_people_are_refused_after_the_opening(
     assert too_late(opens, asked) > 0
 
 
-async def test_control_opened_ahead_by_a_job_people_book_before_the_opening(
+async def test_control_opened_early_by_a_job_users_book_before_the_opening(
     deployment: Deployment,
 ) -> None:
     opens, asked = await opening(deployment, [deployment.app("not-before")])
@@ -117,13 +121,13 @@ async def test_control_opened_ahead_by_a_job_people_book_before_the_opening(
 async def in_campaign(
     deployment: Deployment, app: AppProcess, size: int = SLOTS, **rules: Any
 ) -> list[str]:
-    """Slots of a new campaign, one after the other, with places for all."""
+    """Create consecutive slots of a new campaign with places for all users."""
     campaign_id = await create_campaign(deployment.organizer(app), **rules)
     return [
         await deployment.add_slot(
             app,
             campaignId=campaign_id,
-            capacity=PEOPLE,
+            capacity=USER_COUNT,
             startTime=f"2040-05-07T{n // 2:02}:{n % 2 * 30:02}:00Z",
             endTime=f"2040-05-07T{n // 2:02}:{n % 2 * 30 + 29:02}:00Z",
         )
@@ -134,7 +138,7 @@ async def in_campaign(
 async def at_once(
     deployment: Deployment, apps: Sequence[AppProcess], asked: Sequence[tuple[int, str, Json]]
 ) -> Counter[str]:
-    """How often people are answered what, all at once, by turns at the processes."""
+    """Count the outcomes of concurrent bookings, alternating between the processes."""
     shots = [
         (
             apps[n % len(apps)].url,
@@ -148,7 +152,7 @@ async def at_once(
 
 
 @pytest.mark.parametrize("most", [SLOTS, 3])
-async def test_who_wants_ten_slots_at_once_and_waits_gets_as_many_as_may_be(
+async def test_a_user_who_books_ten_slots_at_once_and_waits_gets_the_maximum(
     deployment: Deployment, two_apps: Pair, most: int
 ) -> None:
     slot_ids = await in_campaign(deployment, two_apps[0], maxBookings=most, forbidOverlap=True)
@@ -159,7 +163,7 @@ async def test_who_wants_ten_slots_at_once_and_waits_gets_as_many_as_may_be(
     assert sum(len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == most
 
 
-async def test_when_a_class_wants_all_slots_at_once_and_waits_nobody_is_told_to_come_again(
+async def test_a_class_that_books_all_slots_at_once_and_waits_gets_no_locked(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot_ids = await in_campaign(deployment, two_apps[0], maxBookings=3, forbidOverlap=True)
@@ -170,7 +174,7 @@ async def test_when_a_class_wants_all_slots_at_once_and_waits_nobody_is_told_to_
     assert received == Counter(Booked=8 * 3, LimitReached=8 * (SLOTS - 3))
 
 
-async def test_who_wants_several_baskets_at_once_and_waits_gets_all_of_them(
+async def test_a_user_who_books_several_claims_at_once_and_waits_gets_all(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot_ids = await in_campaign(deployment, two_apps[0], 2 * BASKETS, forbidOverlap=True)
@@ -182,7 +186,7 @@ async def test_who_wants_several_baskets_at_once_and_waits_gets_all_of_them(
     assert await at_once(deployment, two_apps, asked) == Counter(AllBooked=BASKETS)
 
 
-async def test_who_moves_several_bookings_at_once_and_waits_moves_all_of_them(
+async def test_a_user_who_moves_several_bookings_at_once_and_waits_moves_all(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot_ids = await in_campaign(deployment, two_apps[0], 2 * BASKETS, forbidOverlap=True)

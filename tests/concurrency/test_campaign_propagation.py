@@ -1,4 +1,4 @@
-"""A change of a campaign that is cut short between the campaign and its slots."""
+"""A change of a campaign that is interrupted before it reaches all slots."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,13 +24,13 @@ Pair = tuple[AppProcess, AppProcess]
 
 @pytest.fixture
 async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]:
-    """A scene beside two processes that lack nothing."""
+    """Open a deployment beside two complete processes."""
     async with open_deployment(two_apps[0].environment, log_dir, member_count=2) as deployment:
         yield deployment
 
 
-def kept(deployment: Deployment, campaign_id: str) -> dict[str, Any]:
-    """What MongoDB says of a campaign."""
+def campaign_document(deployment: Deployment, campaign_id: str) -> dict[str, Any]:
+    """Return the document of a campaign."""
     campaigns = deployment.mongo.get_default_database()["campaigns"]
     found = campaigns.find_one({"_id": ObjectId(campaign_id[-24:])})
     assert found is not None
@@ -38,7 +38,7 @@ def kept(deployment: Deployment, campaign_id: str) -> dict[str, Any]:
 
 
 def let_time_pass(deployment: Deployment, campaign_id: str) -> None:
-    """Let the last change of a campaign be older than a change takes to reach all slots."""
+    """Age the last change of a campaign beyond the time that propagation takes."""
     campaigns = deployment.mongo.get_default_database()["campaigns"]
     earlier = datetime.now(UTC) - timedelta(seconds=11)
     query = {"_id": ObjectId(campaign_id[-24:])}
@@ -46,14 +46,14 @@ def let_time_pass(deployment: Deployment, campaign_id: str) -> None:
 
 
 async def cut_short(deployment: Deployment, app: AppProcess) -> tuple[str, list[str]]:
-    """A campaign with two slots that was hidden by a process that died before they knew."""
+    """Create a campaign with two slots, hidden by a process that died before it updated them."""
     campaign_id = await create_campaign(deployment.organizer(app))
     slot_ids = [await deployment.add_slot(app, campaignId=campaign_id) for _ in range(2)]
     doomed, stage = deployment.paused_app("propagate")
     await kill_at_pause(
         stage, doomed, unpublish_campaign(deployment.organizer(doomed), campaign_id)
     )
-    assert kept(deployment, campaign_id)["pending"] is True
+    assert campaign_document(deployment, campaign_id)["pending"] is True
     assert [deployment.slot_document(slot_id)["campaign"]["version"] for slot_id in slot_ids] == [
         1,
         1,
@@ -61,16 +61,16 @@ async def cut_short(deployment: Deployment, app: AppProcess) -> tuple[str, list[
     return campaign_id, slot_ids
 
 
-async def test_what_a_killed_process_did_not_tell_the_slots_another_one_does(
+async def test_another_process_propagates_what_a_killed_process_left(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     campaign_id, slot_ids = await cut_short(deployment, two_apps[0])
     let_time_pass(deployment, campaign_id)
 
-    async def look() -> dict[str, Any]:
-        return kept(deployment, campaign_id)
+    async def load() -> dict[str, Any]:
+        return campaign_document(deployment, campaign_id)
 
-    await poll_until(look, lambda found: found["pending"] is False, "another process went on")
+    await poll_until(load, lambda found: found["pending"] is False, "another process went on")
     for slot_id in slot_ids:
         assert deployment.slot_document(slot_id)["campaign"]["published"] is False
         assert (await book_with_refusal(deployment.client(two_apps[0], 0), slot_id))[
@@ -78,7 +78,7 @@ async def test_what_a_killed_process_did_not_tell_the_slots_another_one_does(
         ] == "CLOSED"
 
 
-async def test_who_asks_again_for_what_was_cut_short_is_answered_once_it_is_so(
+async def test_a_repeated_request_after_a_crash_returns_when_it_is_complete(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     campaign_id, slot_ids = await cut_short(deployment, two_apps[0])
@@ -87,10 +87,10 @@ async def test_who_asks_again_for_what_was_cut_short_is_answered_once_it_is_so(
         assert (await book_with_refusal(deployment.client(two_apps[0], 0), slot_id))[
             "code"
         ] == "CLOSED"
-    assert kept(deployment, campaign_id)["pending"] is False
+    assert campaign_document(deployment, campaign_id)["pending"] is False
 
 
-async def test_what_is_late_does_not_undo_what_came_after_it(
+async def test_a_late_propagation_does_not_undo_a_newer_one(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     campaign_id = await create_campaign(deployment.organizer(two_apps[0]))
@@ -103,10 +103,10 @@ async def test_what_is_late_does_not_undo_what_came_after_it(
     stage.resume()
     await late
     assert deployment.slot_document(slot_id)["campaign"]["version"] == 3
-    assert kept(deployment, campaign_id)["pending"] is False
+    assert campaign_document(deployment, campaign_id)["pending"] is False
 
 
-async def test_a_slot_that_is_created_while_its_campaign_changes_knows_of_it(
+async def test_a_slot_created_while_its_campaign_changes_has_the_new_terms(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     campaign_id = await create_campaign(deployment.organizer(two_apps[0]))
@@ -120,7 +120,7 @@ async def test_a_slot_that_is_created_while_its_campaign_changes_knows_of_it(
     assert (await book_with_refusal(deployment.client(two_apps[0], 0), slot_id))["code"] == "CLOSED"
 
 
-async def test_campaigns_that_many_change_at_once_end_as_their_last_change_says(
+async def test_a_campaign_changed_by_many_at_once_ends_with_the_last_change(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     campaign_id = await create_campaign(deployment.organizer(two_apps[0]))
@@ -129,7 +129,7 @@ async def test_campaigns_that_many_change_at_once_end_as_their_last_change_says(
     await asyncio.gather(
         *(update_campaign(organizers[n % 2], campaign_id, maxBookings=n + 1) for n in range(8))
     )
-    found = kept(deployment, campaign_id)
+    found = campaign_document(deployment, campaign_id)
     assert (found["terms"]["version"], found["pending"]) == (9, False)
     assert [deployment.slot_document(slot_id)["campaign"] for slot_id in slot_ids] == [
         found["terms"]

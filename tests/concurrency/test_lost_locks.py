@@ -30,7 +30,7 @@ Pair = tuple[AppProcess, AppProcess]
 
 @pytest.fixture
 def redis(servers: EmbeddedServers) -> Iterator[Redis]:
-    """The Redis of the apps, looked at from outside."""
+    """Return a client of the apps' Redis."""
     with Redis.from_url(servers.redis_url) as client:
         yield client
 
@@ -39,7 +39,7 @@ def redis(servers: EmbeddedServers) -> Iterator[Redis]:
 def paused(
     apps: Pair, log_dir: Path, redis: Redis, point: str, off: str = ""
 ) -> Iterator[tuple[AppProcess, PausePoint]]:
-    """A process whose next act stops at the point, and the stage that frees it."""
+    """Start a process whose next operation pauses at the point, and return its pause point."""
     stage = PausePoint(redis)
     name = stage.key.replace(":", "-")
     with app_variant(
@@ -49,7 +49,7 @@ def paused(
 
 
 def run_out(redis: Redis, slot_id: str) -> None:
-    """Let the lock of a slot run out now instead of in ten seconds."""
+    """Expire the lock of a slot now instead of in ten seconds."""
     assert redis.pexpire(lock_key(slot_id), 1)
     wait_until(lambda: not redis.exists(lock_key(slot_id)), "the lock ran out")
 
@@ -57,7 +57,7 @@ def run_out(redis: Redis, slot_id: str) -> None:
 async def late_write(
     apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path, *, off: str, flush: bool
 ) -> tuple[Json, Json, str]:
-    """Ada is about to write when her lock is lost; Ben books; then Ada's write arrives."""
+    """Expire Ada's lock before her write, let Ben book, then let Ada's write arrive."""
     with paused(apps, log_dir, redis, "commit", off) as (slow, stage):
         async with http_client() as http:
             organizer = GraphQLTestClient(http, apps[0].url, user_tokens.organizer)
@@ -76,7 +76,7 @@ async def late_write(
 
 
 @pytest.mark.parametrize("flush", [False, True], ids=["ran out", "flushed"])
-async def test_a_write_that_comes_after_its_lock_was_lost_does_not_land_on_anothers(
+async def test_a_write_after_a_lost_lock_does_not_overwrite_another(
     two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path, flush: bool
 ) -> None:
     ada, ben, slot_id = await late_write(two_apps, user_tokens, redis, log_dir, off="", flush=flush)
@@ -101,7 +101,7 @@ async def test_control_without_the_version_the_late_write_books_the_place_twice(
 async def late_release(
     apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path, off: str
 ) -> tuple[object, object]:
-    """Ada's lock runs out before she releases it, when Ben holds it: the lock before and after."""
+    """Expire Ada's lock before its release while Ben holds it; return the lock before and after."""
     with (
         paused(apps, log_dir, redis, "release", off) as (slow, before_release),
         paused(apps, log_dir, redis, "commit") as (other, before_commit),
@@ -127,7 +127,7 @@ async def late_release(
             return bens, left
 
 
-async def test_a_release_never_deletes_the_lock_of_another(
+async def test_a_release_never_deletes_the_lock_of_another_holder(
     two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path
 ) -> None:
     held, left = await late_release(two_apps, user_tokens, redis, log_dir, off="")
@@ -146,7 +146,7 @@ async def test_control_without_the_owner_check_a_release_deletes_the_lock_of_ano
 async def killed_before_release(
     apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path, off: str
 ) -> str:
-    """Ada's booking is written, and her process dies before it releases the lock."""
+    """Write Ada's booking and kill her process before it releases the lock."""
     with paused(apps, log_dir, redis, "release", off) as (doomed, stage):
         async with http_client() as http:
             organizer = GraphQLTestClient(http, apps[0].url, user_tokens.organizer)
@@ -160,7 +160,7 @@ async def killed_before_release(
             return slot_id
 
 
-async def test_a_process_killed_between_write_and_release_loses_no_booking_and_no_place(
+async def test_a_process_killed_between_write_and_release_loses_no_booking(
     two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path
 ) -> None:
     slot_id = await killed_before_release(two_apps, user_tokens, redis, log_dir, off="")
@@ -175,7 +175,7 @@ async def test_a_process_killed_between_write_and_release_loses_no_booking_and_n
     assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 2)
 
 
-async def test_control_without_a_ttl_the_lock_of_a_killed_process_stays_for_ever(
+async def test_control_without_a_ttl_the_lock_of_a_killed_process_never_expires(
     two_apps: Pair, user_tokens: UserTokens, redis: Redis, log_dir: Path
 ) -> None:
     slot_id = await killed_before_release(two_apps, user_tokens, redis, log_dir, off="ttl")

@@ -1,4 +1,4 @@
-"""Every act of the desk against what it may meet, in the same instant, through two processes."""
+"""Every operation against conflicting operations at the same instant, through two processes."""
 
 import asyncio
 from collections import Counter
@@ -38,13 +38,13 @@ ROUNDS = 6
 
 @pytest.fixture
 async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]:
-    """A scene at two processes."""
+    """Open a deployment with two processes."""
     async with open_deployment(two_apps[0].environment, log_dir, member_count=52) as deployment:
         yield deployment
 
 
 async def at_once(deployment: Deployment, apps: Pair, acts: Sequence[Act]) -> list[Json]:
-    """What came of acts in the same instant, by turns at both processes."""
+    """Run operations at the same instant, alternating between both processes."""
     tokens = [*deployment.user_tokens.members, deployment.user_tokens.organizer]
     return await send_simultaneously(
         [
@@ -55,37 +55,37 @@ async def at_once(deployment: Deployment, apps: Pair, acts: Sequence[Act]) -> li
 
 
 def booking(client: int, slot_id: str, **more: Any) -> Act:
-    """Somebody who books."""
+    """Return a client that books."""
     return client, BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, **PATIENT, **more}}
 
 
 def moving(client: int, booking_id: str, to: str) -> Act:
-    """Somebody who moves."""
+    """Return a client that moves bookings."""
     return client, MOVE_BOOKING, {"input": {"bookingId": booking_id, "slotId": to, **PATIENT}}
 
 
 def names(outcomes: Sequence[Json]) -> list[str]:
-    """What the answers are."""
+    """Return the types of the outcomes."""
     return [outcome["__typename"] for outcome in outcomes]
 
 
 async def booked(
     deployment: Deployment, app: AppProcess, client: int, **fields: Any
 ) -> tuple[str, str]:
-    """A new slot of one place that is somebody's, and their booking."""
+    """Create a slot with one place and book it for somebody."""
     slot_id = await deployment.add_slot(app, **fields)
     return slot_id, (await deployment.client(app, client).book_slot(slot_id))["booking"]["id"]
 
 
 async def held(deployment: Deployment, app: AppProcess, client: int) -> tuple[str, str]:
-    """A new slot of one place that somebody holds, and their hold, which is worth extending."""
+    """Create a slot with one place and a hold in it that is worth extending."""
     slot_id = await deployment.add_slot(app, holdMinutes=1)
     hold = await deployment.client(app, client).hold(slot_id)
     await deployment.organizer(app).update_slot(slot_id, holdMinutes=5)
     return slot_id, hold["id"]
 
 
-async def test_a_place_whose_hold_runs_out_while_it_is_confirmed_and_booked_is_one_persons(
+async def test_an_expiring_hold_that_is_confirmed_and_booked_has_one_owner(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     holds = [await held(deployment, two_apps[0], 0) for _ in range(ROUNDS)]
@@ -110,7 +110,7 @@ async def test_a_place_whose_hold_runs_out_while_it_is_confirmed_and_booked_is_o
         assert deployment.consistent_booking_ids(slot_id) == set(winners)
 
 
-async def test_a_hold_that_is_confirmed_and_given_up_at_once_is_given_up(
+async def test_a_hold_confirmed_and_cancelled_at_once_ends_cancelled(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     holds = [await held(deployment, two_apps[0], 0) for _ in range(ROUNDS)]
@@ -125,7 +125,7 @@ async def test_a_hold_that_is_confirmed_and_given_up_at_once_is_given_up(
     assert all(deployment.consistent_booking_ids(slot_id) == set() for slot_id, _ in holds)
 
 
-async def test_a_hold_that_is_extended_while_it_runs_out_is_one_or_the_other(
+async def test_a_hold_extended_at_its_expiry_is_either_extended_or_expired(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     holds = [await held(deployment, two_apps[0], 0) for _ in range(ROUNDS)]
@@ -143,7 +143,7 @@ async def test_a_hold_that_is_extended_while_it_runs_out_is_one_or_the_other(
         assert ("extended" in deeds) == (outcome["__typename"] == "HoldExtended"), outcome
 
 
-async def test_of_two_who_move_to_the_last_place_one_does_and_the_other_stays(
+async def test_of_two_moves_to_the_last_place_one_succeeds_and_the_other_changes_nothing(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
@@ -158,7 +158,7 @@ async def test_of_two_who_move_to_the_last_place_one_does_and_the_other_stays(
         assert len(deployment.consistent_booking_ids(last)) == 1
 
 
-async def test_two_who_move_to_each_others_full_slots_both_keep_their_places(
+async def test_two_users_who_move_to_each_others_full_slots_stay_booked(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     pairs = [
@@ -172,7 +172,7 @@ async def test_two_who_move_to_each_others_full_slots_both_keep_their_places(
         assert deployment.consistent_booking_ids(slot_id) == {booking_id[-24:]}
 
 
-async def test_a_place_given_back_in_a_crowd_is_the_first_ones_in_line(
+async def test_a_place_cancelled_in_a_crowd_goes_to_the_first_waiting_user(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
@@ -187,7 +187,7 @@ async def test_a_place_given_back_in_a_crowd_is_the_first_ones_in_line(
         assert deployment.consistent_booking_ids(slot_id) == {entry["id"][-24:]}
 
 
-async def test_of_50_who_join_at_once_exactly_as_many_as_may_wait_do_each_with_a_turn(
+async def test_of_50_concurrent_joins_exactly_the_waitlist_capacity_succeeds(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot_id, _ = await booked(deployment, two_apps[0], 0, waitlistCapacity=30)
@@ -199,7 +199,7 @@ async def test_of_50_who_join_at_once_exactly_as_many_as_may_wait_do_each_with_a
     assert [received[place][-24:] for place in range(1, 31)] == line
 
 
-async def test_who_leaves_while_a_place_becomes_free_has_it_or_the_next_one_does(
+async def test_leaving_while_a_place_becomes_free_gives_it_to_exactly_one_user(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
@@ -218,7 +218,7 @@ async def test_who_leaves_while_a_place_becomes_free_has_it_or_the_next_one_does
         assert deployment.consistent_booking_ids(slot_id) == {next_one["id"][-24:]}
 
 
-async def test_whoever_is_booked_while_a_slot_is_called_off_is_on_its_roster(
+async def test_a_user_booked_while_the_slot_is_cancelled_is_on_its_roster(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot_id = await deployment.add_slot(two_apps[0], capacity=30)
@@ -232,7 +232,7 @@ async def test_whoever_is_booked_while_a_slot_is_called_off_is_on_its_roster(
     assert names(await at_once(deployment, two_apps, [booking(40, slot_id)])) == ["SlotCancelled"]
 
 
-async def test_a_slot_that_is_made_smaller_in_a_rush_never_has_fewer_places_than_are_taken(
+async def test_a_capacity_reduced_in_a_rush_never_falls_below_the_bookings(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     for size in (1, 5, 15):
@@ -248,7 +248,7 @@ async def test_a_slot_that_is_made_smaller_in_a_rush_never_has_fewer_places_than
 async def keyed(
     deployment: Deployment, app: AppProcess, name: str
 ) -> tuple[str, dict[str, Any], list[str]]:
-    """An act under a key, with its variables, and the slots it is about."""
+    """An operation with a key: its document, its variables and its slots."""
     other = await deployment.add_slot(app)
     slot_id, hold = await held(deployment, app, 0) if name != "book" else (other, "")
     given: Json = {"booking": hold, "key": name}
@@ -273,7 +273,7 @@ async def keyed(
 
 
 @pytest.mark.parametrize("name", ["book", "all", "confirm", "extend", "cancel", "move"])
-async def test_sends_of_one_key_at_once_have_one_effect_and_one_answer(
+async def test_concurrent_requests_of_one_key_have_one_effect_and_one_response(
     deployment: Deployment, two_apps: Pair, name: str
 ) -> None:
     act, given, slot_ids = await keyed(deployment, two_apps[0], name)

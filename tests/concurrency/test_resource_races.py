@@ -1,4 +1,4 @@
-"""Two published slots of one resource never overlap, whatever organizers do at the same moment."""
+"""Two published slots of one resource never overlap, even under concurrent edits."""
 
 import asyncio
 import secrets
@@ -24,18 +24,18 @@ ROUNDS = 8
 
 @pytest.fixture
 async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]:
-    """A scene beside two processes that lack nothing."""
+    """Open a deployment beside two complete processes."""
     async with open_deployment(two_apps[0].environment, log_dir, member_count=0) as deployment:
         yield deployment
 
 
 def room() -> str:
-    """A resource that nothing uses yet."""
+    """Return the name of an unused resource."""
     return f"Room {secrets.token_hex(4)}"
 
 
 def at(hour: float, **fields: Any) -> Json:
-    """A slot of an hour on some day."""
+    """Return the input for a slot of one hour on the given day."""
     start, end = (f"2031-05-05T{int(h):02}:{int(h % 1 * 60):02}:00Z" for h in (hour, hour + 1))
     return {**slot_input(), "startTime": start, "endTime": end, **fields}
 
@@ -43,7 +43,7 @@ def at(hour: float, **fields: Any) -> Json:
 async def at_once(
     deployment: Deployment, apps: Sequence[AppProcess], asked: list[tuple[str, Json]]
 ) -> Counter[str]:
-    """How often the organizer is answered what, by turns at the processes."""
+    """Count the outcomes of concurrent requests, alternating between the processes."""
     shots = [
         (apps[n % len(apps)].url, deployment.user_tokens.organizer, query, given)
         for n, (query, given) in enumerate(asked)
@@ -52,14 +52,14 @@ async def at_once(
 
 
 def published(deployment: Deployment, resource: str) -> list[Json]:
-    """The published slots of a resource, by start."""
+    """Return the published slots of a resource, by start."""
     slots = deployment.mongo.get_default_database()["slots"]
     query = {"resource": resource, "status": "published"}
     return list(slots.find(query).sort("start", 1))
 
 
 def overlaps(deployment: Deployment, resource: str) -> int:
-    """How many published slots of a resource begin before another one ends."""
+    """Count the published slots of a resource that start before another one ends."""
     found = published(deployment, resource)
     return sum(
         one["start"] < other["end"] and other["start"] < one["end"]
@@ -68,7 +68,7 @@ def overlaps(deployment: Deployment, resource: str) -> int:
     )
 
 
-async def test_of_20_slots_that_are_created_at_once_for_one_room_one_is(
+async def test_of_20_slots_created_at_once_for_one_room_one_is_created(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(3):
@@ -87,7 +87,7 @@ async def test_slots_of_one_room_that_do_not_overlap_are_all_created_at_once(
     assert overlaps(deployment, hall) == 0
 
 
-async def test_of_two_drafts_that_are_published_at_once_one_is(
+async def test_of_two_conflicting_drafts_published_at_once_one_is_published(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
@@ -101,7 +101,7 @@ async def test_of_two_drafts_that_are_published_at_once_one_is(
         assert len(published(deployment, hall)) == 1
 
 
-async def test_of_two_slots_that_are_moved_to_one_time_at_once_one_is(
+async def test_of_two_slots_moved_to_one_time_at_once_one_is_moved(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
@@ -115,7 +115,7 @@ async def test_of_two_slots_that_are_moved_to_one_time_at_once_one_is(
         assert overlaps(deployment, hall) == 0
 
 
-async def test_of_two_slots_that_are_given_one_room_at_once_one_is(
+async def test_of_two_slots_moved_to_one_room_at_once_one_is_moved(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
@@ -128,7 +128,7 @@ async def test_of_two_slots_that_are_given_one_room_at_once_one_is(
         assert len(published(deployment, hall)) == 1
 
 
-async def test_two_slots_that_are_moved_into_each_others_time_at_once_never_overlap(
+async def test_two_slots_that_swap_times_at_once_never_overlap(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
@@ -152,7 +152,7 @@ async def test_two_slots_that_are_moved_into_each_others_time_at_once_never_over
         assert overlaps(deployment, hall) == 0
 
 
-async def test_of_two_series_that_meet_on_one_date_one_is_created(
+async def test_of_two_series_that_conflict_on_one_date_one_is_created(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     for _ in range(ROUNDS):
@@ -167,7 +167,7 @@ async def test_of_two_series_that_meet_on_one_date_one_is_created(
         assert overlaps(deployment, hall) == 0
 
 
-async def test_a_resource_is_free_again_for_one_of_those_who_ask_at_once(
+async def test_a_freed_resource_goes_to_one_of_the_concurrent_requests(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     hall = room()
@@ -180,7 +180,7 @@ async def test_a_resource_is_free_again_for_one_of_those_who_ask_at_once(
 async def created_meanwhile(
     deployment: Deployment, app: AppProcess, off: str
 ) -> tuple[set[str], int]:
-    """While one slot of a room is created, so is another: the answers, and how many overlap."""
+    """Create two slots of a room at once; return the outcomes and the number of overlaps."""
     hall = room()
     slow, stage = deployment.paused_app("commit", off)
     wanted = {"input": at(9, resource=hall)}
@@ -191,20 +191,20 @@ async def created_meanwhile(
     return {early["__typename"], (await late)["__typename"]}, overlaps(deployment, hall)
 
 
-async def test_a_room_that_was_free_when_it_was_looked_at_is_looked_at_again(
+async def test_a_room_that_was_free_when_it_was_read_is_checked_again_at_the_write(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     received = await created_meanwhile(deployment, two_apps[0], "")
     assert received == ({"Slot", "ResourceTaken"}, 0)
 
 
-async def test_control_without_a_version_of_the_room_two_slots_have_it_at_one_time(
+async def test_control_without_the_resource_version_two_slots_share_a_room(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     assert await created_meanwhile(deployment, two_apps[0], "resources") == ({"Slot"}, 1)
 
 
-async def test_a_slot_is_not_lost_when_its_series_is_edited_by_two_at_once(
+async def test_two_concurrent_edits_of_a_series_lose_no_slot(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot = {"title": "Yoga", **MONDAY_TIMES, "resource": room()}

@@ -1,4 +1,4 @@
-"""An edit of a whole series never takes back what was answered meanwhile of one of its slots."""
+"""An edit of a whole series never reverts an acknowledged change of one of its slots."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,34 +20,34 @@ POINTS = pytest.mark.parametrize("point", ["commit", "plan"])
 
 @pytest.fixture
 async def deployment(app: AppProcess, log_dir: Path) -> AsyncIterator[Deployment]:
-    """A scene beside a process that lacks nothing."""
+    """Open a deployment beside a complete process."""
     async with open_deployment(app.environment, log_dir, member_count=0) as deployment:
         yield deployment
 
 
 class Moving:
-    """A process where a series is being moved from nine to ten, and waits at the point."""
+    """A process that moves a series from nine to ten o'clock and waits at the pause point."""
 
     def __init__(self, deployment: Deployment, point: str, off: str = "") -> None:
         self.scene = deployment
         self.slow, self.stage = deployment.paused_app(point, off)
 
     async def begin(self, app: AppProcess) -> list[Json]:
-        """The slots of the series as they were created."""
+        """Return the slots of the series as they were created."""
         made = await create_series(self.scene.organizer(app))
         slots: list[Json] = made["slots"]
         moving = update_series(self.scene.organizer(self.slow), slots[0], "ALL", **AT_TEN)
-        self.told = asyncio.create_task(moving)
+        self.move = asyncio.create_task(moving)
         await asyncio.to_thread(self.stage.wait_until_reached)
         return slots
 
     async def end(self) -> str:
-        """What the move is answered once it goes on."""
+        """Let the move continue and return its outcome."""
         self.stage.resume()
-        return str((await self.told)["__typename"])
+        return str((await self.move)["__typename"])
 
     def times(self, slot: Json) -> tuple[str, float]:
-        """When a slot begins now, and how many hours it lasts."""
+        """Return the start of a slot now and its length in hours."""
         truth = self.scene.slot_document(slot["id"])
         lasts = truth["end"] - truth["start"]
         return truth["start"].isoformat()[5:16], lasts.total_seconds() / 3600
@@ -56,7 +56,7 @@ class Moving:
 async def moved_meanwhile(
     deployment: Deployment, app: AppProcess, point: str, off: str = ""
 ) -> tuple[str, list[tuple[str, float]]]:
-    """While a series moves by an hour its third slot is moved elsewhere: the end of it all."""
+    """Move the third slot elsewhere while the series moves by an hour; return the result."""
     moving = Moving(deployment, point, off)
     slots = await moving.begin(app)
     received = await update_series(deployment.organizer(app), slots[2], "THIS", **ANOTHER_DAY)
@@ -65,7 +65,7 @@ async def moved_meanwhile(
 
 
 @POINTS
-async def test_a_slot_that_was_moved_meanwhile_moves_from_where_it_is_by_then(
+async def test_a_slot_moved_meanwhile_is_moved_from_its_current_time(
     deployment: Deployment, app: AppProcess, point: str
 ) -> None:
     received, times = await moved_meanwhile(deployment, app, point)
@@ -74,7 +74,7 @@ async def test_a_slot_that_was_moved_meanwhile_moves_from_where_it_is_by_then(
 
 
 @pytest.mark.parametrize(("point", "off"), [("commit", "replanning"), ("plan", "plan-basis")])
-async def test_control_what_was_planned_before_it_was_moved_takes_the_move_back(
+async def test_control_a_plan_made_before_a_move_reverts_the_move(
     deployment: Deployment, app: AppProcess, point: str, off: str
 ) -> None:
     received, times = await moved_meanwhile(deployment, app, point, off)
@@ -82,7 +82,7 @@ async def test_control_what_was_planned_before_it_was_moved_takes_the_move_back(
 
 
 @POINTS
-async def test_a_slot_that_was_called_off_meanwhile_stays_so_and_the_others_move(
+async def test_a_slot_cancelled_meanwhile_stays_cancelled_and_the_others_move(
     deployment: Deployment, app: AppProcess, point: str
 ) -> None:
     moving = Moving(deployment, point)
@@ -95,7 +95,7 @@ async def test_a_slot_that_was_called_off_meanwhile_stays_so_and_the_others_move
 
 
 @POINTS
-async def test_a_slot_that_became_a_course_meanwhile_keeps_its_timetable_and_none_moves(
+async def test_a_slot_that_became_a_course_meanwhile_has_its_timetable_and_none_moves(
     deployment: Deployment, app: AppProcess, point: str
 ) -> None:
     moving = Moving(deployment, point)

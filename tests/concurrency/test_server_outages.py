@@ -1,4 +1,4 @@
-"""MongoDB is the truth: what becomes of bookings when a server hangs, dies or comes back."""
+"""MongoDB is the source of truth: bookings survive servers that hang, die or return."""
 
 import asyncio
 from collections import Counter
@@ -45,7 +45,7 @@ class Town:
 
 @pytest.fixture(scope="module")
 def restartable_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    """A town of its own for this file."""
+    """Start the restartable deployment of this file."""
     home = tmp_path_factory.mktemp("restartable")
     with ExitStack() as stack:
         mongo = stack.enter_context(restartable_server(home / "mongo", "mongo"))
@@ -63,7 +63,7 @@ def restartable_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(autouse=True)
 def whole_again(restartable_deployment: Town) -> Iterator[None]:
-    """Whatever a test did to the servers, the next one finds them as they were."""
+    """Restore the servers after each test."""
     yield
     for server in (restartable_deployment.mongo, restartable_deployment.valkey):
         server.kill()
@@ -73,19 +73,19 @@ def whole_again(restartable_deployment: Town) -> Iterator[None]:
 
 
 def status(url: str, path: str = "/readyz") -> int:
-    """The status of a plain page."""
+    """Return the status of a plain page."""
     return httpx.get(url + path, trust_env=False, timeout=10).status_code
 
 
 def readiness(app: AppProcess) -> tuple[int, str, str]:
-    """The status of /readyz, and what it says of MongoDB and of Redis."""
+    """Return the status of /readyz and what it reports of MongoDB and Redis."""
     page = httpx.get(app.url + "/readyz", trust_env=False, timeout=10)
     reply = page.json()
     return page.status_code, reply["mongodb"], reply["redis"]
 
 
 async def new_slot(restartable_deployment: Town, user_tokens: UserTokens, capacity: int) -> str:
-    """A slot that nobody booked yet."""
+    """Create a slot without bookings."""
     async with http_client() as http:
         slot = await GraphQLTestClient(
             http, restartable_deployment.apps[0].url, user_tokens.organizer
@@ -96,7 +96,7 @@ async def new_slot(restartable_deployment: Town, user_tokens: UserTokens, capaci
 async def rush(
     restartable_deployment: Town, apps: tuple[AppProcess, ...], size: int, capacity: int
 ) -> tuple[str, list[Json]]:
-    """People who insist until they are told more than `Locked`."""
+    """Retry for each user until the outcome is not `Locked`."""
     user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, size)
     slot_id = await new_slot(restartable_deployment, user_tokens, capacity)
     urls = [app.url for app in apps]
@@ -109,12 +109,12 @@ async def rush(
 
 
 def counts(outcomes: list[Json]) -> Counter[str]:
-    """How many got which answer."""
+    """Count the outcomes by type."""
     return Counter(outcome["__typename"] for outcome in outcomes)
 
 
 @pytest.mark.parametrize("harm", ["kill", "pause"])
-async def test_bookings_go_on_correct_while_redis_is_away_and_the_app_says_so(
+async def test_bookings_stay_correct_without_redis_and_readyz_reports_it(
     restartable_deployment: Town, harm: str
 ) -> None:
     getattr(restartable_deployment.valkey, harm)()
@@ -130,7 +130,7 @@ async def test_bookings_go_on_correct_while_redis_is_away_and_the_app_says_so(
         assert status(app.url, "/readyz?of=mongodb") == 200
 
 
-async def test_the_lock_is_in_use_again_by_itself_when_redis_is_back(
+async def test_locks_are_used_again_when_redis_is_available_again(
     restartable_deployment: Town,
 ) -> None:
     restartable_deployment.valkey.kill()
@@ -141,7 +141,7 @@ async def test_the_lock_is_in_use_again_by_itself_when_redis_is_back(
         assert "Redis is available again" in app.log
 
 
-async def test_a_redis_that_hung_and_went_on_keeps_no_lock_that_nobody_holds(
+async def test_a_redis_that_hung_and_continued_has_no_orphaned_lock(
     restartable_deployment: Town,
 ) -> None:
     user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, 2)
@@ -208,10 +208,10 @@ async def test_redis_killed_and_flushed_in_the_middle_of_a_rush_costs_no_place(
     assert_slot_consistent(slot_document(restartable_deployment.mongo.url, slot_id), 20)
 
 
-async def assert_told_when_to_ask_again(
+async def assert_retryable(
     app: AppProcess, ada: GraphQLTestClient, opened: WebSocketTestClient, slot_id: str
 ) -> None:
-    """What was not begun is answered alike over HTTP and a socket; no socket is given up."""
+    """Assert that HTTP and WebSocket return the same retryable error and the socket stays open."""
     sent, url = {"query": BOOK_SLOT, "variables": {"slot": slot_id}}, ada.url + "/graphql"
     await opened.subscribe("1", BOOK_SLOT, slot=slot_id)
     response, message, visitor, refused = await asyncio.gather(
@@ -231,7 +231,7 @@ async def assert_told_when_to_ask_again(
 
 
 async def closed_with(app: AppProcess, token: str | None) -> int | None:
-    """How a socket ends for somebody who cannot be known now."""
+    """Return how a socket ends for a caller that cannot be authenticated now."""
     with pytest.raises(ConnectionClosed) as closed:
         async with open_websocket(app, token):
             pass
@@ -239,7 +239,7 @@ async def closed_with(app: AppProcess, token: str | None) -> int | None:
 
 
 @pytest.mark.parametrize("harm", ["kill", "pause"])
-async def test_without_mongodb_an_answer_is_a_clear_failure_and_nothing_is_half_done(
+async def test_without_mongodb_requests_fail_clearly_and_nothing_is_half_done(
     restartable_deployment: Town, harm: str
 ) -> None:
     user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, 2)
@@ -250,7 +250,7 @@ async def test_without_mongodb_an_answer_is_a_clear_failure_and_nothing_is_half_
     ):
         ada = GraphQLTestClient(http, restartable_deployment.apps[0].url, user_tokens.members[0])
         getattr(restartable_deployment.mongo, harm)()
-        await assert_told_when_to_ask_again(restartable_deployment.apps[0], ada, opened, slot_id)
+        await assert_retryable(restartable_deployment.apps[0], ada, opened, slot_id)
         assert readiness(restartable_deployment.apps[0]) == (503, "unavailable", "up")
         assert status(restartable_deployment.apps[0].url, "/healthz") == 200
         if harm == "kill":
@@ -265,7 +265,7 @@ async def test_without_mongodb_an_answer_is_a_clear_failure_and_nothing_is_half_
         outcome = await ada.book(slot_id)
         while outcome["__typename"] == "Locked":  # the act that failed may still hold the lock
             outcome = await ada.book(slot_id)
-        # A write that hung may have landed; then it is whole, and told.
+        # A write that hung may have landed; then it is complete and acknowledged.
         assert outcome["__typename"] in ("Booked", "AlreadyBooked")
     assert_slot_consistent(slot_document(restartable_deployment.mongo.url, slot_id), 1)
 

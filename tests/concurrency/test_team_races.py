@@ -1,4 +1,4 @@
-"""People who change a team in the same instant, through two processes, over real HTTP."""
+"""Users who change a team at the same instant, through two processes, over real HTTP."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ Act = tuple[TeamClient, str, dict[str, Any]]
 
 
 async def at_once(apps: Pair, acts: Sequence[Act]) -> list[Json]:
-    """What came of acts that arrive in the same instant, by turns at both processes."""
+    """Run operations at the same instant, alternating between both processes."""
     urls = [app.url for app in apps]
     return await send_simultaneously(
         [
@@ -40,19 +40,19 @@ async def at_once(apps: Pair, acts: Sequence[Act]) -> list[Json]:
 
 
 def counted(outcomes: Sequence[Json]) -> Counter[str]:
-    """How many got which answer."""
+    """Count the outcomes by type."""
     return Counter(outcome["__typename"] for outcome in outcomes)
 
 
 async def team_of(members: Sequence[TeamClient]) -> str:
-    """A team of these people."""
+    """Create a team of these users."""
     first, *others = members
     team_id = await first.create_team()
     await first.add_members(team_id, *others)
     return team_id
 
 
-async def test_of_many_who_leave_at_once_each_is_out_and_the_others_are_all_in(
+async def test_many_members_who_leave_at_once_are_removed_and_the_others_stay(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     members = await create_team_clients(two_apps[0], http, 12)
@@ -64,7 +64,7 @@ async def test_of_many_who_leave_at_once_each_is_out_and_the_others_are_all_in(
     assert [member["user"]["id"] for member in team["members"]] == [each.id for each in staying]
 
 
-async def test_when_all_leave_at_once_nothing_is_left_of_the_team(
+async def test_a_team_that_all_members_leave_at_once_is_deleted(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     *members, invited = await create_team_clients(two_apps[0], http, 13)
@@ -76,7 +76,7 @@ async def test_when_all_leave_at_once_nothing_is_left_of_the_team(
     assert await invited.execute(MY_INVITATIONS) == []
 
 
-async def test_control_without_the_version_some_who_left_at_once_are_still_in(
+async def test_control_without_the_version_some_members_who_left_are_still_listed(
     two_apps: Pair, http: httpx.AsyncClient, log_dir: Path
 ) -> None:
     environment = two_apps[0].environment
@@ -99,7 +99,7 @@ async def test_control_without_the_version_some_who_left_at_once_are_still_in(
     assert left_over[-1] is not None
 
 
-async def test_of_two_who_are_invited_to_the_last_seat_at_once_exactly_one_is(
+async def test_of_two_invitations_to_the_last_seat_exactly_one_succeeds(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     members = await create_team_clients(two_apps[0], http, 2)
@@ -119,7 +119,7 @@ async def test_of_two_who_are_invited_to_the_last_seat_at_once_exactly_one_is(
     assert len(document["members"]) + len(document["invitations"]) == 50
 
 
-async def test_of_two_who_accept_the_last_seats_of_a_full_team_at_once_neither_is_lost(
+async def test_two_members_who_accept_the_last_seats_at_once_are_both_in(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     first, *guests = await create_team_clients(two_apps[0], http, 3)
@@ -134,7 +134,7 @@ async def test_of_two_who_accept_the_last_seats_of_a_full_team_at_once_neither_i
     assert {each["user"]["id"] for each in team["members"]} == {first.id, *(g.id for g in guests)}
 
 
-async def test_a_person_in_99_teams_who_enters_several_at_once_gets_into_exactly_one(
+async def test_a_member_of_99_teams_who_joins_several_at_once_joins_exactly_one(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     busy, host = await create_team_clients(two_apps[0], http, 2)
@@ -149,7 +149,7 @@ async def test_a_person_in_99_teams_who_enters_several_at_once_gets_into_exactly
     assert len(await busy.execute(MY_TEAMS)) == 100
 
 
-async def test_an_address_with_99_invitations_that_is_invited_at_once_gets_exactly_one_more(
+async def test_an_address_with_99_invitations_gets_exactly_one_more_at_once(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     popular, *hosts = await create_team_clients(two_apps[0], http, 3)

@@ -1,4 +1,4 @@
-"""Who changes groups waits as one of the new ones, whatever dies or was on its way meanwhile."""
+"""A user whose groups change waits with the new ones, even after crashes or concurrent joins."""
 
 import asyncio
 from collections.abc import Iterator
@@ -33,20 +33,20 @@ LATER = timedelta(minutes=1)
 
 @pytest.fixture
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Two desks on a database of their own, where nobody sweeps unasked."""
+    """Open two sets of services on their own database, without a running sweeper."""
     with open_service_pair(servers, "waiting_groups") as opened:
         yield opened
 
 
 def carry(pair: ServicePair, user: Caller, group: str) -> None:
-    """Let a person carry a group, by an organizer at the second desk."""
+    """Give a user a group, through the second services."""
     users, organizer = pair.services[1].users, pair.organizer.user_id
     pair.runner.run(users.set_groups(user.user_id, (group,), organizer, pair.clock.now))
 
 
 @pytest.fixture
 def slot_id(pair: ServicePair) -> SlotId:
-    """A slot of two places: somebody of 5a has one, and no other of 5a may have one."""
+    """Create a slot with two places where a user of 5a has one and no other of 5a may have one."""
     organizer, services = pair.organizer.user_id, pair.services[0]
     campaign_draft = CampaignDraft(
         "Project week",
@@ -70,20 +70,20 @@ def slot_id(pair: ServicePair) -> SlotId:
 
 
 def sweep_later(pair: ServicePair) -> None:
-    """What a sweeper does once everything that was on its way is written."""
+    """Run what the sweeper does after all writes in flight are complete."""
     pair.clock.advance(LATER)
     pair.runner.run(hold_sweeper.resume_interrupted_work(pair.services[0]))
     pair.runner.run(hold_sweeper.sweep(pair.services[0]))
 
 
 def has_place(pair: ServicePair, user: Caller, slot_id: SlotId) -> bool:
-    """Whether a person has a place there."""
+    """Return whether a user has a place in the slot."""
     slot = pair.database["slots"].find_one({"_id": ObjectId(slot_id)}) or {}
     return ObjectId(user.user_id) in [booking["user"] for booking in slot["bookings"]]
 
 
 def imports(pair: ServicePair, user: Caller, group: str) -> ImportPlan:
-    """A file gives a person this group: what it came to."""
+    """Give a user this group by an imported file; return the import's outcome."""
     user_imports = pair.repositories[0].user_imports
 
     async def as_the_file_says() -> ImportPlan:
@@ -101,9 +101,7 @@ def imports(pair: ServicePair, user: Caller, group: str) -> ImportPlan:
     return pair.runner.run(as_the_file_says())
 
 
-def test_a_turn_that_was_on_its_way_is_one_of_the_new_group(
-    pair: ServicePair, slot_id: SlotId
-) -> None:
+def test_a_waitlist_entry_in_flight_gets_the_new_group(pair: ServicePair, slot_id: SlotId) -> None:
     ben, services = pair.callers[1], pair.services[0]
 
     async def both() -> None:
@@ -122,7 +120,7 @@ def test_a_turn_that_was_on_its_way_is_one_of_the_new_group(
     assert has_place(pair, ben, slot_id)
 
 
-def test_an_import_that_died_once_it_was_written_is_finished(
+def test_an_import_that_crashed_after_its_write_is_finished(
     pair: ServicePair, slot_id: SlotId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ben = pair.callers[1]
@@ -140,7 +138,7 @@ def test_an_import_that_died_once_it_was_written_is_finished(
     assert has_place(pair, ben, slot_id)
 
 
-def test_the_last_of_two_changes_counts(
+def test_the_last_of_two_changes_wins(
     pair: ServicePair, slot_id: SlotId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ben, soon = pair.callers[1], WaitlistGroupSync.sync_now

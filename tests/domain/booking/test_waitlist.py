@@ -42,8 +42,8 @@ from tests.support.domain.builders import (
 from tests.support.domain.decisions import decide
 
 
-def turn(name: str) -> WaitlistEntry:
-    """Somebody who wants to wait."""
+def waitlist_entry(name: str) -> WaitlistEntry:
+    """Return an entry for the waiting list."""
     return WaitlistEntry(
         WaitlistEntryId(f"w-{name}"), SlotId("s"), UserId(name), NOW - timedelta(hours=1)
     )
@@ -57,10 +57,10 @@ def full_slot(**fields: object) -> Slot:
 
 def test_a_user_joins_at_the_end_and_learns_the_position() -> None:
     full = full_slot()
-    first, outcome = decide(join, full, turn("ben"), NOW)
+    first, outcome = decide(join, full, waitlist_entry("ben"), NOW)
     assert isinstance(outcome, WaitlistJoined)
     assert outcome == WaitlistJoined(first, first.waitlist[0], 1)
-    second, outcome = decide(join, first, turn("cleo"), NOW)
+    second, outcome = decide(join, first, waitlist_entry("cleo"), NOW)
     assert isinstance(outcome, WaitlistJoined)
     assert outcome.position == 2
     assert [waiting.user_id for waiting in second.waitlist] == ["ben", "cleo"]
@@ -68,40 +68,42 @@ def test_a_user_joins_at_the_end_and_learns_the_position() -> None:
 
 
 def test_a_waitlist_entry_counts_from_its_decision() -> None:
-    after, _ = decide(join, full_slot(), turn("ben"), NOW)
+    after, _ = decide(join, full_slot(), waitlist_entry("ben"), NOW)
     assert after.waitlist[0].since == NOW
 
 
 def test_the_position_counts_entries_that_were_not_loaded() -> None:
-    _, outcome = decide(join, full_slot(waitlist_length=41), turn("ben"), NOW)
+    _, outcome = decide(join, full_slot(waitlist_length=41), waitlist_entry("ben"), NOW)
     assert isinstance(outcome, WaitlistJoined)
     assert outcome.position == 42
 
 
 def test_a_slot_with_a_free_place_has_no_waiting_list() -> None:
     free = build_slot(1)
-    assert decide(join, free, turn("ben"), NOW) == (free, SlotNotFull(free))
+    assert decide(join, free, waitlist_entry("ben"), NOW) == (free, SlotNotFull(free))
 
 
 def test_a_place_that_belongs_to_the_waiting_list_does_not_count_as_free() -> None:
     promised = replace(build_slot(1), waitlist_length=1)
-    assert isinstance(decide(join, promised, turn("ben"), NOW)[1], WaitlistJoined)
+    assert isinstance(decide(join, promised, waitlist_entry("ben"), NOW)[1], WaitlistJoined)
 
 
 def test_a_user_with_a_booking_or_an_entry_cannot_join() -> None:
-    waiting, _ = decide(join, full_slot(), turn("ben"), NOW)
-    assert decide(join, waiting, turn("ben"), NOW)[1] == AlreadyWaiting(
+    waiting, _ = decide(join, full_slot(), waitlist_entry("ben"), NOW)
+    assert decide(join, waiting, waitlist_entry("ben"), NOW)[1] == AlreadyWaiting(
         waiting, waiting.waitlist[0]
     )
-    assert decide(join, waiting, turn("ada"), NOW)[1] == AlreadyBooked(waiting, waiting.bookings[0])
+    assert decide(join, waiting, waitlist_entry("ada"), NOW)[1] == AlreadyBooked(
+        waiting, waiting.bookings[0]
+    )
 
 
 def test_a_full_waiting_list_refuses_more_users() -> None:
     short = full_slot(waitlist_capacity=1)
-    waiting, _ = decide(join, short, turn("ben"), NOW)
-    assert decide(join, waiting, turn("cleo"), NOW) == (waiting, WaitlistFull(waiting))
+    waiting, _ = decide(join, short, waitlist_entry("ben"), NOW)
+    assert decide(join, waiting, waitlist_entry("cleo"), NOW) == (waiting, WaitlistFull(waiting))
     none = full_slot(waitlist_capacity=0)
-    assert decide(join, none, turn("ben"), NOW) == (none, WaitlistFull(none))
+    assert decide(join, none, waitlist_entry("ben"), NOW) == (none, WaitlistFull(none))
 
 
 @pytest.mark.parametrize(
@@ -116,14 +118,14 @@ def test_nobody_joins_a_draft_a_cancelled_or_a_started_slot(
     fields: dict[str, object], refusal: type
 ) -> None:
     closed = full_slot(**fields)
-    after, outcome = decide(join, closed, turn("ben"), NOW)
+    after, outcome = decide(join, closed, waitlist_entry("ben"), NOW)
     assert (after, type(outcome)) == (closed, refusal)
 
 
 def test_a_user_with_a_booking_of_the_choice_group_cannot_join() -> None:
     _, (other,) = book_users(build_slot(id=SlotId("other")), "ben")
     full = with_choice_group(full_slot(), "ben", other)
-    assert decide(join, full, turn("ben"), NOW) == (full, LimitReached(full, 1, other))
+    assert decide(join, full, waitlist_entry("ben"), NOW) == (full, LimitReached(full, 1, other))
 
 
 def test_leaving_removes_one_entry_and_preserves_the_order() -> None:
@@ -144,7 +146,7 @@ def test_leaving_without_an_entry_is_refused() -> None:
 
 def test_a_user_who_left_rejoins_at_the_end() -> None:
     left, _ = decide(leave, with_waitlist(full_slot(), "ben", "cleo"), UserId("ben"), NOW)
-    back, _ = decide(join, left, turn("ben"), NOW)
+    back, _ = decide(join, left, waitlist_entry("ben"), NOW)
     assert [waiting.user_id for waiting in back.waitlist] == ["cleo", "ben"]
 
 
@@ -171,7 +173,7 @@ def test_leaving_beyond_the_loaded_entries_shifts_nobody() -> None:
 
 def test_the_first_waiting_user_is_promoted_in_the_batch_that_frees_the_place() -> None:
     full = full_slot()
-    waiting, _ = decide(join, full, turn("ben"), NOW)
+    waiting, _ = decide(join, full, waitlist_entry("ben"), NOW)
     freed, _ = decide(cancel, waiting, booking_command(full.bookings[0]), NOW)
     assert [booking.user_id for booking in expire_and_promote(freed, NOW).bookings] == ["ben"]
 

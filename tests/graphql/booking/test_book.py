@@ -25,7 +25,7 @@ MINE = """query($first: Int! = 20, $after: String) {
 
 
 @pytest.fixture
-async def people(
+async def users(
     app: AppProcess, http: httpx.AsyncClient
 ) -> tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]:
     """Ada and Ben, who book, and an organizer."""
@@ -37,9 +37,9 @@ async def people(
 
 
 async def test_a_booking_takes_a_place_and_cancelling_gives_it_back(
-    people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
+    users: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
-    ada, ben, organizer = people
+    ada, ben, organizer = users
     slot_id = (await organizer.create_slot())["id"]
     booked = await ada.book(slot_id)
     assert booked["slot"] == {"id": slot_id, "remaining": 0, "version": 2}
@@ -51,9 +51,9 @@ async def test_a_booking_takes_a_place_and_cancelling_gives_it_back(
 
 
 async def test_cancelling_twice_returns_the_same_response(
-    people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
+    users: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
-    ada, _, organizer = people
+    ada, _, organizer = users
     slot_id = (await organizer.create_slot())["id"]
     booking_id = (await ada.book(slot_id))["booking"]["id"]
     once, twice = await ada.cancel(booking_id), await ada.cancel(booking_id)
@@ -62,9 +62,9 @@ async def test_cancelling_twice_returns_the_same_response(
 
 
 async def test_only_organizers_see_and_cancel_bookings_of_others(
-    app: AppProcess, people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
+    app: AppProcess, users: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
 ) -> None:
-    ada, ben, organizer = people
+    ada, ben, organizer = users
     slot_id = (await organizer.create_slot())["id"]
     booking_id = (await ada.book(slot_id))["booking"]["id"]
     assert (await ben.cancel(booking_id))["__typename"] == "BookingNotFound"
@@ -77,9 +77,9 @@ async def test_only_organizers_see_and_cancel_bookings_of_others(
 
 
 async def test_the_booker_of_a_one_place_slot_is_visible_to_the_booker_and_organizers(
-    app: AppProcess, people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
+    app: AppProcess, users: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
 ) -> None:
-    ada, ben, organizer = people
+    ada, ben, organizer = users
     slot_id = (await organizer.create_slot())["id"]
     booked = await ada.book(slot_id)
     adas = booked["booking"]["user"]["id"]
@@ -92,9 +92,9 @@ async def test_the_booker_of_a_one_place_slot_is_visible_to_the_booker_and_organ
 
 
 async def test_the_roster_lists_bookings_in_the_order_they_were_made(
-    app: AppProcess, people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
+    app: AppProcess, users: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
 ) -> None:
-    *_, organizer = people
+    *_, organizer = users
     slot_id = (await organizer.create_slot(capacity=5))["id"]
     crowd = await create_user_tokens(app.environment, 5)
     made = [
@@ -119,9 +119,9 @@ async def test_the_roster_lists_bookings_in_the_order_they_were_made(
 
 
 async def test_my_bookings_lists_the_callers_live_bookings_by_slot_start(
-    people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
+    users: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
-    ada, ben, organizer = people
+    ada, ben, organizer = users
     slots = [
         (
             await organizer.create_slot(
@@ -142,9 +142,9 @@ async def test_my_bookings_lists_the_callers_live_bookings_by_slot_start(
 
 
 async def test_a_started_slot_cannot_be_booked_or_cancelled(
-    people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
+    users: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
-    ada, _, organizer = people
+    ada, _, organizer = users
     begun = await organizer.create_slot(startTime=hours_from_now(-1))
     assert (await ada.book(begun["id"]))["__typename"] == "SlotStarted"
 
@@ -153,17 +153,17 @@ async def test_a_started_slot_cannot_be_booked_or_cancelled(
     "slot_id", [NOWHERE, "", "x", "slot_" + "g" * 24, "user_" + "0" * 24, "slot_١٢٣", "$where"]
 )
 async def test_an_unknown_slot_id_is_slot_not_found(
-    people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient], slot_id: str
+    users: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient], slot_id: str
 ) -> None:
-    ada, *_ = people
+    ada, *_ = users
     assert (await ada.book(slot_id))["__typename"] == "SlotNotFound"
     assert await ada.execute(NODE, id=slot_id) is None
 
 
 async def test_booking_without_a_token_is_unauthenticated_and_books_nothing(
-    app: AppProcess, people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
+    app: AppProcess, users: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]
 ) -> None:
-    *_, organizer = people
+    *_, organizer = users
     slot_id = (await organizer.create_slot())["id"]
     assert (
         await GraphQLTestClient(organizer.http, app.url).error_code(BOOK_SLOT, slot=slot_id)
@@ -173,9 +173,9 @@ async def test_booking_without_a_token_is_unauthenticated_and_books_nothing(
 
 
 async def test_several_things_are_fetched_by_their_ids_at_once_in_their_order(
-    people: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
+    users: tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient],
 ) -> None:
-    ada, ben, organizer = people
+    ada, ben, organizer = users
     slot_id = (await organizer.create_slot())["id"]
     booked = await ada.book(slot_id)
     adas, own = booked["booking"]["user"]["id"], booked["booking"]["id"]

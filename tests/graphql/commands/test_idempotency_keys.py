@@ -113,9 +113,9 @@ async def test_a_replayed_response_is_unchanged_after_the_booking_changed(
 
 Act = Callable[[BookingClient, BookingClient, Json, str], Awaitable[Json]]
 ON_A_BOOKING: dict[str, Act] = {
-    "confirm": lambda who, _, hold, key: who.confirm(hold["id"], key=key),
-    "extend": lambda who, _, hold, key: who.extend(hold["id"], key=key),
-    "cancel": lambda who, _, hold, key: who.cancel_booking(hold["id"], key=key),
+    "confirm": lambda client, _, hold, key: client.confirm(hold["id"], key=key),
+    "extend": lambda client, _, hold, key: client.extend(hold["id"], key=key),
+    "cancel": lambda client, _, hold, key: client.cancel_booking(hold["id"], key=key),
 }
 
 

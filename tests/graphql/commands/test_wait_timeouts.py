@@ -20,7 +20,7 @@ Pair = tuple[AppProcess, AppProcess]
 # A busy machine is slow; a wait that begins anew would take a whole `PATIENCE_S` more.
 PATIENCE_S = 4.0
 SLACK_S = 3.0
-# Whoever sends a key again waits at least so long for what the first send is outcome.
+# A request that repeats a key waits at least this long for the first outcome.
 KEY_WAIT_S = 5.0
 
 

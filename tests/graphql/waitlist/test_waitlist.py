@@ -44,7 +44,7 @@ async def place_in_line(user: BookingClient, slot_id: str) -> int | None:
     return entry["position"] if entry else None
 
 
-async def theirs(user: BookingClient, slot_id: str) -> Json:
+async def booking_of(user: BookingClient, slot_id: str) -> Json:
     """The booking a user has in a slot."""
     booking: Json | None = (await user.fetch_slot(slot_id))["myBooking"]
     assert booking is not None
@@ -104,7 +104,7 @@ async def test_ten_waiting_callers_are_served_in_order_of_arrival(
     for served, user in enumerate(line, start=1):
         slot = (await leaver.cancel_booking(booking_id))["slot"]
         assert (slot["remaining"], slot["version"]) == (0, version + served)  # the same write
-        booking = await theirs(user, slot_id)
+        booking = await booking_of(user, slot_id)
         assert (booking["status"], booking["madeBy"]) == ("CONFIRMED", None)
         assert booking["waitedSince"] == joined[served - 1]["entry"]["since"]
         assert [(entry["action"], entry["by"]) for entry in booking["history"]] == [
@@ -129,7 +129,7 @@ async def test_leaving_the_waitlist_removes_no_other_entry(clients: Five) -> Non
     assert await place_in_line(dan, slot_id) == 1
     assert (await ben.join(slot_id))["position"] == 2
     await ada.cancel_booking(booking_id)
-    assert (await theirs(dan, slot_id))["status"] == "CONFIRMED"
+    assert (await booking_of(dan, slot_id))["status"] == "CONFIRMED"
     assert (await dan.leave(slot_id))["code"] == "NOT_WAITING"
 
 
@@ -188,11 +188,11 @@ async def test_added_places_go_to_the_waitlist_in_order_and_in_one_write(
     version = (await ada.fetch_slot(slot_id))["version"]
     raised = await organizer.update_slot(slot_id, capacity=3)
     assert (raised["version"], raised["remaining"], raised["waitlistLength"]) == (version + 1, 0, 1)
-    assert (await theirs(cleo, slot_id))["status"] == "CONFIRMED"
-    assert (await theirs(ben, slot_id))["status"] == "CONFIRMED"
+    assert (await booking_of(cleo, slot_id))["status"] == "CONFIRMED"
+    assert (await booking_of(ben, slot_id))["status"] == "CONFIRMED"
     assert await place_in_line(dan, slot_id) == 1
     assert (await organizer.update_slot(slot_id, capacity=9))["remaining"] == 5
-    assert (await theirs(dan, slot_id))["status"] == "CONFIRMED"
+    assert (await booking_of(dan, slot_id))["status"] == "CONFIRMED"
 
 
 async def test_the_place_of_an_expired_hold_goes_to_the_next_waiting_user(
@@ -205,7 +205,7 @@ async def test_the_place_of_an_expired_hold_goes_to_the_next_waiting_user(
     expire_holds(mongo_url, slot_id)
     assert (await cleo.book_slot(slot_id))["code"] == "SLOT_FULL"
     await poll_until(lambda: ben.fetch_slot(slot_id), lambda seen: seen["myBooking"], "Ben has it")
-    assert (await theirs(ben, slot_id))["status"] == "CONFIRMED"
+    assert (await booking_of(ben, slot_id))["status"] == "CONFIRMED"
 
 
 async def test_new_callers_never_pass_the_waitlist(two_apps: Pair, http: httpx.AsyncClient) -> None:
@@ -222,7 +222,7 @@ async def test_new_callers_never_pass_the_waitlist(two_apps: Pair, http: httpx.A
             *(each.book_slot(slot_id, waitMs=20_000) for each in walk_ins),
         )
         assert {answer["__typename"] for answer in refused} == {"SlotFull"}
-        leaver, booking_id = user, (await theirs(user, slot_id))["id"]
+        leaver, booking_id = user, (await booking_of(user, slot_id))["id"]
 
 
 async def test_a_waiting_user_who_booked_another_of_the_choice_group_is_skipped(
@@ -239,4 +239,4 @@ async def test_a_waiting_user_who_booked_another_of_the_choice_group_is_skipped(
     await ada.cancel_booking(booking_id)
     assert (await ben.fetch_slot(bed))["myBooking"] is None
     assert (await ben.fetch_slot(bed))["myWaitlistEntry"] is None
-    assert (await theirs(cleo, bed))["status"] == "CONFIRMED"
+    assert (await booking_of(cleo, bed))["status"] == "CONFIRMED"

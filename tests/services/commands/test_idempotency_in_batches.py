@@ -28,7 +28,7 @@ def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
 async def _served_together(
     pair: ServicePair, slot_id: SlotId, questions: list[Question]
 ) -> list[Any]:
-    """What the organizer is told who sends one key with these questions, all in one batch."""
+    """Execute these requests of one organizer with one key in one batch; return the outcomes."""
     services = pair.services[0]
     lease = await pair.services[1].locks.acquire(slot_id)
     assert lease is not None

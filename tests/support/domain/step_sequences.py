@@ -98,10 +98,10 @@ step_strategy = st.builds(
     minutes=st.sampled_from((0, 0, 0, 1, 4, 12)),
     number=st.integers(1, 4),
 )
-# Left to chance a line would be rare, and with it most of what can go wrong.
+# Random steps rarely fill a waiting list, where most can go wrong.
 WAITLIST_STEPS = tuple(
-    Step("hold" if number < 3 else "join", person, False, 0, 1)
-    for number, person in enumerate(USER_IDS)
+    Step("hold" if number < 3 else "join", user_id, False, 0, 1)
+    for number, user_id in enumerate(USER_IDS)
 )
 
 
