@@ -103,7 +103,7 @@ async def test_a_configured_admin_with_another_password_is_reported(tmp_path: Pa
     with run_dev_server(data, **admin):
         pass
     with run_dev_server(data, **{**admin, "SLOTLOCK_ADMIN_PASSWORD": "another one"}) as running:
-        assert "another password than the one set" in running.output.read_text()
+        assert "exists with a different password" in running.output.read_text()
 
 
 def test_graphiql_is_served_to_browsers_with_a_policy_that_lets_it_load(tmp_path: Path) -> None:

@@ -1,11 +1,20 @@
 """Every example of the tutorial does what its page says, against a real server."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conformance.tutorial import EXPECTED_OUTPUT, SETUP, Example, problem_of, read_examples
-from tests.support.apps.processes import ADMIN_EMAIL, ADMIN_PASSWORD, AppProcess
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.fork_server import forked_app
+from tests.support.apps.processes import (
+    ADMIN_EMAIL,
+    ADMIN_PASSWORD,
+    AppProcess,
+    app_environment,
+)
 
 EXAMPLES = {example.name: example for example in read_examples()}
 # Node examples need packages from npm: `make conformance` runs them.
@@ -22,10 +31,18 @@ def run(example: Example, app: AppProcess, home: Path) -> str | None:
 
 
 @pytest.fixture(scope="module")
-def app_with_slot(app: AppProcess, tmp_path_factory: pytest.TempPathFactory) -> AppProcess:
-    """Return an app in which the first example of the tutorial has created its slot."""
-    assert run(EXAMPLES[SETUP], app, tmp_path_factory.mktemp("setup")) is None
-    return app
+def app_with_slot(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
+    """Run an app in which the first example of the tutorial has created its slot.
+
+    It has a Redis database of its own: an app on another MongoDB database would take its tickets.
+    """
+    own_redis = replace(servers, redis_url=f"{servers.redis_url}/8")
+    home = tmp_path_factory.mktemp("tutorial")
+    with forked_app(app_environment(own_redis, "tutorial"), home) as app:
+        assert run(EXAMPLES[SETUP], app, home) is None
+        yield app
 
 
 @pytest.mark.parametrize("example", RUN_HERE, ids=lambda example: example.name)
