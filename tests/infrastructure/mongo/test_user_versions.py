@@ -72,7 +72,7 @@ async def test_bookings_of_different_users_in_a_choice_group_do_not_conflict(
     assert (await store.load(pair[0].id, BEN)).other_bookings_of(BEN, NOW) != ()
 
 
-async def test_a_hold_is_not_confirmed_beside_a_booking_that_relied_on_its_expiry(
+async def test_a_hold_is_not_confirmed_with_a_booking_that_relied_on_its_expiry(
     store: SlotStore,
 ) -> None:
     held_slot, other = await insert_pair(store)

@@ -1,0 +1,161 @@
+"""The style rules that a linter cannot check: line length, folder size and the words to avoid."""
+
+import ast
+import re
+import tokenize
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from graphql import parse
+from graphql.language import NameNode, Visitor, visit
+
+ROOT = Path(__file__).parents[2]
+MARKDOWN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+CODE_FOLDERS = ("slotlock", "tests", "bench", "conformance")
+MAX_LINE_LENGTH = 160
+MAX_MODULES = {"slotlock": 14, "tests": 15}
+
+# The private vocabulary of earlier versions; docs/decisions/0028 has the standard terms.
+IDENTIFIER_WORDS = """
+aside away beside clerk desk errand heads heard kept lately office offices parties party people
+person persons poke slip slips tell telling tells told troupe whoever wish wishes
+"""
+TEXT_WORDS = "aside clerk desk errand kept lately poke told troupe whoever"
+BRITISH = re.compile(r"organis\w*", re.IGNORECASE)
+# These words are allowed inside a longer name.
+FORBIDDEN_NAMES = frozenset({"mine", "theirs", "whose", "who"})
+# Names that others define: RFC 6455 (close code 1001), uvicorn and redis-py.
+ALLOWED_NAMES = frozenset({"GOING_AWAY", "keep_subprocess_alive", "socket_keepalive"})
+# The table of old and new names.
+TRANSLATION_PAGE = ROOT / "docs" / "decisions" / "0028-standard-terms.md"
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def forbidden_words(name: str) -> list[str]:
+    """Return the parts of an identifier, by underscore and camel case, that are not allowed."""
+    if name in ALLOWED_NAMES:
+        return []
+    if name in FORBIDDEN_NAMES:
+        return [name]
+    # "Keep alive" is a term of HTTP.
+    name = re.sub("keep_?alive", "", name, flags=re.IGNORECASE)
+    parts = [part.lower() for part in _PART.findall(name)]
+    return [part for part in parts if part in IDENTIFIER_WORDS.split() or BRITISH.match(part)]
+
+
+def python_files() -> list[Path]:
+    """Return all Python files of the project, without generated folders."""
+    return [path for folder in CODE_FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def defined_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of everything that a module defines or binds."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.lineno, node.name
+            case ast.arg():
+                yield node.lineno, node.arg
+            case ast.Name(ctx=ast.Store()):
+                yield node.lineno, node.id
+            case ast.Attribute(ctx=ast.Store()):
+                yield node.lineno, node.attr
+            case ast.alias(asname=str(name)):
+                yield node.lineno, name
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield node.lineno, name
+            case ast.ExceptHandler(name=str(name)):
+                yield node.lineno, name
+
+
+def texts(source: str, tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of every docstring and comment of a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node)
+            if docstring:
+                yield getattr(node, "lineno", 1), docstring
+    for token in tokenize.generate_tokens(StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def word_hits(path: Path) -> Iterator[str]:
+    """Yield each use of a forbidden word in a Python file."""
+    source = path.read_text()
+    tree = ast.parse(source)
+    place = path.relative_to(ROOT)
+    for word in forbidden_words(path.stem):
+        yield f"{place}: module name: {word}"
+    for line, name in sorted(set(defined_names(tree))):
+        for word in forbidden_words(name):
+            yield f"{place}:{line}: {name}: {word}"
+    for line, text in texts(source, tree):
+        for word in forbidden_text_words(text):
+            yield f"{place}:{line}: text: {word}"
+
+
+def forbidden_text_words(text: str) -> list[str]:
+    """Return the words of a text that are not allowed."""
+    words = re.findall(r"[A-Za-z]+", text)
+    return [word for word in words if word.lower() in TEXT_WORDS.split() or BRITISH.fullmatch(word)]
+
+
+def all_word_hits() -> list[str]:
+    """Return each use of a forbidden word in the code."""
+    return [hit for path in python_files() for hit in word_hits(path)]
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_line_of_a_page_is_too_long(page: Path) -> None:
+    lines = page.read_text().splitlines()
+    assert [n for n, line in enumerate(lines, 1) if len(line) > MAX_LINE_LENGTH] == []
+
+
+def test_no_folder_has_too_many_modules() -> None:
+    too_large = {}
+    for top, limit in MAX_MODULES.items():
+        for folder in (ROOT / top, *(path for path in (ROOT / top).rglob("*") if path.is_dir())):
+            modules = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+            if len(modules) > limit:
+                too_large[str(folder.relative_to(ROOT))] = len(modules)
+    assert too_large == {}
+
+
+def test_no_identifier_or_comment_uses_a_forbidden_word() -> None:
+    assert all_word_hits() == []
+
+
+class _SchemaNames(Visitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def enter_name(self, node: NameNode, *_: object) -> None:
+        """Collect a name."""
+        self.names.add(node.value)
+
+
+def test_no_schema_name_uses_a_forbidden_word() -> None:
+    collected = _SchemaNames()
+    visit(parse((ROOT / "schema.graphql").read_text()), collected)
+    assert [name for name in sorted(collected.names) if forbidden_words(name)] == []
+
+
+def test_no_metric_name_uses_a_forbidden_word() -> None:
+    sources = [path.read_text() for path in sorted((ROOT / "slotlock").rglob("*.py"))]
+    names = {name for source in sources for name in re.findall(r'"(slotlock_\w+)"', source)}
+    assert len(names) > 10
+    assert [name for name in sorted(names) if forbidden_words(name)] == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in MARKDOWN if page != TRANSLATION_PAGE],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_no_page_uses_a_forbidden_word(page: Path) -> None:
+    prose = re.sub(r"`[^`\n]*`", "", page.read_text())
+    assert forbidden_text_words(prose) == []
