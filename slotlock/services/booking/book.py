@@ -8,7 +8,9 @@ from typing import ClassVar, Self
 from prometheus_client import Counter
 
 from slotlock.domain.admission.tickets import RequestLost
-from slotlock.domain.booking import book as rules
+from slotlock.domain.booking.book import BookingRequest, SlotClaim
+from slotlock.domain.booking.book import book as decide_booking
+from slotlock.domain.booking.book import book_all as decide_bookings
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision, refuse
 from slotlock.domain.booking.outcomes import BookAllOutcome, BookOutcome, NoneBooked
@@ -66,7 +68,7 @@ class BookSlotCommand(SlotCommand[BookOutcome]):
 
     caller: Caller
     slot_id: SlotId
-    request: rules.BookingRequest
+    request: BookingRequest
     idempotency_key: IdempotencyKey | None = None
     team_versions: tuple[TeamVersion, ...] = ()
 
@@ -94,7 +96,7 @@ class BookSlotCommand(SlotCommand[BookOutcome]):
         slot = slots.get(self.slot_id)
         if slot is None:
             return refuse(SlotNotFound(self.slot_id))
-        return rules.book(slot, self.request, now)
+        return decide_booking(slot, self.request, now)
 
     @staticmethod
     def check_outcome(outcome: object) -> BookOutcome:
@@ -110,7 +112,7 @@ class BookSlotsCommand(SlotCommand[BookAllOutcome]):
     name: ClassVar[str] = "bookAll"
 
     caller: Caller
-    claims: tuple[rules.SlotClaim, ...]
+    claims: tuple[SlotClaim, ...]
     idempotency_key: IdempotencyKey | None = None
     team_versions: tuple[TeamVersion, ...] = ()
 
@@ -128,7 +130,7 @@ class BookSlotsCommand(SlotCommand[BookAllOutcome]):
         return len(self.claims)
 
     def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[BookAllOutcome]:
-        return rules.book_all(slots, self.claims, now)
+        return decide_bookings(slots, self.claims, now)
 
     @staticmethod
     def check_outcome(outcome: object) -> BookAllOutcome:
@@ -199,7 +201,7 @@ async def book_all(
     """Book or hold a place for every claim, or none at all."""
     key = options.to_idempotency_key(caller, BookSlotsCommand.name, *claims)
     requests = (
-        rules.SlotClaim(slot_id, _booking_request(caller, user_id, options.hold))
+        SlotClaim(slot_id, _booking_request(caller, user_id, options.hold))
         for slot_id, user_id in claims
     )
     command = BookSlotsCommand(caller, tuple(requests), key)
@@ -229,9 +231,9 @@ async def _book_all_if_permitted(
     return outcome
 
 
-def _booking_request(caller: Caller, user_id: UserId, hold: bool) -> rules.BookingRequest:
+def _booking_request(caller: Caller, user_id: UserId, hold: bool) -> BookingRequest:
     as_organizer = caller.is_organizer and user_id != caller.user_id
-    return rules.BookingRequest(user_id, new_booking_id(), caller.user_id, hold, as_organizer)
+    return BookingRequest(user_id, new_booking_id(), caller.user_id, hold, as_organizer)
 
 
 async def check_booking_permissions(

@@ -12,14 +12,21 @@ from slotlock.domain.admission import tickets
 from slotlock.domain.booking import outcomes
 from slotlock.domain.campaigns import campaign
 from slotlock.domain.slots.outcomes import EditSlotOutcome
-from slotlock.domain.teams import outcomes as teams
+from slotlock.domain.teams.outcomes import (
+    AcceptInvitationOutcome,
+    CreateTeamOutcome,
+    DeclineInvitationOutcome,
+    InviteToTeamOutcome,
+    LeaveTeamOutcome,
+    WithdrawInvitationOutcome,
+)
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.services.campaigns import campaigns
 from slotlock.services.slots import editing, series
 
 
 def returned_by(use_case: Callable[..., object]) -> UnionType:
-    """The union of outcomes in the signature of a use case."""
+    """Return the union of outcomes in the signature of a use case."""
     union: UnionType = get_type_hints(use_case)["return"]
     return union
 
@@ -39,12 +46,12 @@ OUTCOMES = {
     "CreateSlotSeriesResult": series.CreateSeriesOutcome,
     "CreateCampaignResult": returned_by(campaigns.create),
     "UpdateCampaignResult": campaign.CampaignOutcome,
-    "CreateTeamResult": teams.CreateTeamOutcome,
-    "InviteToTeamResult": teams.InviteToTeamOutcome,
-    "AcceptTeamInvitationResult": teams.AcceptInvitationOutcome,
-    "DeclineTeamInvitationResult": teams.DeclineInvitationOutcome,
-    "WithdrawTeamInvitationResult": teams.WithdrawInvitationOutcome,
-    "LeaveTeamResult": teams.LeaveTeamOutcome,
+    "CreateTeamResult": CreateTeamOutcome,
+    "InviteToTeamResult": InviteToTeamOutcome,
+    "AcceptTeamInvitationResult": AcceptInvitationOutcome,
+    "DeclineTeamInvitationResult": DeclineInvitationOutcome,
+    "WithdrawTeamInvitationResult": WithdrawInvitationOutcome,
+    "LeaveTeamResult": LeaveTeamOutcome,
     "SetGroupsResult": returned_by(user_admin.set_groups),
     "BanUserResult": returned_by(user_admin.ban),
     "UnbanUserResult": returned_by(user_admin.unban),

@@ -8,19 +8,19 @@ import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
-from slotlock.services.booking import book as booking
+from slotlock.services.booking.book import BookingOptions, book
 from tests.support.model.checker import ModelChecker, SlotShape
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.polling import eventually
 
 KEY = "the same"
-# For whom, and whether it is to be a hold. The organizer has the number 5.
+# The number of the user to book for, and whether to hold. The organizer has the number 5.
 Question = tuple[int, bool]
 
 
 @pytest.fixture(scope="module")
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Two desks on a database of their own."""
+    """Open two service instances on a database of their own."""
     with open_service_pair(servers, "key_in_a_batch") as opened:
         yield opened
 
@@ -34,16 +34,16 @@ async def _served_together(
     assert lease is not None
     sends: list[asyncio.Task[Any]] = []
     for whom, hold in questions:
-        options = booking.BookingOptions(hold, wait_s=20, key=KEY)
+        options = BookingOptions(hold, wait_s=20, key=KEY)
         user = pair.callers[whom].user_id
-        book = booking.book(services, pair.organizer, slot_id, user, options)
-        sends.append(asyncio.create_task(book))
+        booking = book(services, pair.organizer, slot_id, user, options)
+        sends.append(asyncio.create_task(booking))
 
         async def all_stand() -> bool:
             line = services.wait_queues._queues.get(slot_id)
             return line is not None and len(line.waiters) == len(sends)
 
-        await eventually(all_stand, "a place in line for each send")
+        await eventually(all_stand, "each request waits")
         # Redis loses the order of the key's sends, or the next would not get as far.
         for key in pair.redis.scan_iter("slotlock:{idempotency:*}:lock"):
             pair.redis.delete(key)
