@@ -24,13 +24,10 @@ def wait_until(
 
 
 async def poll_until(
-    fetch: Callable[[], Awaitable[Value]],
-    condition: Callable[[Value], object],
-    description: str,
-    timeout_s: float = TIMEOUT_S,
+    fetch: Callable[[], Awaitable[Value]], condition: Callable[[Value], object], description: str
 ) -> Value:
-    """Fetch a value until the condition holds for it, and return it. Fails after the timeout."""
-    deadline = time.monotonic() + timeout_s
+    """Fetch a value until the condition holds for it, and return it. Fails after 20 s."""
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition(value := await fetch()):
         if time.monotonic() > deadline:
             raise AssertionError(f"timed out: {description}; last value: {value}")
@@ -38,8 +35,6 @@ async def poll_until(
     return value
 
 
-async def eventually(
-    condition: Callable[[], Awaitable[bool]], description: str, timeout_s: float = TIMEOUT_S
-) -> None:
-    """Wait until the condition holds. Fails with the description after the timeout."""
-    await poll_until(condition, bool, description, timeout_s)
+async def eventually(condition: Callable[[], Awaitable[bool]], description: str) -> None:
+    """Wait until the condition holds. Fails with the description after 20 s."""
+    await poll_until(condition, bool, description)
