@@ -20,10 +20,14 @@ from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.deployment import lock_key
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now, open_websocket
-from tests.support.clients.raw_connection import open_tcp_connection, read_until, read_until_closed
 from tests.support.clients.user_files import generated_user_csv
 from tests.support.polling import eventually
 from tests.support.stores.users import auth_for_database, insert_user
+from tests.support.transport.raw_connection import (
+    open_tcp_connection,
+    read_until,
+    read_until_closed,
+)
 
 LOGOUT = "mutation { logout }"
 CREATE_FEED = "createCalendarFeed { __typename }"

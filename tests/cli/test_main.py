@@ -21,7 +21,7 @@ from slotlock.cli.main import main
 from slotlock.devserver.binaries import MONGOD, find_binary
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.processes import app_environment, database_url, free_port
-from tests.support.clients.command_line import (
+from tests.support.cli.command_line import (
     command_errors,
     replace_environment,
     run_command,

@@ -10,7 +10,7 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
 from tests.support.apps.processes import app_environment
-from tests.support.clients.command_line import (
+from tests.support.cli.command_line import (
     command_errors,
     replace_environment,
     run_command,

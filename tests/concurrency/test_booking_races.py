@@ -18,8 +18,8 @@ from tests.support.apps.deployment import (
 )
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import GraphQLTestClient, Json, http_client
-from tests.support.clients.simultaneous_requests import MAX_LUCKY_RUNS, book_simultaneously
 from tests.support.stores.users import UserTokens
+from tests.support.transport.simultaneous_requests import MAX_LUCKY_RUNS, book_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 

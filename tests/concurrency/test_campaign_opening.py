@@ -22,7 +22,7 @@ from tests.support.clients.campaigns import (
     update_campaign,
 )
 from tests.support.clients.client import Json, hours_from_now
-from tests.support.clients.simultaneous_requests import send_simultaneously
+from tests.support.transport.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 USER_COUNT, SLOTS, BASKETS = 24, 10, 15

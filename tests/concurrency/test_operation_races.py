@@ -22,7 +22,7 @@ from tests.support.clients.booking_client import (
     expire_holds,
 )
 from tests.support.clients.client import Json
-from tests.support.clients.simultaneous_requests import send_simultaneously
+from tests.support.transport.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 Act = tuple[int, str, dict[str, Any]]  # whose, which, and its variables

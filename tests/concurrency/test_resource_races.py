@@ -15,7 +15,7 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import Json, slot_input
 from tests.support.clients.series import CREATE_SERIES as SERIES
 from tests.support.clients.series import MONDAY_TIMES, PUBLISH_SERIES, UPDATE_SERIES
-from tests.support.clients.simultaneous_requests import send_simultaneously
+from tests.support.transport.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 CREATE = """mutation($input: CreateSlotInput!) { createSlot(input: $input) { __typename } }"""

@@ -29,9 +29,9 @@ from tests.support.clients.client import (
     http_client,
     open_websocket,
 )
-from tests.support.clients.simultaneous_requests import MAX_LUCKY_RUNS, book_simultaneously
 from tests.support.polling import wait_until
 from tests.support.stores.users import UserTokens, create_user_tokens
+from tests.support.transport.simultaneous_requests import MAX_LUCKY_RUNS, book_simultaneously
 
 
 @dataclass(frozen=True)

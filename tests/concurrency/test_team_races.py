@@ -11,7 +11,6 @@ import httpx
 from tests.support.apps.deployment import app_variant
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import Json
-from tests.support.clients.simultaneous_requests import MAX_LUCKY_RUNS, send_simultaneously
 from tests.support.clients.teams import (
     ACCEPT_INVITATION,
     CREATE_TEAM,
@@ -23,6 +22,7 @@ from tests.support.clients.teams import (
     create_team_clients,
     team_document,
 )
+from tests.support.transport.simultaneous_requests import MAX_LUCKY_RUNS, send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 Act = tuple[TeamClient, str, dict[str, Any]]

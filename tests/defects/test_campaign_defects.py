@@ -16,7 +16,7 @@ from tests.support.clients.campaigns import (
     unpublish_campaign,
 )
 from tests.support.clients.client import BOOK_SLOT, Json
-from tests.support.clients.simultaneous_requests import book_simultaneously, send_simultaneously
+from tests.support.transport.simultaneous_requests import book_simultaneously, send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 NINE, TEN, ELEVEN, NOON = (f"2040-05-07T{hour}:00:00Z" for hour in ("09", "10", "11", "12"))

@@ -11,8 +11,8 @@ from slotlock.simulation import availability_watcher, rush, setup
 from slotlock.simulation.model.attempts import Clock
 from tests.support.apps.deployment import app_variant
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.command_line import replace_environment
-from tests.support.clients.simulation import SimulationRun, SimulationRunner
+from tests.support.cli.command_line import replace_environment
+from tests.support.cli.simulation import SimulationRun, SimulationRunner
 
 SimulateWithout = Callable[..., SimulationRun]
 

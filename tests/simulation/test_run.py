@@ -15,8 +15,8 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.simulation.model.attempts import AttemptLog
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import SERVE_COMMAND, AppProcess, app_environment, app_process
-from tests.support.clients.command_line import replace_environment
-from tests.support.clients.simulation import SimulationRun, SimulationRunner
+from tests.support.cli.command_line import replace_environment
+from tests.support.cli.simulation import SimulationRun, SimulationRunner
 from tests.support.queue.deployment import with_own_redis_database
 
 Capture = pytest.CaptureFixture[str]

@@ -11,8 +11,8 @@ import pytest
 from slotlock.simulation import tickets
 from slotlock.simulation.client.http import RATE_LIMITED_MESSAGE
 from tests.support.apps.processes import AppProcess, free_port
-from tests.support.clients.command_line import replace_environment
-from tests.support.clients.simulation import SimulationRunner
+from tests.support.cli.command_line import replace_environment
+from tests.support.cli.simulation import SimulationRunner
 
 Capture = pytest.CaptureFixture[str]
 

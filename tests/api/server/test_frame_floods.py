@@ -10,8 +10,8 @@ from websockets.frames import Frame
 
 from slotlock.api.server import websockets
 from slotlock.api.server.timeouts import TimeoutConfig
-from tests.support.clients.raw_connection import WEBSOCKET_HANDSHAKE, read_until, websocket_frame
 from tests.support.polling import wait_until
+from tests.support.transport.raw_connection import WEBSOCKET_HANDSHAKE, read_until, websocket_frame
 
 PONG = websocket_frame(b"", 10)
 LAST_MESSAGE = "the end " * 2_000

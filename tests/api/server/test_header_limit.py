@@ -9,8 +9,8 @@ import pytest
 
 from slotlock.api.server.header_limit import MAX_HEADER_BYTES
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.raw_connection import open_tcp_connection
 from tests.support.clients.teams import CREATE_TEAM, create_team_clients
+from tests.support.transport.raw_connection import open_tcp_connection
 
 BODY = json.dumps({"query": "{ __typename }"}).encode()
 POST = b"POST /graphql HTTP/1.1\r\nHost: slotlock\r\nContent-Type: application/json\r\n"

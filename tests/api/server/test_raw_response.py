@@ -10,7 +10,7 @@ from slotlock.api.server.header_limit import MAX_HEADER_BYTES
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
-from tests.support.clients.raw_connection import (
+from tests.support.transport.raw_connection import (
     WEBSOCKET_HANDSHAKE,
     open_tcp_connection,
     read_until,

@@ -1,7 +1,7 @@
 """A stop loses nothing: operations in progress finish, sockets are closed in order, no lock stays.
 
 The limits on clients that read nothing are in test_slow_readers (HTTP) and in
-graphql/transport/test_unresponsive_sockets (messages on a socket).
+graphql/transport/websocket/test_unresponsive_sockets (messages on a socket).
 """
 
 import asyncio
@@ -32,15 +32,15 @@ from tests.support.clients.client import (
     http_client,
     open_websocket,
 )
-from tests.support.clients.raw_connection import (
+from tests.support.polling import wait_until
+from tests.support.stores.users import UserTokens
+from tests.support.transport.raw_connection import (
     initialize_websocket,
     open_tcp_connection,
     read_until,
     read_until_closed,
     websocket_frame,
 )
-from tests.support.polling import wait_until
-from tests.support.stores.users import UserTokens
 
 Pair = tuple[AppProcess, AppProcess]
 

@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
 from slotlock.api.server import timeouts
 from slotlock.api.server.timeouts import TimeoutConfig
-from tests.support.clients.raw_connection import read_until, reset_connection
 from tests.support.polling import wait_until
+from tests.support.transport.raw_connection import read_until, reset_connection
 
 UNREAD_TIMEOUT_S = 1.0
 # The size of the buffers of both kernels.

@@ -14,7 +14,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.client import open_websocket
-from tests.support.clients.raw_connection import open_tcp_connection
+from tests.support.transport.raw_connection import open_tcp_connection
 
 BODY = json.dumps({"query": "{ __typename }"}).encode()
 RESULT = b'{"data":{"__typename":"Query"}}'

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.raw_connection import open_tcp_connection, read_until_closed
+from tests.support.transport.raw_connection import open_tcp_connection, read_until_closed
 
 SMUGGLED_REQUEST = b"GET /healthz HTTP/1.1\r\nHost: slotlock\r\n\r\n"
 BODY = json.dumps({"query": "{ __typename }"}).encode()

@@ -14,7 +14,7 @@ from tests.support.clients.booking_client import (
     create_booking_clients,
 )
 from tests.support.clients.client import GraphQLTestClient, hours_from_now
-from tests.support.clients.simultaneous_requests import send_simultaneously
+from tests.support.transport.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 Three = tuple[BookingClient, BookingClient, BookingClient]

@@ -19,8 +19,8 @@ from tests.support.clients.booking_client import (
     create_booking_clients,
 )
 from tests.support.clients.client import Json
-from tests.support.clients.simultaneous_requests import send_simultaneously
 from tests.support.stores.users import UserTokens
+from tests.support.transport.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 Three = tuple[BookingClient, BookingClient, BookingClient]

@@ -6,7 +6,6 @@ from collections import Counter
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BOOK_WITH_OPTIONS
 from tests.support.clients.client import Json
-from tests.support.clients.simultaneous_requests import send_simultaneously
 from tests.support.queue.deployment import (
     QueueClient,
     QueueDeployment,
@@ -14,6 +13,7 @@ from tests.support.queue.deployment import (
     queue_partition,
 )
 from tests.support.queue.documents import REQUEST_BOOKING
+from tests.support.transport.simultaneous_requests import send_simultaneously
 
 __all__ = ["queue_deployment"]
 

@@ -16,7 +16,9 @@ from tests.support.apps.deployment import app_variant
 from tests.support.apps.processes import AppProcess
 from tests.support.apps.variants.websockets import MISSED_PONG_MESSAGE
 from tests.support.clients.client import WATCH_AVAILABILITY, GraphQLTestClient, http_client
-from tests.support.clients.raw_connection import (
+from tests.support.polling import wait_until
+from tests.support.stores.users import auth_for_database, sign_in_new_user
+from tests.support.transport.raw_connection import (
     initialize_websocket,
     open_tcp_connection,
     read_until,
@@ -24,8 +26,6 @@ from tests.support.clients.raw_connection import (
     reset_connection,
     subscribe_frame,
 )
-from tests.support.polling import wait_until
-from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 SUBSCRIPTIONS_METRIC = "slotlock_subscriptions_active"
 WATCH_BOOKINGS = "subscription { myBookings { action } }"

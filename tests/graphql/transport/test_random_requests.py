@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.random_requests import request_bodies
-from tests.support.clients.raw_connection import open_tcp_connection, read_until_closed
+from tests.support.transport.random_requests import request_bodies
+from tests.support.transport.raw_connection import open_tcp_connection, read_until_closed
 
 EXAMPLES = int(os.environ.get("SLOTLOCK_CAMPAIGN", "300"))
 OPENINGS = [b"[", b'{"a":', b'{"query":"{a', b'{"query":"{ a }","variables":{"x":[']

@@ -13,8 +13,8 @@ from tests.support.clients.booking_client import (
     expire_holds,
 )
 from tests.support.clients.client import Json, hours_from_now
-from tests.support.clients.simultaneous_requests import send_simultaneously
 from tests.support.polling import poll_until
+from tests.support.transport.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, BookingClient]

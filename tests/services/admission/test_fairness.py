@@ -9,7 +9,6 @@ import pytest
 from slotlock.infrastructure.redis.keys import admission_lock, lock_keys
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import Json
-from tests.support.clients.simultaneous_requests import send_simultaneously
 from tests.support.polling import eventually
 from tests.support.queue.deployment import (
     QueueClient,
@@ -19,6 +18,7 @@ from tests.support.queue.deployment import (
     queue_partition,
 )
 from tests.support.queue.documents import REQUEST_BOOKING
+from tests.support.transport.simultaneous_requests import send_simultaneously
 
 __all__ = ["crowded_queue_deployment", "queue_deployment"]
 

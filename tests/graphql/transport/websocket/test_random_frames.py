@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from slotlock.api.server.websockets import MAX_FRAMES
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.random_requests import QUERIES, json_values, request_bodies
-from tests.support.clients.raw_connection import (
+from tests.support.polling import wait_until
+from tests.support.transport.random_requests import QUERIES, json_values, request_bodies
+from tests.support.transport.raw_connection import (
     WEBSOCKET_HANDSHAKE,
     initialize_websocket,
     message_frame,
@@ -25,7 +26,6 @@ from tests.support.clients.raw_connection import (
     read_until_closed,
     websocket_frame,
 )
-from tests.support.polling import wait_until
 
 EXAMPLES = int(os.environ.get("SLOTLOCK_CAMPAIGN", "150"))
 INIT = message_frame({"type": "connection_init"})
