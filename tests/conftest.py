@@ -35,14 +35,14 @@ def pytest_runtest_makereport(
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServers]:
-    """MongoDB and Valkey shared by all tests. A test that stops a server starts its own."""
+    """Yield the MongoDB and Valkey of all tests. A test that stops a server starts its own."""
     with embedded_servers(tmp_path_factory.mktemp("servers")) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def app(servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """A process of the app with a database of its own."""
+    """Yield a process of the app with a database of its own."""
     with forked_app(app_environment(servers, "one_app"), tmp_path_factory.mktemp("app")) as running:
         yield running
 
@@ -51,7 +51,7 @@ def app(servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory) -> I
 def two_apps(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[AppProcess, AppProcess]]:
-    """Two processes of the app that share a database, as behind a load balancer."""
+    """Yield two processes of the app that share a database, as behind a load balancer."""
     environment = app_environment(servers, "two_apps")
     directory = tmp_path_factory.mktemp("two_apps")
     with (
@@ -63,7 +63,7 @@ def two_apps(
 
 @pytest.fixture
 async def user_tokens(two_apps: tuple[AppProcess, AppProcess]) -> UserTokens:
-    """Access tokens of 200 members and an organizer, valid at both processes."""
+    """Return access tokens of 200 members and an organizer, valid at both processes."""
     return await create_user_tokens(two_apps[0].environment, 200)
 
 
@@ -71,7 +71,7 @@ async def user_tokens(two_apps: tuple[AppProcess, AppProcess]) -> UserTokens:
 async def deployment(
     request: pytest.FixtureRequest, two_apps: tuple[AppProcess, AppProcess], log_dir: Path
 ) -> AsyncIterator[Deployment]:
-    """Members and an organizer of `two_apps`, who may start variants of the app.
+    """Yield members and an organizer of `two_apps`, who may start variants of the app.
 
     A module sets the number of members as MEMBER_COUNT.
     """
@@ -87,7 +87,7 @@ def isolated_queue(
     servers: EmbeddedServers,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[IsolatedQueue]:
-    """A Redis and a database for one module alone, with an app that serves no queue."""
+    """Yield a Redis and a database for one module alone, with an app that serves no queue."""
     name = request.module.__name__.rpartition(".")[2]
     with open_isolated_queue(servers, tmp_path_factory.mktemp("queue"), name) as opened:
         yield opened
@@ -95,12 +95,12 @@ def isolated_queue(
 
 @pytest.fixture
 async def http() -> AsyncIterator[httpx.AsyncClient]:
-    """An HTTP client with enough connections for concurrent requests of many users."""
+    """Yield an HTTP client with enough connections for concurrent requests of many users."""
     async with http_client() as opened:
         yield opened
 
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    """A directory for the logs of a test's own processes."""
+    """Return a directory for the logs of a test's own processes."""
     return tmp_path / "logs"

@@ -45,7 +45,7 @@ EVERY_DAY = tuple(WeeklyMeeting(day, MORNING.time(), (MORNING + HOUR).time()) fo
 
 @pytest.fixture(scope="module")
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Two sets of services on one database of their own, and five users of two classes."""
+    """Yield two sets of services on one database of their own, and five users of two classes."""
     with open_service_pair(servers, "campaign_limits") as opened:
         yield opened
 

@@ -248,7 +248,7 @@ async def test_a_capacity_reduced_in_a_rush_never_falls_below_the_bookings(
 async def keyed(
     deployment: Deployment, app: AppProcess, name: str
 ) -> tuple[str, dict[str, Any], list[str]]:
-    """An operation with a key: its document, its variables and its slots."""
+    """Return an operation with a key: its document, its variables and its slots."""
     other = await deployment.add_slot(app)
     slot_id, hold = await held(deployment, app, 0) if name != "book" else (other, "")
     given: Json = {"booking": hold, "key": name}

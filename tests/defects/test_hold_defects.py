@@ -21,7 +21,7 @@ SWEPT_HOLDS = 24
 
 @pytest.fixture
 async def unswept(servers: EmbeddedServers, log_dir: Path) -> AsyncIterator[Deployment]:
-    """A deployment whose holds are swept only by processes that the test starts."""
+    """Yield a deployment whose holds are swept only by processes that the test starts."""
     async with open_deployment(app_environment(servers, "unswept"), log_dir) as deployment:
         yield deployment
 

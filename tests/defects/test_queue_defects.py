@@ -18,7 +18,7 @@ TWO_OF_FOUR = ["Booked", "Booked", "SlotFull", "SlotFull"]
 
 @pytest.fixture
 async def deployment(isolated_queue: IsolatedQueue, log_dir: Path) -> AsyncIterator[Deployment]:
-    """Four members and an empty Redis."""
+    """Yield four members and an empty Redis."""
     async with open_deployment(isolated_queue.environment, log_dir, member_count=4) as opened:
         opened.redis.flushall()
         yield opened
@@ -26,7 +26,7 @@ async def deployment(isolated_queue: IsolatedQueue, log_dir: Path) -> AsyncItera
 
 @pytest.fixture
 def frontend(isolated_queue: IsolatedQueue) -> AppProcess:
-    """An app that adds requests to the queue and does not process them."""
+    """Return an app that adds requests to the queue and does not process them."""
     return isolated_queue.frontend
 
 

@@ -21,14 +21,14 @@ from tests.support.model.stored_state import StoredState
 
 @pytest.fixture(scope="module")
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Two sets of services on a database of their own."""
+    """Yield two sets of services on a database of their own."""
     with open_service_pair(servers, "scenes") as opened:
         yield opened
 
 
 @pytest.fixture
 def scenario(pair: ServicePair) -> ModelScenario:
-    """A model checker with an empty state."""
+    """Return a model checker with an empty state."""
     return ModelScenario(pair)
 
 

@@ -241,7 +241,7 @@ class ServiceMachine(RuleBasedStateMachine):
 
 @pytest.fixture(scope="module")
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Two sets of services on a database of their own."""
+    """Yield two sets of services on a database of their own."""
     with open_service_pair(servers, "stateful") as opened:
         yield opened
 

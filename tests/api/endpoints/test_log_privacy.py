@@ -44,7 +44,7 @@ BOOK = "mutation($input: BookSlotInput!) { bookSlot(input: $input) { __typename 
 
 @pytest.fixture
 def own_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[AppProcess]:
-    """An app whose log belongs to one test."""
+    """Yield an app whose log belongs to one test."""
     with forked_app(app_environment(servers, f"logs_{secrets.token_hex(4)}"), tmp_path) as running:
         yield running
 

@@ -20,7 +20,7 @@ HEADERS = {"Content-Type": "text/csv", "Origin": ORIGIN}
 
 @pytest.fixture(scope="module")
 def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
-    """A MongoDB that only the tests of this file use."""
+    """Yield a MongoDB that only the tests of this file use."""
     directory = tmp_path_factory.mktemp("unavailable") / "mongodb"
     with restartable_server(directory, "mongodb") as running:
         yield running
@@ -30,7 +30,7 @@ def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableSer
 def app(
     servers: EmbeddedServers, mongodb: RestartableServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """An app on this MongoDB that allows the pages of another origin."""
+    """Yield an app on this MongoDB that allows the pages of another origin."""
     own = {"SLOTLOCK_MONGO_URL": mongodb.url, "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
     settings = {**app_environment(servers, "unused"), **own}
     with forked_app(settings, tmp_path_factory.mktemp("app")) as running:

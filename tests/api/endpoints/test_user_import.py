@@ -30,7 +30,7 @@ async def organizer(two_apps: Pair, http: httpx.AsyncClient) -> BookingClient:
 
 @pytest.fixture
 def email_domain() -> str:
-    """A domain of email addresses that no other test uses."""
+    """Return a domain of email addresses that no other test uses."""
     return f"{secrets.token_hex(8)}.test"
 
 

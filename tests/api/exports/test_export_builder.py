@@ -34,7 +34,7 @@ UNKNOWN_ID = "0" * 24
 
 @pytest.fixture
 def own_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[tuple[AppProcess, Path]]:
-    """An app with a folder of its own for temporary files."""
+    """Yield an app with a folder of its own for temporary files."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     settings = {**app_environment(servers, "exports"), "TMPDIR": str(folder)}
@@ -44,7 +44,7 @@ def own_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[tuple[AppProce
 
 @pytest.fixture
 def mongo_url(app: AppProcess) -> str:
-    """The address of the app's MongoDB."""
+    """Return the address of the app's MongoDB."""
     return app.environment["SLOTLOCK_MONGO_URL"]
 
 

@@ -34,7 +34,7 @@ BOOK_AND_WAIT = """mutation Book($slot: ID!) {
 
 @pytest.fixture
 def small_app(servers: EmbeddedServers, log_dir: Path) -> Iterator[AppProcess]:
-    """An app with low limits; each test has its own, since permits are returned with a delay."""
+    """Yield an app with low limits. Each test has its own, since permits return with a delay."""
     settings = {
         **app_environment(servers, "small"),
         "SLOTLOCK_MAX_REQUESTS": str(MAX_REQUESTS),
@@ -51,7 +51,7 @@ def small_app(servers: EmbeddedServers, log_dir: Path) -> Iterator[AppProcess]:
 
 @pytest.fixture
 async def tokens(small_app: AppProcess) -> list[str]:
-    """Tokens of new users."""
+    """Return tokens of new users."""
     async with auth_for_database(small_app.environment["SLOTLOCK_MONGO_URL"]) as auth:
         return [await sign_in_new_user(auth, Role.MEMBER) for _ in range(MAX_SOCKETS)]
 

@@ -32,7 +32,7 @@ PATHS = (
 
 @pytest.fixture(scope="module")
 def app(servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """An app that allows the pages of one other origin."""
+    """Yield an app that allows the pages of one other origin."""
     settings = {**app_environment(servers, "headers"), "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
     with forked_app(settings, tmp_path_factory.mktemp("headers")) as running:
         yield running

@@ -43,7 +43,7 @@ def resident_bytes(app: AppProcess) -> int:
 
 @pytest.fixture
 def small_app(app: AppProcess) -> Iterator[AppProcess]:
-    """The app, whose memory must not grow much during the test."""
+    """Yield the app, whose memory must not grow much during the test."""
     before = resident_bytes(app)
     yield app
     assert resident_bytes(app) - before < ENDLESS_BYTES // 2

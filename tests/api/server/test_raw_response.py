@@ -47,7 +47,7 @@ REJECTED_REQUESTS = {
 def strict_app(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """An app with short timeouts and room for two sockets, one for each address."""
+    """Yield an app with short timeouts and room for two sockets, one for each address."""
     settings = {
         **app_environment(servers, "strict"),
         "SLOTLOCK_HEADER_TIMEOUT_S": "2",  # enough for the requests with complete headers

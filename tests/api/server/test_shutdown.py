@@ -57,7 +57,7 @@ PING_OPCODE = 9
 
 @pytest.fixture
 def redis(servers: EmbeddedServers) -> Iterator[Redis]:
-    """A client of the Redis that the apps use."""
+    """Yield a client of the Redis that the apps use."""
     with Redis.from_url(servers.redis_url) as client:
         yield client
 

@@ -56,7 +56,7 @@ async def send_until_disconnected(receive: Receive, send: Send) -> None:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[Address]:
-    """The address of a server with room for one request and a short timeout for readers."""
+    """Yield the address of a server with room for one request and a short timeout for readers."""
     with running_server(UNREAD_TIMEOUT_S) as (_, address):
         yield address
 

@@ -30,7 +30,7 @@ HANDSHAKE = (
 def impatient_app(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """An app with short timeouts."""
+    """Yield an app with short timeouts."""
     settings = {
         **app_environment(servers, "impatient"),
         "SLOTLOCK_HEADER_TIMEOUT_S": "2",  # enough for the requests that are sent in time

@@ -24,7 +24,7 @@ def counted_address(host: str) -> str | None:
 def app_behind_other_proxies(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """An app with low rate limits that trusts proxies of another network than the test's."""
+    """Yield an app with low rate limits that trusts proxies of another network than the test's."""
     own = {"SLOTLOCK_TRUSTED_PROXIES": "192.0.2.0/24"}
     with rate_limited_app(servers, "proxies", tmp_path_factory.mktemp("proxies"), **own) as app:
         yield app

@@ -16,7 +16,7 @@ OLD_KEY = "the old key that is longer than 32 bytes"
 
 @pytest.fixture(autouse=True)
 def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """An environment without settings."""
+    """Return an environment without settings."""
     for name in list(os.environ):
         if name.startswith("SLOTLOCK_") or name == "PORT":
             monkeypatch.delenv(name)

@@ -20,7 +20,7 @@ from tests.support.domain.decisions import decide
 
 
 def draft(**fields: object) -> SlotDraft:
-    """What an organizer fills in, right unless the fields say otherwise."""
+    """Return a valid draft, changed by these fields."""
     right = {
         "title": "Yoga",
         "start": NOW,

@@ -19,14 +19,14 @@ HOUR = timedelta(hours=1)
 
 
 def use(name: str, begins: int, lasts: int = 1, resource: str | None = "Room 5") -> Slot:
-    """A slot that uses a resource from an hour on, for so many."""
+    """Return a slot that uses a resource for a number of hours from a given hour."""
     start = NOW + begins * HOUR
     times = {"start": start, "end": start + lasts * HOUR}
     return build_slot(1, id=SlotId(name), resource=resource, **times)
 
 
 def course(name: str, begins: list[int], lasts: int, resource: str) -> Slot:
-    """A slot that uses a resource from each of these hours on, until the next at the latest."""
+    """Return a slot with a meeting from each of these hours, which ends when the next starts."""
     ends = [
         min(start + lasts, later) for start, later in zip(begins, [*begins[1:], 99], strict=True)
     ]

@@ -29,13 +29,13 @@ Two = tuple[BookingClient, BookingClient]
 
 @pytest.fixture
 async def clients(app: AppProcess, http: httpx.AsyncClient) -> Two:
-    """Ada and an organizer."""
+    """Return clients for Ada and an organizer."""
     (ada,), organizer = await create_booking_clients(http, 1, app)
     return ada, organizer
 
 
 def keyed(slot_id: str, booking_id: str, key: str) -> list[tuple[str, dict[str, Any]]]:
-    """Every act that takes a key, with this one."""
+    """Return every operation that takes a key, with this key."""
     on_it = {"booking": booking_id, "key": key}
     return [
         (BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, "idempotencyKey": key}}),
@@ -51,7 +51,7 @@ def keyed(slot_id: str, booking_id: str, key: str) -> list[tuple[str, dict[str, 
 
 
 def patient(slot_id: str, booking_id: str, wait: int) -> list[tuple[str, dict[str, Any]]]:
-    """Every act that waits, for so long."""
+    """Return every operation that waits, with this timeout."""
     on_it = {"booking": booking_id, "wait": wait}
     return [
         (BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, "waitMs": wait}}),

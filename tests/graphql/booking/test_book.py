@@ -28,7 +28,7 @@ MINE = """query($first: Int! = 20, $after: String) {
 async def users(
     app: AppProcess, http: httpx.AsyncClient
 ) -> tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]:
-    """Ada and Ben, who book, and an organizer."""
+    """Return clients for Ada and Ben, who book, and an organizer."""
     crowd = await create_user_tokens(app.environment, 2)
     ada, ben, organizer = (
         GraphQLTestClient(http, app.url, token) for token in (*crowd.members, crowd.organizer)

@@ -24,14 +24,14 @@ OTHERS = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Four:
-    """Ada and Ben, who are a team, Cleo, who is a stranger, and an organizer."""
+    """Return clients for Ada and Ben, who are a team, Cleo, who is a stranger, and an organizer."""
     (ada, ben, cleo), organizer = await create_booking_clients(http, 3, *two_apps)
     await ada.create_team_with(ben)
     return ada, ben, cleo, organizer
 
 
 def claims(slot_ids: list[str], *user_ids: str) -> list[Json]:
-    """A claim for each slot and user together, or for oneself."""
+    """Return a claim for each pair of a slot and a user; None is the caller."""
     if not user_ids:
         return [{"slotId": slot_id} for slot_id in slot_ids]
     pairs = zip(slot_ids, user_ids, strict=True)
@@ -39,12 +39,12 @@ def claims(slot_ids: list[str], *user_ids: str) -> list[Json]:
 
 
 async def left(user: BookingClient, slot_ids: list[str]) -> list[int]:
-    """How many places are left in each slot."""
+    """Return how many places are left in each slot."""
     return [(await user.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids]
 
 
 def refused(outcome: Json) -> dict[int, str]:
-    """The code of each claim that was refused."""
+    """Return the code of each claim that was refused."""
     assert outcome["__typename"] == "ClaimsRefused", outcome
     return {each["claim"]: each["refusal"]["code"] for each in outcome["refusals"]}
 

@@ -73,19 +73,19 @@ class EventObserver:
 
 @pytest.fixture
 async def observer(two_apps: Pair, http: httpx.AsyncClient) -> EventObserver:
-    """Ada at one process, Ben at the other, and an organizer."""
+    """Return clients for Ada at one process, Ben at the other, and an organizer."""
     (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     return EventObserver(two_apps, ada, ben, organizer)
 
 
 @pytest.fixture
 def mongo_url(two_apps: Pair) -> str:
-    """The database of both processes."""
+    """Return the database of both processes."""
     return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
 
 
 async def booked(user: BookingClient, slot_id: str) -> str:
-    """The id of a user's new booking."""
+    """Return the id of a user's new booking."""
     return str((await user.book_slot(slot_id))["booking"]["id"])
 
 

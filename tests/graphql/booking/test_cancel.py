@@ -24,13 +24,13 @@ NOTHING = "0" * 24
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organizer."""
+    """Return clients for Ada at one process, Ben at the other, and an organizer."""
     (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
 async def booked(user: BookingClient, slot_id: str) -> str:
-    """The id of a user's new booking."""
+    """Return the id of a user's new booking."""
     return str((await user.book_slot(slot_id))["booking"]["id"])
 
 

@@ -23,19 +23,19 @@ ENDED = """query($first: Int! = 20, $after: String) {
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organizer."""
+    """Return clients for Ada at one process, Ben at the other, and an organizer."""
     (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
 async def ended(user: BookingClient, **page: Any) -> list[Json]:
-    """The bookings of a user that ended."""
+    """Return the bookings of a user that ended."""
     nodes: list[Json] = (await user.execute(ENDED, **page))["nodes"]
     return nodes
 
 
 async def given_back(user: BookingClient, slot_id: str) -> str:
-    """The id of a booking that its owner cancelled."""
+    """Return the id of a booking that its owner cancelled."""
     booking_id = (await user.book_slot(slot_id))["booking"]["id"]
     await user.cancel_booking(booking_id)
     return str(booking_id)
@@ -95,7 +95,7 @@ async def test_the_ended_bookings_of_other_users_are_not_listed(
 
 
 async def walk(user: BookingClient, first: int) -> list[str]:
-    """The ids on all pages of a user's list."""
+    """Return the ids on all pages of a user's list."""
     walked: list[str] = []
     after, more = None, True
     while more:

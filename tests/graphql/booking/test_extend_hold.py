@@ -20,19 +20,19 @@ Two = tuple[BookingClient, BookingClient]
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Two:
-    """Ada and an organizer."""
+    """Return clients for Ada and an organizer."""
     (_, ada), organizer = await create_booking_clients(http, 2, *two_apps)
     return ada, organizer
 
 
 @pytest.fixture
 def mongo_url(two_apps: Pair) -> str:
-    """The database of both processes."""
+    """Return the database of both processes."""
     return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
 
 
 def lasts(hold: Json) -> timedelta:
-    """How long a hold lasts in all."""
+    """Return how long a hold lasts in all."""
     return datetime.fromisoformat(hold["heldUntil"]) - datetime.fromisoformat(hold["createdAt"])
 
 

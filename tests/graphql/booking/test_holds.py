@@ -32,19 +32,19 @@ Three = tuple[BookingClient, BookingClient, BookingClient]
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organizer."""
+    """Return clients for Ada at one process, Ben at the other, and an organizer."""
     (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
 @pytest.fixture
 def mongo_url(two_apps: Pair) -> str:
-    """The database of both processes."""
+    """Return the database of both processes."""
     return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
 
 
 def lasts(hold: Json) -> timedelta:
-    """How long a hold was made to last."""
+    """Return how long a hold was made to last."""
     return datetime.fromisoformat(hold["heldUntil"]) - datetime.fromisoformat(hold["createdAt"])
 
 

@@ -17,18 +17,18 @@ Three = tuple[BookingClient, BookingClient, BookingClient]
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organizer."""
+    """Return clients for Ada at one process, Ben at the other, and an organizer."""
     (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
 async def booked(user: BookingClient, slot_id: str) -> str:
-    """The id of a user's new booking."""
+    """Return the id of a user's new booking."""
     return str((await user.book_slot(slot_id))["booking"]["id"])
 
 
 async def assert_still_there(user: BookingClient, booking_id: str) -> None:
-    """The booking takes its place as it did."""
+    """Check that the booking still takes its place."""
     booking = await user.fetch_booking(booking_id)
     assert (booking["status"], booking["movedTo"]) == ("CONFIRMED", None)
     own = await user.fetch_slot(booking["slot"]["id"])

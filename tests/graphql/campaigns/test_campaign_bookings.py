@@ -23,13 +23,13 @@ FIVE_A = [{"group": "class:5a", "limit": 1}]
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada on one process, Ben on the other, and an organizer."""
+    """Return clients for Ada on one process, Ben on the other, and an organizer."""
     (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
 async def confirm_hold(client: BookingClient, hold: Json) -> Json:
-    """The result of confirming a hold."""
+    """Return the result of confirming a hold."""
     outcome: Json = await client.execute(CONFIRM_WITH_REFUSAL, booking=hold["booking"]["id"])
     return outcome
 

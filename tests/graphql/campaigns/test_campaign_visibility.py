@@ -35,13 +35,13 @@ MY_ENDED_BOOKINGS = """{ myEndedBookings(first: 100) { nodes { id } } }"""
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Clients:
-    """A member on one process, an anonymous client on the other, and an organizer."""
+    """Return a member on one process, an anonymous client on the other, and an organizer."""
     (ada,), organizer = await create_booking_clients(http, 1, *two_apps)
     return ada, GraphQLTestClient(http, two_apps[1].url), organizer
 
 
 async def all_ids(reader: GraphQLTestClient, query: str, **variables: Any) -> set[str]:
-    """The ids on all pages of a list."""
+    """Return the ids on all pages of a list."""
     found: set[str] = set()
     after = None
     while True:
@@ -55,7 +55,7 @@ async def all_ids(reader: GraphQLTestClient, query: str, **variables: Any) -> se
 async def visibility(
     reader: GraphQLTestClient, campaign_id: str, slot_id: str, start_time: str
 ) -> dict[str, bool]:
-    """Whether a reader finds a campaign and its slot through each field of the schema."""
+    """Return whether a reader finds a campaign and its slot through each field of the schema."""
     nodes = await reader.execute(NODES, ids=[campaign_id, slot_id])
     slot = await reader.execute(SLOT, id=slot_id)
     time_filter = {
@@ -78,14 +78,14 @@ async def visibility(
 
 
 async def first_message(app: AppProcess, token: str | None, slot_id: str) -> Json:
-    """The first message of a subscription to a slot."""
+    """Return the first message of a subscription to a slot."""
     async with open_websocket(app, token) as websocket:
         await websocket.subscribe("1", WATCH_AVAILABILITY, slots=[slot_id])
         return await websocket.receive()
 
 
 def shows_slot(message: Json) -> bool:
-    """Whether a first message contains the slot. Otherwise it reports an unknown slot."""
+    """Return whether a first message contains the slot. Otherwise it reports an unknown slot."""
     payload = message["payload"]
     errors = payload if message["type"] == "error" else payload.get("errors")
     if errors:

@@ -26,13 +26,13 @@ DATABASE = "crashing"
 
 @pytest.fixture
 def settings(servers: EmbeddedServers) -> dict[str, str]:
-    """A database on which nobody else sweeps, as every process that is started here uses it."""
+    """Return the settings of a database that only the processes of a test sweep."""
     return app_environment(servers, DATABASE)
 
 
 @pytest.fixture
 def survivor(settings: dict[str, str], log_dir: Path) -> Iterator[AppProcess]:
-    """The process that goes on."""
+    """Yield the process that is not killed."""
     with app_process(settings, log_dir / "survivor") as app:
         yield app
 

@@ -32,19 +32,19 @@ BOOKED_BY = """mutation($booking: ID!, $key: String) {
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organizer."""
+    """Return clients for Ada at one process, Ben at the other, and an organizer."""
     (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
 @pytest.fixture
 def key() -> str:
-    """A key that nobody sent."""
+    """Return an unused key."""
     return secrets.token_urlsafe(16)
 
 
 def there(user: BookingClient, apps: Pair) -> BookingClient:
-    """The same user at the other process."""
+    """Return the same user at the other process."""
     (url,) = {app.url for app in apps} - {user.url}
     return BookingClient(user.http, url, user.token)
 

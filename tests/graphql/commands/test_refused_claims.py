@@ -24,20 +24,20 @@ PATIENT = {"waitMs": 20_000}
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organizer."""
+    """Return clients for Ada at one process, Ben at the other, and an organizer."""
     (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
 @pytest.fixture
 def redis(servers: EmbeddedServers) -> Iterator[Redis]:
-    """The Redis of the apps."""
+    """Yield the Redis of the apps."""
     with Redis.from_url(servers.redis_url) as client:
         yield client
 
 
 def refused(outcome: Json) -> dict[int, str]:
-    """The code of each claim that was refused."""
+    """Return the code of each claim that was refused."""
     assert outcome["__typename"] == "ClaimsRefused", outcome
     return {each["claim"]: each["refusal"]["code"] for each in outcome["refusals"]}
 

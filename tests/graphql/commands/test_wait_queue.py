@@ -30,30 +30,30 @@ SOON = "mutation($id: ID!) { %s(slotId: $id, waitMs: 0) { __typename ...on Refus
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada at one process, Ben at the other, and an organizer."""
+    """Return clients for Ada at one process, Ben at the other, and an organizer."""
     (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
 @pytest.fixture
 def redis(servers: EmbeddedServers) -> Iterator[Redis]:
-    """The Redis of the apps."""
+    """Yield the Redis of the apps."""
     with Redis.from_url(servers.redis_url) as client:
         yield client
 
 
 def take(redis: Redis, slot_id: str, px: int | None = None) -> None:
-    """Be served at a slot, for so many ms or until `let_go`."""
+    """Acquire the lock of a slot for this many ms or until `let_go`."""
     assert redis.set(lock_key(slot_id), "somebody-else:1", px=px)
 
 
 def let_go(redis: Redis, slot_id: str) -> None:
-    """Be served no longer."""
+    """Release the lock of a slot."""
     redis.delete(lock_key(slot_id))
 
 
 async def rush(apps: Pair, user_tokens: UserTokens, slot_id: str, wait_ms: int) -> list[Json]:
-    """The whole crowd books at the same instant, each willing to wait for so long."""
+    """Book one slot for all clients at the same instant, with this wait timeout."""
     asked = {"input": {"slotId": slot_id, "waitMs": wait_ms}}
     tokens = enumerate(user_tokens.members)
     return await send_simultaneously(

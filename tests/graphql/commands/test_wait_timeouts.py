@@ -26,7 +26,7 @@ KEY_WAIT_S = 5.0
 
 @pytest.fixture
 def redis(servers: EmbeddedServers) -> Iterator[Redis]:
-    """The Redis of the apps."""
+    """Yield the Redis of the apps."""
     with Redis.from_url(servers.redis_url) as client:
         yield client
 
@@ -35,7 +35,7 @@ def redis(servers: EmbeddedServers) -> Iterator[Redis]:
 async def clients(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> tuple[BookingClient, BookingClient, BookingClient]:
-    """Ada and Ben, who are a team, and an organizer."""
+    """Return clients for Ada and Ben, who are a team, and an organizer."""
     (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     await ada.create_team_with(ben)
     return ada, ben, organizer
@@ -45,7 +45,7 @@ async def clients(
 async def busy(
     clients: tuple[BookingClient, BookingClient, BookingClient], redis: Redis
 ) -> AsyncIterator[list[str]]:
-    """Slots whose locks somebody has for as long as the test lasts."""
+    """Yield slots whose locks are held until the test ends."""
     slot_ids = [await clients[2].add_slot(capacity=5) for _ in range(6)]
     for slot_id in slot_ids:
         assert redis.set(lock_key(slot_id), "somebody-else:1")
@@ -54,7 +54,7 @@ async def busy(
 
 
 async def timed(asked: Awaitable[Json]) -> tuple[str, float]:
-    """The name of an answer, and how long it took."""
+    """Return the type name of a response and its duration in seconds."""
     began = time.monotonic()
     answer = await asked
     return answer["__typename"], time.monotonic() - began

@@ -83,13 +83,13 @@ EXTREME_POSITIONS: list[list[object]] = [
 
 @pytest.fixture(scope="module")
 def app(servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """An app whose lists contain no items of other tests."""
+    """Yield an app whose lists contain no items of other tests."""
     with forked_app(app_environment(servers, "lists"), tmp_path_factory.mktemp("lists")) as running:
         yield running
 
 
 async def is_bad_input(fixture: ConnectionFixture, name: str, **page: object) -> bool:
-    """Whether a page request fails with BAD_USER_INPUT and no other error."""
+    """Return whether a page request fails with BAD_USER_INPUT and no other error."""
     answer = await fixture.send_page_query(name, **page)
     codes = [error["extensions"]["code"] for error in answer.get("errors", ())]
     return codes == ["BAD_USER_INPUT"]

@@ -46,7 +46,7 @@ CANCEL = "mutation($id: ID!) { cancelBooking(bookingId: $id) { ... on Refusal { 
 
 @pytest.fixture
 async def organizer(app: AppProcess, http: httpx.AsyncClient) -> AsyncIterator[GraphQLTestClient]:
-    """An organizer whose requests must not cause an error in the log."""
+    """Yield an organizer whose requests must not cause an error in the log."""
     before = app.log.count(" ERROR ")
     async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
         yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
@@ -54,7 +54,7 @@ async def organizer(app: AppProcess, http: httpx.AsyncClient) -> AsyncIterator[G
 
 
 def operation(keyword: str, name: str, field: GraphQLField) -> str:
-    """An operation that takes every argument of a field from a variable; "" without arguments."""
+    """Return an operation with a variable for each argument of a field, or "" if there are none."""
     if not field.args:
         return ""
     declarations = ", ".join(f"${key}: {argument.type}" for key, argument in field.args.items())
@@ -64,7 +64,7 @@ def operation(keyword: str, name: str, field: GraphQLField) -> str:
 
 
 def filled(type_: GraphQLInputType, value: Any) -> Any:
-    """A value with the shape of this type that has `value` in every field and item."""
+    """Return a value with the shape of this type that has `value` in every field and item."""
     nullable = get_nullable_type(type_)
     if is_list_type(nullable):
         return [filled(nullable.of_type, value)]
@@ -74,7 +74,7 @@ def filled(type_: GraphQLInputType, value: Any) -> Any:
 
 
 def variables(field: GraphQLField, value: Any) -> Iterator[dict[str, Any]]:
-    """The value as each whole argument, and inside each argument."""
+    """Yield the value as each whole argument, and inside each argument."""
     yield dict.fromkeys(field.args, value)
     yield {key: filled(argument.type, value) for key, argument in field.args.items()}
 

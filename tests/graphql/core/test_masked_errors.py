@@ -39,7 +39,7 @@ SLOT = "query($id: ID!) { slot(id: $id) { id } }"
 
 
 def failing_states(error: Exception) -> object:
-    """A replacement for `AvailabilitySubscription.states` that fails after the first state."""
+    """Replace `AvailabilitySubscription.states`: yield one state and fail."""
     states = AvailabilitySubscription.states
 
     async def first_state_only(
@@ -88,7 +88,7 @@ async def test_an_error_in_a_subscription_is_masked(
 def failing_app(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """An app whose documents these tests may corrupt."""
+    """Yield an app whose documents these tests may corrupt."""
     with app_variant(
         app_environment(servers, "failing"), tmp_path_factory.mktemp("failing")
     ) as app:
@@ -109,7 +109,7 @@ async def organizer(failing_app: AppProcess) -> AsyncIterator[GraphQLTestClient]
 async def client(
     request: pytest.FixtureRequest, failing_app: AppProcess, organizer: GraphQLTestClient
 ) -> AsyncIterator[Client]:
-    """A client of the organizer, on each transport."""
+    """Yield a client of the organizer, on each transport."""
     if request.param == "http":
         yield organizer
     else:
@@ -124,7 +124,7 @@ def corrupt(app: AppProcess, collection: str, query: Json, update: Json) -> None
 
 
 async def internal_error(client: Client, query: str, **variables: object) -> Json:
-    """The only error of a response, which is internal."""
+    """Return the only error of a response, which is internal."""
     if isinstance(client, GraphQLTestClient):
         errors = (await client.send(query, **variables))["errors"]
     else:

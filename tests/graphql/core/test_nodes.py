@@ -24,14 +24,14 @@ MALFORMED_IDS = ("", "slot_", "waitlistEntry_" + "0" * 48, "\u0000")
 
 @pytest.fixture
 async def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
-    """A member who has one object of every type, another member, and an organizer."""
+    """Return a member who has one object of every type, another member, and an organizer."""
     (ada, eve), organizer = await create_booking_clients(http, 2, app)
     return ada, eve, organizer
 
 
 @pytest.fixture
 async def ids(clients: Clients) -> Json:
-    """The id of one object of every type, by type."""
+    """Return the id of one object of every type, by type."""
     ada, _, organizer = clients
     slots = [await organizer.add_slot() for _ in range(2)]
     ticket = await ada.execute(REQUEST_BOOKING, input={"slotId": slots[1]})
@@ -47,7 +47,7 @@ async def ids(clients: Clients) -> Json:
 
 
 async def fetch_nodes(client: GraphQLTestClient, ids: list[str]) -> list[Json | str | None]:
-    """The result for each id: an object, null, or the code of its error."""
+    """Return the result for each id: an object, null, or the code of its error."""
     answer = await client.send(NODES, ids=ids)
     found: list[Json | str | None] = answer["data"]["nodes"]
     for error in answer.get("errors", []):

@@ -96,12 +96,12 @@ async def error_codes(client: GraphQLTestClient, query: str, **variables: object
 
 
 def with_literal(name: str, literal: str) -> str:
-    """The operation of a scalar with this literal."""
+    """Return the operation of a scalar with this literal."""
     return USES[name][0] % ("", literal)
 
 
 def with_variable(name: str) -> str:
-    """The operation of a scalar with the variable `x`."""
+    """Return the operation of a scalar with the variable `x`."""
     document, type_ = USES[name]
     return document % (f"($x: {type_})", "$x")
 

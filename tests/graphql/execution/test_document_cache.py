@@ -18,7 +18,7 @@ from slotlock.graphql.schema.schema import executable_schema
 
 @pytest.fixture
 def cache() -> DocumentCache:
-    """An empty cache."""
+    """Return an empty cache."""
     return DocumentCache(executable_schema, introspection=True)
 
 

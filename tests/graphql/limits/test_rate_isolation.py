@@ -51,7 +51,7 @@ pytestmark = pytest.mark.usefixtures("early_in_minute")
 async def thief_and_owner(
     rate_limited: AppProcess, http: httpx.AsyncClient
 ) -> tuple[AddressedClient, AddressedClient]:
-    """Two open sessions of one user at two addresses; the first one was stolen."""
+    """Return two open sessions of one user at two addresses; the first one was stolen."""
     async with auth_for_database(rate_limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
         user = await insert_user(auth)
         stolen, own = [(await open_session(auth, user)).access_token for _ in range(2)]

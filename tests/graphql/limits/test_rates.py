@@ -161,7 +161,7 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServ
 def app_without_redis(
     servers: EmbeddedServers, valkey: RestartableServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """An app with rate limits whose Redis was killed."""
+    """Yield an app with rate limits whose Redis was killed."""
     own = replace(servers, redis_url=valkey.url)
     with rate_limited_app(own, "without_redis", tmp_path_factory.mktemp("without_redis")) as app:
         valkey.kill()

@@ -25,7 +25,7 @@ FIRST_IMPORTS = ("core.enums", "booking.refusals")
 
 
 def printed_schema(*, first_import: str) -> str:
-    """The schema that a new process prints after it imported this module first."""
+    """Return the schema that a new process prints after it imported this module first."""
     script = (
         f"import slotlock.graphql.{first_import}\n"
         "from slotlock.cli.main import main\n"

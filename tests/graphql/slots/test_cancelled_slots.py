@@ -22,19 +22,19 @@ WAITLIST = "query($slot: ID!) { slot(id: $slot) { waitlistLength myWaitlistEntry
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Ada on one process, Ben on the other, and an organizer."""
+    """Return clients for Ada on one process, Ben on the other, and an organizer."""
     (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
 @pytest.fixture
 def mongo_url(two_apps: Pair) -> str:
-    """The database of both processes."""
+    """Return the database of both processes."""
     return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
 
 
 def assert_cancelled_with_slot(booking: Json, organizer_id: str, before: Json) -> None:
-    """The booking ended with its slot, and its history names the organizer."""
+    """Check that the booking ended with its slot, and that its history names the organizer."""
     assert (booking["id"], booking["status"]) == (before["id"], "CANCELLED")
     *earlier, last = booking["history"]
     assert earlier == before["history"]

@@ -30,14 +30,14 @@ BOOK_SEVERAL = f"""mutation($input: BookSlotsInput!) {{
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Four:
-    """Ada, Ben and Cleo, who form a team, and an organizer."""
+    """Return clients for Ada, Ben and Cleo, who form a team, and an organizer."""
     (ada, ben, cleo), organizer = await create_booking_clients(http, 3, *two_apps)
     await ada.create_team_with(ben, cleo)
     return ada, ben, cleo, organizer
 
 
 async def refusal_for(client: BookingClient, slot_id: str, user_id: str) -> Json:
-    """The refusal of a booking for a user. A claim in `bookSlots` gets the same one."""
+    """Return the refusal of a booking for a user; check that `bookSlots` refuses it alike."""
     claim = {"slotId": slot_id, "userId": user_id}
     refusal: Json = await client.execute(BOOK_ONE, input=claim)
     (claimed,) = (await client.execute(BOOK_SEVERAL, input={"claims": [claim]}))["refusals"]

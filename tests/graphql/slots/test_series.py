@@ -30,13 +30,13 @@ STARTS = ["03-17T08:00", "03-24T08:00", "03-31T07:00", "04-07T07:00"]
 
 @pytest.fixture
 async def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
-    """A member and an organizer."""
+    """Return a member and an organizer."""
     (ada,), organizer = await create_booking_clients(http, 1, app)
     return ada, organizer
 
 
 def new_resource() -> str:
-    """A resource that no slot uses yet."""
+    """Return a resource that no slot uses yet."""
     return f"Room {secrets.token_hex(4)}"
 
 

@@ -34,18 +34,18 @@ SCOPES = {"THIS": [1], "THIS_AND_FOLLOWING": [1, 2, 3], "ALL": [0, 1, 2, 3]}
 
 @pytest.fixture
 async def clients(two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient) -> Clients:
-    """A member on one process and an organizer on the other."""
+    """Return a member on one process and an organizer on the other."""
     (ada,), organizer = await create_booking_clients(http, 1, two_apps[1], two_apps[0])
     return ada, organizer
 
 
 def new_resource() -> str:
-    """A resource that no slot uses yet."""
+    """Return a resource that no slot uses yet."""
     return f"Room {secrets.token_hex(4)}"
 
 
 def changed_indexes(before: list[Json], after: list[Json]) -> list[int]:
-    """The indexes of the slots that changed."""
+    """Return the indexes of the slots that changed."""
     return [n for n, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
 
 

@@ -196,7 +196,7 @@ async def test_a_cancelled_slot_cannot_be_booked_or_changed_and_its_bookings_are
 
 
 async def all_titles(client: GraphQLTestClient, first: int, **variables: Any) -> list[str]:
-    """The titles on all pages of a list with this page size."""
+    """Return the titles on all pages of a list with this page size."""
     titles: list[str] = []
     after = None
     while True:

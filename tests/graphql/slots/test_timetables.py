@@ -31,7 +31,7 @@ NINE, TEN = "2031-05-05T09:00:00.000Z", "2031-05-05T10:00:00.000Z"
 
 @pytest.fixture
 async def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
-    """A member and an organizer."""
+    """Return a member and an organizer."""
     (ada,), organizer = await create_booking_clients(http, 1, app)
     return ada, organizer
 
@@ -39,26 +39,26 @@ async def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
 async def create_course(
     organizer: GraphQLTestClient, timetable: Json = MARCH, **fields: Any
 ) -> Json:
-    """The result of creating a course in Berlin."""
+    """Return the result of creating a course in Berlin."""
     slot = {"title": "Choir", "kind": "COURSE", "timeZone": "Europe/Berlin", **fields}
     created: Json = await organizer.execute(CREATE, input={**slot, "timetable": timetable})
     return created
 
 
 async def update_course(organizer: GraphQLTestClient, slot_id: str, **changes: Any) -> Json:
-    """The result of changing a course."""
+    """Return the result of changing a course."""
     created: Json = await organizer.execute(UPDATE, input={"slotId": slot_id, **changes})
     return created
 
 
 def starts(slot: Json) -> list[str]:
-    """The start times of the meetings in UTC."""
+    """Return the start times of the meetings in UTC."""
     assert slot["__typename"] == "Slot", slot
     return [meeting["startTime"][5:16] for meeting in slot["meetings"]]
 
 
 def invalid_fields(outcome: Json) -> list[str]:
-    """The names of the invalid fields."""
+    """Return the names of the invalid fields."""
     assert outcome["__typename"] == "InvalidInput", outcome
     return [problem["field"] for problem in outcome["fields"]]
 
@@ -104,7 +104,7 @@ async def test_a_slot_without_a_timetable_has_one_meeting(clients: Clients) -> N
 
 
 def weekly(**fields: Any) -> Json:
-    """A timetable with a changed weekly meeting."""
+    """Return a timetable with a changed weekly meeting."""
     return {**MARCH, "weekly": [{**MONDAY_NINE, **fields}]}
 
 

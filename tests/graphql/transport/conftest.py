@@ -10,7 +10,7 @@ from tests.support.apps.processes import AppProcess
 
 @pytest.fixture
 def error_free_app(app: AppProcess) -> Iterator[AppProcess]:
-    """The app, which must still answer after the test and must not have logged an error."""
+    """Yield the app, which must still answer after the test and must not have logged an error."""
     old_log_length = len(app.log)
     yield app
     response = httpx.post(

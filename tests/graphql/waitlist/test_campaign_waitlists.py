@@ -30,7 +30,10 @@ NINE, TEN, ELEVEN = (f"2040-05-07T{hour}:00:00.000Z" for hour in ("09", "10", "1
 async def clients(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> tuple[list[BookingClient], BookingClient]:
-    """Five people by turns at both processes, of whom 0 and 1 are of 5a, 2 of 5b; an organizer."""
+    """Return five users at alternating processes and an organizer.
+
+    Users 0 and 1 are in group 5a, and user 2 is in 5b.
+    """
     users, organizer = await create_booking_clients(http, 5, *two_apps)
     classes = ("class:5a", "class:5a", "class:5b", "class:5c", "class:5d")
     for user, group in zip(users, classes, strict=True):
@@ -41,19 +44,19 @@ async def clients(
 async def full(
     organizer: BookingClient, ada: BookingClient, campaign_id: str, **fields: Any
 ) -> tuple[str, str]:
-    """A slot of one place, unless the fields say otherwise, that is Ada's, and her booking."""
+    """Create a slot with one place by default, book it for Ada, and return both ids."""
     slot_id = await organizer.add_slot(campaignId=campaign_id, **fields)
     return slot_id, (await book_with_refusal(ada, slot_id))["booking"]["id"]
 
 
 async def place(user: BookingClient, slot_id: str) -> Json | None:
-    """The booking that a user has in a slot."""
+    """Return the booking that a user has in a slot."""
     booking: Json | None = (await user.fetch_slot(slot_id))["myBooking"]
     return booking
 
 
 async def served(user: BookingClient, slot_id: str) -> Json:
-    """A user's booking once the line came to them, which nobody asks for."""
+    """Wait for a promotion from the waitlist, and return the user's booking."""
     seen = await poll_until(
         lambda: user.fetch_slot(slot_id), lambda slot: slot["myBooking"], "a place from the line"
     )

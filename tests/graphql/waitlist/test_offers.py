@@ -17,19 +17,19 @@ Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, Booking
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Five:
-    """Ada, Ben, Cleo and Dan, by turns at the processes, and an organizer."""
+    """Return clients for Ada, Ben, Cleo and Dan, at alternating processes, and an organizer."""
     (ada, ben, cleo, dan), organizer = await create_booking_clients(http, 4, *two_apps)
     return ada, ben, cleo, dan, organizer
 
 
 @pytest.fixture
 def mongo_url(two_apps: Pair) -> str:
-    """The database of both processes."""
+    """Return the database of both processes."""
     return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
 
 
 async def offering(clients: Five, **fields: int | str) -> str:
-    """A slot of one place that Ada gave back, so that it is offered to Ben, Cleo and Dan."""
+    """Return a slot of one place that Ada gave back, so that it is offered to Ben, Cleo and Dan."""
     ada, *line, organizer = clients
     slot_id = await organizer.add_slot(**{"waitlistOfferMinutes": 30, **fields})
     booked = (await ada.book_slot(slot_id))["booking"]

@@ -22,30 +22,30 @@ Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, Booking
 
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Five:
-    """Ada, Ben, Cleo and Dan, by turns at the processes, and an organizer."""
+    """Return clients for Ada, Ben, Cleo and Dan, at alternating processes, and an organizer."""
     (ada, ben, cleo, dan), organizer = await create_booking_clients(http, 4, *two_apps)
     return ada, ben, cleo, dan, organizer
 
 
 @pytest.fixture
 def mongo_url(two_apps: Pair) -> str:
-    """The database of both processes."""
+    """Return the database of both processes."""
     return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
 
 
 async def booked(user: BookingClient, slot_id: str) -> str:
-    """The id of a user's new booking."""
+    """Return the id of a user's new booking."""
     return str((await user.book_slot(slot_id))["booking"]["id"])
 
 
 async def place_in_line(user: BookingClient, slot_id: str) -> int | None:
-    """Where a user stands, as they see it."""
+    """Return the position on the waitlist that the user sees, or None."""
     entry: Json | None = (await user.fetch_slot(slot_id))["myWaitlistEntry"]
     return entry["position"] if entry else None
 
 
 async def booking_of(user: BookingClient, slot_id: str) -> Json:
-    """The booking a user has in a slot."""
+    """Return the booking a user has in a slot."""
     booking: Json | None = (await user.fetch_slot(slot_id))["myBooking"]
     assert booking is not None
     return booking

@@ -10,6 +10,6 @@ from tests.support.stores.slot_store import SlotStore, open_slot_store
 
 @pytest.fixture
 async def store(servers: EmbeddedServers) -> AsyncIterator[SlotStore]:
-    """A new database for slots."""
+    """Yield a new database for slots."""
     async with open_slot_store(servers) as opened:
         yield opened

@@ -26,7 +26,7 @@ ORGANIZER = UserId("b" * 24)
 
 @pytest.fixture
 async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
-    """A database that rejects every audit note."""
+    """Yield a database that rejects every audit note."""
     name = f"notes_{new_slot_id()}"
     client: AsyncMongoClient[Document] = AsyncMongoClient(
         database_url(servers, name), tz_aware=True, w="majority"

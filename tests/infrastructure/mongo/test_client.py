@@ -15,7 +15,7 @@ from tests.support.polling import eventually
 
 @pytest.fixture
 def starting_server_url(tmp_path: Path) -> Iterator[str]:
-    """The URL of a mongod that runs, and that never becomes a member of its replica set."""
+    """Yield the URL of a running mongod that never becomes a member of its replica set."""
     port = free_port()
     directory = (MONGOD.data_dir_option[0], str(tmp_path))
     command = [find_binary(MONGOD, None), *directory, "--port", str(port), *MONGOD.options]

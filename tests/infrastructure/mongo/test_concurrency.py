@@ -35,7 +35,7 @@ CANCELLED_CALLERS = 3_000
 
 @pytest.fixture
 async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
-    """A database of these tests."""
+    """Yield a database of these tests."""
     client, opened = connect(database_url(servers, "limiter"))
     try:
         yield opened
@@ -45,7 +45,7 @@ async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def slots(database: Database) -> SlotRepository:
-    """The repository of slots in this database."""
+    """Return the repository of slots in this database."""
     return SlotRepository(database)
 
 

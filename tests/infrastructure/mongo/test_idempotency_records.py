@@ -35,13 +35,13 @@ RECORD = IdempotencyRecord("key", "request hash", None, NOW)
 
 @pytest.fixture
 def database(store: SlotStore) -> Database:
-    """A new database."""
+    """Return a new database."""
     return store.database
 
 
 @pytest.fixture
 def records(store: SlotStore) -> IdempotencyRecords:
-    """The idempotency records in this database."""
+    """Return the idempotency records in this database."""
     return store.repositories.idempotency_records
 
 

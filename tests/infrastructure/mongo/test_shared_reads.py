@@ -104,7 +104,7 @@ async def store(database: Database, full: Slot) -> SlotId:
 
 @pytest.fixture
 async def stored(servers: EmbeddedServers) -> AsyncIterator[Stored]:
-    """A plain slot, one that limits groups, and one with a single place."""
+    """Yield a plain slot, one that limits groups, and one with a single place."""
     client, database = connect(database_url(servers, f"shared{ObjectId()}"))
     limits = (GroupLimit("class:*", 1),)
     plain, grouped = full_slot(new_slot_id()), full_slot(new_slot_id(), group_limits=limits)

@@ -19,13 +19,13 @@ from tests.support.stores.slot_store import SlotStore
 
 @pytest.fixture
 def database(store: SlotStore) -> Database:
-    """A new database."""
+    """Return a new database."""
     return store.database
 
 
 @pytest.fixture
 def teams(store: SlotStore) -> TeamRepository:
-    """The repository of teams in this database."""
+    """Return the repository of teams in this database."""
     return store.repositories.teams
 
 

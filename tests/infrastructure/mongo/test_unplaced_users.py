@@ -56,7 +56,7 @@ class CrowdedCampaign:
 
 @pytest.fixture
 async def crowded(servers: EmbeddedServers) -> AsyncIterator[CrowdedCampaign]:
-    """A campaign with many users and bookings."""
+    """Yield a campaign with many users and bookings."""
     reads, name = UserReadCounter(), f"unplaced_{ObjectId()}"
     client: AsyncMongoClient[Document] = AsyncMongoClient(
         database_url(servers, name), tz_aware=True, w="majority", event_listeners=[reads]

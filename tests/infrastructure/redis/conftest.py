@@ -13,14 +13,14 @@ from tests.support.stores.lock_nodes import LockNodes, open_lock_node
 def redis_topology(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RedisTopology]:
-    """Servers for these tests alone, which delete all keys and inspect all that are left."""
+    """Yield servers for these tests alone, since they delete and inspect all keys."""
     with TOPOLOGIES[request.param](tmp_path_factory.mktemp("redis_topology")) as running:
         yield running
 
 
 @pytest.fixture
 async def lock_nodes(redis_topology: RedisTopology) -> AsyncIterator[LockNodes]:
-    """Two lock nodes, each with its own connection."""
+    """Yield two lock nodes, each with its own connection."""
     async with (
         open_lock_node(redis_topology.url) as one,
         open_lock_node(redis_topology.url) as other,
@@ -30,7 +30,7 @@ async def lock_nodes(redis_topology: RedisTopology) -> AsyncIterator[LockNodes]:
 
 @pytest.fixture
 def disable_script_guard(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Disables a guard, by its name, in every script of the locks."""
+    """Disable a guard, by its name, in every script of the locks."""
 
     def disable(guard: str) -> None:
         for module, name, script in scripts_without(guard):

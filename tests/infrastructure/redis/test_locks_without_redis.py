@@ -24,14 +24,14 @@ from tests.support.stores.lock_nodes import (
 
 @pytest.fixture
 def valkey(tmp_path: Path) -> Iterator[RestartableServer]:
-    """A server that a test may kill or pause."""
+    """Yield a server that a test may kill or pause."""
     with restartable_server(tmp_path / "valkey", "valkey") as server:
         yield server
 
 
 @pytest.fixture
 async def locks(valkey: RestartableServer) -> AsyncIterator[Locks]:
-    """A lock node of this server."""
+    """Yield a lock node of this server."""
     async with open_lock_node(valkey.url) as opened:
         yield opened
 

@@ -25,7 +25,7 @@ Charge = Callable[..., Awaitable[int]]
 
 @pytest.fixture(params=["Redis", "process"])
 def limiter(request: pytest.FixtureRequest, lock_nodes: LockNodes) -> AnyLimiter:
-    """A rate limiter of each kind."""
+    """Return a rate limiter of each kind."""
     if request.param == "Redis":
         return RateLimiter(lock_nodes[0].pipeline)
     return InProcessRateLimiter()
@@ -33,7 +33,7 @@ def limiter(request: pytest.FixtureRequest, lock_nodes: LockNodes) -> AnyLimiter
 
 @pytest.fixture
 def charge(limiter: AnyLimiter) -> Charge:
-    """Charges amounts to limits of a subject that only this test uses."""
+    """Charge amounts to limits of a subject that only this test uses."""
     subject = f"user:{time.monotonic_ns()}"
 
     async def charge_and_wait(

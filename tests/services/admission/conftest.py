@@ -11,7 +11,7 @@ from tests.support.queue.queued_users import IsolatedQueue
 
 @pytest.fixture
 async def deployment(isolated_queue: IsolatedQueue, log_dir: Path) -> AsyncIterator[Deployment]:
-    """Twelve members and an empty Redis."""
+    """Yield twelve members and an empty Redis."""
     async with open_deployment(isolated_queue.environment, log_dir) as opened:
         opened.redis.flushall()
         yield opened

@@ -27,7 +27,7 @@ from tests.support.queue.deployment import with_own_redis_database
 
 @pytest.fixture
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Services with a queue that no worker serves."""
+    """Yield services with a queue that no worker serves."""
     with open_service_pair(with_own_redis_database(servers), "enqueue") as opened:
         yield opened
 

@@ -29,7 +29,7 @@ RECOVERY = {"kill": "start", "pause": "resume"}
 
 @pytest.fixture(scope="module")
 def mongo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
-    """A MongoDB that a test may kill or pause."""
+    """Yield a MongoDB that a test may kill or pause."""
     with restartable_server(tmp_path_factory.mktemp("server") / "mongo", "mongo") as server:
         yield server
 
@@ -38,14 +38,14 @@ def mongo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServe
 def isolated_queue(
     servers: EmbeddedServers, mongo: RestartableServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IsolatedQueue]:
-    """An isolated queue with this MongoDB."""
+    """Yield an isolated queue with this MongoDB."""
     with open_isolated_queue(servers, tmp_path_factory.mktemp("queue"), "own", mongo.url) as opened:
         yield opened
 
 
 @pytest.fixture
 async def deployment(deployment: Deployment, isolated_queue: IsolatedQueue) -> Deployment:
-    """A deployment that has recovered from what the previous test did to MongoDB."""
+    """Return a deployment that has recovered from what the previous test did to MongoDB."""
     organizer = deployment.organizer(isolated_queue.frontend)
 
     async def accepts_writes() -> bool:

@@ -21,7 +21,7 @@ from tests.support.queue.queued_users import (
 async def deployment(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> AsyncIterator[Deployment]:
-    """A deployment whose Redis a test may kill or pause."""
+    """Yield a deployment whose Redis a test may kill or pause."""
     yield deployment
     await restart_redis(isolated_queue)
 

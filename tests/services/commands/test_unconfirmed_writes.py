@@ -27,14 +27,14 @@ ADA = Caller(UserId("a" * 24), Role.MEMBER, "session", NOW)
 
 @pytest.fixture(scope="module")
 def mongo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReplicaPair]:
-    """A replica set whose second member can be paused."""
+    """Yield a replica set whose second member can be paused."""
     with replica_pair(tmp_path_factory.mktemp("replica_pair")) as pair:
         yield pair
 
 
 @pytest.fixture
 async def database(mongo: ReplicaPair) -> AsyncIterator[Database]:
-    """A connection to look at what is stored."""
+    """Yield a connection that reads the stored documents."""
     client, database = connect(mongo.primary.url)
     try:
         yield database
@@ -44,7 +44,7 @@ async def database(mongo: ReplicaPair) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def services(servers: EmbeddedServers, mongo: ReplicaPair) -> AsyncIterator[Services]:
-    """Services on this replica set."""
+    """Yield services on this replica set."""
     async with AsyncExitStack() as stack:
         repositories = await open_repositories(stack, mongo.primary.url)
         yield await open_services(stack, repositories, servers.redis_url, ManualClock(NOW))

@@ -142,7 +142,7 @@ async def test_unknown_slots_and_drafts_cannot_be_watched(
 
 @pytest.fixture
 async def short_lived_token(two_apps: Pair, user_tokens: UserTokens) -> str:
-    """An access token that expires after 1.5 s."""
+    """Return an access token that expires after 1.5 s."""
     async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
         claims = auth.tokens.verify("access", user_tokens.members[0])
         now = utc_now()

@@ -35,7 +35,7 @@ ROUNDS = 6
 
 @pytest.fixture
 async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
-    """A database for this module alone."""
+    """Yield a database for this module alone."""
     client, database = connect(database_url(servers, "hubs"))
     try:
         yield database
@@ -45,7 +45,7 @@ async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def hub(database: Database) -> AvailabilityHub:
-    """A hub that receives no messages and resyncs only on request."""
+    """Return a hub that receives no messages and resyncs only on request."""
     return AvailabilityHub(SlotRepository(database), utc_now)
 
 
@@ -134,7 +134,7 @@ async def test_a_hub_forgets_subscriptions_that_ended(
 
 @pytest.fixture
 async def backend(servers: EmbeddedServers) -> AsyncIterator[Backend]:
-    """A backend whose hubs are not started."""
+    """Yield a backend whose hubs are not started."""
     settings = Settings(mongo_url=database_url(servers, "stopping"), redis_url=servers.redis_url)
     async with open_backend(settings) as opened:
         yield opened

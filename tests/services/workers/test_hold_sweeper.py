@@ -25,7 +25,7 @@ BANNED_BEFORE_JOINING, BANNED_WHILE_WAITING = 2, 3
 
 @pytest.fixture(scope="module")
 def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
-    """Two services on a database of their own, without background sweeps."""
+    """Yield two services on a database of their own, without background sweeps."""
     with open_service_pair(servers, "sweeping") as opened:
         yield opened
 

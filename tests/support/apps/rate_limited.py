@@ -104,7 +104,7 @@ def client_at_new_address(
 def rate_limited(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """A process with low rate limits. Every test uses its own users and addresses."""
+    """Yield a process with low rate limits. Every test uses its own users and addresses."""
     with rate_limited_app(servers, "limited", tmp_path_factory.mktemp("rate_limited")) as app:
         yield app
 
@@ -117,12 +117,12 @@ def early_in_minute(rate_limited: AppProcess) -> None:
 
 @pytest.fixture
 async def anonymous(rate_limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
-    """A client without identity at an address of its own."""
+    """Return an anonymous client at an address of its own."""
     return client_at_new_address(http, rate_limited)
 
 
 @pytest.fixture
 async def member(rate_limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
-    """A member's client at an address of its own."""
+    """Return a member's client at an address of its own."""
     async with auth_for_database(rate_limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
         return client_at_new_address(http, rate_limited, await sign_in_new_user(auth, Role.MEMBER))

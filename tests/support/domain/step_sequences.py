@@ -26,7 +26,7 @@ _id_counter = count(1)
 
 
 def new_id() -> str:
-    """An id that nothing has; MongoDB would take it."""
+    """Return an unused id that is a valid id of MongoDB."""
     return f"{next(_id_counter):024x}"
 
 
@@ -41,12 +41,12 @@ class Step:
     number: int
 
     def booking_request(self, hold: bool = False) -> BookingRequest:
-        """The person, as somebody who is to have a place."""
+        """Return a request for a place for this user."""
         by = ORGANIZER_ID if self.as_organizer else self.user_id
         return BookingRequest(self.user_id, BookingId(new_id()), by, hold, self.as_organizer)
 
     def booking_command(self, slot: Slot) -> BookingCommand:
-        """The person's booking, as something that somebody asks about."""
+        """Return a command about this user's booking."""
         booking = slot.booking_of(self.user_id)
         role = Role.ORGANIZER if self.as_organizer else Role.MEMBER
         client = ORGANIZER_ID if self.as_organizer else self.user_id
@@ -55,7 +55,7 @@ class Step:
         )
 
     def waitlist_entry(self, slot: Slot) -> WaitlistEntry:
-        """The person, as somebody who wants to wait."""
+        """Return a waitlist entry of this user."""
         return WaitlistEntry(WaitlistEntryId(new_id()), slot.id, self.user_id, NOW)
 
 
@@ -106,7 +106,7 @@ WAITLIST_STEPS = tuple(
 
 
 def step_sequences(max_steps: int) -> st.SearchStrategy[list[Step]]:
-    """What happens to a slot, in half of the stories once it has a line."""
+    """Generate steps on a slot; half of the sequences begin with a waitlist."""
     opening = st.sampled_from((WAITLIST_STEPS, ()))
     return st.tuples(
         opening, st.lists(step_strategy, min_size=max_steps // 2, max_size=max_steps)
@@ -125,12 +125,12 @@ slot_strategy = st.builds(
 
 
 def apply_step(before: Slot, step: Step, now: datetime) -> Slot:
-    """The slot after one step, as an act leaves it."""
+    """Return the slot after one step."""
     after, _ = ACTIONS[step.action](expire_and_promote(before, now), step, now)
     after = promote_waitlist(after, now)
     return before if after == before else next_version(before, after, now)
 
 
 def as_reloaded(slot: Slot) -> Slot:
-    """The slot as the next act finds it, with everything at hand."""
+    """Return the slot as the next command loads it, with all its related data."""
     return replace(slot, loaded_waitlist=len(slot.waitlist), change=EMPTY_CHANGE)

@@ -177,7 +177,7 @@ async def open_queue_deployment(
 async def queue_deployment(
     servers: EmbeddedServers, log_dir: Path
 ) -> AsyncIterator[QueueDeployment]:
-    """A deployment with 12 members whose queue is not served."""
+    """Yield a deployment with 12 members whose queue is not served."""
     async with open_queue_deployment(servers, log_dir, 12) as deployment:
         yield deployment
 
@@ -186,6 +186,6 @@ async def queue_deployment(
 async def crowded_queue_deployment(
     servers: EmbeddedServers, log_dir: Path
 ) -> AsyncIterator[QueueDeployment]:
-    """A deployment with 200 members whose queue is not served."""
+    """Yield a deployment with 200 members whose queue is not served."""
     async with open_queue_deployment(servers, log_dir, 200) as deployment:
         yield deployment

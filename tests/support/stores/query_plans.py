@@ -46,7 +46,7 @@ def split_updates(command: Document) -> list[Document]:
 async def recorded_commands(
     servers: EmbeddedServers,
 ) -> AsyncIterator[tuple[Database, CommandRecorder]]:
-    """A new database, and the recorder of its commands."""
+    """Yield a new database, and the recorder of its commands."""
     recorder = CommandRecorder()
     url = database_url(servers, f"plans{ObjectId()}")
     client: AsyncMongoClient[Document] = AsyncMongoClient(

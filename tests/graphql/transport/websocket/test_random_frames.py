@@ -73,7 +73,7 @@ frames = st.one_of(
 
 @pytest.fixture
 def app_without_leftovers(error_free_app: AppProcess) -> Iterator[AppProcess]:
-    """The app, in which no subscription may stay open after the test."""
+    """Yield the app, in which no subscription may stay open after the test."""
     yield error_free_app
     wait_until(
         lambda: error_free_app.metric("slotlock_subscriptions_active") == 0,
