@@ -13,8 +13,12 @@ from bson import ObjectId
 from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import Json, slot_input
-from tests.support.clients.series import CREATE_SERIES as SERIES
-from tests.support.clients.series import MONDAY_TIMES, PUBLISH_SERIES, UPDATE_SERIES
+from tests.support.clients.series import (
+    CREATE_SERIES,
+    MONDAY_TIMES,
+    PUBLISH_SERIES,
+    UPDATE_SERIES,
+)
 from tests.support.transport.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
@@ -159,7 +163,7 @@ async def test_of_two_series_that_conflict_on_one_date_one_is_created(
         hall = room()
         slot = {"title": "Yoga", **MONDAY_TIMES, "resource": hall}
         rules = ("FREQ=WEEKLY;COUNT=5", "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=-1;COUNT=3")
-        asked = [(SERIES, {"input": {"slot": slot, "rrule": rule}}) for rule in rules]
+        asked = [(CREATE_SERIES, {"input": {"slot": slot, "rrule": rule}}) for rule in rules]
         assert await at_once(deployment, two_apps, asked) == {
             "SlotSeriesCreated": 1,
             "SeriesConflicts": 1,
@@ -209,7 +213,7 @@ async def test_two_concurrent_edits_of_a_series_lose_no_slot(
 ) -> None:
     slot = {"title": "Yoga", **MONDAY_TIMES, "resource": room()}
     wanted = {"slot": slot, "rrule": "FREQ=DAILY;COUNT=5"}
-    made = await deployment.organizer(two_apps[0]).execute(SERIES, input=wanted)
+    made = await deployment.organizer(two_apps[0]).execute(CREATE_SERIES, input=wanted)
     ids = [each["id"] for each in made["slots"]]
     changes: list[Json] = [
         {"title": "Pilates"},

@@ -3,6 +3,7 @@
 import ast
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -28,6 +29,13 @@ BRITISH = re.compile(r"organis\w*", re.IGNORECASE)
 FORBIDDEN_NAMES = frozenset({"mine", "theirs", "whose", "who"})
 # Names that others define: RFC 6455 (close code 1001), uvicorn and redis-py.
 ALLOWED_NAMES = frozenset({"GOING_AWAY", "keep_subprocess_alive", "socket_keepalive"})
+# The convention of Hypothesis, and a name that would hide a built-in exception.
+ALLOWED_ALIASES = {
+    "hypothesis.strategies": "st",
+    "redis.exceptions.ConnectionError": "RedisConnectionError",
+    "slotlock.domain.booking.book.book": "decide_booking",
+    "slotlock.domain.booking.book.book_all": "decide_bookings",
+}
 # The table of old and new names.
 TRANSLATION_PAGE = ROOT / "docs" / "decisions" / "0028-standard-terms.md"
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -68,6 +76,26 @@ def defined_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
             case ast.ExceptHandler(name=str(name)):
                 yield node.lineno, name
+
+
+def renaming_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the line of each import under another name, and the two names."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        package = f"{node.module}." if isinstance(node, ast.ImportFrom) and node.module else ""
+        for imported in node.names:
+            full_name, alias = package + imported.name, imported.asname
+            if alias and alias not in (full_name.split(".")[-1], ALLOWED_ALIASES.get(full_name)):
+                yield node.lineno, f"{full_name} as {alias}"
+
+
+def public_classes(tree: ast.Module) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each public class of a module, and whether it is a type of GraphQL."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+            yield node.name, any(name.startswith("strawberry.") for name in decorators)
 
 
 def texts(source: str, tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -126,6 +154,26 @@ def test_no_folder_has_too_many_modules() -> None:
 
 def test_no_identifier_or_comment_uses_a_forbidden_word() -> None:
     assert all_word_hits() == []
+
+
+def test_no_import_renames_a_module_or_a_name() -> None:
+    assert [
+        f"{path.relative_to(ROOT)}:{line}: {names}"
+        for path in python_files()
+        for line, names in renaming_imports(ast.parse(path.read_text()))
+    ] == []
+
+
+def test_no_two_classes_share_a_name_except_a_graphql_type_and_the_class_it_shows() -> None:
+    names = {True: Counter[str](), False: Counter[str]()}
+    for path in sorted((ROOT / "slotlock").rglob("*.py")):
+        in_graphql = path.is_relative_to(ROOT / "slotlock" / "graphql")
+        for name, is_graphql_type in public_classes(ast.parse(path.read_text())):
+            assert in_graphql or not is_graphql_type, f"{path}: {name}"
+            names[is_graphql_type][name] += 1
+    assert len(names[True]) > 100
+    assert len(names[False]) > 100
+    assert [name for counts in names.values() for name, n in counts.items() if n > 1] == []
 
 
 class _SchemaNames(Visitor):
