@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import strawberry
 from strawberry import UNSET, argument, field
 
 from slotlock.domain.campaigns import campaign
+from slotlock.domain.shared.changes import Unchanged
 from slotlock.graphql.campaigns.refusals import (
     CampaignBusy,
     CampaignNotFound,
@@ -16,13 +17,13 @@ from slotlock.graphql.campaigns.refusals import (
 from slotlock.graphql.campaigns.types import Campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.changes import to_change, to_required_change
 from slotlock.graphql.core.refusals import InvalidInput, Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
 from slotlock.services.campaigns import campaigns
 
-NULLABLE_FIELDS = ("max_bookings", "cancel_until")
+NULL_MESSAGE = "Only `maxBookings` and `cancelUntil` of a campaign can be null."
 ELIGIBLE_GROUPS_DESCRIPTION = (
     "At most 10 sets of groups. A user may book if they have at least one group of every set; "
     "everyone may book if the list is empty."
@@ -102,28 +103,23 @@ class UpdateCampaignInput:
     cancel_until: datetime | None = field(default=UNSET, description=CANCEL_UNTIL_DESCRIPTION)
 
     def to_changes(self) -> campaign.CampaignChanges:
-        """Return the changes of the domain. Errors: BAD_USER_INPUT."""
-        fields: dict[str, Any] = {
-            "name": self.name,
-            "opens_at": self.opens_at,
-            "closes_at": self.closes_at,
-            "eligible_groups": self.eligible_groups,
-            "max_bookings": self.max_bookings,
-            "forbid_overlap": self.forbid_overlap,
-            "group_limits": self.group_limits,
-            "cancel_until": self.cancel_until,
-        }
-        changes = {name: value for name, value in fields.items() if value is not UNSET}
-        if any(value is None and name not in NULLABLE_FIELDS for name, value in changes.items()):
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT,
-                "Only `maxBookings` and `cancelUntil` of a campaign can be null.",
-            )
-        if "eligible_groups" in changes:
-            changes["eligible_groups"] = _to_group_sets(changes["eligible_groups"])
-        if "group_limits" in changes:
-            changes["group_limits"] = to_domain_group_limits(changes["group_limits"])
-        return campaign.CampaignChanges(**changes)
+        """Convert the input to the domain's changes. Errors: BAD_USER_INPUT."""
+        eligible_groups = to_required_change(self.eligible_groups, NULL_MESSAGE)
+        group_limits = to_required_change(self.group_limits, NULL_MESSAGE)
+        return campaign.CampaignChanges(
+            name=to_required_change(self.name, NULL_MESSAGE),
+            opens_at=to_required_change(self.opens_at, NULL_MESSAGE),
+            closes_at=to_required_change(self.closes_at, NULL_MESSAGE),
+            eligible_groups=eligible_groups
+            if isinstance(eligible_groups, Unchanged)
+            else _to_group_sets(eligible_groups),
+            max_bookings=to_change(self.max_bookings),
+            forbid_overlap=to_required_change(self.forbid_overlap, NULL_MESSAGE),
+            group_limits=group_limits
+            if isinstance(group_limits, Unchanged)
+            else to_domain_group_limits(group_limits),
+            cancel_until=to_change(self.cancel_until),
+        )
 
 
 def _to_group_sets(group_sets: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
