@@ -20,9 +20,7 @@ from slotlock.domain.users.user import User, UserId
 
 # Attribute names by the field names that clients know.
 NOTED_SLOT_FIELDS = {
-    field.api_name: field.name
-    for field in SLOT_FIELDS
-    if field.api_name is not None and field.stored_name is not None
+    field.api_name: field.name for field in SLOT_FIELDS if field.api_name is not None
 }
 TERMS_FIELDS = {
     "published": "published",

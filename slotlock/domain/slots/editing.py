@@ -1,9 +1,7 @@
 """Rules for creating and editing slots."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from slotlock.domain.booking.book import MAX_HOLD_MINUTES
 from slotlock.domain.booking.booking import SlotId
@@ -16,6 +14,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable, to_meetings
 from slotlock.domain.shared.text import normalize_name, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved
 from slotlock.domain.users.user import UserId
 
@@ -97,14 +96,13 @@ def _draft_meetings(draft: SlotDraft) -> tuple[Meeting, ...] | InvalidInput:
     return InvalidInput((FieldProblem(field, "Either a start and an end, or a timetable."),))
 
 
-def edit(slot: Slot, changes: Mapping[str, Any]) -> Decision[EditSlotOutcome]:
-    """Replace the named fields of a slot (names as in `SlotDraft`), if the result is valid."""
+def edit(slot: Slot, changes: SlotChanges) -> Decision[EditSlotOutcome]:
+    """Change fields of a slot, if the result is valid."""
     if slot.status is SlotStatus.CANCELLED:
         return refuse(SlotCancelled(slot))
-    planned = _with_timetable(slot, changes)
-    if isinstance(planned, InvalidInput):
-        return refuse(planned)
-    after = replace(slot, **planned)
+    after = _with_new_times(changes.apply_to(slot), changes)
+    if isinstance(after, InvalidInput):
+        return refuse(after)
     after = replace(
         after,
         title=after.title.strip(),
@@ -140,26 +138,22 @@ def _saved(before: Slot, after: Slot) -> Decision[EditSlotOutcome]:
     return accept(SlotSaved(edited), edited)
 
 
-def _with_timetable(slot: Slot, changes: Mapping[str, Any]) -> Mapping[str, Any] | InvalidInput:
-    """Return the changes with the meetings of a new timetable."""
-    moved = changes.keys() & {"start", "end"}
-    if "timetable" not in changes:
-        if not (moved and slot.meetings):
-            return changes
+def _with_new_times(slot: Slot, changes: SlotChanges) -> Slot | InvalidInput:
+    """Return the changed slot with the meetings and times of a new timetable, if there is one."""
+    if isinstance(changes.timetable, Timetable):
+        if changes.has_new_times:
+            problem = FieldProblem("timetable", "Either a start and an end, or a timetable.")
+            return InvalidInput((problem,))
+        meetings = to_meetings(changes.timetable, slot.time_zone)
+        if isinstance(meetings, InvalidInput):
+            return meetings
+        return replace(slot, start=meetings[0].start, end=meetings[-1].end, meetings=meetings)
+    if changes.timetable is None:  # back to one meeting
+        return replace(slot, meetings=())
+    if changes.has_new_times and slot.meetings:
         problem = FieldProblem("startTime", "The times of a course are those of its timetable.")
         return InvalidInput((problem,))
-    timetable = changes["timetable"]
-    others = {name: value for name, value in changes.items() if name != "timetable"}
-    if timetable is None:  # back to one meeting
-        return {**others, "meetings": ()}
-    if moved:
-        problem = FieldProblem("timetable", "Either a start and an end, or a timetable.")
-        return InvalidInput((problem,))
-    meetings = to_meetings(timetable, changes.get("time_zone", slot.time_zone))
-    if isinstance(meetings, InvalidInput):
-        return meetings
-    times = {"start": meetings[0].start, "end": meetings[-1].end}
-    return {**others, "meetings": meetings, **times}
+    return slot
 
 
 def _calendar_fields(slot: Slot) -> tuple[object, ...]:

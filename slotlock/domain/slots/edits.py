@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import cancel_slot, edit, publish
 from slotlock.domain.slots.outcomes import EditSlotOutcome
 from slotlock.domain.slots.series import changes_per_slot
@@ -16,24 +16,10 @@ from slotlock.domain.users.user import UserId
 
 
 @dataclass(frozen=True, slots=True)
-class FieldChanges:
-    """The fields that an organizer changes, with names as in `SlotDraft`."""
-
-    values: Mapping[str, Any]
-
-    def plan(self, slots: Sequence[Slot]) -> "EditFields | InvalidInput":
-        """Plan the edit of each slot. Where times change, all slots move as the first one does."""
-        if len(slots) == 1:
-            return EditFields({slots[0].id: self.values})
-        by_slot = changes_per_slot(slots, slots[0], self.values)
-        return by_slot if isinstance(by_slot, InvalidInput) else EditFields(by_slot)
-
-
-@dataclass(frozen=True, slots=True)
 class EditFields:
     """Replace fields of slots, as planned for each of them."""
 
-    by_slot: Mapping[SlotId, Mapping[str, Any]]
+    by_slot: Mapping[SlotId, SlotChanges]
 
     def apply(self, slot: Slot, _now: datetime) -> Decision[EditSlotOutcome]:
         """Decide the edit of one slot."""
@@ -43,10 +29,6 @@ class EditFields:
 @dataclass(frozen=True, slots=True)
 class Publish:
     """Make drafts visible to everyone."""
-
-    def plan(self, _slots: Sequence[Slot]) -> "Publish":
-        """Return this edit: it is the same for every slot."""
-        return self
 
     def apply(self, slot: Slot, _now: datetime) -> Decision[EditSlotOutcome]:
         """Decide the edit of one slot."""
@@ -59,14 +41,20 @@ class Cancel:
 
     organizer_id: UserId
 
-    def plan(self, _slots: Sequence[Slot]) -> "Cancel":
-        """Return this edit: it is the same for every slot."""
-        return self
-
     def apply(self, slot: Slot, now: datetime) -> Decision[EditSlotOutcome]:
         """Decide the edit of one slot."""
         return cancel_slot(slot, self.organizer_id, now)
 
 
-RequestedEdit = FieldChanges | Publish | Cancel
+RequestedEdit = SlotChanges | Publish | Cancel
 SlotEdit = EditFields | Publish | Cancel
+
+
+def plan_edit(requested: RequestedEdit, slots: Sequence[Slot]) -> SlotEdit | InvalidInput:
+    """Plan the edit of each slot. Where times change, all slots move as the first one does."""
+    if not isinstance(requested, SlotChanges):
+        return requested
+    if len(slots) == 1:
+        return EditFields({slots[0].id: requested})
+    by_slot = changes_per_slot(slots, slots[0], requested)
+    return by_slot if isinstance(by_slot, InvalidInput) else EditFields(by_slot)

@@ -1,6 +1,6 @@
-"""The attributes of a slot: what each is called in MongoDB and by clients, and who may change it.
+"""The attributes of a slot: what each is called in MongoDB and by clients.
 
-Documents, audit notes and the update that clients send are derived from this table.
+Documents and audit notes are derived from this table. `SlotChanges` has what organizers can change.
 """
 
 from dataclasses import dataclass
@@ -10,49 +10,41 @@ from dataclasses import dataclass
 class SlotField:
     """One attribute of a slot.
 
-    `stored_name` is the field of the document; None for the timetable, which is stored as meetings.
-    `api_name` is the field of the inputs and of audit notes; None for bookkeeping, which has none.
+    `stored_name` is the field of the document. `api_name` is the field of the inputs and of audit
+    notes; None for bookkeeping, which has none.
     """
 
     name: str
-    stored_name: str | None
+    stored_name: str
     api_name: str | None
-    is_editable: bool = False
-    is_nullable: bool = False
 
 
 SLOT_FIELDS = (
-    SlotField("title", "title", "title", is_editable=True),
-    SlotField("start", "start", "startTime", is_editable=True),
-    SlotField("end", "end", "endTime", is_editable=True),
+    SlotField("title", "title", "title"),
+    SlotField("start", "start", "startTime"),
+    SlotField("end", "end", "endTime"),
     SlotField("meetings", "meetings", "meetings"),
-    SlotField("timetable", None, "timetable", is_editable=True, is_nullable=True),
-    SlotField("time_zone", "timeZone", "timeZone", is_editable=True),
-    SlotField("location", "location", "location", is_editable=True, is_nullable=True),
-    SlotField("kind", "kind", "kind", is_editable=True),
+    SlotField("time_zone", "timeZone", "timeZone"),
+    SlotField("location", "location", "location"),
+    SlotField("kind", "kind", "kind"),
     SlotField("status", "status", "status"),
-    SlotField("capacity", "capacity", "capacity", is_editable=True),
-    SlotField("hold_minutes", "holdMinutes", "holdMinutes", is_editable=True),
-    SlotField(
-        "cancel_cutoff_minutes", "cancelCutoffMinutes", "cancelCutoffMinutes", is_editable=True
-    ),
-    SlotField("waitlist_capacity", "waitlistCapacity", "waitlistCapacity", is_editable=True),
+    SlotField("capacity", "capacity", "capacity"),
+    SlotField("hold_minutes", "holdMinutes", "holdMinutes"),
+    SlotField("cancel_cutoff_minutes", "cancelCutoffMinutes", "cancelCutoffMinutes"),
+    SlotField("waitlist_capacity", "waitlistCapacity", "waitlistCapacity"),
     SlotField(
         "waitlist_offer_minutes",
         "waitlistOfferMinutes",
         "waitlistOfferMinutes",
-        is_editable=True,
-        is_nullable=True,
     ),
-    SlotField("choice_group", "choiceGroup", "choiceGroup", is_nullable=True),
-    SlotField("group_limits", "groupLimits", "groupLimits", is_editable=True),
-    SlotField("resource", "resource", "resource", is_editable=True, is_nullable=True),
-    SlotField("cancellation", "cancellation", None, is_nullable=True),
-    SlotField("terms", "campaign", None, is_nullable=True),
-    SlotField("series_id", "series", None, is_nullable=True),
+    SlotField("choice_group", "choiceGroup", "choiceGroup"),
+    SlotField("group_limits", "groupLimits", "groupLimits"),
+    SlotField("resource", "resource", "resource"),
+    SlotField("cancellation", "cancellation", None),
+    SlotField("terms", "campaign", None),
+    SlotField("series_id", "series", None),
     SlotField("version", "version", None),
     SlotField("changed_at", "changedAt", None),
     SlotField("revision", "revision", None),
-    SlotField("revised_at", "revisedAt", None, is_nullable=True),
+    SlotField("revised_at", "revisedAt", None),
 )
-EDITABLE_FIELDS = tuple(field for field in SLOT_FIELDS if field.is_editable)

@@ -1,17 +1,18 @@
 """Series: slots created by one recurrence rule. Afterwards each is a slot of its own."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Any
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotStatus
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import occurrences
 from slotlock.domain.schedule.zones import shift_all
+from slotlock.domain.shared.changes import UNCHANGED
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft, create
 from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage
 
@@ -101,24 +102,24 @@ def slots_in_scope(
 
 
 def changes_per_slot(
-    slots: Sequence[Slot], selected: Slot, changes: Mapping[str, Any]
-) -> dict[SlotId, Mapping[str, Any]] | InvalidInput:
+    slots: Sequence[Slot], selected: Slot, changes: SlotChanges
+) -> dict[SlotId, SlotChanges] | InvalidInput:
     """Return the changes of each slot: where times change, all slots move like the selected one."""
-    if "timetable" in changes:
+    if changes.timetable is not UNCHANGED:
         problem = "A timetable is for one slot of a series, not for several."
         return InvalidInput((FieldProblem("timetable", problem),))
-    if not changes.keys() & {"start", "end"}:
+    if not changes.has_new_times:
         return {slot.id: changes for slot in slots}
     if course := next((slot for slot in slots if slot.meetings), None):
         problem = f"A slot of the series has a timetable, so times change one by one: {course.id}."
         return InvalidInput((FieldProblem("startTime", problem),))
     old = Meeting(selected.start, selected.end)
-    new = Meeting(changes.get("start", selected.start), changes.get("end", selected.end))
-    zone = changes.get("time_zone", selected.time_zone)
-    moved = shift_all([Meeting(slot.start, slot.end) for slot in slots], old, new, zone)
+    after = changes.apply_to(selected)
+    new = Meeting(after.start, after.end)
+    moved = shift_all([Meeting(slot.start, slot.end) for slot in slots], old, new, after.time_zone)
     if isinstance(moved, InvalidInput):
         return moved
     return {
-        slot.id: {**changes, "start": meeting.start, "end": meeting.end}
+        slot.id: replace(changes, start=meeting.start, end=meeting.end)
         for slot, meeting in zip(slots, moved, strict=True)
     }

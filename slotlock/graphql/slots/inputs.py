@@ -1,26 +1,22 @@
 """Inputs with which organizers create and change slots."""
 
-import dataclasses
 from datetime import date, datetime, time
-from typing import Any
 
 import strawberry
 from strawberry import UNSET, field
-from strawberry.utils.str_converters import to_camel_case
 
 from slotlock.domain.schedule import meetings
 from slotlock.domain.schedule.timetables import Timetable, WeeklyMeeting
+from slotlock.domain.shared.changes import Unchanged
+from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
-from slotlock.domain.slots.fields import EDITABLE_FIELDS
+from slotlock.graphql.core.changes import to_change, to_required_change
 from slotlock.graphql.core.enums import SeriesScope, SlotKind, Weekday
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
 
-REQUIRED_FIELDS = tuple(each for each in EDITABLE_FIELDS if not each.is_nullable)
-NULLABLE_NAMES = sorted(f"`{each.api_name}`" for each in EDITABLE_FIELDS if each.is_nullable)
 NULL_MESSAGE = (
-    f"Only {', '.join(NULLABLE_NAMES[:-1])} and {NULLABLE_NAMES[-1]} of a slot can be null."
+    "Only `location`, `resource`, `timetable` and `waitlistOfferMinutes` of a slot can be null."
 )
 GROUP_LIMITS_DESCRIPTION = (
     "How many places a group may have in the slot, in addition to the limits of the campaign."
@@ -218,20 +214,26 @@ class UpdateSlotInput:
         "times change, the other slots move by the same local time as this one.",
     )
 
-    def to_changes(self) -> dict[str, Any]:
-        """Return the given fields by their names in the domain. Errors: BAD_USER_INPUT."""
-        given: dict[str | None, Any] = {
-            to_camel_case(each.name): getattr(self, each.name) for each in dataclasses.fields(self)
-        }
-        changes: dict[str, Any] = {
-            slot_field.name: value
-            for slot_field in EDITABLE_FIELDS
-            if (value := given.get(slot_field.api_name)) is not UNSET
-        }
-        if any(changes.get(slot_field.name, UNSET) is None for slot_field in REQUIRED_FIELDS):
-            raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, NULL_MESSAGE)
-        if "group_limits" in changes:
-            changes["group_limits"] = to_domain_group_limits(changes["group_limits"])
-        if isinstance(self.timetable, TimetableInput):
-            changes["timetable"] = self.timetable.to_domain()
-        return changes
+    def to_changes(self) -> SlotChanges:
+        """Convert the input to the domain's changes. Errors: BAD_USER_INPUT."""
+        group_limits = to_required_change(self.group_limits, NULL_MESSAGE)
+        return SlotChanges(
+            title=to_required_change(self.title, NULL_MESSAGE),
+            start=to_required_change(self.start_time, NULL_MESSAGE),
+            end=to_required_change(self.end_time, NULL_MESSAGE),
+            timetable=self.timetable.to_domain()
+            if isinstance(self.timetable, TimetableInput)
+            else to_change(self.timetable),
+            time_zone=to_required_change(self.time_zone, NULL_MESSAGE),
+            location=to_change(self.location),
+            kind=to_required_change(self.kind, NULL_MESSAGE),
+            capacity=to_required_change(self.capacity, NULL_MESSAGE),
+            hold_minutes=to_required_change(self.hold_minutes, NULL_MESSAGE),
+            cancel_cutoff_minutes=to_required_change(self.cancel_cutoff_minutes, NULL_MESSAGE),
+            waitlist_capacity=to_required_change(self.waitlist_capacity, NULL_MESSAGE),
+            waitlist_offer_minutes=to_change(self.waitlist_offer_minutes),
+            group_limits=group_limits
+            if isinstance(group_limits, Unchanged)
+            else to_domain_group_limits(group_limits),
+            resource=to_change(self.resource),
+        )

@@ -1,9 +1,8 @@
 """Creating, editing, publishing and cancelling slots, one or several of a series."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from slotlock.domain.audit.notes import AuditNote, note_slot_change
 from slotlock.domain.booking.booking import SlotId
@@ -11,9 +10,11 @@ from slotlock.domain.booking.refusals import Locked, SlotNotFound
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.changes import UNCHANGED
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots import editing
-from slotlock.domain.slots.edits import Cancel, FieldChanges, Publish, RequestedEdit
+from slotlock.domain.slots.changes import SlotChanges
+from slotlock.domain.slots.edits import Cancel, Publish, RequestedEdit, plan_edit
 from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
 from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage, uses_resource
 from slotlock.domain.slots.series import SeriesScope, slots_in_scope
@@ -95,7 +96,7 @@ def creation_notes(slots: Sequence[Slot], organizer_id: UserId) -> tuple[AuditNo
 async def edit(
     services: Services,
     slot_id: SlotId,
-    changes: Mapping[str, Any],
+    changes: SlotChanges,
     organizer_id: UserId,
     scope: SeriesScope = SeriesScope.THIS,
 ) -> EditSlotOutcome:
@@ -104,9 +105,9 @@ async def edit(
     With a wider scope other slots of its series change too, all or none. Where times change, all
     slots move as this one does.
     """
-    depth = editing.MAX_CAPACITY if "capacity" in changes else 1
+    depth = 1 if changes.capacity is UNCHANGED else editing.MAX_CAPACITY
     target = _EditTarget(slot_id, scope, organizer_id, depth)
-    return _first_outcome(await _edit_all(services, target, FieldChanges(changes)))
+    return _first_outcome(await _edit_all(services, target, changes))
 
 
 async def publish(
@@ -168,7 +169,7 @@ async def _plan(
     loaded = await _load_slots_in_scope(services, target.slot_id, target.scope, now)
     if not loaded:
         return SlotNotFound(target.slot_id)
-    plan = requested.plan(loaded)
+    plan = plan_edit(requested, loaded)
     if isinstance(plan, InvalidInput):
         return plan
     edited = (

@@ -17,6 +17,7 @@ from slotlock.domain.reports.calendar_events import (
     events_of_user,
 )
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import cancel_slot, edit
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import (
@@ -48,7 +49,7 @@ def events_of_ada(slot: Slot) -> list[CalendarEvent]:
     return list(events_of_user(slot, ADA, NOW))
 
 
-def edit_slot(before: Slot, **changes: object) -> Slot:
+def edit_slot(before: Slot, changes: SlotChanges) -> Slot:
     after, _ = decide(edit, before, changes)
     return next_version(before, after, NOW + HOUR)
 
@@ -68,7 +69,7 @@ def test_an_edit_makes_the_same_events_newer() -> None:
     later = tuple(Meeting(m.start + HOUR, m.end + HOUR) for m in COURSE_MEETINGS)
     moved = replace(slot, revision=1, meetings=later)
     for after in (
-        edit_slot(slot, title="Judo"),
+        edit_slot(slot, SlotChanges(title="Judo")),
         next_version(slot, moved, NOW + HOUR),
     ):
         events = events_of_ada(after)
@@ -82,7 +83,7 @@ def test_changes_that_no_event_shows_make_no_event_newer() -> None:
     before = events_of_ada(slot)
     others, _ = book_users(slot, "ben")
     assert events_of_ada(next_version(slot, others, NOW + HOUR)) == before
-    assert events_of_ada(edit_slot(slot, capacity=5, hold_minutes=7)) == before
+    assert events_of_ada(edit_slot(slot, SlotChanges(capacity=5, hold_minutes=7))) == before
 
 
 def test_a_hold_is_tentative_until_it_is_confirmed_or_expires() -> None:

@@ -1,5 +1,6 @@
 """Validation of slots, and what can be edited."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,6 +13,7 @@ from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
 from slotlock.domain.booking.slot import SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft, cancel_slot, create, edit, publish
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.users.user import UserId
@@ -78,14 +80,14 @@ def test_resources_and_choice_groups_are_compared_in_canonical_unicode() -> None
     assert (made.slot.resource, made.slot.choice_group) == (composed, composed)
     moved = create(SlotId("s"), draft(resource="Room 5"), NOW)
     assert isinstance(moved, SlotSaved)
-    after, _ = decide(edit, moved.slot, {"resource": decomposed})
+    after, _ = decide(edit, moved.slot, SlotChanges(resource=decomposed))
     assert after.resource == composed
 
 
 @given(taken=st.integers(0, 10), capacity=st.integers(-5, 1005))
 def test_the_capacity_never_falls_below_the_bookings(taken: int, capacity: int) -> None:
     before, _ = book_users(build_slot(10), *(f"p{n}" for n in range(taken)))
-    after, outcome = decide(edit, before, {"capacity": capacity})
+    after, outcome = decide(edit, before, SlotChanges(capacity=capacity))
     if isinstance(outcome, SlotSaved):
         assert max(1, taken) <= after.capacity <= 1000
         assert after.remaining == capacity - taken
@@ -97,14 +99,45 @@ def test_the_capacity_never_falls_below_the_bookings(taken: int, capacity: int) 
             assert capacity < taken
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("title", "Judo"),
+        ("start", NOW),
+        ("end", NOW + timedelta(days=9)),
+        ("time_zone", "Asia/Tokyo"),
+        ("location", "Hall"),
+        ("kind", SlotKind.MEETING),
+        ("capacity", 77),
+        ("hold_minutes", 7),
+        ("cancel_cutoff_minutes", 8),
+        ("waitlist_capacity", 9),
+        ("waitlist_offer_minutes", 10),
+        ("group_limits", (GroupLimit("5a", 1),)),
+        ("resource", "Room 5"),
+    ],
+)
+def test_an_edit_changes_the_given_field_and_no_other(name: str, value: object) -> None:
+    before = build_slot()
+    assert getattr(before, name) != value
+    after, _ = decide(edit, before, SlotChanges(**{name: value}))  # type: ignore[arg-type]
+    expected = replace(before, **{name: value})  # type: ignore[arg-type]
+    bookkeeping = {
+        "revision": after.revision,
+        "change": after.change,
+        "user_contexts": after.user_contexts,
+    }
+    assert after == replace(expected, **bookkeeping)  # type: ignore[arg-type]
+
+
 def test_an_edit_that_changes_nothing_writes_nothing() -> None:
     before = build_slot()
-    assert decide(edit, before, {"title": " Yoga "}) == (before, SlotSaved(before))
+    assert decide(edit, before, SlotChanges(title=" Yoga ")) == (before, SlotSaved(before))
 
 
 def test_added_places_go_to_the_waiting_list() -> None:
     full, _ = book_users(build_slot(1), "ada")
-    raised, _ = decide(edit, with_waitlist(full, "ben", "cleo", "dan"), {"capacity": 3})
+    raised, _ = decide(edit, with_waitlist(full, "ben", "cleo", "dan"), SlotChanges(capacity=3))
     after = expire_and_promote(raised, NOW)
     assert [booking.user_id for booking in after.bookings] == ["ada", "ben", "cleo"]
     assert [waiting.user_id for waiting in after.waitlist] == ["dan"]
@@ -138,11 +171,11 @@ def test_a_cancelled_slot_preserves_its_roster_and_cannot_be_edited() -> None:
     assert off.cancellation == SlotCancellation(NOW, EVE)
     assert decide(cancel_slot, off, EVE, NOW) == (off, outcome)
     assert decide(publish, off) == (off, SlotCancelled(off))
-    assert decide(edit, off, {"title": "On again"}) == (off, SlotCancelled(off))
+    assert decide(edit, off, SlotChanges(title="On again")) == (off, SlotCancelled(off))
 
 
 def test_group_limits_cannot_be_added_once_there_are_bookings_without_groups() -> None:
-    changes = {"group_limits": (GroupLimit("class:*", 1),)}
+    changes = SlotChanges(group_limits=(GroupLimit("class:*", 1),))
     after, outcome = decide(edit, build_slot(2), changes)
     assert isinstance(outcome, SlotSaved)
     one, _ = book_users(build_slot(2), "ada")
@@ -151,5 +184,5 @@ def test_group_limits_cannot_be_added_once_there_are_bookings_without_groups() -
         assert refused == before
         assert isinstance(answer, InvalidInput)
         assert [problem.field for problem in answer.problems] == ["groupLimits"]
-    looser = {"group_limits": (GroupLimit("class:*", 2),)}
+    looser = SlotChanges(group_limits=(GroupLimit("class:*", 2),))
     assert isinstance(decide(edit, book_users(after, "ada")[0], looser)[1], SlotSaved)

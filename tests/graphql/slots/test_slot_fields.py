@@ -1,15 +1,25 @@
 """The table of a slot's attributes is complete, and says what clients can change."""
 
 import dataclasses
+import re
+from datetime import timedelta
 
+import pytest
+from strawberry import ID
 from strawberry.utils.str_converters import to_camel_case
 
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot import Slot, SlotKind
+from slotlock.domain.campaigns.terms import GroupLimit
+from slotlock.domain.schedule.timetables import Timetable
+from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
-from slotlock.domain.slots.fields import EDITABLE_FIELDS, SLOT_FIELDS
-from slotlock.graphql.slots.inputs import UpdateSlotInput
+from slotlock.domain.slots.fields import SLOT_FIELDS
+from slotlock.graphql.core.errors import GraphQLRequestError
+from slotlock.graphql.core.scalars import TimeZone
+from slotlock.graphql.core.values import GroupLimitInput
+from slotlock.graphql.slots.inputs import NULL_MESSAGE, TimetableInput, UpdateSlotInput
 from slotlock.infrastructure.mongo.slots.documents import to_document, to_slot
-from tests.support.domain.builders import build_slot
+from tests.support.domain.builders import NOW, build_slot
 
 # What a slot document contains under names of its own, or what is not stored at all.
 OTHER_ATTRIBUTES = {"id", "booked_count", "bookings", "waitlist", "waitlist_length"}
@@ -21,15 +31,66 @@ def names_of(of: type) -> set[str]:
     return {field.name for field in dataclasses.fields(of)}
 
 
+CHANGE_INPUTS = sorted(names_of(UpdateSlotInput) - {"slot_id", "scope"})
+
+
 def test_every_attribute_of_a_slot_is_in_the_table_once() -> None:
-    stored = [field.name for field in SLOT_FIELDS if field.stored_name is not None]
-    assert sorted(stored) == sorted(names_of(Slot) - OTHER_ATTRIBUTES - NOT_STORED)
+    names = [field.name for field in SLOT_FIELDS]
+    assert sorted(names) == sorted(names_of(Slot) - OTHER_ATTRIBUTES - NOT_STORED)
 
 
 def test_clients_can_change_exactly_the_editable_fields() -> None:
-    inputs = {to_camel_case(name) for name in names_of(UpdateSlotInput)} - {"slotId", "scope"}
-    assert {field.api_name for field in EDITABLE_FIELDS} == inputs
-    assert {field.name for field in EDITABLE_FIELDS} <= names_of(SlotDraft)
+    # A timetable is stored as meetings, so it is no attribute of a slot.
+    api_names = {field.name: field.api_name for field in SLOT_FIELDS} | {"timetable": "timetable"}
+    inputs = {to_camel_case(name) for name in CHANGE_INPUTS}
+    assert {api_names[name] for name in names_of(SlotChanges)} == inputs
+    assert names_of(SlotChanges) <= names_of(SlotDraft)
+
+
+def test_each_input_changes_its_own_field() -> None:
+    update = UpdateSlotInput(
+        slot_id=ID("any"),
+        title="Yoga",
+        start_time=NOW,
+        end_time=NOW + timedelta(hours=1),
+        capacity=1,
+        time_zone=TimeZone("Europe/Berlin"),
+        location="Hall",
+        kind=SlotKind.COURSE,
+        hold_minutes=2,
+        cancel_cutoff_minutes=3,
+        waitlist_capacity=4,
+        waitlist_offer_minutes=5,
+        group_limits=[GroupLimitInput(group="5a", limit=6)],
+        resource="Room",
+        timetable=TimetableInput(first=NOW.date(), last=NOW.date()),
+    )
+    assert update.to_changes() == SlotChanges(
+        title="Yoga",
+        start=NOW,
+        end=NOW + timedelta(hours=1),
+        capacity=1,
+        time_zone="Europe/Berlin",
+        location="Hall",
+        kind=SlotKind.COURSE,
+        hold_minutes=2,
+        cancel_cutoff_minutes=3,
+        waitlist_capacity=4,
+        waitlist_offer_minutes=5,
+        group_limits=(GroupLimit("5a", 6),),
+        resource="Room",
+        timetable=Timetable(NOW.date(), NOW.date(), (), (), ()),
+    )
+
+
+@pytest.mark.parametrize("name", CHANGE_INPUTS)
+def test_null_is_refused_unless_the_message_names_the_field(name: str) -> None:
+    update = UpdateSlotInput(slot_id=ID("any"), **{name: None})  # type: ignore[arg-type]
+    if to_camel_case(name) in re.findall(r"`(\w+)`", NULL_MESSAGE):
+        assert update.to_changes() == SlotChanges(**{name: None})  # type: ignore[arg-type]
+    else:
+        with pytest.raises(GraphQLRequestError, match=re.escape(NULL_MESSAGE)):
+            update.to_changes()
 
 
 def test_a_document_has_the_names_of_the_table() -> None:

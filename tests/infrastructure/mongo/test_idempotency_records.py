@@ -14,6 +14,7 @@ from slotlock.domain.booking.changes import BookingCommand, cancel, confirm, ext
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.promotion import expire_and_promote
 from slotlock.domain.booking.waitlist import join
+from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import edit
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
@@ -88,7 +89,7 @@ def _accepted_outcomes() -> Iterator[Any]:
     full = both[definite.id]
     entry = WaitlistEntry(new_waitlist_entry_id(), full.id, ORGANIZER, NOW)
     waiting, _ = decide(join, full, entry, NOW)
-    larger, _ = decide(edit, replace(waiting, loaded_waitlist=1), {"capacity": 3})
+    larger, _ = decide(edit, replace(waiting, loaded_waitlist=1), SlotChanges(capacity=3))
     offered = expire_and_promote(larger, LATER)  # a booking that the system made
     yield decide(confirm, offered, organizer_command(offered.bookings[-1].id), LATER)[1]
 

@@ -15,6 +15,7 @@ from slotlock.domain.booking.promotion import expire_and_promote, next_version, 
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.waitlist import join, leave
+from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import cancel_slot, edit
 from slotlock.domain.users.user import Caller, Role, UserId
 from tests.support.domain.builders import NOW, build_slot
@@ -67,10 +68,12 @@ ACTIONS: dict[str, Callable[[Slot, Step, datetime], tuple[Slot, Any]]] = {
     "confirm": lambda slot, step, now: decide(confirm, slot, step.booking_command(slot), now),
     "extend": lambda slot, step, now: decide(extend, slot, step.booking_command(slot), now),
     "cancel": lambda slot, step, now: decide(cancel, slot, step.booking_command(slot), now),
-    "resize": lambda slot, step, _now: decide(edit, slot, {"capacity": step.number}),
-    "rename": lambda slot, step, _now: decide(edit, slot, {"title": f"$yoga {step.number}"}),
+    "resize": lambda slot, step, _now: decide(edit, slot, SlotChanges(capacity=step.number)),
+    "rename": lambda slot, step, _now: decide(
+        edit, slot, SlotChanges(title=f"$yoga {step.number}")
+    ),
     "put off": lambda slot, _step, _now: decide(
-        edit, slot, {"start": slot.start + timedelta(minutes=9)}
+        edit, slot, SlotChanges(start=slot.start + timedelta(minutes=9))
     ),
     "call off": lambda slot, _step, now: decide(cancel_slot, slot, UserId("f" * 24), now),
     "wait and see": lambda slot, _step, _now: (slot, None),

@@ -6,6 +6,7 @@ from typing import Any
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
 from slotlock.domain.booking.outcomes import AllBooked, Booked, BookingMoved, WaitlistJoined
+from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.teams.team import Team, TeamId
 from slotlock.domain.users.user import Caller, UserId
@@ -96,8 +97,10 @@ async def _execute_edit(pair: ServicePair, service_index: int, operation: Planne
     if operation.kind == "cancel_slot":
         return await editing.cancel(services, slot_id, caller_id)
     start = MORNING + timedelta(minutes=operation.number)
-    times = {"start": start, "end": start + timedelta(hours=1)}
-    changes = times if operation.kind == "postpone" else {"capacity": operation.number}
+    if operation.kind == "postpone":
+        changes = SlotChanges(start=start, end=start + timedelta(hours=1))
+    else:
+        changes = SlotChanges(capacity=operation.number)
     return await editing.edit(services, slot_id, changes, caller_id)
 
 

@@ -1,0 +1,57 @@
+"""The fields of a slot that organizers can change."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from slotlock.domain.booking.slot import Slot, SlotKind
+from slotlock.domain.campaigns.terms import GroupLimit
+from slotlock.domain.schedule.timetables import Timetable
+from slotlock.domain.shared.changes import UNCHANGED, Unchanged, new_or_current
+
+
+@dataclass(frozen=True, slots=True)
+class SlotChanges:
+    """New values of a slot's fields, which are those of `SlotDraft`."""
+
+    title: str | Unchanged = UNCHANGED
+    start: datetime | Unchanged = UNCHANGED
+    end: datetime | Unchanged = UNCHANGED
+    timetable: Timetable | Unchanged | None = UNCHANGED
+    time_zone: str | Unchanged = UNCHANGED
+    location: str | Unchanged | None = UNCHANGED
+    kind: SlotKind | Unchanged = UNCHANGED
+    capacity: int | Unchanged = UNCHANGED
+    hold_minutes: int | Unchanged = UNCHANGED
+    cancel_cutoff_minutes: int | Unchanged = UNCHANGED
+    waitlist_capacity: int | Unchanged = UNCHANGED
+    waitlist_offer_minutes: int | Unchanged | None = UNCHANGED
+    group_limits: tuple[GroupLimit, ...] | Unchanged = UNCHANGED
+    resource: str | Unchanged | None = UNCHANGED
+
+    @property
+    def has_new_times(self) -> bool:
+        """Whether a new start or end is given."""
+        return self.start is not UNCHANGED or self.end is not UNCHANGED
+
+    def apply_to(self, slot: Slot) -> Slot:
+        """Return the slot with the new values, and the meetings that it had."""
+        return replace(
+            slot,
+            title=new_or_current(self.title, slot.title),
+            start=new_or_current(self.start, slot.start),
+            end=new_or_current(self.end, slot.end),
+            time_zone=new_or_current(self.time_zone, slot.time_zone),
+            location=new_or_current(self.location, slot.location),
+            kind=new_or_current(self.kind, slot.kind),
+            capacity=new_or_current(self.capacity, slot.capacity),
+            hold_minutes=new_or_current(self.hold_minutes, slot.hold_minutes),
+            cancel_cutoff_minutes=new_or_current(
+                self.cancel_cutoff_minutes, slot.cancel_cutoff_minutes
+            ),
+            waitlist_capacity=new_or_current(self.waitlist_capacity, slot.waitlist_capacity),
+            waitlist_offer_minutes=new_or_current(
+                self.waitlist_offer_minutes, slot.waitlist_offer_minutes
+            ),
+            group_limits=new_or_current(self.group_limits, slot.group_limits),
+            resource=new_or_current(self.resource, slot.resource),
+        )
