@@ -9,7 +9,8 @@ from strawberry import argument, field
 from slotlock.domain.booking import outcomes, refusals
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.graphql.booking.refusals import KeyReused, present_booking_refusal
+from slotlock.graphql.booking.refusals.book import KeyReused
+from slotlock.graphql.booking.refusals.present import present_booking_refusal
 from slotlock.graphql.booking.results import Booked, BookSlotResult, present_book_outcome
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids

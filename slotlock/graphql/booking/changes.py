@@ -7,7 +7,8 @@ from strawberry import argument, field
 
 from slotlock.domain.booking import outcomes
 from slotlock.domain.users.user import Caller
-from slotlock.graphql.booking.refusals import present_booking_refusal
+from slotlock.graphql.booking.refusals.changes import BookingNotFound
+from slotlock.graphql.booking.refusals.present import present_booking_refusal
 from slotlock.graphql.booking.results import (
     BookingCancelled,
     BookingConfirmed,
@@ -31,7 +32,7 @@ from slotlock.graphql.core.arguments import (
 )
 from slotlock.graphql.core.refusals import Refusal
 from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.slots.refusals import BookingNotFound, SlotNotFound
+from slotlock.graphql.slots.refusals import SlotNotFound
 from slotlock.services.booking import changes
 from slotlock.services.booking.changes import BookingChangeRequest
 

@@ -6,27 +6,19 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain.booking import outcomes
-from slotlock.graphql.booking.limit_refusals import LimitRefusal, OtherBookingRefusal
-from slotlock.graphql.booking.refusals import (
-    BookingRefusal,
+from slotlock.graphql.booking.refusals.book import AlreadyBooked, KeyReused, SlotFull
+from slotlock.graphql.booking.refusals.changes import (
+    BookingNotFound,
     CutoffPassed,
     HoldExpired,
     HoldLimitReached,
-    KeyReused,
     NotHeld,
-    present_booking_refusal,
 )
+from slotlock.graphql.booking.refusals.limits import LimitRefusal, OtherBookingRefusal, SlotStarted
+from slotlock.graphql.booking.refusals.present import BookingCommandRefusal, present_booking_refusal
 from slotlock.graphql.core.refusals import Refusal
 from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.slots.refusals import (
-    AlreadyBooked,
-    BookingNotFound,
-    Locked,
-    SlotCancelled,
-    SlotFull,
-    SlotNotFound,
-    SlotStarted,
-)
+from slotlock.graphql.slots.refusals import Locked, SlotCancelled, SlotNotFound
 from slotlock.graphql.slots.types import Booking, Slot
 from slotlock.graphql.users.refusals import OnBehalfRefusal
 
@@ -159,7 +151,7 @@ MoveBookingResult = Annotated[
 
 
 def present_book_outcome(
-    outcome: outcomes.Booked | BookingRefusal, view: ResultView
+    outcome: outcomes.Booked | BookingCommandRefusal, view: ResultView
 ) -> Booked | Refusal:
     """Show the outcome of booking one place, which `bookSlot` and tickets share."""
     if isinstance(outcome, outcomes.Booked):

@@ -11,7 +11,7 @@ from slotlock.graphql.booking.book import (
     parse_booked_user_id,
     to_booking_options,
 )
-from slotlock.graphql.booking.refusals import present_booking_refusal
+from slotlock.graphql.booking.refusals.present import present_booking_refusal
 from slotlock.graphql.booking.ticket_types import RequestBookingResult, Ticket, load_ticket
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids

@@ -6,20 +6,21 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.domain.booking import outcomes
-from slotlock.graphql.booking.limit_refusals import LimitRefusal
-from slotlock.graphql.booking.refusals import (
+from slotlock.graphql.booking.refusals.book import AlreadyBooked
+from slotlock.graphql.booking.refusals.limits import LimitRefusal
+from slotlock.graphql.booking.refusals.present import present_booking_refusal
+from slotlock.graphql.booking.refusals.waitlist import (
     AlreadyWaiting,
     NotWaiting,
     SlotNotFull,
     WaitlistFull,
-    present_booking_refusal,
 )
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import DEFAULT_WAIT_MS, WaitMsArgument, to_wait_seconds
 from slotlock.graphql.core.refusals import Refusal
 from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.slots.refusals import AlreadyBooked, Locked, SlotCancelled, SlotNotFound
+from slotlock.graphql.slots.refusals import Locked, SlotCancelled, SlotNotFound
 from slotlock.graphql.slots.types import Slot, WaitlistEntry
 from slotlock.services.booking import waitlist
 

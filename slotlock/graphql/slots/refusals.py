@@ -1,6 +1,9 @@
-"""Refusals about slots, their bookings, and the resources that slots occupy."""
+"""Refusals about slots themselves and the resources that slots occupy.
 
-from datetime import datetime
+Commands on bookings return three of them, too: `Locked`, `SlotNotFound` and `SlotCancelled`. The
+refusals that only such commands return are in `graphql.booking.refusals`.
+"""
+
 from typing import Self, assert_never
 
 import strawberry
@@ -11,11 +14,11 @@ from slotlock.domain.campaigns import campaign
 from slotlock.domain.shared import validation
 from slotlock.domain.slots import resources, series
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
-from slotlock.graphql.core.ids import booking_global_id, slot_global_id
+from slotlock.graphql.core.ids import slot_global_id
 from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import Meeting
-from slotlock.graphql.slots.types import Booking, Slot
+from slotlock.graphql.slots.types import Slot
 
 
 @strawberry.type(description="Another request is using the slot right now.")
@@ -55,54 +58,6 @@ class SlotNotFound(Refusal):
         return cls.for_id(slot_global_id(outcome.slot_id))
 
 
-@strawberry.type(description="The slot has no free place.")
-class SlotFull(Refusal):
-    slot: Slot = field(description="The current state of the slot.")
-
-    @classmethod
-    def from_domain(cls, outcome: refusals.SlotFull, view: ResultView) -> Self:
-        """Show the full slot."""
-        return cls(
-            code=RefusalCode.SLOT_FULL,
-            message="Every place in this slot is taken.",
-            slot=Slot.for_outcome(outcome, view),
-        )
-
-
-@strawberry.type(description="The user already has an active booking of the slot.")
-class AlreadyBooked(Refusal):
-    booking: Booking = field(description="The existing booking.")
-    slot: Slot = field(description="The current state of the slot.")
-
-    @classmethod
-    def from_domain(cls, outcome: refusals.AlreadyBooked, view: ResultView) -> Self:
-        """Show the existing booking."""
-        slot = Slot.for_outcome(outcome, view)
-        is_own = view.viewer is not None and outcome.booking.user_id == view.viewer.user_id
-        return cls(
-            code=RefusalCode.ALREADY_BOOKED,
-            message="You already have a booking in this slot."
-            if is_own
-            else "This user already has a booking in this slot.",
-            booking=Booking.from_domain(outcome.booking, slot, view.viewer),
-            slot=slot,
-        )
-
-
-@strawberry.type(description="The slot has started, so its bookings can no longer change.")
-class SlotStarted(Refusal):
-    start_time: datetime = field(description="When the slot started.")
-
-    @classmethod
-    def from_domain(cls, outcome: refusals.SlotStarted, _view: ResultView) -> Self:
-        """Show when the slot started."""
-        return cls(
-            code=RefusalCode.SLOT_STARTED,
-            message="This slot has already started.",
-            start_time=outcome.slot.start,
-        )
-
-
 @strawberry.type(description="An organizer cancelled the slot.")
 class SlotCancelled(Refusal):
     slot: Slot = field(description="The current state of the slot.")
@@ -115,25 +70,6 @@ class SlotCancelled(Refusal):
             message="This slot was cancelled.",
             slot=Slot.for_outcome(outcome, view),
         )
-
-
-@strawberry.type(description="The booking does not exist, or the caller may not change it.")
-class BookingNotFound(Refusal):
-    booking_id: strawberry.ID = field(description="The id that the request contained.")
-
-    @classmethod
-    def for_id(cls, global_id: str) -> Self:
-        """Refuse an id that names no booking."""
-        return cls(
-            code=RefusalCode.BOOKING_NOT_FOUND,
-            message="This booking does not exist.",
-            booking_id=strawberry.ID(global_id),
-        )
-
-    @classmethod
-    def from_domain(cls, outcome: refusals.BookingNotFound, _view: ResultView) -> Self:
-        """Show that the viewer can change no booking of the id."""
-        return cls.for_id(booking_global_id(outcome.slot_id, outcome.booking_id))
 
 
 @strawberry.type(description="The new capacity is lower than the number of taken places.")
@@ -191,11 +127,7 @@ class SeriesConflicts(Refusal):
 SlotRefusal = (
     refusals.Locked
     | refusals.SlotNotFound
-    | refusals.SlotFull
-    | refusals.AlreadyBooked
-    | refusals.SlotStarted
     | refusals.SlotCancelled
-    | refusals.BookingNotFound
     | refusals.CapacityBelowTaken
     | resources.ResourceTaken
     | series.SeriesConflicts
@@ -204,23 +136,15 @@ SlotRefusal = (
 )
 
 
-def present_slot_refusal(refusal: SlotRefusal, view: ResultView) -> Refusal:  # noqa: C901
-    """Show why a slot could not be changed or used."""
+def present_slot_refusal(refusal: SlotRefusal, view: ResultView) -> Refusal:
+    """Show why a slot could not be created, changed or used."""
     match refusal:
         case refusals.Locked():
             return Locked.from_domain(refusal, view)
         case refusals.SlotNotFound():
             return SlotNotFound.from_domain(refusal, view)
-        case refusals.SlotFull():
-            return SlotFull.from_domain(refusal, view)
-        case refusals.AlreadyBooked():
-            return AlreadyBooked.from_domain(refusal, view)
-        case refusals.SlotStarted():
-            return SlotStarted.from_domain(refusal, view)
         case refusals.SlotCancelled():
             return SlotCancelled.from_domain(refusal, view)
-        case refusals.BookingNotFound():
-            return BookingNotFound.from_domain(refusal, view)
         case refusals.CapacityBelowTaken():
             return CapacityBelowTaken.from_domain(refusal, view)
         case resources.ResourceTaken():

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from slotlock.domain.booking import refusals
-from slotlock.graphql.booking.limit_refusals import Closed
+from slotlock.graphql.booking.refusals.limits import Closed
 from slotlock.graphql.core.result_view import ResultView
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients

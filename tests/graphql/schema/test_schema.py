@@ -21,7 +21,7 @@ TYPES = own_types(executable_schema)
 UNIONS = [type_ for type_ in TYPES.values() if isinstance(type_, GraphQLUnionType)]
 REFUSAL = executable_schema.type_map["Refusal"]
 MAX_WORDS_PER_SENTENCE = 25
-FIRST_IMPORTS = ("core.enums", "booking.refusals")
+FIRST_IMPORTS = ("core.enums", "booking.refusals.present")
 
 
 def printed_schema(*, first_import: str) -> str:

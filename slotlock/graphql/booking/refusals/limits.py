@@ -1,7 +1,7 @@
-"""Refusals by a limit: the campaign's times and groups, and the user's other bookings."""
+"""Refusals by a limit: the slot's start, the campaign, and the user's other bookings."""
 
 from datetime import datetime
-from typing import Self
+from typing import Self, assert_never
 
 import strawberry
 from strawberry import field
@@ -11,7 +11,6 @@ from slotlock.graphql.core.ids import booking_global_id, slot_global_id
 from slotlock.graphql.core.refusals import Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import Meeting
-from slotlock.graphql.slots.refusals import SlotStarted
 from slotlock.graphql.slots.types import Slot
 
 OTHER_BOOKING_VISIBILITY = (
@@ -40,6 +39,20 @@ class LimitReached(Refusal):
             limit=outcome.limit,
             other_booking_id=_visible_booking_id(outcome.booking, view),
             slot=Slot.for_outcome(outcome, view),
+        )
+
+
+@strawberry.type(description="The slot has started, so its bookings can no longer change.")
+class SlotStarted(Refusal):
+    start_time: datetime = field(description="When the slot started.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.SlotStarted, _view: ResultView) -> Self:
+        """Show when the slot started."""
+        return cls(
+            code=RefusalCode.SLOT_STARTED,
+            message="This slot has already started.",
+            start_time=outcome.slot.start,
         )
 
 
@@ -144,3 +157,24 @@ def _visible_booking_id(other: booking.Booking | None, view: ResultView) -> stra
 
 OtherBookingRefusal = LimitReached | TimeConflict
 LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | OtherBookingRefusal
+
+
+def present_limit_refusal(refusal: refusals.LimitRefusal, view: ResultView) -> Refusal:
+    """Show which limit a booking would exceed."""
+    match refusal:
+        case refusals.SlotStarted():
+            return SlotStarted.from_domain(refusal, view)
+        case refusals.NotYetOpen():
+            return NotYetOpen.from_domain(refusal, view)
+        case refusals.Closed():
+            return Closed.from_domain(refusal, view)
+        case refusals.NotEligible():
+            return NotEligible.from_domain(refusal, view)
+        case refusals.GroupFull():
+            return GroupFull.from_domain(refusal, view)
+        case refusals.LimitReached():
+            return LimitReached.from_domain(refusal, view)
+        case refusals.TimeConflict():
+            return TimeConflict.from_domain(refusal, view)
+        case _:
+            assert_never(refusal)

@@ -1,0 +1,1 @@
+"""Refusals of bookings, one file for each kind of request, and limits for all of them."""

@@ -1,0 +1,79 @@
+"""Refusals of booking a place: it is taken, or the request is not accepted."""
+
+from typing import Self
+
+import strawberry
+from strawberry import field
+
+from slotlock.domain.booking import refusals
+from slotlock.graphql.core.ids import slot_global_id
+from slotlock.graphql.core.refusals import Refusal, RefusalCode
+from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.slots.types import Booking, Slot
+
+
+@strawberry.type(description="The slot has no free place.")
+class SlotFull(Refusal):
+    slot: Slot = field(description="The current state of the slot.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.SlotFull, view: ResultView) -> Self:
+        """Show the full slot."""
+        return cls(
+            code=RefusalCode.SLOT_FULL,
+            message="Every place in this slot is taken.",
+            slot=Slot.for_outcome(outcome, view),
+        )
+
+
+@strawberry.type(description="The user already has an active booking of the slot.")
+class AlreadyBooked(Refusal):
+    booking: Booking = field(description="The existing booking.")
+    slot: Slot = field(description="The current state of the slot.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.AlreadyBooked, view: ResultView) -> Self:
+        """Show the existing booking."""
+        slot = Slot.for_outcome(outcome, view)
+        is_own = view.viewer is not None and outcome.booking.user_id == view.viewer.user_id
+        return cls(
+            code=RefusalCode.ALREADY_BOOKED,
+            message="You already have a booking in this slot."
+            if is_own
+            else "This user already has a booking in this slot.",
+            booking=Booking.from_domain(outcome.booking, slot, view.viewer),
+            slot=slot,
+        )
+
+
+@strawberry.type(description="The idempotency key was sent before with other arguments.")
+class KeyReused(Refusal):
+    idempotency_key: str = field(
+        description="The key that was sent. Empty in the outcome of a ticket, which stores only "
+        "the hash of the key."
+    )
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.KeyReused, _view: ResultView) -> Self:
+        """Show the key to the client that sent it."""
+        return cls(
+            code=RefusalCode.KEY_REUSED,
+            message="This idempotency key was already used for another request.",
+            idempotency_key=outcome.key,
+        )
+
+
+@strawberry.type(description="The booking queue of the slot is full.")
+class QueueFull(Refusal):
+    slot_id: strawberry.ID = field(description="The id of the slot.")
+    retry_after_ms: int = field(description="How long to wait before a retry, in milliseconds.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.QueueFull, _view: ResultView) -> Self:
+        """Show when a retry may succeed."""
+        return cls(
+            code=RefusalCode.QUEUE_FULL,
+            message="Too many people want to book right now. Please try again.",
+            slot_id=slot_global_id(outcome.slot_id),
+            retry_after_ms=outcome.retry_after_ms,
+        )
