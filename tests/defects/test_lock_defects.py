@@ -63,7 +63,7 @@ async def test_control_a_release_in_two_steps_deletes_the_lock_of_another(
     assert after is None
 
 
-async def test_a_second_request_of_a_user_keeps_its_lock_when_the_first_one_releases(
+async def test_a_second_request_of_a_user_retains_its_lock_when_the_first_one_releases(
     deployment: Deployment,
 ) -> None:
     before, after = await release_expired_lock(deployment, "release", same_user=True)
@@ -129,13 +129,13 @@ async def locks_after_failed_acquisition(deployment: Deployment, app: AppProcess
     return locked
 
 
-async def test_a_request_that_does_not_get_all_locks_keeps_none(
+async def test_a_request_that_does_not_get_all_locks_holds_none(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     assert await locks_after_failed_acquisition(deployment, two_apps[0]) == [False, True]
 
 
-async def test_control_without_all_or_none_a_failed_request_keeps_some_locks(
+async def test_control_without_all_or_none_a_failed_request_holds_some_locks(
     deployment: Deployment,
 ) -> None:
     app = deployment.app("all-locks")

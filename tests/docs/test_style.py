@@ -20,8 +20,9 @@ MAX_MODULES = {"slotlock": 14, "tests": 12}
 
 # The private vocabulary of earlier versions; docs/decisions/0028 has the standard terms.
 IDENTIFIER_WORDS = """
-aside away beside clerk desk errand heads heard kept lately office offices parties party people
-person persons poke slip slips tell telling tells told troupe whoever wish wishes
+aside away beside clerk desk errand heads hear heard hearing hears keep keeping keeps kept lately
+look looked looking looks office offices parties party people person persons poke slip slips tell
+telling tells told troupe whoever wish wishes
 """
 TEXT_WORDS = "aside clerk desk errand kept lately poke told troupe whoever"
 BRITISH = re.compile(r"organis\w*", re.IGNORECASE)

@@ -68,7 +68,7 @@ async def test_a_hold_that_lasts_an_hour_cannot_be_extended(clients: Two) -> Non
     assert await ada.fetch_booking(hold["id"]) == hold
 
 
-async def test_a_moved_hold_keeps_its_age(clients: Two, mongo_url: str) -> None:
+async def test_a_moved_hold_retains_its_age(clients: Two, mongo_url: str) -> None:
     ada, organizer = clients
     slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     hold = await ada.hold(slot_id)

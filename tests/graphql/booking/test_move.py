@@ -120,7 +120,7 @@ async def test_a_moved_or_cancelled_booking_cannot_be_moved_again(clients: Three
     assert [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids] == [1, 1, 1]
 
 
-async def test_a_moved_hold_keeps_its_status_and_its_expiry(clients: Three) -> None:
+async def test_a_moved_hold_retains_its_status_and_its_expiry(clients: Three) -> None:
     ada, _, organizer = clients
     slot_id, other_id = await organizer.add_slot(), await organizer.add_slot(holdMinutes=60)
     hold = await ada.hold(slot_id)

@@ -90,7 +90,7 @@ async def test_a_mongodb_operator_is_bad_input_for_every_argument(
 
 
 @pytest.mark.parametrize("text", CODE_LIKE_TEXTS)
-async def test_text_that_looks_like_code_is_plain_text_in_every_query(
+async def test_text_that_resembles_code_is_plain_text_in_every_query(
     organizer: GraphQLTestClient, text: str
 ) -> None:
     for keyword, name, field in ROOT_FIELDS:

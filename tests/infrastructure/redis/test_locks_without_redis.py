@@ -82,7 +82,7 @@ async def test_without_redis_a_lock_is_granted_inside_the_process_in_order_of_ar
     assert (await acquire_lease(locks, slot_id)).fencing_token > lease.fencing_token
 
 
-async def test_waiters_keep_their_order_when_redis_becomes_unavailable(
+async def test_waiters_retain_their_order_when_redis_becomes_unavailable(
     locks: Locks, valkey: RestartableServer
 ) -> None:
     slot_id = new_slot_id()

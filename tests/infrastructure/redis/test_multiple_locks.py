@@ -55,7 +55,7 @@ async def test_a_lease_on_several_locks_has_a_higher_fencing_token_than_each_bef
 
 
 @pytest.mark.parametrize("reason", ["not waiting", "timeout", "cancelled"])
-async def test_a_caller_that_does_not_get_all_locks_keeps_none(
+async def test_a_caller_that_does_not_get_all_locks_holds_none(
     lock_nodes: LockNodes, reason: str
 ) -> None:
     first, second = new_slot_id(), new_slot_id()

@@ -107,7 +107,7 @@ async def enqueue_for_campaign(deployment: Deployment, frontend: AppProcess) -> 
     return queued
 
 
-async def test_a_user_whose_version_keeps_changing_does_not_delay_later_requests(
+async def test_a_user_whose_version_changes_constantly_does_not_delay_later_requests(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     queued = await enqueue_for_campaign(deployment, isolated_queue.frontend)

@@ -117,7 +117,7 @@ async def test_control_without_the_check_for_an_existing_ticket_one_user_fills_t
     assert last["position"] == REPEATS + 1
 
 
-async def test_a_repeated_request_keeps_its_position(queue_deployment: QueueDeployment) -> None:
+async def test_a_repeated_request_retains_its_position(queue_deployment: QueueDeployment) -> None:
     app = queue_deployment.app()
     slot_id = await queue_deployment.add_slot(app)
     first, second = queue_deployment.queue_clients(app, 2)

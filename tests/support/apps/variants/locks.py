@@ -108,7 +108,7 @@ async def _acquire_partially(self: Locks, *names: str, wait_s: float = 0.0) -> L
     return lease
 
 
-def keep_partial_locks() -> None:
+def hold_partial_locks() -> None:
     """Acquire the free ones of several locks and keep them although others are taken (D4)."""
     Locks.acquire = _acquire_partially  # type: ignore[method-assign]
 
@@ -173,7 +173,7 @@ GUARDS: dict[str, Callable[[], None]] = {
     "publishing": skip_publishing,
     "token-per-acquisition": use_one_lock_token,
     "one-step-release": release_in_two_steps,
-    "all-locks": keep_partial_locks,
+    "all-locks": hold_partial_locks,
     "no-extension-by-losers": extend_lock_on_refusal,
     "key-locks": skip_key_locks,
     "finally": release_on_success_only,
