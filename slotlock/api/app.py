@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.endpoints.health import healthz
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
-from slotlock.api.middleware.security_headers import SecurityHeaders
+from slotlock.api.middleware.security_headers import SecurityHeadersMiddleware
 from slotlock.api.server.graceful_shutdown import exit_with_parent
 from slotlock.api.settings.settings import Settings, read_settings
 
@@ -63,7 +63,7 @@ def build_app(settings: Settings, *, development: bool, worker: bool = False) ->
     )
     # Behind a proxy, a redirect could send a token without TLS to the host of the Host header.
     app.router.redirect_slashes = False
-    return SecurityHeaders(app)
+    return SecurityHeadersMiddleware(app)
 
 
 def _middleware(settings: Settings) -> list[Middleware]:

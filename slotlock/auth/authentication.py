@@ -67,7 +67,7 @@ async def authenticate(auth: Auth, authorization: str | None) -> Caller | None:
     return await load_caller(auth, verify_authorization(auth, authorization))
 
 
-async def reauthenticate(auth: Auth, caller: Caller) -> Caller:
+async def recheck_caller(auth: Auth, caller: Caller) -> Caller:
     """Return the caller with their current role.
 
     Raises:

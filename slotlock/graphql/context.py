@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import strawberry
 
-from slotlock.auth.authentication import reauthenticate
+from slotlock.auth.authentication import recheck_caller
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.users.user import Caller
@@ -62,11 +62,11 @@ class Context:
             public_reads=self._public_reads,
         )
 
-    async def reauthenticate(self) -> None:
+    async def recheck_session(self) -> None:
         """Check the caller's session again and forget loaded data: both may have changed."""
         if isinstance(self._identity, Caller):
             try:
-                self._identity = await reauthenticate(self.auth, self._identity)
+                self._identity = await recheck_caller(self.auth, self._identity)
             except BadTokenError as error:
                 self._identity = error
         self._loaders = None

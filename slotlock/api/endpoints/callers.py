@@ -7,7 +7,7 @@ from starlette.requests import Request
 from slotlock.auth.authentication import (
     VerifiedToken,
     load_caller,
-    reauthenticate,
+    recheck_caller,
     user_to_charge,
     verify_authorization,
 )
@@ -79,7 +79,7 @@ async def recheck_organizer(auth: Auth, organizer: Caller) -> Caller:
         HttpError: 401 if the session has ended meanwhile, 403 if the role was taken away.
     """
     try:
-        return _organizer(await reauthenticate(auth, organizer))
+        return _organizer(await recheck_caller(auth, organizer))
     except BadTokenError as error:
         raise _unauthenticated(str(error)) from None
 

@@ -24,7 +24,7 @@ SECURITY_HEADERS = (
 _RESPONSE_STARTS = {"http.response.start", "websocket.http.response.start"}
 
 
-class SecurityHeaders:
+class SecurityHeadersMiddleware:
     """Adds the headers around the whole application, so that its failures have them, too.
 
     `server.raw_response` and `server.websockets` add them to responses before the application.

@@ -20,7 +20,7 @@ from slotlock.graphql.core.errors import (
     internal_error,
 )
 from slotlock.graphql.execution.documents import DocumentError
-from slotlock.graphql.execution.executor import execute_operation
+from slotlock.graphql.execution.operation_executor import execute_operation
 from slotlock.graphql.transport.client_info import client_info
 from slotlock.graphql.transport.content_negotiation import names_explicitly, negotiate
 from slotlock.graphql.transport.graphiql import graphiql_page

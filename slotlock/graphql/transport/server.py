@@ -16,7 +16,7 @@ from slotlock.auth.tokens import BadTokenError
 from slotlock.graphql.context import UNKNOWN_CLIENT, ClientInfo, Context, Identity
 from slotlock.graphql.core.errors import ErrorCode, RateLimitedError, error_body
 from slotlock.graphql.execution.documents import DocumentCache, DocumentError, Operation
-from slotlock.graphql.execution.executor import GraphQLResponse, record_metrics
+from slotlock.graphql.execution.operation_executor import GraphQLResponse, record_metrics
 from slotlock.graphql.limits.complexity import MAX_VARIABLE_VALUES, has_too_many_values
 from slotlock.graphql.limits.connections import ConnectionLimit
 from slotlock.graphql.limits.operation_kinds import OperationKind

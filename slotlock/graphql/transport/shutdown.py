@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from slotlock.graphql.execution.executor import GraphQLResponse
+from slotlock.graphql.execution.operation_executor import GraphQLResponse
 
 # The server waits this long for a client to read what was sent to it before the stop.
 SHUTDOWN_SEND_TIMEOUT_S = 3.0

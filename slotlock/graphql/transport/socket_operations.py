@@ -13,7 +13,7 @@ from slotlock.domain.users.user import Caller
 from slotlock.graphql.context import ClientInfo
 from slotlock.graphql.core.errors import RateLimitedError, internal_error
 from slotlock.graphql.execution.documents import DocumentError
-from slotlock.graphql.execution.executor import execute_stream
+from slotlock.graphql.execution.operation_executor import execute_stream
 from slotlock.graphql.transport.server import GraphQLRequest, GraphQLServer
 
 MAX_OPERATIONS = 10

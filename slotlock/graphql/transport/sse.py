@@ -11,7 +11,7 @@ from graphql import OperationType
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.context import Context, Identity
 from slotlock.graphql.core.errors import RateLimitedError
-from slotlock.graphql.execution.executor import execute_operation, execute_stream
+from slotlock.graphql.execution.operation_executor import execute_operation, execute_stream
 from slotlock.graphql.transport.server import GraphQLRequest, GraphQLServer
 
 # Proxies close a connection that is silent for about 60 s.

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from slotlock.api.middleware.security_headers import SECURITY_HEADERS, SecurityHeaders
+from slotlock.api.middleware.security_headers import SECURITY_HEADERS, SecurityHeadersMiddleware
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.transport.graphiql import CDN, graphiql_page
 from tests.support.apps.fork_server import forked_app
@@ -124,7 +124,7 @@ async def test_the_response_to_an_unexpected_failure_has_the_headers() -> None:
     async def fail(request: Request) -> Response:
         raise RuntimeError("a bug")
 
-    guarded = SecurityHeaders(Starlette(routes=[Route("/", fail)]))
+    guarded = SecurityHeadersMiddleware(Starlette(routes=[Route("/", fail)]))
     transport = httpx.ASGITransport(guarded, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://slotlock.test") as http:
         response = await http.get("/")

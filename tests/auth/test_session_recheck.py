@@ -1,4 +1,4 @@
-"""Reauthentication: the session is checked again after a long body and between root fields."""
+"""The session is checked again after a long body and between the root fields of a mutation."""
 
 import asyncio
 import contextlib
@@ -260,7 +260,7 @@ async def test_fields_of_an_open_session_are_executed_in_order_also_anonymous_on
         ("mutation { ...Two } fragment Two on Mutation { a: logout b: logout }", True),
     ],
 )
-def test_only_mutations_with_several_fields_are_reauthenticated(
+def test_only_mutations_with_several_fields_recheck_the_session(
     text: str, has_several_mutations: bool
 ) -> None:
     documents = DocumentCache(executable_schema, introspection=False)

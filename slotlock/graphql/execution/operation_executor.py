@@ -20,7 +20,7 @@ from prometheus_client import Counter, Gauge
 from slotlock.graphql.context import Context
 from slotlock.graphql.core.errors import format_error
 from slotlock.graphql.execution.documents import MAX_ERRORS, Operation
-from slotlock.graphql.execution.reauthentication import ReauthenticateMiddleware
+from slotlock.graphql.execution.session_recheck import SessionRecheckMiddleware
 from slotlock.graphql.limits.result_size import ResultSizeLimitExecutor
 from slotlock.graphql.schema.schema import executable_schema
 
@@ -97,7 +97,7 @@ async def _execute(
         operation_name=operation.name,
         # A mutation has taken effect, so its result is never rejected as too large.
         executor_class=None if operation.is_mutation else ResultSizeLimitExecutor,
-        middleware=MiddlewareManager(ReauthenticateMiddleware())
+        middleware=MiddlewareManager(SessionRecheckMiddleware())
         if operation.has_several_mutations
         else None,
         hide_suggestions=not operation.allows_suggestions,

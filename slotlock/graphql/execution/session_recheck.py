@@ -1,4 +1,4 @@
-"""Middleware that authenticates again before each root field of a mutation but the first.
+"""Middleware that checks the caller's session again before the second and later root fields.
 
 The root fields of a mutation run one after the other. An earlier field, or another request, may end
 the session or change the role before a later field starts.
@@ -16,8 +16,8 @@ Resolver = Callable[..., Any]
 ResolveInfo = GraphQLResolveInfo[Context]
 
 
-class ReauthenticateMiddleware:
-    """graphql-core middleware for the execution of one mutation."""
+class SessionRecheckMiddleware:
+    """graphql-core middleware for one execution of a mutation with several root fields."""
 
     def __init__(self) -> None:
         self._has_begun = False
@@ -25,16 +25,16 @@ class ReauthenticateMiddleware:
     def resolve(
         self, resolver: Resolver, source: object, info: ResolveInfo, /, **arguments: Any
     ) -> Any:
-        """Call the resolver of a field, after a new authentication if the field is a later root."""
+        """Resolve a field, after a recheck of the session if it is a later root field."""
         if info.path.prev is None and self._has_begun:
-            return _reauthenticate_and_resolve(resolver, source, info, arguments)
+            return _recheck_and_resolve(resolver, source, info, arguments)
         self._has_begun = True
         return resolver(source, info, **arguments)
 
 
-async def _reauthenticate_and_resolve(
+async def _recheck_and_resolve(
     resolver: Resolver, source: object, info: ResolveInfo, arguments: dict[str, Any]
 ) -> Any:
-    await info.context.reauthenticate()
+    await info.context.recheck_session()
     result = resolver(source, info, **arguments)
     return await result if isawaitable(result) else result
