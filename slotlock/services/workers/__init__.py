@@ -1,1 +1,1 @@
-"""Background tasks: the hold sweeper and the admission workers."""
+"""Background tasks: the hold sweeper, the interrupted work and the admission workers."""

@@ -35,10 +35,10 @@ MAX_DELIVERIES = 6
 
 
 @contextlib.asynccontextmanager
-async def admission_worker(services: Services, worker_locks: Locks) -> AsyncIterator[None]:
+async def admission_worker(services: Services, lease_locks: Locks) -> AsyncIterator[None]:
     """Process all partitions while the context is open, alternating with other processes."""
     tasks = [
-        asyncio.create_task(_run_partition(services, worker_locks, number))
+        asyncio.create_task(_run_partition(services, lease_locks, number))
         for number in range(services.admission_queue.partitions)
     ]
     try:
@@ -49,13 +49,13 @@ async def admission_worker(services: Services, worker_locks: Locks) -> AsyncIter
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _run_partition(services: Services, worker_locks: Locks, number: int) -> None:
+async def _run_partition(services: Services, lease_locks: Locks, number: int) -> None:
     partition = QueuePartition(services.admission_queue.pipeline, number)
     while True:
         try:
-            lease = await worker_locks.acquire(admission_lock(number), wait_s=MAX_LEASE_WAIT_S)
+            lease = await lease_locks.acquire(admission_lock(number), wait_s=MAX_LEASE_WAIT_S)
             if lease is not None:
-                await _process_until_released(services, worker_locks, partition, lease)
+                await _process_until_released(services, lease_locks, partition, lease)
         except RedisUnavailableError:
             await asyncio.sleep(BACKOFF_S)
         except Exception:
@@ -64,7 +64,7 @@ async def _run_partition(services: Services, worker_locks: Locks, number: int) -
 
 
 async def _process_until_released(
-    services: Services, worker_locks: Locks, partition: QueuePartition, lease: Lease
+    services: Services, lease_locks: Locks, partition: QueuePartition, lease: Lease
 ) -> None:
     try:
         if isinstance(lease, InProcessLease):
@@ -78,7 +78,7 @@ async def _process_until_released(
             entries = await partition.read_new()
             await _finish_despite_cancel(_process_entries(services, partition, lease, entries))
     finally:
-        await worker_locks.release(lease)
+        await lease_locks.release(lease)
 
 
 async def _finish_despite_cancel(work: Coroutine[Any, Any, None]) -> None:

@@ -24,19 +24,16 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.services.booking.waitlist import remove_recently_banned
-from slotlock.services.campaigns.campaigns import resume_propagation
 from slotlock.services.commands.decisions import decide_batch
 from slotlock.services.commands.executor import publish_changes
 from slotlock.services.container import Services
+from slotlock.services.workers.interrupted_work import resume_interrupted_work
 
 log = logging.getLogger("slotlock.hold_sweeper")
 
 SWEEP_INTERVAL_S = 0.25
-# In sweeps: about every two seconds.
-MAINTENANCE_EVERY = 8
-# A write that was decided longer ago is done or abandoned.
-WRITE_GRACE_PERIOD = timedelta(seconds=10)
+# Interrupted work is resumed in every eighth sweep, about every two seconds.
+RESUME_EVERY = 8
 MAX_DUE_SLOTS = 500
 SWEEP_BATCH_SIZE = 100
 MAX_ENDED_PER_TRANSACTION = 1000
@@ -51,9 +48,9 @@ HOLDS_EXPIRED_TOTAL = Counter(
 
 
 @contextlib.asynccontextmanager
-async def hold_sweeper(services: Services, worker_locks: Locks) -> AsyncIterator[None]:
+async def hold_sweeper(services: Services, lease_locks: Locks) -> AsyncIterator[None]:
     """Sweep while the context is open, in one process at a time."""
-    task = asyncio.create_task(_sweep_forever(services, worker_locks))
+    task = asyncio.create_task(_sweep_forever(services, lease_locks))
     try:
         yield
     finally:
@@ -62,11 +59,11 @@ async def hold_sweeper(services: Services, worker_locks: Locks) -> AsyncIterator
             await task
 
 
-async def _sweep_forever(services: Services, worker_locks: Locks) -> None:
+async def _sweep_forever(services: Services, lease_locks: Locks) -> None:
     for number in count():
         try:
             due_count = await _sweep_with_lease(
-                services, worker_locks, with_maintenance=number % MAINTENANCE_EVERY == 0
+                services, lease_locks, with_interrupted_work=number % RESUME_EVERY == 0
             )
         except Exception as error:  # the sweeper must outlive an unavailable MongoDB
             due_count = 0
@@ -78,27 +75,19 @@ async def _sweep_forever(services: Services, worker_locks: Locks) -> None:
 
 
 async def _sweep_with_lease(
-    services: Services, worker_locks: Locks, *, with_maintenance: bool
+    services: Services, lease_locks: Locks, *, with_interrupted_work: bool
 ) -> int:
     # Concurrent sweeps of the same slots would only cause write conflicts.
-    lease = await worker_locks.acquire(HOLD_SWEEPER_LOCK)
+    lease = await lease_locks.acquire(HOLD_SWEEPER_LOCK)
     if lease is None:
         return 0
     try:
         due_count = await sweep(services)
-        if with_maintenance:  # last, so that a failure here does not keep holds alive
+        if with_interrupted_work:  # last, so that a failure here does not keep holds alive
             await resume_interrupted_work(services)
         return due_count
     finally:
-        await worker_locks.release(lease)
-
-
-async def resume_interrupted_work(services: Services) -> None:
-    """Finish changes of organizers that a process began and did not complete."""
-    await resume_propagation(services)
-    await remove_recently_banned(services)
-    now = services.now()
-    await services.waitlist_groups.sync_pending(now - WRITE_GRACE_PERIOD, now)
+        await lease_locks.release(lease)
 
 
 async def sweep(services: Services) -> int:
