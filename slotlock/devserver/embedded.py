@@ -132,7 +132,7 @@ class ServerProcess:
         return option, str(self.data_dir / folder)
 
     def file_path(self, suffix: str) -> Path:
-        """Return the path of a file beside the data directory, like the log."""
+        """Return the path of a file next to the data directory, such as the log."""
         return self.data_dir / f"{self.server_binary.name}.{suffix}"
 
     def launch(self) -> None:

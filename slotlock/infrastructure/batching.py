@@ -1,4 +1,4 @@
-"""Batches what concurrent callers ask of a server, so that it is one command."""
+"""Batches the requests of concurrent callers, so that a server receives one command."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence

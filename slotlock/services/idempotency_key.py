@@ -1,4 +1,4 @@
-"""Idempotency keys: who sent which key with which request."""
+"""Idempotency keys of users, each with the request that it was sent with."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What every operation on the bookings of slots has in common."""
+"""The interface of every operation on the bookings of slots."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -51,7 +51,7 @@ class SlotCommand(Protocol[Outcome_co]):
 
     @property
     def preconditions(self) -> tuple[Precondition, ...]:
-        """What else must be unchanged when the command is written."""
+        """The other documents that must be unchanged when the command is written."""
         return ()
 
     @property

@@ -100,7 +100,7 @@ class WaitQueues(Generic[Command]):
             while queue.waiters:
                 try:
                     lease = await self._acquire(slot_id, queue)
-                except Exception as error:  # every caller must be released, whatever it is
+                except Exception as error:  # every caller must be released, whatever the error
                     for waiter in queue.take(len(queue.waiters)):
                         waiter.fail(error)
                     continue
@@ -128,7 +128,7 @@ async def _serve_next_batch(
     batch = queue.take(MAX_BATCH_SIZE)
     try:
         outcomes = await serve_batch(lease, [waiter.command for waiter in batch])
-    except Exception as error:  # every caller must be released, whatever it is
+    except Exception as error:  # every caller must be released, whatever the error
         for waiter in batch:
             waiter.fail(error)
         return

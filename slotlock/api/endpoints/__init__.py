@@ -1,1 +1,1 @@
-"""Plain HTTP endpoints beside GraphQL."""
+"""Plain HTTP endpoints outside GraphQL."""

@@ -41,7 +41,7 @@ async def healthz(request: Request) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class HealthEndpoints:
-    """The endpoints that ask MongoDB and Redis."""
+    """The endpoints that query MongoDB and Redis."""
 
     mongo_health: MongoHealth
     pipeline: AutoPipeline

@@ -61,7 +61,7 @@ class _IncompleteBodies:
     """At most `max_incomplete` requests whose bodies are incomplete; the oldest makes room.
 
     Honest clients send their bodies soon. Rejecting the newest request instead would let slow
-    clients lock everybody out.
+    clients lock out all others.
     """
 
     def __init__(self, max_incomplete: int) -> None:

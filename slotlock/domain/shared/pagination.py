@@ -1,4 +1,4 @@
-"""Pages of a list: some items in order, and where the reader stands."""
+"""Pages of a list, and positions in it."""
 
 from dataclasses import dataclass
 from datetime import datetime

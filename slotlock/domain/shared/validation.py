@@ -1,6 +1,6 @@
 """Invalid input: which fields the caller must correct, and why.
 
-A `validate_*` function returns the problem as a sentence for the person who filled in the field, or
+A `validate_*` function returns the problem as a sentence for the user who filled in the field, or
 None when the value is valid.
 """
 
@@ -11,7 +11,7 @@ INVALID_EMAIL = "This is not an e-mail address."
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """The problem with one input field, as a sentence for the person who filled it in."""
+    """The problem with one input field, as a sentence for the user who filled it in."""
 
     field: str
     message: str

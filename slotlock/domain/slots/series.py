@@ -18,7 +18,7 @@ from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage
 
 
 class OnConflict(StrEnum):
-    """What to do if the resource is taken on some dates of a series."""
+    """How to handle dates of a series on which the resource is taken."""
 
     STRICT = "strict"
     SKIP_CONFLICTS = "skip_conflicts"

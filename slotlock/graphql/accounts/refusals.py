@@ -30,7 +30,7 @@ class EmailTaken(Refusal):
 class InvalidCredentials(Refusal):
     @classmethod
     def from_domain(cls, _outcome: accounts.InvalidCredentials, _view: ResultView) -> Self:
-        """Show that the sign-in failed, without telling which of the two values is wrong."""
+        """Show that the sign-in failed, without revealing which of the two values is wrong."""
         return cls(
             code=RefusalCode.INVALID_CREDENTIALS,
             message="The e-mail address or the password is wrong.",

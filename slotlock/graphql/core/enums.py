@@ -49,7 +49,7 @@ def _register_enum(enum: type[E], name: str, description: str, **value_descripti
 _register_enum(
     Role,
     name="Role",
-    description="What a user may do.",
+    description="The rights of a user.",
     MEMBER="The user may book places.",
     ORGANIZER="The user may also manage slots, campaigns and members.",
     ADMIN="The user may also ban and unban organizers and admins.",
@@ -93,13 +93,13 @@ BOOKING_ACTION_DESCRIPTIONS = {
 _register_enum(
     BookingAction,
     name="BookingAction",
-    description="What happened to a booking.",
+    description="An action on a booking.",
     **BOOKING_ACTION_DESCRIPTIONS,
 )
 _register_enum(
     AuditAction,
     name="AuditAction",
-    description="What an entry of the audit log records.",
+    description="The action that an entry of the audit log records.",
     **BOOKING_ACTION_DESCRIPTIONS,
     WAITLIST_JOINED="A user joined a waiting list.",
     WAITLIST_LEFT="A waiting list entry ended without a booking.",
@@ -165,7 +165,7 @@ _register_enum(
 _register_enum(
     OnConflict,
     name="OnConflict",
-    description="What to do when the resource of a new series is taken on some dates.",
+    description="How to handle dates on which the resource of a new series is taken.",
     STRICT="Create nothing.",
     SKIP_CONFLICTS="Create the slots of the other dates.",
 )

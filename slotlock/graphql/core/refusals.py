@@ -121,7 +121,7 @@ class RefusalCode(Enum):
 )
 class Refusal:
     code: RefusalCode = field(description="The reason, for programs.")
-    message: str = field(description="The reason as a sentence in English, for people.")
+    message: str = field(description="The reason as a sentence in English, to show to users.")
 
 
 @strawberry.type(description="The problem with one field of an input.")

@@ -1,4 +1,4 @@
-"""What a client may see of the outcome of a command."""
+"""The view of a command's outcome that its client may see."""
 
 from dataclasses import dataclass
 

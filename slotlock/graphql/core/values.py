@@ -11,7 +11,7 @@ from slotlock.domain.campaigns import terms
 from slotlock.domain.schedule import meetings
 
 
-@strawberry.type(description="One time at which the people of a slot meet.")
+@strawberry.type(description="One time at which the users of a slot meet.")
 class Meeting:
     start_time: datetime = field(description="When the meeting starts.")
     end_time: datetime = field(description="When the meeting ends.")

@@ -1,7 +1,8 @@
 """Limits on the size of a document, measured in one pass that visits each node once.
 
-The cost of each fragment is measured once, so nested fragments cost what they weigh on the wire and
-not what they expand to. The check runs before validation, whose cost is not linear.
+The cost of each fragment is measured once, so the time for nested fragments grows with the size of
+the text and not with that of its expansion. The check runs before validation, whose cost is not
+linear.
 """
 
 from collections.abc import Iterator

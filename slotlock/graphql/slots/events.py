@@ -44,7 +44,7 @@ class SlotAvailability:
     description="A change to a booking of the caller that the caller did not make themselves."
 )
 class BookingEvent:
-    action: BookingAction = field(description="What happened to the booking.")
+    action: BookingAction = field(description="The action on the booking.")
     at: datetime = field(description="When the change happened.")
     booking: Booking = field(description="The booking after the change.")
     by_id: strawberry.Private[UserId | None]

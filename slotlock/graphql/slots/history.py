@@ -16,7 +16,7 @@ from slotlock.graphql.users.types import User, load_user
 @strawberry.type(description="One entry in the history of a booking.")
 class BookingChange:
     at: datetime = field(description="When the change happened.")
-    action: BookingAction = field(description="What happened to the booking.")
+    action: BookingAction = field(description="The action on the booking.")
     before: BookingStatus | None = field(
         description="The status before the change; null for the first entry."
     )

@@ -43,7 +43,7 @@ class CreateSlotSeriesInput:
     )
     on_conflict: OnConflict = field(
         default=OnConflict.STRICT,
-        description="What to do if the resource is taken on some dates.",
+        description="How to handle dates on which the resource is taken.",
     )
 
 

@@ -12,7 +12,7 @@ ShutdownCallback = Callable[[], Awaitable[None]]
 
 
 class ShutdownCoordinator:
-    """Tells sockets and streams that the process stops, and waits until they have finished."""
+    """Notifies sockets and streams of the shutdown, and waits until they have finished."""
 
     def __init__(self) -> None:
         self._started = asyncio.Event()

@@ -15,14 +15,15 @@ from slotlock.graphql.core.node import Node
 from slotlock.graphql.core.scalars import EmailAddress
 
 
-@strawberry.type(description="A person with an account.")
+@strawberry.type(description="A user account.")
 class User(Node):
     name: str = field(description="The name that the user entered or was imported with.")
     email: EmailAddress | None = field(
         description="The e-mail address. Only the user and organizers see it; null for others."
     )
     role: Role | None = field(
-        description="What the user may do. Only the user and organizers see it; null for others."
+        description="The rights of the user. Only the user and organizers see them; null for "
+        "others."
     )
     groups: list[str] | None = field(
         description="The groups of the user, such as a class, in alphabetical order. Only the user "

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 class MongoOverloadedError(Exception):
-    """Too many operations are waiting. MongoDB was not asked."""
+    """Too many operations are waiting, so nothing was sent to MongoDB."""
 
 
 class NestedOperationError(Exception):

@@ -4,8 +4,8 @@
                           requestedAt?}
 
 A record is written in the transaction of its command, so that a key has one effect or none.
-`requestedAt` is the time at which a request joined the admission queue. Of a request that was lost
-`requestHash` is the beginning of the hash, which is all that its ticket contains.
+`requestedAt` is the time at which a request joined the admission queue. The `requestHash` of a lost
+request is only the beginning of the hash, which is all that its ticket contains.
 """
 
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 async def in_transaction(
     database: Database, write: Callable[[AsyncClientSession], Awaitable[Result]]
 ) -> Result:
-    """Return the result of `write`, of which everything is stored or nothing.
+    """Run `write` in a transaction, which stores all or nothing, and return its result.
 
     `write` runs again after a conflict with another transaction, for at most 5 s in all: without a
     limit of its own, `with_transaction` continues for two minutes.

@@ -119,7 +119,7 @@ class AutoPipeline:
         """Return the reply of Redis. Raises: TimeoutError, RedisError.
 
         Under load the event loop may be too busy to read a reply that arrived in time. The extra
-        rounds keep Redis from being blamed for that.
+        rounds prevent a timeout that Redis did not cause.
         """
         task = asyncio.create_task(operation)
         # The task is never cancelled, since the client would lose connections. Its socket timeout

@@ -82,7 +82,7 @@ def availability_channel(slot_id: SlotId) -> str:
 
 
 def user_channel(user_id: UserId) -> str:
-    """Return the channel that names bookings of a user that somebody else changed."""
+    """Return the channel that names bookings of a user that others changed."""
     return USER_PREFIX + user_id
 
 

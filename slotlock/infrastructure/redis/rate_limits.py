@@ -7,7 +7,7 @@ bytes whatever its size. The value of a key, see `keys.rate_limit_key`, is
     "<start of the current window in ms> <its count> <count of the previous window>"
 
 All keys have one hash tag, so that one script charges several subjects atomically. A Cluster has
-them on one node. Redis may lose all counts, which lets everybody use their limits once more.
+them on one node. Redis may lose all counts, which lets every subject use its limits again.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ CHARGE_BATCH_SIZE = 64
 
 
 class ChargeMode(StrEnum):
-    """What to do with the counts. `PEEK` only reports whether a charge would succeed."""
+    """How to change the counts. `PEEK` only reports whether a charge would succeed."""
 
     CHARGE = "charge"
     PEEK = "peek"

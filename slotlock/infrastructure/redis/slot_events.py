@@ -1,7 +1,7 @@
 """Publishes changes of slots, bookings and queues to every process, by lossy pub/sub.
 
 Three kinds of channels: the availability of a slot, how many requests have left the queue of a
-slot, and the bookings of a user that somebody else changed.
+slot, and the bookings of a user that others changed.
 """
 
 import logging

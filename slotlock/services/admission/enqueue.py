@@ -48,7 +48,7 @@ BOOKING_REQUESTS_TOTAL = Counter(
 
 
 class PriorTicket(Enum):
-    """What became of an earlier request with the same key that has no stored outcome."""
+    """The state of an earlier request with the same key that has no stored outcome."""
 
     # There was none, or it is still queued.
     NONE = auto()

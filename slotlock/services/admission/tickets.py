@@ -19,7 +19,7 @@ from slotlock.services.slot_command import UnexpectedOutcomeError
 
 
 async def find_ticket(services: Services, ref: TicketRef, caller: Caller) -> Ticket | None:
-    """Return a ticket, or None if it belongs to somebody else or is too old."""
+    """Return a ticket, or None if it belongs to another user or is too old."""
     if ref.requested_by != caller.user_id or not ref.is_known_at(services.now()):
         return None
     return await load_ticket(services, ref)
@@ -28,7 +28,7 @@ async def find_ticket(services: Services, ref: TicketRef, caller: Caller) -> Tic
 async def load_tickets(
     services: Services, refs: Iterable[TicketRef]
 ) -> Sequence[Ticket | BaseException]:
-    """Return each ticket, or the error why it could not be read. The reads are batched."""
+    """Return each ticket, or the error that prevented its read. The reads are batched."""
     reads = (load_ticket(services, ref) for ref in refs)
     return await asyncio.gather(*reads, return_exceptions=True)
 

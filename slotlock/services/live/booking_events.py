@@ -1,4 +1,4 @@
-"""Live booking events: what others and the clock do to the bookings of a subscribed user.
+"""Live booking events: changes of a user's bookings by other users, and expired holds.
 
 A subscription remembers what it has seen of each booking and publishes the difference. A message
 over Redis names a booking that changed. If it is lost, a resync finds the change within a second.
@@ -43,7 +43,7 @@ LOOKBACK = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class LiveBookingEvent:
-    """One history entry of a booking that somebody other than its user wrote."""
+    """One history entry of a booking that was not written by its user."""
 
     entry: HistoryEntry
     booking: Booking

@@ -88,10 +88,10 @@ def needs_new_resource_time(before: Slot, after: Slot) -> bool:
 
 
 def resource_use(slot: Slot) -> tuple[str | None, SlotStatus, tuple[Meeting, ...]]:
-    """Return what decides when a slot occupies which resource."""
+    """Return the fields that determine when a slot occupies which resource."""
     return slot.resource, slot.status, slot.all_meetings
 
 
 def plan_basis(slot: Slot) -> tuple[SlotStatus, tuple[Meeting, ...], str]:
-    """Return what a plan depends on: the scope of the edit and the new times of a series."""
+    """Return the inputs of a plan: the scope of the edit and the new times of a series."""
     return slot.status, slot.all_meetings, slot.time_zone

@@ -1,4 +1,4 @@
-"""What the simulation knows at its end: the responses, and the state of the server."""
+"""The evidence at the end of a simulation: the responses, and the state of the server."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
 """Finds the users without a place in a campaign, by address.
 
 If the campaign names groups, these are its users: a page scans them in batches and ends when it is
-full or has scanned enough. It therefore never reads a whole school in which nearly everybody has a
+full or has scanned enough. It therefore never reads a whole school in which nearly all users have a
 place. If the campaign is open to all users, only those count who attempted to get a place: they
 wait, or had a booking or a waitlist entry that ended.
 """

@@ -114,7 +114,7 @@ class BanWriter:
     ) -> User | None:
         """Ban a user and end all their sessions. Return None if the user changed meanwhile.
 
-        A user who is banned already stays banned since the first time, with the new reason.
+        A second ban replaces the reason and does not change the time of the ban.
         """
         ban: Document = {} if reason is None else {"banReason": reason}
         if not expected.banned:

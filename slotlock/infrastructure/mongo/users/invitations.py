@@ -21,7 +21,7 @@ from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 
 
 class InvitationRepository:
-    """Stores who may set a first password."""
+    """Stores the invitations of users without a password."""
 
     def __init__(
         self, database: Database, limiter: ConcurrencyLimiter, list_limiter: ConcurrencyLimiter
@@ -103,7 +103,7 @@ class InvitationRepository:
 def _invitable_filter(roles: Sequence[Role]) -> Document:
     """Return the filter for users who can be invited.
 
-    A user with a password never can: an invitation would let somebody else into the account.
+    Users with a password are excluded: an invitation would let someone else into the account.
     """
     allowed = [role.value for role in roles]
     return {"withoutPassword": True, "banned": None, "role": {"$in": allowed}}

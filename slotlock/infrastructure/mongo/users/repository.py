@@ -129,7 +129,7 @@ class UserRepository:
     async def set_role(
         self, email: str, role: Role, by: UserId | None, now: datetime
     ) -> User | None:
-        """Set a user's role. Return None if nobody has this address.
+        """Set a user's role. Return None if no user has this address.
 
         The same transaction stores the role in the open sessions and deletes an open invitation,
         which was made for the old role.

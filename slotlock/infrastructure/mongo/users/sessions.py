@@ -54,7 +54,7 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """A session as its user may see it. `user_agent` is what the client called itself.
+    """A session as its user may see it. The client sends its `user_agent`.
 
     `created_at` is None for sessions that were opened before it was stored.
     """

@@ -2,8 +2,8 @@
 
 An entry has a copy, so that a slot can find the next user to promote. A change of groups inserts
 {_id, users: [id], at} into `waitlist_group_updates` in its own transaction, and updates the slots
-afterwards: inside the transaction, the update would block everybody who books there. The sweeper
-completes what a process leaves undone, and what was decided before the change.
+afterwards: inside the transaction, the update would block all bookings there. The sweeper completes
+updates that a process did not finish, and corrects entries that were decided before the change.
 """
 
 import logging
@@ -66,7 +66,7 @@ class WaitlistGroupSync:
     async def sync_pending(self, marked_before: datetime, now: datetime) -> None:
         """Repeat the updates that were recorded before a time; raises PyMongoError.
 
-        By then, whatever was decided with the old groups is written.
+        By then, all decisions that are based on the old groups are written.
         """
         for pending in await self._find_pending(marked_before):
             with timeout(SYNC_TIMEOUT_S):

@@ -30,7 +30,7 @@ MAX_READ = 1000
 # Less than the socket timeout of the client.
 BLOCK_MS = 500
 # A request that was delivered more often without being acknowledged is read alone from then on,
-# since it may be what kills the workers.
+# since it may crash the workers.
 ISOLATE_AFTER_DELIVERIES = 3
 CONSUMER = "admission-worker"
 # Redis limits how many arguments a script accepts.

@@ -3,7 +3,7 @@
 KEYS of each script, see `keys.queue_keys`:
 
     requests      stream: the queued requests in order of arrival, read by one consumer group
-    tickets       hash: what is known of each queued request, see below
+    tickets       hash: the state of each queued request, see below
     dead_letters  stream: the requests that could not be processed, each with the reason
 
 Fields of the hash `tickets`, by which a request is found:

@@ -92,6 +92,6 @@ class LockWaiters:
             return
         lock, ttl_ms = reply.result()
         self._on_granted(name, lock)
-        # If the holder died, nobody reports that its lock expired.
+        # If the holder died, no message reports that its lock expired.
         delay_s = min(HEARTBEAT_S, ttl_ms / 1000 + 0.002) if ttl_ms > 0 else HEARTBEAT_S
         self._schedule_heartbeat(name, delay_s)
