@@ -7,7 +7,7 @@ from strawberry import field
 
 from slotlock.auth import accounts, invitations, sessions
 from slotlock.domain.shared import validation
-from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode
+from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode, RefusalWithoutDetails
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.scalars import EmailAddress
 
@@ -27,14 +27,10 @@ class EmailTaken(Refusal):
 
 
 @strawberry.type(description="No account has this e-mail address and this password.")
-class InvalidCredentials(Refusal):
-    @classmethod
-    def from_domain(cls, _outcome: accounts.InvalidCredentials, _view: ResultView) -> Self:
-        """Show that the sign-in failed, without revealing which of the two values is wrong."""
-        return cls(
-            code=RefusalCode.INVALID_CREDENTIALS,
-            message="The e-mail address or the password is wrong.",
-        )
+class InvalidCredentials(RefusalWithoutDetails):
+    CODE = RefusalCode.INVALID_CREDENTIALS
+    # It does not reveal which of the two values is wrong.
+    MESSAGE = "The e-mail address or the password is wrong."
 
     @classmethod
     def for_current_password(cls) -> Self:
@@ -43,28 +39,20 @@ class InvalidCredentials(Refusal):
 
 
 @strawberry.type(description="The credentials are right, but the account is banned.")
-class Banned(Refusal):
-    @classmethod
-    def from_domain(cls, _outcome: accounts.Banned, _view: ResultView) -> Self:
-        """Show the ban to the user of the account."""
-        return cls(
-            code=RefusalCode.BANNED,
-            message="Your account is banned. Please contact an organizer.",
-        )
+class Banned(RefusalWithoutDetails):
+    CODE = RefusalCode.BANNED
+    MESSAGE = "Your account is banned. Please contact an organizer."
 
 
 @strawberry.type(
     description="The invitation token is unknown, expired, already used or replaced by a newer one."
 )
-class InvalidInvitation(Refusal):
-    @classmethod
-    def from_domain(cls, _outcome: invitations.InvalidInvitation, _view: ResultView) -> Self:
-        """Show that the token cannot be used."""
-        return cls(
-            code=RefusalCode.INVALID_INVITATION,
-            message="This invitation is no longer valid. If you have not set a password yet, "
-            "please ask for a new invitation.",
-        )
+class InvalidInvitation(RefusalWithoutDetails):
+    CODE = RefusalCode.INVALID_INVITATION
+    MESSAGE = (
+        "This invitation is no longer valid. If you have not set a password yet, "
+        "please ask for a new invitation."
+    )
 
 
 @strawberry.type(
@@ -87,22 +75,15 @@ class TooManyAttempts(Refusal):
     description="The refresh token is invalid, or its session has ended. The user must sign in "
     "again."
 )
-class InvalidSession(Refusal):
-    @classmethod
-    def from_domain(cls, _outcome: sessions.InvalidSession, _view: ResultView) -> Self:
-        """Show that the session is over."""
-        return cls(
-            code=RefusalCode.INVALID_SESSION,
-            message="Your session has ended. Please sign in again.",
-        )
+class InvalidSession(RefusalWithoutDetails):
+    CODE = RefusalCode.INVALID_SESSION
+    MESSAGE = "Your session has ended. Please sign in again."
 
 
 @strawberry.type(description="The caller has no session of this id.")
-class SessionNotFound(Refusal):
-    @classmethod
-    def create(cls) -> Self:
-        """Refuse an id that names no session of the caller."""
-        return cls(code=RefusalCode.SESSION_NOT_FOUND, message="You have no such session.")
+class SessionNotFound(RefusalWithoutDetails):
+    CODE = RefusalCode.SESSION_NOT_FOUND
+    MESSAGE = "You have no such session."
 
 
 def present_account_refusal(
@@ -120,15 +101,15 @@ def present_account_refusal(
         case accounts.EmailTaken():
             return EmailTaken.from_domain(refusal, view)
         case accounts.InvalidCredentials():
-            return InvalidCredentials.from_domain(refusal, view)
+            return InvalidCredentials.create()
         case accounts.Banned():
-            return Banned.from_domain(refusal, view)
+            return Banned.create()
         case accounts.TooManyAttempts():
             return TooManyAttempts.from_domain(refusal, view)
         case invitations.InvalidInvitation():
-            return InvalidInvitation.from_domain(refusal, view)
+            return InvalidInvitation.create()
         case sessions.InvalidSession():
-            return InvalidSession.from_domain(refusal, view)
+            return InvalidSession.create()
         case validation.InvalidInput():
             return InvalidInput.from_domain(refusal, view)
         case _:

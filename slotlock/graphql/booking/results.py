@@ -22,55 +22,49 @@ from slotlock.graphql.slots.refusals import Locked, SlotCancelled, SlotNotFound
 from slotlock.graphql.slots.types import Booking, Slot
 from slotlock.graphql.users.refusals import OnBehalfRefusal
 
+BookingOutcome = (
+    outcomes.Booked | outcomes.BookingConfirmed | outcomes.HoldExtended | outcomes.BookingCancelled
+)
+
+
+@strawberry.type
+class BookingResult:
+    """The result of a command on one booking; each kind of command has its own type."""
+
+    booking: Booking
+    slot: Slot
+
+    @classmethod
+    def from_domain(cls, outcome: BookingOutcome, view: ResultView) -> Self:
+        """Show the booking in its slot."""
+        slot = Slot.for_outcome(outcome, view)
+        return cls(booking=Booking.from_domain(outcome.booking, slot, view.viewer), slot=slot)
+
 
 @strawberry.type(description="The place was booked or held.")
-class Booked:
+class Booked(BookingResult):
     booking: Booking = field(description="The new booking.")
     slot: Slot = field(description="The slot after the booking.")
 
-    @classmethod
-    def from_domain(cls, outcome: outcomes.Booked, view: ResultView) -> Self:
-        """Show the new booking."""
-        slot = Slot.for_outcome(outcome, view)
-        return cls(booking=Booking.from_domain(outcome.booking, slot, view.viewer), slot=slot)
-
 
 @strawberry.type(description="The hold was confirmed. Confirming it again gives the same result.")
-class BookingConfirmed:
+class BookingConfirmed(BookingResult):
     booking: Booking = field(description="The confirmed booking.")
     slot: Slot = field(description="The slot after the confirmation.")
 
-    @classmethod
-    def from_domain(cls, outcome: outcomes.BookingConfirmed, view: ResultView) -> Self:
-        """Show the confirmed booking."""
-        slot = Slot.for_outcome(outcome, view)
-        return cls(booking=Booking.from_domain(outcome.booking, slot, view.viewer), slot=slot)
-
 
 @strawberry.type(description="The hold was extended.")
-class HoldExtended:
+class HoldExtended(BookingResult):
     booking: Booking = field(description="The extended hold.")
     slot: Slot = field(description="The slot after the extension.")
-
-    @classmethod
-    def from_domain(cls, outcome: outcomes.HoldExtended, view: ResultView) -> Self:
-        """Show the extended hold."""
-        slot = Slot.for_outcome(outcome, view)
-        return cls(booking=Booking.from_domain(outcome.booking, slot, view.viewer), slot=slot)
 
 
 @strawberry.type(
     description="The booking was cancelled. Cancelling it again gives the same result."
 )
-class BookingCancelled:
+class BookingCancelled(BookingResult):
     booking: Booking = field(description="The cancelled booking.")
     slot: Slot = field(description="The slot after the cancellation.")
-
-    @classmethod
-    def from_domain(cls, outcome: outcomes.BookingCancelled, view: ResultView) -> Self:
-        """Show the cancelled booking."""
-        slot = Slot.for_outcome(outcome, view)
-        return cls(booking=Booking.from_domain(outcome.booking, slot, view.viewer), slot=slot)
 
 
 @strawberry.type(description="The booking was moved to the other slot, and its old place is free.")

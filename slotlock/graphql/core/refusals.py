@@ -1,7 +1,7 @@
 """Refusals: expected results that a client can act on, returned as data."""
 
 from enum import Enum
-from typing import Self
+from typing import ClassVar, Self
 
 import strawberry
 from strawberry import enum_value, field
@@ -122,6 +122,19 @@ class RefusalCode(Enum):
 class Refusal:
     code: RefusalCode = field(description="The reason, for programs.")
     message: str = field(description="The reason as a sentence in English, to show to users.")
+
+
+@strawberry.type
+class RefusalWithoutDetails(Refusal):
+    """A refusal without further fields. The schema lists its subclasses only."""
+
+    CODE: ClassVar[RefusalCode]
+    MESSAGE: ClassVar[str]
+
+    @classmethod
+    def create(cls) -> Self:
+        """Show the refusal to the client."""
+        return cls(code=cls.CODE, message=cls.MESSAGE)
 
 
 @strawberry.type(description="The problem with one field of an input.")

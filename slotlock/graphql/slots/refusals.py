@@ -4,12 +4,13 @@ Commands on bookings return three of them, too: `Locked`, `SlotNotFound` and `Sl
 refusals that only such commands return are in `graphql.booking.refusals`.
 """
 
-from typing import Self, assert_never
+from typing import ClassVar, Self, assert_never
 
 import strawberry
 from strawberry import field
 
 from slotlock.domain.booking import refusals
+from slotlock.domain.booking.slot_outcome import SlotOutcome
 from slotlock.domain.campaigns import campaign
 from slotlock.domain.shared import validation
 from slotlock.domain.slots import resources, series
@@ -58,18 +59,24 @@ class SlotNotFound(Refusal):
         return cls.for_id(slot_global_id(outcome.slot_id))
 
 
-@strawberry.type(description="An organizer cancelled the slot.")
-class SlotCancelled(Refusal):
+@strawberry.type
+class RefusalWithSlot(Refusal):
+    """A refusal whose only detail is the slot. The schema lists its subclasses only."""
+
+    CODE: ClassVar[RefusalCode]
+    MESSAGE: ClassVar[str]
     slot: Slot = field(description="The current state of the slot.")
 
     @classmethod
-    def from_domain(cls, outcome: refusals.SlotCancelled, view: ResultView) -> Self:
-        """Show the cancelled slot."""
-        return cls(
-            code=RefusalCode.SLOT_CANCELLED,
-            message="This slot was cancelled.",
-            slot=Slot.for_outcome(outcome, view),
-        )
+    def from_domain(cls, outcome: SlotOutcome, view: ResultView) -> Self:
+        """Show the slot."""
+        return cls(code=cls.CODE, message=cls.MESSAGE, slot=Slot.for_outcome(outcome, view))
+
+
+@strawberry.type(description="An organizer cancelled the slot.")
+class SlotCancelled(RefusalWithSlot):
+    CODE = RefusalCode.SLOT_CANCELLED
+    MESSAGE = "This slot was cancelled."
 
 
 @strawberry.type(description="The new capacity is lower than the number of taken places.")

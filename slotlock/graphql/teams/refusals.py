@@ -13,7 +13,7 @@ from slotlock.domain.teams.team import (
     MAX_TEAMS_PER_USER,
 )
 from slotlock.graphql.core.ids import team_global_id
-from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode
+from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode, RefusalWithoutDetails
 from slotlock.graphql.core.result_view import ResultView
 
 
@@ -37,59 +37,33 @@ class TeamNotFound(Refusal):
 
 
 @strawberry.type(description="The team has the maximum number of members and open invitations.")
-class TeamFull(Refusal):
-    @classmethod
-    def from_domain(cls, _outcome: outcomes.TeamFull, _view: ResultView) -> Self:
-        """Show the maximum."""
-        return cls(
-            code=RefusalCode.TEAM_FULL,
-            message=f"A team can have at most {MAX_TEAM_SIZE} members and open invitations.",
-        )
+class TeamFull(RefusalWithoutDetails):
+    CODE = RefusalCode.TEAM_FULL
+    MESSAGE = f"A team can have at most {MAX_TEAM_SIZE} members and open invitations."
 
 
 @strawberry.type(description="The invited user is already a member of the team.")
-class AlreadyMember(Refusal):
-    @classmethod
-    def from_domain(cls, _outcome: outcomes.AlreadyMember, _view: ResultView) -> Self:
-        """Show that the invited user is a member."""
-        return cls(
-            code=RefusalCode.ALREADY_MEMBER, message="This user is already a member of the team."
-        )
+class AlreadyMember(RefusalWithoutDetails):
+    CODE = RefusalCode.ALREADY_MEMBER
+    MESSAGE = "This user is already a member of the team."
 
 
 @strawberry.type(description="The invitation does not exist or is no longer open.")
-class NotInvited(Refusal):
-    @classmethod
-    def create(cls) -> Self:
-        """Refuse an invitation that does not exist."""
-        return cls(code=RefusalCode.NOT_INVITED, message="This invitation is no longer open.")
-
-    @classmethod
-    def from_domain(cls, _outcome: outcomes.NotInvited, _view: ResultView) -> Self:
-        """Show that there is no such invitation."""
-        return cls.create()
+class NotInvited(RefusalWithoutDetails):
+    CODE = RefusalCode.NOT_INVITED
+    MESSAGE = "This invitation is no longer open."
 
 
 @strawberry.type(description="The caller is a member of the maximum number of teams.")
-class TooManyTeams(Refusal):
-    @classmethod
-    def from_domain(cls, _outcome: outcomes.TooManyTeams, _view: ResultView) -> Self:
-        """Show the maximum."""
-        return cls(
-            code=RefusalCode.TOO_MANY_TEAMS,
-            message=f"You are already in {MAX_TEAMS_PER_USER} teams. Please leave one first.",
-        )
+class TooManyTeams(RefusalWithoutDetails):
+    CODE = RefusalCode.TOO_MANY_TEAMS
+    MESSAGE = f"You are already in {MAX_TEAMS_PER_USER} teams. Please leave one first."
 
 
 @strawberry.type(description="The e-mail address has the maximum number of open invitations.")
-class TooManyInvitations(Refusal):
-    @classmethod
-    def from_domain(cls, _outcome: outcomes.TooManyInvitations, _view: ResultView) -> Self:
-        """Show the maximum."""
-        return cls(
-            code=RefusalCode.TOO_MANY_INVITATIONS,
-            message=f"This address already has {MAX_INVITATIONS_PER_ADDRESS} open invitations.",
-        )
+class TooManyInvitations(RefusalWithoutDetails):
+    CODE = RefusalCode.TOO_MANY_INVITATIONS
+    MESSAGE = f"This address already has {MAX_INVITATIONS_PER_ADDRESS} open invitations."
 
 
 @strawberry.type(description="Too many requests are changing the team at once.")
@@ -122,15 +96,15 @@ def present_team_refusal(
         case outcomes.TeamNotFound():
             return TeamNotFound.from_domain(refusal, view)
         case outcomes.TeamFull():
-            return TeamFull.from_domain(refusal, view)
+            return TeamFull.create()
         case outcomes.AlreadyMember():
-            return AlreadyMember.from_domain(refusal, view)
+            return AlreadyMember.create()
         case outcomes.NotInvited():
-            return NotInvited.from_domain(refusal, view)
+            return NotInvited.create()
         case outcomes.TooManyTeams():
-            return TooManyTeams.from_domain(refusal, view)
+            return TooManyTeams.create()
         case outcomes.TooManyInvitations():
-            return TooManyInvitations.from_domain(refusal, view)
+            return TooManyInvitations.create()
         case outcomes.TeamBusy():
             return TeamBusy.from_domain(refusal, view)
         case validation.InvalidInput():

@@ -9,7 +9,7 @@ from slotlock.domain.booking import refusals
 from slotlock.domain.shared import validation
 from slotlock.domain.users import bans
 from slotlock.graphql.core.ids import user_global_id
-from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode
+from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode, RefusalWithoutDetails
 from slotlock.graphql.core.result_view import ResultView
 
 
@@ -61,24 +61,15 @@ class NotTeammate(Refusal):
 
 
 @strawberry.type(description="Callers cannot ban or unban their own account.")
-class CannotBanSelf(Refusal):
-    @classmethod
-    def from_domain(cls, _outcome: bans.CannotBanSelf, _view: ResultView) -> Self:
-        """Show that the caller named themselves."""
-        return cls(
-            code=RefusalCode.CANNOT_BAN_SELF, message="You cannot ban or unban your own account."
-        )
+class CannotBanSelf(RefusalWithoutDetails):
+    CODE = RefusalCode.CANNOT_BAN_SELF
+    MESSAGE = "You cannot ban or unban your own account."
 
 
 @strawberry.type(description="Only admins can ban or unban organizers and admins.")
-class AdminRequired(Refusal):
-    @classmethod
-    def from_domain(cls, _outcome: bans.AdminRequired, _view: ResultView) -> Self:
-        """Show that the user is an organizer or an admin."""
-        return cls(
-            code=RefusalCode.ADMIN_REQUIRED,
-            message="Only an admin can ban or unban an organizer or an admin.",
-        )
+class AdminRequired(RefusalWithoutDetails):
+    CODE = RefusalCode.ADMIN_REQUIRED
+    MESSAGE = "Only an admin can ban or unban an organizer or an admin."
 
 
 OnBehalfRefusal = NotTeammate | UserNotFound | UserBanned
@@ -96,9 +87,9 @@ def present_user_refusal(
         case refusals.NotTeammate():
             return NotTeammate.from_domain(refusal, view)
         case bans.CannotBanSelf():
-            return CannotBanSelf.from_domain(refusal, view)
+            return CannotBanSelf.create()
         case bans.AdminRequired():
-            return AdminRequired.from_domain(refusal, view)
+            return AdminRequired.create()
         case validation.InvalidInput():
             return InvalidInput.from_domain(refusal, view)
         case _:

@@ -9,21 +9,14 @@ from slotlock.domain.booking import refusals
 from slotlock.graphql.core.ids import slot_global_id
 from slotlock.graphql.core.refusals import Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.slots.refusals import RefusalWithSlot
 from slotlock.graphql.slots.types import Booking, Slot
 
 
 @strawberry.type(description="The slot has no free place.")
-class SlotFull(Refusal):
-    slot: Slot = field(description="The current state of the slot.")
-
-    @classmethod
-    def from_domain(cls, outcome: refusals.SlotFull, view: ResultView) -> Self:
-        """Show the full slot."""
-        return cls(
-            code=RefusalCode.SLOT_FULL,
-            message="Every place in this slot is taken.",
-            slot=Slot.for_outcome(outcome, view),
-        )
+class SlotFull(RefusalWithSlot):
+    CODE = RefusalCode.SLOT_FULL
+    MESSAGE = "Every place in this slot is taken."
 
 
 @strawberry.type(description="The user already has an active booking of the slot.")

@@ -11,6 +11,7 @@ from slotlock.graphql.core.ids import booking_global_id, slot_global_id
 from slotlock.graphql.core.refusals import Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import Meeting
+from slotlock.graphql.slots.refusals import RefusalWithSlot
 from slotlock.graphql.slots.types import Slot
 
 OTHER_BOOKING_VISIBILITY = (
@@ -93,17 +94,10 @@ class Closed(Refusal):
 
 
 @strawberry.type(description="The campaign is for users of other groups.")
-class NotEligible(Refusal):
+class NotEligible(RefusalWithSlot):
+    CODE = RefusalCode.NOT_ELIGIBLE
+    MESSAGE = "This slot is for other groups."
     slot: Slot = field(description="The slot that the request named.")
-
-    @classmethod
-    def from_domain(cls, outcome: refusals.NotEligible, view: ResultView) -> Self:
-        """Show that the user's groups are not eligible."""
-        return cls(
-            code=RefusalCode.NOT_ELIGIBLE,
-            message="This slot is for other groups.",
-            slot=Slot.for_outcome(outcome, view),
-        )
 
 
 @strawberry.type(description="One of the user's groups has all of its places in the slot.")

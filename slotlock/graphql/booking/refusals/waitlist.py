@@ -8,6 +8,7 @@ from strawberry import field
 from slotlock.domain.booking import refusals
 from slotlock.graphql.core.refusals import Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.slots.refusals import RefusalWithSlot
 from slotlock.graphql.slots.types import Slot, WaitlistEntry
 
 
@@ -29,17 +30,9 @@ class AlreadyWaiting(Refusal):
 
 
 @strawberry.type(description="The slot has a free place, so there is no need to wait.")
-class SlotNotFull(Refusal):
-    slot: Slot = field(description="The current state of the slot.")
-
-    @classmethod
-    def from_domain(cls, outcome: refusals.SlotNotFull, view: ResultView) -> Self:
-        """Show the slot with its free places."""
-        return cls(
-            code=RefusalCode.SLOT_NOT_FULL,
-            message="This slot has a free place. Please book it instead.",
-            slot=Slot.for_outcome(outcome, view),
-        )
+class SlotNotFull(RefusalWithSlot):
+    CODE = RefusalCode.SLOT_NOT_FULL
+    MESSAGE = "This slot has a free place. Please book it instead."
 
 
 @strawberry.type(description="The waiting list is full, or the slot has none.")
@@ -60,17 +53,9 @@ class WaitlistFull(Refusal):
 
 
 @strawberry.type(description="The caller is not on the waiting list of the slot.")
-class NotWaiting(Refusal):
-    slot: Slot = field(description="The current state of the slot.")
-
-    @classmethod
-    def from_domain(cls, outcome: refusals.NotWaiting, view: ResultView) -> Self:
-        """Show the slot."""
-        return cls(
-            code=RefusalCode.NOT_WAITING,
-            message="You are not on the waiting list of this slot.",
-            slot=Slot.for_outcome(outcome, view),
-        )
+class NotWaiting(RefusalWithSlot):
+    CODE = RefusalCode.NOT_WAITING
+    MESSAGE = "You are not on the waiting list of this slot."
 
 
 WaitlistRefusal = (
