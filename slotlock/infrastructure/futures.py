@@ -1,10 +1,12 @@
 """Futures whose result may never be awaited."""
 
 import asyncio
-from typing import Any
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 
-def ignore_unretrieved(future: asyncio.Future[Any]) -> None:
+def ignore_unretrieved(future: asyncio.Future[Result]) -> None:
     """Mark the error of a future as retrieved, or asyncio would log it; a done callback."""
     if not future.cancelled():
         future.exception()

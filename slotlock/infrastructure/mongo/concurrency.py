@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from slotlock.infrastructure.futures import ignore_unretrieved
 
@@ -87,7 +87,7 @@ ListRepository = TypeVar("ListRepository", bound=HasListLimiter)
 
 def limited(
     method: Callable[Concatenate[Repository, Arguments], Awaitable[Result]],
-) -> Callable[Concatenate[Repository, Arguments], Coroutine[Any, Any, Result]]:
+) -> Callable[Concatenate[Repository, Arguments], Coroutine[None, None, Result]]:
     """Run a repository's method within its limiter."""
 
     @wraps(method)
@@ -101,7 +101,7 @@ def limited(
 
 def limited_listing(
     method: Callable[Concatenate[ListRepository, Arguments], Awaitable[Result]],
-) -> Callable[Concatenate[ListRepository, Arguments], Coroutine[Any, Any, Result]]:
+) -> Callable[Concatenate[ListRepository, Arguments], Coroutine[None, None, Result]]:
     """Run a repository's method within its limiter for lists."""
 
     @wraps(method)

@@ -25,8 +25,11 @@ EXTRA_READ_ROUNDS = 10
 MAX_DEFERRED_COMMANDS = 1000
 
 Result = TypeVar("Result")
-Command = tuple[Any, ...]
-_PendingCommands = list[tuple[Command, asyncio.Future[Any]]]
+CommandPart = str | bytes | int
+Command = tuple[CommandPart, ...]
+# What Redis replies depends on the command or script, so callers state what they expect.
+Reply = Any
+_PendingCommands = list[tuple[Command, asyncio.Future[Reply]]]
 
 
 class RedisUnavailableError(Exception):
@@ -52,7 +55,7 @@ class AutoPipeline:
         self._queued: _PendingCommands = []
         self._sender: asyncio.Task[None] | None = None
         self._deferred: deque[Command] = deque(maxlen=MAX_DEFERRED_COMMANDS)
-        self._in_flight: set[asyncio.Task[Any]] = set()
+        self._in_flight: set[asyncio.Task[object]] = set()
         self._closed = False
         self._breaker = CircuitBreaker(
             self.is_writable, partial(drop_connections, client), self._send_deferred
@@ -63,12 +66,12 @@ class AutoPipeline:
         """Whether Redis failed and has not accepted a write since."""
         return self._breaker.is_open
 
-    def send(self, *command: Any) -> asyncio.Future[Any]:
+    def send(self, *command: CommandPart) -> asyncio.Future[Reply]:
         """Queue one command and return its reply, to be awaited or not.
 
         Raises: RedisUnavailableError.
         """
-        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         reply.add_done_callback(ignore_unretrieved)
         if self.is_unavailable or self._closed:
             reply.set_exception(RedisUnavailableError("Redis is unavailable"))
@@ -78,7 +81,7 @@ class AutoPipeline:
             self._sender = asyncio.create_task(self._send_all())
         return reply
 
-    def send_after_recovery(self, *command: Any) -> None:
+    def send_after_recovery(self, *command: CommandPart) -> None:
         """Send a command as soon as Redis is available again. It must be harmless if late."""
         self._deferred.append(command)
 
@@ -109,13 +112,13 @@ class AutoPipeline:
             self._breaker.trip(failure)
         _resolve_batch(batch, replies)
 
-    async def _execute_batch(self, batch: _PendingCommands) -> list[Any]:
+    async def _execute_batch(self, batch: _PendingCommands) -> list[Reply]:
         async with self.client.pipeline(transaction=False) as pipeline:
             for command, _ in batch:
                 pipeline.execute_command(*command)
             return await pipeline.execute(raise_on_error=False)
 
-    async def _with_timeout(self, operation: Coroutine[Any, Any, Result]) -> Result:
+    async def _with_timeout(self, operation: Coroutine[None, None, Result]) -> Result:
         """Return the reply of Redis. Raises: TimeoutError, RedisError.
 
         Under load the event loop may be too busy to read a reply that arrived in time. The extra
@@ -167,7 +170,7 @@ class AutoPipeline:
         await close_client(self.client)
 
 
-def _resolve_batch(batch: _PendingCommands, replies: Sequence[Any]) -> None:
+def _resolve_batch(batch: _PendingCommands, replies: Sequence[Reply]) -> None:
     for (_, waiting), reply in zip(batch, replies, strict=True):
         if waiting.done():
             continue  # the caller was cancelled

@@ -15,6 +15,8 @@ from redis.backoff import NoBackoff
 from slotlock.infrastructure.redis.keys import PROBE_KEY
 
 RedisClient = Redis | RedisCluster
+# The keyword arguments of either client.
+ClientOptions = dict[str, Any]
 
 CONNECT_TIMEOUT_S = 1.0
 # Longer than COMMAND_TIMEOUT_S: a busy event loop may read a reply late.
@@ -40,7 +42,7 @@ class RedisAddress:
     url: str
     hosts: tuple[tuple[str, int], ...] = ()
     master: str = ""
-    options: dict[str, Any] = field(default_factory=dict)
+    options: ClientOptions = field(default_factory=dict)
 
 
 def parse_address(url: str) -> RedisAddress:
@@ -77,9 +79,9 @@ def _parse(url: str, mode: str) -> RedisAddress:
     return RedisAddress(mode, url, endpoints, master, {"db": int(db), **options})
 
 
-def _options(parts: SplitResult, location: str) -> dict[str, Any]:
+def _options(parts: SplitResult, location: str) -> ClientOptions:
     scheme = parts.scheme.partition("+")[0]
-    options: dict[str, Any] = {**parse_url(f"{scheme}://{location}/?{parts.query}")}
+    options: ClientOptions = {**parse_url(f"{scheme}://{location}/?{parts.query}")}
     if not options.get("host"):
         raise ValueError("a host is missing")
     options["ssl"] = options.pop("connection_class", None) is SSLConnection
@@ -89,7 +91,7 @@ def _options(parts: SplitResult, location: str) -> dict[str, Any]:
 def redis_client(url: str) -> RedisClient:
     """Open a client that never retries, since the circuit breaker does. Raises: ValueError."""
     address = parse_address(url)
-    connection_options: dict[str, Any] = {
+    connection_options: ClientOptions = {
         "socket_timeout": SOCKET_TIMEOUT_S,
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
         "socket_keepalive": True,
@@ -103,7 +105,7 @@ def redis_client(url: str) -> RedisClient:
     return Redis.from_url(url, **connection_options)
 
 
-def _sentinel_master(address: RedisAddress, connection_options: dict[str, Any]) -> Redis:
+def _sentinel_master(address: RedisAddress, connection_options: ClientOptions) -> Redis:
     options = dict(address.options)
     # The Sentinels may have other credentials than the master, or none.
     credentials = {name: options.pop(f"sentinel_{name}", None) for name in ("username", "password")}

@@ -10,7 +10,6 @@ import contextlib
 import logging
 import random
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from typing import Any
 
 from slotlock.domain.admission.tickets import TICKET_TTL
 from slotlock.domain.booking.booking import SlotId
@@ -81,7 +80,7 @@ async def _process_until_released(
         await lease_locks.release(lease)
 
 
-async def _finish_despite_cancel(work: Coroutine[Any, Any, None]) -> None:
+async def _finish_despite_cancel(work: Coroutine[None, None, None]) -> None:
     """Let a cancelled worker finish the work that it began, for up to SHUTDOWN_TIMEOUT_S."""
     task = asyncio.create_task(work)
     try:

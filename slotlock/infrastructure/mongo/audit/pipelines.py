@@ -8,7 +8,6 @@ booking ends meanwhile.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from bson import ObjectId
 
@@ -117,7 +116,7 @@ def _ended_conditions(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId]) -
 
 
 def _entry(
-    at: str, by: Any, action: BookingAction | AuditAction, status: BookingStatus | None
+    at: str, by: str | None, action: BookingAction | AuditAction, status: BookingStatus | None
 ) -> Document:
     return {"at": at, "by": by, "action": action.value, "status": status and status.value}
 

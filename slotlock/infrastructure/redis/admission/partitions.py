@@ -2,13 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any
 
 from redis.exceptions import RedisError, ResponseError
+from redis.typing import KeyT, StreamIdT
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import UserId
@@ -23,7 +23,7 @@ from slotlock.infrastructure.redis.admission.scripts import (
     CONSUMER_GROUP,
     DEAD_LETTER,
 )
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError, Reply
 from slotlock.infrastructure.redis.keys import queue_keys
 
 MAX_READ = 1000
@@ -102,7 +102,8 @@ class QueuePartition:
     async def _read(
         self, after_id: str, limit: int, block_ms: int | None = None
     ) -> list[tuple[str, dict[str, str]]]:
-        client, streams = self._pipeline.client, dict[Any, Any]({self._keys.requests: after_id})
+        client = self._pipeline.client
+        streams: dict[KeyT, StreamIdT] = {self._keys.requests: after_id}
         reply = await self._execute(
             lambda: client.xreadgroup(
                 CONSUMER_GROUP, CONSUMER, streams, count=limit, block=block_ms
@@ -111,7 +112,7 @@ class QueuePartition:
         entries = (entry for _, entries in reply or () for entry in entries)
         return [(id_.decode(), decode_fields(fields)) for id_, fields in entries]
 
-    async def _execute(self, command: Callable[[], Awaitable[Any]]) -> Any:
+    async def _execute(self, command: Callable[[], Awaitable[object]]) -> Reply:
         # Not in the shared pipeline, since a blocking read would delay all other commands.
         try:
             try:
@@ -174,7 +175,7 @@ def _entry_arguments(entry: StreamEntry) -> tuple[str, str, str]:
     return (entry.id, request.key_field, request.claim_field) if request else (entry.id, "", "")
 
 
-def decode_fields(fields: Any) -> dict[str, str]:
+def decode_fields(fields: Mapping[bytes, bytes] | None) -> dict[str, str]:
     """Decode the fields of an entry, which may be any bytes or missing."""
     return {
         k.decode(errors="replace"): v.decode(errors="replace") for k, v in (fields or {}).items()

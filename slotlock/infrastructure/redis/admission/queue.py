@@ -8,14 +8,13 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 from zlib import crc32
 
 from slotlock.domain.admission.tickets import Ticket, TicketRef, TicketStatus
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.redis.admission.scripts import ENQUEUE, FIND, STATE_DEAD_LETTER
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, CommandPart
 from slotlock.infrastructure.redis.keys import queue_keys
 
 PARTITIONS = 5
@@ -131,7 +130,7 @@ class AdmissionQueue:
         return await self._find_position(FIND, slot_id, slot_id, *fields)
 
     async def _find_position(
-        self, script: str, slot_id: SlotId, *arguments: Any
+        self, script: str, slot_id: SlotId, *arguments: CommandPart
     ) -> QueuePosition | None:
         keys = queue_keys(self.partition_of(slot_id))
         reply = await self.pipeline.send("EVAL", script, len(keys), *keys, *arguments)

@@ -4,7 +4,6 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.keys import lock_keys
@@ -100,7 +99,7 @@ class LeaseRenewer:
             reply.add_done_callback(partial(self._on_renewed, token, valid_until))
         renewal.timer = loop.call_later(self._ttl_ms / 3000, self._renew, token)
 
-    def _on_renewed(self, token: str, valid_until: float, reply: asyncio.Future[Any]) -> None:
+    def _on_renewed(self, token: str, valid_until: float, reply: asyncio.Future[int]) -> None:
         renewal = self._renewals.get(token)
         if renewal is None:  # released meanwhile
             return

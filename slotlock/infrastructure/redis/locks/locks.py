@@ -11,12 +11,12 @@ import secrets
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from prometheus_client import Histogram
 
 from slotlock.domain.booking.availability import Availability
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, Command, RedisUnavailableError
 from slotlock.infrastructure.redis.keys import lock_keys, wakeup_channel
 from slotlock.infrastructure.redis.locks.leases import (
     FencingTokens,
@@ -178,7 +178,7 @@ class Locks:
     async def _try_acquire(self, name: str, token: str, *, wait: bool) -> _AcquiredLock | None:
         """Acquire a free lock, or join its queue if `wait` is set."""
         arguments = (token, self.ttl_ms, self._fencing_tokens.highest, int(wait))
-        lock = await self.pipeline.send("EVAL", ACQUIRE, 3, *lock_keys(name), *arguments)
+        lock: bytes = await self.pipeline.send("EVAL", ACQUIRE, 3, *lock_keys(name), *arguments)
         holder, fencing_token = parse_lock(lock)
         if holder == token:
             return _AcquiredLock(fencing_token, was_waiting=False)
@@ -203,7 +203,7 @@ class Locks:
 
     def _release_all(
         self, token: str, names: Sequence[str], messages: Sequence[str | bytes] = ()
-    ) -> list[asyncio.Future[Any]]:
+    ) -> list[asyncio.Future[bytes | None]]:
         self._renewer.remove(token)
         replies = []
         for name in names:
@@ -213,14 +213,16 @@ class Locks:
 
     def _release_one(
         self, name: str, token: str, messages: Sequence[str | bytes] = ()
-    ) -> asyncio.Future[Any]:
+    ) -> asyncio.Future[bytes | None]:
         """Release a lock or leave its queue, whichever applies when Redis runs the script."""
         command = ("EVAL", RELEASE, 3, *lock_keys(name), token, self._fencing_tokens.highest)
-        reply = self.pipeline.send(*command, *messages)
+        reply: asyncio.Future[bytes | None] = self.pipeline.send(*command, *messages)
         reply.add_done_callback(partial(self._on_released, name, command))
         return reply
 
-    def _on_released(self, name: str, command: tuple[Any, ...], reply: asyncio.Future[Any]) -> None:
+    def _on_released(
+        self, name: str, command: Command, reply: asyncio.Future[bytes | None]
+    ) -> None:
         if reply.exception() is None:
             self._on_granted(name, reply.result())
         else:

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from slotlock.infrastructure.futures import ignore_unretrieved
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError, Reply
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks.leases import FencingTokens
 from slotlock.infrastructure.redis.locks.scripts import HEARTBEAT_S, KEEP_ALIVE, parse_lock
@@ -74,12 +73,19 @@ class LockWaiters:
     def _send_heartbeat(self, name: str) -> None:
         # The script also grants a lock that expired, and replaces a lost wake-up message.
         tokens = [token for token, grant in self._grants[name].items() if not grant.done()]
-        arguments = (*lock_keys(name), self._instance_id, self._fencing_tokens.highest, *tokens)
-        reply = self._pipeline.send("EVAL", KEEP_ALIVE, 3, *arguments)
+        reply = self._pipeline.send(
+            "EVAL",
+            KEEP_ALIVE,
+            3,
+            *lock_keys(name),
+            self._instance_id,
+            self._fencing_tokens.highest,
+            *tokens,
+        )
         reply.add_done_callback(partial(self._on_heartbeat_reply, name, self._timers[name]))
 
     def _on_heartbeat_reply(
-        self, name: str, timer: asyncio.TimerHandle, reply: asyncio.Future[Any]
+        self, name: str, timer: asyncio.TimerHandle, reply: asyncio.Future[Reply]
     ) -> None:
         if self._timers.get(name) is not timer:  # all waiters left; others may have come since
             return
