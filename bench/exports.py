@@ -130,7 +130,7 @@ def run(file_formats: Sequence[str] = ("csv", "xlsx")) -> None:
             for name, (keys, options) in documents.INDEXES.items():
                 database["slots"].create_index(keys, name=name, **options)
         print(
-            f"{SLOTS * BOOKINGS:,} bookings in {SLOTS} slots of {USERS:,} people; "
+            f"{SLOTS * BOOKINGS:,} bookings in {SLOTS} slots of {USERS:,} users; "
             f"{machine_summary()}"
         )
         for file_format in file_formats:

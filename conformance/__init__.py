@@ -1,1 +1,1 @@
-"""Other people's tools and clients against running servers: `make conformance`, one table."""
+"""Third-party tools and clients against running servers: `make conformance`, one table."""

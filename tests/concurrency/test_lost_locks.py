@@ -1,7 +1,7 @@
-"""A lock that runs out, is deleted by somebody else, or outlives its holder; over real HTTP.
+"""A lock that expires, is deleted by another client, or outlives its holder; over real HTTP.
 
-Each act is stopped at a point, what must do no harm happens meanwhile, and the act goes on. The
-same scene with the guard off is the control: there the harm is done.
+Each operation pauses at a point, an event that must do no harm happens, and the operation goes on.
+The same scene without the guard is the control, in which the event does harm.
 """
 
 import asyncio

@@ -25,7 +25,7 @@ from tests.support.clients.client import Json
 from tests.support.transport.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
-Act = tuple[int, str, dict[str, Any]]  # whose, which, and its variables
+Act = tuple[int, str, dict[str, Any]]  # the client's number, the document and its variables
 
 PATIENT = {"waitMs": 20_000}
 EDIT = """mutation($slot: ID!, $to: Int!) {
@@ -72,7 +72,7 @@ def names(outcomes: Sequence[Json]) -> list[str]:
 async def booked(
     deployment: Deployment, app: AppProcess, client: int, **fields: Any
 ) -> tuple[str, str]:
-    """Create a slot with one place and book it for somebody."""
+    """Create a slot with one place and book it for a user."""
     slot_id = await deployment.add_slot(app, **fields)
     return slot_id, (await deployment.client(app, client).book_slot(slot_id))["booking"]["id"]
 

@@ -14,7 +14,7 @@ from tests.support.clients.series import cancel_series, create_series, update_se
 AT_TEN = {"startTime": "2031-03-17T10:00:00+01:00", "endTime": "2031-03-17T11:00:00+01:00"}
 ANOTHER_DAY = {"startTime": "2031-04-02T12:00:00+02:00", "endTime": "2031-04-02T13:30:00+02:00"}
 MOVED = ["03-17T09:00", "03-24T09:00", "03-31T08:00", "04-07T08:00"]
-# Where an edit waits: with what it is about to write, or before it looks at action it writes over.
+# The edit pauses before it writes its plan, or before it reads the slots for the plan.
 POINTS = pytest.mark.parametrize("point", ["commit", "plan"])
 
 

@@ -1,4 +1,4 @@
-"""Batches: each caller gets the result of its own item, and failures concern nobody else."""
+"""Batches: each caller gets the result of its own item, and failures affect no other caller."""
 
 import asyncio
 import contextvars

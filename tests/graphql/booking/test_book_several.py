@@ -1,4 +1,4 @@
-"""Several places for several people: all of them or none, and each user's limits hold."""
+"""Several places for several users: all of them or none, and each user's limits hold."""
 
 import asyncio
 import secrets

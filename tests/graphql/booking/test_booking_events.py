@@ -229,7 +229,7 @@ async def test_events_that_redis_lost_are_delivered_after_a_resync(
     with Redis.from_url(servers.redis_url) as redis:
         async with observer.watching(observer.ada) as watcher:
             for slot_id in slot_ids:
-                # Who listens comes back after half a second, and has missed what was said then.
+                # Subscribers reconnect after half a second and have missed the messages until then.
                 redis.client_kill_filter(_type="pubsub")
                 redis.flushall()
                 await observer.organizer.book_slot(slot_id, userId=adas)

@@ -62,7 +62,7 @@ async def test_ended_bookings_are_listed_latest_first(two_apps: Pair, clients: T
     ]
     times = [booking["endedAt"] for booking in seen["nodes"]]
     assert times == sorted(times, reverse=True)
-    # What takes a place is in the other list.
+    # Live bookings are in the other list.
     assert now not in [booking["id"] for booking in seen["nodes"]]
 
 

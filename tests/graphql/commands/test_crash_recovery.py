@@ -1,4 +1,4 @@
-"""A process that is killed while somebody books under a key: sent again, one effect, one answer."""
+"""A process is killed while a user books under a key: a repeated request has one effect."""
 
 import asyncio
 import contextlib

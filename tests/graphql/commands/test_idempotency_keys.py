@@ -1,4 +1,4 @@
-"""Idempotency keys: one effect and one answer a key, for every act that books, moves or cancels."""
+"""Idempotency keys: one effect and one outcome per key, for booking, moving and cancelling."""
 
 import json
 import secrets

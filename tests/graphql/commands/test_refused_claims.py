@@ -1,4 +1,4 @@
-"""Many claims at once: a refusal needs nobody's turn, and a choice gives each user one place."""
+"""Many claims at once: a refusal needs no lock, and a choice group gives each user one place."""
 
 import asyncio
 import secrets
@@ -17,7 +17,7 @@ from tests.support.clients.client import Json
 
 Pair = tuple[AppProcess, AppProcess]
 Three = tuple[BookingClient, BookingClient, BookingClient]
-# Far less than the patience of those who ask, and far more than an answer takes.
+# Far less than the callers' wait timeout, and far more than a response takes.
 AT_ONCE_S = 12
 PATIENT = {"waitMs": 20_000}
 

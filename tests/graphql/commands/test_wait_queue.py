@@ -157,7 +157,7 @@ async def test_a_caller_that_does_not_wait_receives_locked_with_retry_after_ms(
             await ben.execute(SOON % "joinWaitlist", id=full_id),
         ):
             assert answer["__typename"] == "Locked"
-        # A refusal needs no turn.
+        # A refusal needs no lock.
         assert (await ben.book_slot(full_id))["code"] == "SLOT_FULL"
         assert (await ada.book_slot(slot_id))["code"] == "ALREADY_BOOKED"
         assert (await ben.execute(SOON % "leaveWaitlist", id=full_id))["code"] == "NOT_WAITING"
@@ -189,7 +189,7 @@ async def test_a_waiting_caller_is_served_after_the_one_ahead_disconnects(
 ) -> None:
     ada, ben, organizer = clients
     slot_id = await organizer.add_slot(capacity=5)
-    take(redis, slot_id, px=1_000)  # a holder who died: nobody lets go
+    take(redis, slot_id, px=1_000)  # a dead holder never releases it
     answers = await asyncio.gather(
         *(user.book_slot(slot_id, waitMs=LONGEST_MS) for user in (ada, ben))
     )

@@ -1,4 +1,4 @@
-"""Nobody waits longer than they said they would, whatever they wait for."""
+"""No caller waits longer than its timeout for locks and idempotency keys."""
 
 import asyncio
 import secrets
@@ -65,7 +65,7 @@ async def test_a_caller_waits_for_a_held_lock_no_longer_than_its_limit(
 ) -> None:
     ada, ben, organizer = clients
     bens, patient = await ben.fetch_user_id(), {"waitMs": int(1000 * PATIENCE_S)}
-    await ada.fetch_user_id()  # so that nobody's session is looked up while the time runs
+    await ada.fetch_user_id()  # so that no session is loaded while the time is measured
     answers = await asyncio.gather(
         timed(ada.book_slot(busy[0], **patient)),
         timed(ada.book_slot(busy[1], idempotencyKey=secrets.token_hex(8), **patient)),
@@ -99,8 +99,8 @@ async def test_a_repeated_key_waits_no_longer_than_its_limit_in_total(
         return outcome
 
     longer = KEY_WAIT_S + 2
-    # The first keeps the key all the time; for a while, so that the rest is left for the slot; or
-    # longer than who sends it again would wait for a place.
+    # The first request holds the key all the time; or for a while, so that some time is left for
+    # the lock of the slot; or longer than the repeated request would wait for a place.
     sends = ((20.0, longer), (longer / 2, longer), (20.0, 0.0))
     resending = (resent(slot_id, *each) for slot_id, each in zip(busy, sends, strict=False))
     for (name, took), (_, again_s) in zip(await asyncio.gather(*resending), sends, strict=True):

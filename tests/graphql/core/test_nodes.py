@@ -1,4 +1,4 @@
-"""`node` and `nodes` return each object to the users who may see it, and to nobody else."""
+"""`node` and `nodes` return each object to the users who may see it, and to no others."""
 
 from typing import cast
 

@@ -21,7 +21,7 @@ from slotlock.graphql.slots.inputs import NULL_MESSAGE, TimetableInput, UpdateSl
 from slotlock.infrastructure.mongo.slots.documents import to_document, to_slot
 from tests.support.domain.builders import NOW, build_slot
 
-# What a slot document contains under names of its own, or what is not stored at all.
+# Attributes that a slot document stores under other names, or not at all.
 OTHER_ATTRIBUTES = {"id", "booked_count", "bookings", "waitlist", "waitlist_length"}
 NOT_STORED = {"loaded_waitlist", "group_counts", "user_contexts", "next_deadline", "change"}
 

@@ -1,4 +1,4 @@
-"""The waiting list over HTTP: first come, first served, and nobody slips past."""
+"""The waiting list over HTTP: first come, first served, without exceptions."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""How much a page of users without a place reads, when nearly everybody has one."""
+"""The number of users that a page of unplaced users reads if nearly all have a place."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -105,7 +105,7 @@ async def test_a_page_reads_a_limited_number_of_users_and_says_how_far_it_got(
         assert crowded.reads.count <= 15
         pages.append(numbers_of(page))
         after, has_more = page.searched_until, page.has_more
-    # The second page found nobody, and said that there may be more. The third reached the end.
+    # The second page is empty and says that more may follow. The third one reaches the end.
     assert pages == [["007", "008"], [], ["035"]]
 
 

@@ -13,7 +13,7 @@ from tests.support.polling import wait_until
 
 
 class RestartableServer:
-    """A mongod or a Valkey that keeps its port and its directory across restarts."""
+    """A mongod or a Valkey that has the same port and directory after a restart."""
 
     def __init__(self, directory: Path, kind: str) -> None:
         self.kind = kind

@@ -1,4 +1,4 @@
-"""Anything that can happen to a slot, in any order: what Hypothesis tells stories of."""
+"""Random sequences of operations on a slot, as Hypothesis strategies."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ def new_id() -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """After so many minutes something happens to or for a person."""
+    """An operation by or for a user, some minutes after the previous one."""
 
     action: str
     user_id: UserId
@@ -78,7 +78,7 @@ ACTIONS: dict[str, Callable[[Slot, Step, datetime], tuple[Slot, Any]]] = {
     "call off": lambda slot, _step, now: decide(cancel_slot, slot, UserId("f" * 24), now),
     "wait and see": lambda slot, _step, _now: (slot, None),
 }
-# What happens often is drawn often; a slot that was called off tells no more stories.
+# Frequent operations are drawn often; after a cancellation nothing else has an effect.
 FREQUENT_ACTIONS = (
     "book",
     "hold",
@@ -91,7 +91,7 @@ FREQUENT_ACTIONS = (
     "cancel",
     "cancel",
 )
-WEIGHTED_ACTIONS = (*FREQUENT_ACTIONS, *(act for act in ACTIONS if act != "call off"))
+WEIGHTED_ACTIONS = (*FREQUENT_ACTIONS, *(action for action in ACTIONS if action != "call off"))
 
 step_strategy = st.builds(
     Step,
@@ -101,7 +101,7 @@ step_strategy = st.builds(
     minutes=st.sampled_from((0, 0, 0, 1, 4, 12)),
     number=st.integers(1, 4),
 )
-# Random steps rarely fill a waiting list, where most can go wrong.
+# Random steps rarely fill a waiting list, where most errors are possible.
 WAITLIST_STEPS = tuple(
     Step("hold" if number < 3 else "join", user_id, False, 0, 1)
     for number, user_id in enumerate(USER_IDS)

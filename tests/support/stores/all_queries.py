@@ -112,7 +112,7 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
         await repositories.ended_bookings.page_of_slot(slot_id, 1, position)
         await slots.find_with_roster(slot_id)
         await slots.waitlist_ids(slot_id)
-    # The writer looks for a plain booking that was not written among the live and the ended ones.
+    # The writer searches the live and the ended bookings for a plain one that was not written.
     stale = build_slot(id=ids[1])
     after, _ = decide(book, stale, BookingRequest(ADA, new_booking_id(), ADA), now)
     update = SlotUpdate(stale, next_version(stale, after, now))
@@ -215,7 +215,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     assert await repositories.passwords.update(user.id, session_id, "hash", "new") == 0
     assert await sessions.end_others(user.id, session_id) == 0
     await sessions.end(session_id)
-    # The user is an admin by now, so that a ban of the member finds nobody.
+    # The user is an admin by now, so that a ban of the member finds no user.
     assert await repositories.bans.ban(user, user.id, None, now) is None
     (user,) = (await users.find_many([user.id])).values()
     banned = await repositories.bans.ban(user, user.id, "Loud", now)

@@ -1,4 +1,4 @@
-"""What is loaded of a slot: enough for the query, and no more."""
+"""Loading parts of a slot: enough for the query, and no more."""
 
 import asyncio
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Guards of large batches and of lost requests, and a user whose version keeps changing."""
+"""Guards of large batches and of lost requests, and a user whose version changes constantly."""
 
 from collections.abc import Sequence
 

@@ -109,7 +109,7 @@ async def _acquire_partially(self: Locks, *names: str, wait_s: float = 0.0) -> L
 
 
 def hold_partial_locks() -> None:
-    """Acquire the free ones of several locks and keep them although others are taken (D4)."""
+    """Acquire the free ones of several locks and hold them although others are taken (D4)."""
     Locks.acquire = _acquire_partially  # type: ignore[method-assign]
 
 
