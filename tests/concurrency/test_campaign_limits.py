@@ -34,7 +34,7 @@ from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.model.stored_state import assert_valid_slot, booking_history
 
-Act = Coroutine[Any, Any, Any]
+Operation = Coroutine[Any, Any, Any]
 
 STEPS, SEEDS = 120, 3 + int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
 CLASSES = (("5a", "grade:5"), ("5a", "grade:5"), ("5a", "grade:6"), ("5b", "grade:5"), ("5b",))
@@ -69,9 +69,9 @@ class Rush:
             self.slot(number, campaign_id) for campaign_id in self.campaigns for number in range(4)
         ]
 
-    def run(self, act: Act) -> Any:
+    def run(self, operation: Operation) -> Any:
         """Run one operation and return its outcome."""
-        return self.pair.runner.run(act)
+        return self.pair.runner.run(operation)
 
     def set_groups(self, number: int, groups: tuple[str, ...]) -> None:
         """Give one of the users these groups."""
@@ -135,14 +135,16 @@ class Rush:
         ]
         if self.random.random() < 0.2:
             self.pair.delete_locks()
-        acts = [self.act(self.pair.services[n % 2], user) for n, user in enumerate(users)]
+        operations = [
+            self.random_operation(self.pair.services[n % 2], user) for n, user in enumerate(users)
+        ]
 
         async def all_of_them() -> list[Any]:
-            return await asyncio.gather(*acts)
+            return await asyncio.gather(*operations)
 
         self.outcomes.update(type(outcome).__name__ for outcome in self.run(all_of_them()))
 
-    def act(self, services: Services, user: Caller) -> Act:
+    def random_operation(self, services: Services, user: Caller) -> Operation:
         """Return a random operation of a user."""
         slot_id, other = self.random.sample(self.slots, 2)
         wait_s = self.random.choice((0.0, 5.0))
@@ -225,10 +227,10 @@ def times(slot: Json) -> list[Meeting]:
     return [Meeting(meeting["start"], meeting["end"]) for meeting in meetings]
 
 
-def play(rush: Rush, steps: int, *, hurried: bool = False) -> None:
-    """Run this many steps and check everything after each; hurried steps are operations only."""
+def play(rush: Rush, steps: int, *, operations_only: bool = False) -> None:
+    """Run this many steps, or only operations, and check everything after each."""
     for _ in range(steps):
-        if hurried:
+        if operations_only:
             rush.together(6)
         else:
             rush.step()
@@ -240,7 +242,7 @@ def test_campaign_limits_hold_under_random_operations(pair: ServicePair) -> None
     received: Counter[str] = Counter()
     for seed in range(SEEDS):
         rush = Rush(pair, seed)
-        play(rush, STEPS, hurried=seed == 0)
+        play(rush, STEPS, operations_only=seed == 0)
         received += rush.outcomes
     met = {"Booked", "LimitReached", "TimeConflict", "GroupFull", "NotEligible", "Closed"}
     met |= {"BookingMoved", "WaitlistJoined", "AllBooked", "NoneBooked", "BookingConfirmed"}
@@ -252,4 +254,4 @@ def test_control_without_user_versions_a_user_exceeds_the_limit(
 ) -> None:
     monkeypatch.setattr(writer, "user_version_updates", lambda *_: iter(()))
     with pytest.raises(AssertionError, match=r"too many: |overlap: "):
-        play(Rush(pair, 9), 2000, hurried=True)
+        play(Rush(pair, 9), 2000, operations_only=True)

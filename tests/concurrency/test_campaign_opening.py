@@ -26,7 +26,7 @@ from tests.support.transport.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 USER_COUNT, SLOTS, BASKETS = 24, 10, 15
-PATIENT = {"waitMs": 20_000}
+LONG_WAIT = {"waitMs": 20_000}
 
 
 @pytest.fixture
@@ -39,11 +39,11 @@ async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]
 
 
 @dataclass(frozen=True)
-class Asked:
+class TimedResponse:
     """The times of a request and its response by one clock, and the response."""
 
     sent: datetime
-    answered: datetime
+    received: datetime
     outcome: Json
 
     @property
@@ -52,19 +52,19 @@ class Asked:
         return str(self.outcome["__typename"])
 
 
-async def asks_until_it_opens(user: BookingClient, slot_id: str) -> list[Asked]:
+async def request_until_open(user: BookingClient, slot_id: str) -> list[TimedResponse]:
     """Repeat a request in a loop, as a client does that wants to be first."""
-    asked: list[Asked] = []
-    while not asked or asked[-1].name in ("NotYetOpen", "Locked"):
+    responses: list[TimedResponse] = []
+    while not responses or responses[-1].name in ("NotYetOpen", "Locked"):
         sent = datetime.now(UTC)
         outcome = await book_with_refusal(user, slot_id)
-        asked.append(Asked(sent, datetime.now(UTC), outcome))
-    return asked
+        responses.append(TimedResponse(sent, datetime.now(UTC), outcome))
+    return responses
 
 
 async def opening(
     deployment: Deployment, apps: Sequence[AppProcess]
-) -> tuple[datetime, list[Asked]]:
+) -> tuple[datetime, list[TimedResponse]]:
     """Run all requests around the opening of a campaign; return them with the opening time."""
     organizer = deployment.organizer(apps[0])
     campaign_id = await create_campaign(organizer, opensAt=hours_from_now(1))
@@ -73,49 +73,49 @@ async def opening(
     opens = datetime.now(UTC).replace(microsecond=500_000) + timedelta(seconds=2)
     await update_campaign(organizer, campaign_id, opensAt=opens.isoformat())
     users = [deployment.client(apps[n % len(apps)], n) for n in range(USER_COUNT)]
-    rush = [asks_until_it_opens(user, slot_ids[n % 2]) for n, user in enumerate(users)]
-    asked = [each for one in await asyncio.gather(*rush) for each in one]
+    rush = [request_until_open(user, slot_ids[n % 2]) for n, user in enumerate(users)]
+    responses = [each for one in await asyncio.gather(*rush) for each in one]
     assert (
         sum(len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == USER_COUNT
     )
-    return opens, asked
+    return opens, responses
 
 
-def too_early(opens: datetime, asked: Sequence[Asked]) -> int:
+def too_early(opens: datetime, responses: Sequence[TimedResponse]) -> int:
     """Count bookings that were made or acknowledged before the opening."""
-    booked = [each for each in asked if each.name == "Booked"]
+    booked = [each for each in responses if each.name == "Booked"]
     assert len(booked) == USER_COUNT
     made = [datetime.fromisoformat(each.outcome["booking"]["createdAt"]) for each in booked]
-    return sum(at < opens or each.answered < opens for at, each in zip(made, booked, strict=True))
+    return sum(at < opens or each.received < opens for at, each in zip(made, booked, strict=True))
 
 
-def too_late(opens: datetime, asked: Sequence[Asked]) -> int:
+def too_late(opens: datetime, responses: Sequence[TimedResponse]) -> int:
     """Count `NotYetOpen` refusals of requests that were sent after the opening."""
-    return sum(each.sent >= opens and each.name == "NotYetOpen" for each in asked)
+    return sum(each.sent >= opens and each.name == "NotYetOpen" for each in responses)
 
 
 async def test_nothing_is_booked_before_the_opening_and_nobody_is_refused_after_it(
     deployment: Deployment, two_apps: Pair
 ) -> None:
-    opens, asked = await opening(deployment, two_apps)
-    early = [each for each in asked if each.answered < opens]
+    opens, responses = await opening(deployment, two_apps)
+    early = [each for each in responses if each.received < opens]
     assert {each.name for each in early} == {"NotYetOpen"}
-    assert (too_early(opens, asked), too_late(opens, asked)) == (0, 0)
+    assert (too_early(opens, responses), too_late(opens, responses)) == (0, 0)
 
 
 async def test_control_opened_by_a_job_users_are_refused_after_the_opening(
     deployment: Deployment,
 ) -> None:
-    opens, asked = await opening(deployment, [deployment.app("opening")])
-    assert too_early(opens, asked) == 0
-    assert too_late(opens, asked) > 0
+    opens, responses = await opening(deployment, [deployment.app("opening")])
+    assert too_early(opens, responses) == 0
+    assert too_late(opens, responses) > 0
 
 
 async def test_control_opened_early_by_a_job_users_book_before_the_opening(
     deployment: Deployment,
 ) -> None:
-    opens, asked = await opening(deployment, [deployment.app("not-before")])
-    assert too_early(opens, asked) > 0
+    opens, responses = await opening(deployment, [deployment.app("not-before")])
+    assert too_early(opens, responses) > 0
 
 
 async def in_campaign(
@@ -136,7 +136,7 @@ async def in_campaign(
 
 
 async def at_once(
-    deployment: Deployment, apps: Sequence[AppProcess], asked: Sequence[tuple[int, str, Json]]
+    deployment: Deployment, apps: Sequence[AppProcess], requests: Sequence[tuple[int, str, Json]]
 ) -> Counter[str]:
     """Count the outcomes of concurrent bookings, alternating between the processes."""
     shots = [
@@ -144,9 +144,9 @@ async def at_once(
             apps[n % len(apps)].url,
             deployment.user_tokens.members[client],
             query,
-            {"input": {**options, **PATIENT}},
+            {"input": {**options, **LONG_WAIT}},
         )
-        for n, (client, query, options) in enumerate(asked)
+        for n, (client, query, options) in enumerate(requests)
     ]
     return Counter(outcome["__typename"] for outcome in await send_simultaneously(shots))
 
@@ -167,10 +167,10 @@ async def test_a_class_that_books_all_slots_at_once_and_waits_gets_no_locked(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot_ids = await in_campaign(deployment, two_apps[0], maxBookings=3, forbidOverlap=True)
-    asked = [
+    requests = [
         (client, BOOK_WITH_REFUSAL, {"slotId": id_}) for client in range(8) for id_ in slot_ids
     ]
-    received = await at_once(deployment, two_apps, asked)
+    received = await at_once(deployment, two_apps, requests)
     assert received == Counter(Booked=8 * 3, LimitReached=8 * (SLOTS - 3))
 
 
@@ -179,11 +179,11 @@ async def test_a_user_who_books_several_claims_at_once_and_waits_gets_all(
 ) -> None:
     slot_ids = await in_campaign(deployment, two_apps[0], 2 * BASKETS, forbidOverlap=True)
     baskets = [slot_ids[n : n + 2] for n in range(0, 2 * BASKETS, 2)]
-    asked = [
+    requests = [
         (0, BOOK_SEVERAL_WITH_REFUSALS, {"claims": [{"slotId": id_} for id_ in each]})
         for each in baskets
     ]
-    assert await at_once(deployment, two_apps, asked) == Counter(AllBooked=BASKETS)
+    assert await at_once(deployment, two_apps, requests) == Counter(AllBooked=BASKETS)
 
 
 async def test_a_user_who_moves_several_bookings_at_once_and_waits_moves_all(
@@ -194,11 +194,11 @@ async def test_a_user_who_moves_several_bookings_at_once_and_waits_moves_all(
     old = [
         (await book_with_refusal(ada, slot_id))["booking"]["id"] for slot_id in slot_ids[:BASKETS]
     ]
-    asked = [
+    requests = [
         (0, MOVE_WITH_REFUSAL, {"bookingId": booking_id, "slotId": slot_id})
         for booking_id, slot_id in zip(old, slot_ids[BASKETS:], strict=True)
     ]
-    assert await at_once(deployment, two_apps, asked) == Counter(BookingMoved=BASKETS)
+    assert await at_once(deployment, two_apps, requests) == Counter(BookingMoved=BASKETS)
     assert [len(deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids] == [
         0
     ] * BASKETS + [1] * BASKETS

@@ -25,13 +25,13 @@ from tests.support.clients.client import Json
 from tests.support.transport.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
-Act = tuple[int, str, dict[str, Any]]  # the client's number, the document and its variables
+Request = tuple[int, str, dict[str, Any]]  # the client's number, the document and its variables
 
-PATIENT = {"waitMs": 20_000}
+LONG_WAIT = {"waitMs": 20_000}
 EDIT = """mutation($slot: ID!, $to: Int!) {
   updateSlot(input: {slotId: $slot, capacity: $to}) { __typename }
 }"""
-CALL_OFF = "mutation($slot: ID!) { cancelSlot(slotId: $slot) { __typename } }"
+CANCEL_SLOT = "mutation($slot: ID!) { cancelSlot(slotId: $slot) { __typename } }"
 ORGANIZER = -1
 ROUNDS = 6
 
@@ -43,25 +43,25 @@ async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]
         yield deployment
 
 
-async def at_once(deployment: Deployment, apps: Pair, acts: Sequence[Act]) -> list[Json]:
+async def at_once(deployment: Deployment, apps: Pair, requests: Sequence[Request]) -> list[Json]:
     """Run operations at the same instant, alternating between both processes."""
     tokens = [*deployment.user_tokens.members, deployment.user_tokens.organizer]
     return await send_simultaneously(
         [
-            (apps[n % 2].url, tokens[client], act, given)
-            for n, (client, act, given) in enumerate(acts)
+            (apps[n % 2].url, tokens[client], document, variables)
+            for n, (client, document, variables) in enumerate(requests)
         ]
     )
 
 
-def booking(client: int, slot_id: str, **more: Any) -> Act:
+def booking(client: int, slot_id: str, **more: Any) -> Request:
     """Return a client that books."""
-    return client, BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, **PATIENT, **more}}
+    return client, BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, **LONG_WAIT, **more}}
 
 
-def moving(client: int, booking_id: str, to: str) -> Act:
+def moving(client: int, booking_id: str, to: str) -> Request:
     """Return a client that moves bookings."""
-    return client, MOVE_BOOKING, {"input": {"bookingId": booking_id, "slotId": to, **PATIENT}}
+    return client, MOVE_BOOKING, {"input": {"bookingId": booking_id, "slotId": to, **LONG_WAIT}}
 
 
 def names(outcomes: Sequence[Json]) -> list[str]:
@@ -89,15 +89,15 @@ async def test_an_expiring_hold_that_is_confirmed_and_booked_has_one_owner(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     holds = [await held(deployment, two_apps[0], 0) for _ in range(ROUNDS)]
-    acts: list[Act] = []
+    requests: list[Request] = []
     for slot_id, hold_id in holds:
-        acts += [
+        requests += [
             (0, CONFIRM_BOOKING, {"booking": hold_id}),
             booking(1, slot_id),
             booking(2, slot_id),
         ]
     outcomes, _ = await asyncio.gather(
-        at_once(deployment, two_apps, acts),
+        at_once(deployment, two_apps, requests),
         asyncio.to_thread(expire_holds, deployment.mongo_url, *(slot_id for slot_id, _ in holds)),
     )
     for n, (slot_id, hold_id) in enumerate(holds):
@@ -114,12 +114,12 @@ async def test_a_hold_confirmed_and_cancelled_at_once_ends_cancelled(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     holds = [await held(deployment, two_apps[0], 0) for _ in range(ROUNDS)]
-    acts = [
-        (0, act, {"booking": hold})
+    requests = [
+        (0, document, {"booking": hold})
         for _, hold in holds
-        for act in (CONFIRM_BOOKING, CANCEL_WITH_OPTIONS)
+        for document in (CONFIRM_BOOKING, CANCEL_WITH_OPTIONS)
     ]
-    received = names(await at_once(deployment, two_apps, acts))
+    received = names(await at_once(deployment, two_apps, requests))
     assert set(received[0::2]) <= {"BookingConfirmed", "BookingNotFound"}
     assert set(received[1::2]) == {"BookingCancelled"}
     assert all(deployment.consistent_booking_ids(slot_id) == set() for slot_id, _ in holds)
@@ -129,9 +129,9 @@ async def test_a_hold_extended_at_its_expiry_is_either_extended_or_expired(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     holds = [await held(deployment, two_apps[0], 0) for _ in range(ROUNDS)]
-    acts = [(0, EXTEND_HOLD, {"booking": hold}) for _, hold in holds]
+    requests = [(0, EXTEND_HOLD, {"booking": hold}) for _, hold in holds]
     outcomes, _ = await asyncio.gather(
-        at_once(deployment, two_apps, acts),
+        at_once(deployment, two_apps, requests),
         asyncio.to_thread(expire_holds, deployment.mongo_url, *(slot_id for slot_id, _ in holds)),
     )
     for (slot_id, hold), outcome in zip(holds, outcomes, strict=True):
@@ -139,8 +139,8 @@ async def test_a_hold_extended_at_its_expiry_is_either_extended_or_expired(
             b for b in deployment.slot_document(slot_id)["bookings"] if str(b["id"]) == hold[-24:]
         ]
         (record,) = live or [deployment.ended_booking(hold) or {}]
-        deeds = [entry["action"] for entry in record["history"]]
-        assert ("extended" in deeds) == (outcome["__typename"] == "HoldExtended"), outcome
+        actions = [entry["action"] for entry in record["history"]]
+        assert ("extended" in actions) == (outcome["__typename"] == "HoldExtended"), outcome
 
 
 async def test_of_two_moves_to_the_last_place_one_succeeds_and_the_other_changes_nothing(
@@ -149,8 +149,8 @@ async def test_of_two_moves_to_the_last_place_one_succeeds_and_the_other_changes
     for _ in range(ROUNDS):
         last = await deployment.add_slot(two_apps[0])
         here = [await booked(deployment, two_apps[0], client) for client in (0, 1)]
-        acts = [moving(client, booking_id, last) for client, (_, booking_id) in enumerate(here)]
-        received = names(await at_once(deployment, two_apps, acts))
+        requests = [moving(client, booking_id, last) for client, (_, booking_id) in enumerate(here)]
+        received = names(await at_once(deployment, two_apps, requests))
         assert sorted(received) == ["BookingMoved", "SlotFull"]
         left, stays = received.index("BookingMoved"), received.index("SlotFull")
         assert deployment.consistent_booking_ids(here[left][0]) == set()
@@ -164,10 +164,10 @@ async def test_two_users_who_move_to_each_others_full_slots_stay_booked(
     pairs = [
         [await booked(deployment, two_apps[0], client) for client in (0, 1)] for _ in range(ROUNDS)
     ]
-    acts: list[Act] = []
+    requests: list[Request] = []
     for (here, adas), (there, bens) in pairs:
-        acts += [moving(0, adas, there), moving(1, bens, here)]
-    assert set(names(await at_once(deployment, two_apps, acts))) == {"SlotFull"}
+        requests += [moving(0, adas, there), moving(1, bens, here)]
+    assert set(names(await at_once(deployment, two_apps, requests))) == {"SlotFull"}
     for slot_id, booking_id in (one for pair in pairs for one in pair):
         assert deployment.consistent_booking_ids(slot_id) == {booking_id[-24:]}
 
@@ -179,8 +179,10 @@ async def test_a_place_cancelled_in_a_crowd_goes_to_the_first_waiting_user(
         slot_id, adas = await booked(deployment, two_apps[0], 0)
         entry = (await deployment.client(two_apps[0], 1).join(slot_id))["entry"]
         walk_ins = [booking(client, slot_id) for client in range(2, 8)]
-        joins: list[Act] = [(client, JOIN_WAITLIST, {"slot": slot_id}) for client in range(8, 12)]
-        give_back: Act = (0, CANCEL_WITH_OPTIONS, {"booking": adas})
+        joins: list[Request] = [
+            (client, JOIN_WAITLIST, {"slot": slot_id}) for client in range(8, 12)
+        ]
+        give_back: Request = (0, CANCEL_WITH_OPTIONS, {"booking": adas})
         received = names(await at_once(deployment, two_apps, [*walk_ins, give_back, *joins]))
         expected = {"SlotFull": 6, "BookingCancelled": 1, "WaitlistJoined": 4}
         assert Counter(received) == expected
@@ -191,7 +193,7 @@ async def test_of_50_concurrent_joins_exactly_the_waitlist_capacity_succeeds(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot_id, _ = await booked(deployment, two_apps[0], 0, waitlistCapacity=30)
-    joins: list[Act] = [(client, JOIN_WAITLIST, {"slot": slot_id}) for client in range(1, 51)]
+    joins: list[Request] = [(client, JOIN_WAITLIST, {"slot": slot_id}) for client in range(1, 51)]
     outcomes = await at_once(deployment, two_apps, joins)
     assert Counter(names(outcomes)) == {"WaitlistJoined": 30, "WaitlistFull": 20}
     received = {o["position"]: o["entry"]["id"] for o in outcomes if "position" in o}
@@ -208,11 +210,11 @@ async def test_leaving_while_a_place_becomes_free_gives_it_to_exactly_one_user(
             (await deployment.client(two_apps[0], client).join(slot_id))["entry"]
             for client in (1, 2)
         ]
-        acts: list[Act] = [
+        requests: list[Request] = [
             (1, LEAVE_WAITLIST, {"slot": slot_id}),
             (0, CANCEL_WITH_OPTIONS, {"booking": adas}),
         ]
-        left, gave = names(await at_once(deployment, two_apps, acts))
+        left, gave = names(await at_once(deployment, two_apps, requests))
         assert gave == "BookingCancelled"
         next_one = rounds[1] if left == "WaitlistLeft" else rounds[0]
         assert deployment.consistent_booking_ids(slot_id) == {next_one["id"][-24:]}
@@ -222,9 +224,9 @@ async def test_a_user_booked_while_the_slot_is_cancelled_is_on_its_roster(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot_id = await deployment.add_slot(two_apps[0], capacity=30)
-    acts = [booking(client, slot_id) for client in range(30)]
-    acts.insert(15, (ORGANIZER, CALL_OFF, {"slot": slot_id}))
-    outcomes = await at_once(deployment, two_apps, acts)
+    requests = [booking(client, slot_id) for client in range(30)]
+    requests.insert(15, (ORGANIZER, CANCEL_SLOT, {"slot": slot_id}))
+    outcomes = await at_once(deployment, two_apps, requests)
     assert set(names(outcomes)) <= {"Booked", "SlotCancelled", "Slot"}
     received = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
     assert deployment.consistent_booking_ids(slot_id) == received
@@ -237,9 +239,9 @@ async def test_a_capacity_reduced_in_a_rush_never_falls_below_the_bookings(
 ) -> None:
     for size in (1, 5, 15):
         slot_id = await deployment.add_slot(two_apps[0], capacity=20)
-        acts = [booking(client, slot_id) for client in range(30)]
-        acts.insert(size, (ORGANIZER, EDIT, {"slot": slot_id, "to": size}))
-        outcomes = await at_once(deployment, two_apps, acts)
+        requests = [booking(client, slot_id) for client in range(30)]
+        requests.insert(size, (ORGANIZER, EDIT, {"slot": slot_id, "to": size}))
+        outcomes = await at_once(deployment, two_apps, requests)
         received = {o["booking"]["id"][-24:] for o in outcomes if o["__typename"] == "Booked"}
         assert deployment.consistent_booking_ids(slot_id) == received
         assert len(received) == (size if names(outcomes)[size] == "Slot" else 20)
@@ -253,7 +255,7 @@ async def keyed(
     slot_id, hold = await held(deployment, app, 0) if name != "book" else (other, "")
     given: Json = {"booking": hold, "key": name}
     claims = [{"slotId": slot} for slot in (await deployment.add_slot(app), other)]
-    options = {"idempotencyKey": name, **PATIENT}
+    options = {"idempotencyKey": name, **LONG_WAIT}
     return {
         "book": (BOOK_WITH_OPTIONS, {"input": {"slotId": other, **options}}, [other]),
         "all": (
@@ -276,9 +278,9 @@ async def keyed(
 async def test_concurrent_requests_of_one_key_have_one_effect_and_one_response(
     deployment: Deployment, two_apps: Pair, name: str
 ) -> None:
-    act, given, slot_ids = await keyed(deployment, two_apps[0], name)
+    document, variables, slot_ids = await keyed(deployment, two_apps[0], name)
     before = [deployment.slot_document(slot_id)["version"] for slot_id in slot_ids]
-    first, *others = await at_once(deployment, two_apps, [(0, act, given)] * 12)
+    first, *others = await at_once(deployment, two_apps, [(0, document, variables)] * 12)
     assert all(other == first for other in others)
     assert first["__typename"] not in ("Locked", "KeyReused")
     assert "code" not in first

@@ -45,12 +45,12 @@ def at(hour: float, **fields: Any) -> Json:
 
 
 async def at_once(
-    deployment: Deployment, apps: Sequence[AppProcess], asked: list[tuple[str, Json]]
+    deployment: Deployment, apps: Sequence[AppProcess], requests: list[tuple[str, Json]]
 ) -> Counter[str]:
     """Count the outcomes of concurrent requests, alternating between the processes."""
     shots = [
-        (apps[n % len(apps)].url, deployment.user_tokens.organizer, query, given)
-        for n, (query, given) in enumerate(asked)
+        (apps[n % len(apps)].url, deployment.user_tokens.organizer, query, variables)
+        for n, (query, variables) in enumerate(requests)
     ]
     return Counter(outcome["__typename"] for outcome in await send_simultaneously(shots))
 
@@ -77,8 +77,8 @@ async def test_of_20_slots_created_at_once_for_one_room_one_is_created(
 ) -> None:
     for _ in range(3):
         hall = room()
-        asked = [(CREATE, {"input": at(9 + n / 40, resource=hall)}) for n in range(20)]
-        assert await at_once(deployment, two_apps, asked) == {"Slot": 1, "ResourceTaken": 19}
+        requests = [(CREATE, {"input": at(9 + n / 40, resource=hall)}) for n in range(20)]
+        assert await at_once(deployment, two_apps, requests) == {"Slot": 1, "ResourceTaken": 19}
         assert len(published(deployment, hall)) == 1
 
 
@@ -86,8 +86,8 @@ async def test_slots_of_one_room_that_do_not_overlap_are_all_created_at_once(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     hall = room()
-    asked = [(CREATE, {"input": at(1 + n, resource=hall)}) for n in range(12)]
-    assert await at_once(deployment, two_apps, asked) == {"Slot": 12}
+    requests = [(CREATE, {"input": at(1 + n, resource=hall)}) for n in range(12)]
+    assert await at_once(deployment, two_apps, requests) == {"Slot": 12}
     assert overlaps(deployment, hall) == 0
 
 
@@ -100,8 +100,8 @@ async def test_of_two_conflicting_drafts_published_at_once_one_is_published(
             await deployment.add_slot(two_apps[0], **at(hour, resource=hall, draft=True))
             for hour in (9, 9.5)
         ]
-        asked = [(PUBLISH_SERIES, {"slot": slot_id}) for slot_id in drafts]
-        assert await at_once(deployment, two_apps, asked) == {"Slot": 1, "ResourceTaken": 1}
+        requests = [(PUBLISH_SERIES, {"slot": slot_id}) for slot_id in drafts]
+        assert await at_once(deployment, two_apps, requests) == {"Slot": 1, "ResourceTaken": 1}
         assert len(published(deployment, hall)) == 1
 
 
@@ -114,8 +114,8 @@ async def test_of_two_slots_moved_to_one_time_at_once_one_is_moved(
             await deployment.add_slot(two_apps[0], **at(hour, resource=hall)) for hour in (8, 12)
         ]
         times = {name: at(10)[name] for name in ("startTime", "endTime")}
-        asked = [(UPDATE_SERIES, {"input": {"slotId": slot_id, **times}}) for slot_id in slots]
-        assert await at_once(deployment, two_apps, asked) == {"Slot": 1, "ResourceTaken": 1}
+        requests = [(UPDATE_SERIES, {"input": {"slotId": slot_id, **times}}) for slot_id in slots]
+        assert await at_once(deployment, two_apps, requests) == {"Slot": 1, "ResourceTaken": 1}
         assert overlaps(deployment, hall) == 0
 
 
@@ -125,10 +125,10 @@ async def test_of_two_slots_moved_to_one_room_at_once_one_is_moved(
     for _ in range(ROUNDS):
         hall = room()
         slots = [await deployment.add_slot(two_apps[0], **at(9)) for _ in range(2)]
-        asked = [
+        requests = [
             (UPDATE_SERIES, {"input": {"slotId": slot_id, "resource": hall}}) for slot_id in slots
         ]
-        assert await at_once(deployment, two_apps, asked) == {"Slot": 1, "ResourceTaken": 1}
+        assert await at_once(deployment, two_apps, requests) == {"Slot": 1, "ResourceTaken": 1}
         assert len(published(deployment, hall)) == 1
 
 
@@ -140,7 +140,7 @@ async def test_two_slots_that_swap_times_at_once_never_overlap(
         one, other = [
             await deployment.add_slot(two_apps[0], **at(hour, resource=hall)) for hour in (9, 10)
         ]
-        asked = [
+        requests = [
             (
                 UPDATE_SERIES,
                 {
@@ -152,7 +152,7 @@ async def test_two_slots_that_swap_times_at_once_never_overlap(
             )
             for slot_id, hour in ((one, 9.5), (other, 9.5))
         ]
-        assert await at_once(deployment, two_apps, asked) == {"ResourceTaken": 2}
+        assert await at_once(deployment, two_apps, requests) == {"ResourceTaken": 2}
         assert overlaps(deployment, hall) == 0
 
 
@@ -163,8 +163,8 @@ async def test_of_two_series_that_conflict_on_one_date_one_is_created(
         hall = room()
         slot = {"title": "Yoga", **MONDAY_TIMES, "resource": hall}
         rules = ("FREQ=WEEKLY;COUNT=5", "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=-1;COUNT=3")
-        asked = [(CREATE_SERIES, {"input": {"slot": slot, "rrule": rule}}) for rule in rules]
-        assert await at_once(deployment, two_apps, asked) == {
+        requests = [(CREATE_SERIES, {"input": {"slot": slot, "rrule": rule}}) for rule in rules]
+        assert await at_once(deployment, two_apps, requests) == {
             "SlotSeriesCreated": 1,
             "SeriesConflicts": 1,
         }
@@ -177,8 +177,8 @@ async def test_a_freed_resource_goes_to_one_of_the_concurrent_requests(
     hall = room()
     slot_id = await deployment.add_slot(two_apps[0], **at(9, resource=hall))
     await deployment.organizer(two_apps[0]).cancel_slot(slot_id)
-    asked = [(CREATE, {"input": at(9, resource=hall)}) for _ in range(6)]
-    assert await at_once(deployment, two_apps, asked) == {"Slot": 1, "ResourceTaken": 5}
+    requests = [(CREATE, {"input": at(9, resource=hall)}) for _ in range(6)]
+    assert await at_once(deployment, two_apps, requests) == {"Slot": 1, "ResourceTaken": 5}
 
 
 async def created_meanwhile(
@@ -221,11 +221,11 @@ async def test_two_concurrent_edits_of_a_series_lose_no_slot(
         {"location": "Hall"},
         {"holdMinutes": 9},
     ]
-    asked = [
+    requests = [
         (UPDATE_SERIES, {"input": {"slotId": ids[n], "scope": "ALL", **change}})
         for n, change in enumerate(changes)
     ]
-    assert await at_once(deployment, two_apps, asked) == {"Slot": 4}
+    assert await at_once(deployment, two_apps, requests) == {"Slot": 4}
     slots = deployment.mongo.get_default_database()["slots"]
     for found in slots.find({"_id": {"$in": [ObjectId(id_[-24:]) for id_ in ids]}}):
         stored = (found["title"], found["capacity"], found["location"], found["holdMinutes"])

@@ -48,9 +48,9 @@ class Moving:
 
     def times(self, slot: Json) -> tuple[str, float]:
         """Return the start of a slot now and its length in hours."""
-        truth = self.scene.slot_document(slot["id"])
-        lasts = truth["end"] - truth["start"]
-        return truth["start"].isoformat()[5:16], lasts.total_seconds() / 3600
+        stored = self.scene.slot_document(slot["id"])
+        lasts = stored["end"] - stored["start"]
+        return stored["start"].isoformat()[5:16], lasts.total_seconds() / 3600
 
 
 async def moved_meanwhile(

@@ -25,16 +25,16 @@ from tests.support.clients.teams import (
 from tests.support.transport.simultaneous_requests import MAX_LUCKY_RUNS, send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
-Act = tuple[TeamClient, str, dict[str, Any]]
+Request = tuple[TeamClient, str, dict[str, Any]]
 
 
-async def at_once(apps: Pair, acts: Sequence[Act]) -> list[Json]:
+async def at_once(apps: Pair, requests: Sequence[Request]) -> list[Json]:
     """Run operations at the same instant, alternating between both processes."""
     urls = [app.url for app in apps]
     return await send_simultaneously(
         [
             (urls[number % 2], user.token, query, variables)
-            for number, (user, query, variables) in enumerate(acts)
+            for number, (user, query, variables) in enumerate(requests)
         ]
     )
 
@@ -91,8 +91,8 @@ async def test_control_without_the_version_some_members_who_left_are_still_liste
         for _ in range(MAX_LUCKY_RUNS):
             members = await create_team_clients(two_apps[0], http, 12)
             team_id = await team_of(members)
-            acts = [(each, LEAVE_TEAM, {"team": team_id}) for each in members]
-            assert counted(await at_once((first, second), acts)) == {"TeamLeft": 12}
+            requests = [(each, LEAVE_TEAM, {"team": team_id}) for each in members]
+            assert counted(await at_once((first, second), requests)) == {"TeamLeft": 12}
             left_over.append(team_document(environment, team_id))
             if left_over[-1] is not None:
                 break
@@ -109,11 +109,11 @@ async def test_of_two_invitations_to_the_last_seat_exactly_one_succeeds(
         assert (await members[0].execute(INVITE_TO_TEAM, team=team_id, email=email))[
             "id"
         ] == team_id
-    acts: list[Act] = [
+    requests: list[Request] = [
         (member, INVITE_TO_TEAM, {"team": team_id, "email": f"last-{member.email}"})
         for member in members
     ]
-    assert counted(await at_once(two_apps, acts)) == {"Team": 1, "TeamFull": 1}
+    assert counted(await at_once(two_apps, requests)) == {"Team": 1, "TeamFull": 1}
     document = team_document(two_apps[0].environment, team_id)
     assert document is not None
     assert len(document["members"]) + len(document["invitations"]) == 50
@@ -127,9 +127,9 @@ async def test_two_members_who_accept_the_last_seats_at_once_are_both_in(
     fillers = [f"guest{number}@slotlock.test" for number in range(47)]
     for email in (*fillers, *(guest.email for guest in guests)):
         assert (await first.execute(INVITE_TO_TEAM, team=team_id, email=email))["id"] == team_id
-    late: Act = (first, INVITE_TO_TEAM, {"team": team_id, "email": "late@slotlock.test"})
-    acts: list[Act] = [(guest, ACCEPT_INVITATION, {"team": team_id}) for guest in guests]
-    assert counted(await at_once(two_apps, [*acts, late])) == {"Team": 2, "TeamFull": 1}
+    late: Request = (first, INVITE_TO_TEAM, {"team": team_id, "email": "late@slotlock.test"})
+    requests: list[Request] = [(guest, ACCEPT_INVITATION, {"team": team_id}) for guest in guests]
+    assert counted(await at_once(two_apps, [*requests, late])) == {"Team": 2, "TeamFull": 1}
     (team,) = await first.execute(MY_TEAMS)
     assert {each["user"]["id"] for each in team["members"]} == {first.id, *(g.id for g in guests)}
 
@@ -143,9 +143,9 @@ async def test_a_member_of_99_teams_who_joins_several_at_once_joins_exactly_one(
     teams = [await host.create_team() for _ in range(4)]
     for team_id in teams:
         await host.execute(INVITE_TO_TEAM, team=team_id, email=busy.email)
-    acts: list[Act] = [(busy, ACCEPT_INVITATION, {"team": team_id}) for team_id in teams]
-    acts += [(busy, CREATE_TEAM, {"name": "One more"})] * 4
-    assert counted(await at_once(two_apps, acts)) == {"Team": 1, "TooManyTeams": 7}
+    requests: list[Request] = [(busy, ACCEPT_INVITATION, {"team": team_id}) for team_id in teams]
+    requests += [(busy, CREATE_TEAM, {"name": "One more"})] * 4
+    assert counted(await at_once(two_apps, requests)) == {"Team": 1, "TooManyTeams": 7}
     assert len(await busy.execute(MY_TEAMS)) == 100
 
 
@@ -157,14 +157,14 @@ async def test_an_address_with_99_invitations_gets_exactly_one_more_at_once(
         team_id = await hosts[number % 2].create_team()
         await hosts[number % 2].execute(INVITE_TO_TEAM, team=team_id, email=popular.email)
     teams = [(host, await host.create_team()) for host in hosts * 2]
-    acts: list[Act] = [
+    requests: list[Request] = [
         (host, INVITE_TO_TEAM, {"team": team_id, "email": popular.email}) for host, team_id in teams
     ]
-    assert counted(await at_once(two_apps, acts)) == {"Team": 1, "TooManyInvitations": 3}
+    assert counted(await at_once(two_apps, requests)) == {"Team": 1, "TooManyInvitations": 3}
     assert len(await popular.execute(MY_INVITATIONS)) == 100
     # One that is declined makes room for another.
     (first, *_) = await popular.execute(MY_INVITATIONS)
     decline = "mutation ($team: ID!) { declineTeamInvitation(teamId: $team) { __typename } }"
     await popular.execute(decline, team=first["teamId"])
-    again = await at_once(two_apps, acts)
+    again = await at_once(two_apps, requests)
     assert counted(again) == {"Team": 2, "TooManyInvitations": 2}
