@@ -34,10 +34,10 @@ def verify_authorization(auth: Auth, authorization: str | None) -> VerifiedToken
 
 
 def user_to_charge(auth: Auth, token: VerifiedToken) -> UserId | None:
-    """Return the user whose rate limit a request counts against, without asking MongoDB.
+    """Return the user whose rate limit a request counts against, without a query.
 
-    A token of a session that is known to have ended counts for no user: a thief of the token must
-    not use up its user's limit.
+    The token of an ended session counts for no user, as far as this process knows of the end. A
+    thief of the token must not use up its user's limit.
     """
     if not isinstance(token, TokenClaims) or token.session_id in auth.ended_sessions:
         return None

@@ -1,7 +1,7 @@
 """Limits on password guesses: for an account from one address, for an account, for an address.
 
-An attacker who fails on purpose cannot lock users out for good: from an address where the user
-logged in within the last 30 days, only the attempts from that address count.
+An attacker who fails on purpose cannot lock users out for good. At an address where the user logged
+in within the last 30 days, only the attempts from that address count.
 """
 
 import asyncio

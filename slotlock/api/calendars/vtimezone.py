@@ -1,7 +1,7 @@
 """VTIMEZONE components for a zone and a range of years.
 
-icalendar's own `add_missing_timezones` (7.3) writes the onset of summer time in the new local time,
-which is an hour late in both hemispheres: RFC 5545, 3.6.5, demands the old local time.
+RFC 5545, 3.6.5, demands the onset of summer time in the old local time. icalendar's own
+`add_missing_timezones` (7.3) writes it in the new local time, which is an hour late.
 """
 
 from collections import defaultdict

@@ -45,7 +45,7 @@ def occurrences(
     but both count. Occurrences may overlap.
 
     If the rule matches the start of `first`, `first` is the first occurrence and counts in COUNT.
-    Otherwise it only gives the earliest start, the time of day and the duration: the RFC leaves
+    Otherwise it only gives the earliest start, the time of day and the duration. The RFC leaves
     this open, and dateutil and rrule.js do the same. UNTIL is inclusive; as a date it includes the
     whole day in the zone. Occurrences on `holidays` count in COUNT but do not take place (EXDATE).
     """

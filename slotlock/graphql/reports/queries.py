@@ -81,11 +81,12 @@ class CampaignReportQueries:
                 assert_never(outcome)
 
     @field(
-        description="The users without a booking in a campaign, by e-mail address: everyone who is "
-        "eligible, or, if everyone is, everyone who waits or whose booking or waiting list entry "
-        "ended. While nearly all users have a booking, a page may contain fewer items than "
-        "requested, or none, although more follow: continue after its `endCursor`. Null if there "
-        "is no such campaign. Organizers only."
+        description="The users without a booking in a campaign, by e-mail address. In a campaign "
+        "for certain groups, these are the eligible users. In a campaign for everyone, they are "
+        "the users who wait or whose booking or waiting list entry ended. While nearly all users "
+        "have a booking, a page may contain fewer items than requested, or none, although more "
+        "follow: continue after its `endCursor`. Null if there is no such campaign. Organizers "
+        "only."
     )
     async def unplaced(
         self,

@@ -61,8 +61,8 @@ async def read_body(
 def _declares(headers: Headers, media_type: str) -> bool:
     """Return whether the headers declare this media type in UTF-8 without compression.
 
-    For JSON this also protects against other sites: a browser sends a preflight request before a
-    page of another origin may send such a body (Fetch standard, CORS).
+    For JSON this also protects against other sites. Before a page of another origin may send such
+    a body, its browser sends a preflight request (Fetch standard, CORS).
     """
     content_type, *parameters = headers.get("content-type", "").lower().split(";")
     pairs = (parameter.partition("=") for parameter in parameters)

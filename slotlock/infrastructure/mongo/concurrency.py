@@ -1,9 +1,9 @@
 """Limits how many operations on MongoDB run at once, and completes each one that started.
 
-PyMongo's pool waits for a free connection in `asyncio.wait_for(condition.wait())`. On Python 3.11 a
-caller that is cancelled there, or thousands that time out at once, can leave the pool's lock locked
-for ever, and the whole process without MongoDB. Therefore no more operations start than there are
-connections, and no operation is cancelled.
+PyMongo's pool waits for a free connection in `asyncio.wait_for(condition.wait())`. On Python 3.11,
+callers that are cancelled there, or that time out by the thousand, can leave the pool's lock locked
+for ever. The whole process would then be without MongoDB. Therefore no more operations start than
+there are connections, and no operation is cancelled.
 """
 
 import asyncio

@@ -38,8 +38,8 @@ from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limite
 def version_filter(team_version: TeamVersion) -> Document:
     """Return the filter for a team in the version that was loaded.
 
-    A transaction that relies on it has to apply `touch_update` as well: it reads from a snapshot,
-    and if it only read the team, it could commit although a member leaves.
+    A transaction that relies on it has to apply `touch_update` as well. A transaction reads from a
+    snapshot: if it only read the team, it could commit although a member leaves.
     """
     return {"_id": ObjectId(team_version.team_id), "version": team_version.version}
 

@@ -16,8 +16,8 @@ async def in_transaction(
 ) -> Result:
     """Run `write` in a transaction, which stores all or nothing, and return its result.
 
-    `write` runs again after a conflict with another transaction, for at most 5 s in all: without a
-    limit of its own, `with_transaction` continues for two minutes.
+    `write` runs again after a conflict with another transaction, for at most 5 s in all. Without
+    this limit, `with_transaction` would continue for two minutes.
     """
     with timeout(OPERATION_TIMEOUT_MS / 1000):
         async with database.client.start_session() as session:

@@ -1,8 +1,8 @@
 """Rate limits with sliding windows, counted in Redis for all processes together.
 
-A window is approximated by two counts: that of the current fixed window, and that of the previous
-one, weighted by how much of it lies within the last `window_s` seconds. A limit costs the same few
-bytes whatever its size. The value of a key, see `keys.rate_limit_key`, is
+Two counts approximate a window: the count of the current fixed window, and that of the previous
+one. The second is weighted by its share of the last `window_s` seconds. A limit of any size costs
+the same few bytes. The value of a key, see `keys.rate_limit_key`, is
 
     "<start of the current window in ms> <its count> <count of the previous window>"
 

@@ -1,9 +1,9 @@
 """Finishes changes of organizers whose process crashed before it had applied them everywhere.
 
-A change is committed first and applied afterwards, so that it does not block bookings meanwhile:
-the terms of a campaign to its slots, the groups of users to their waitlist entries, and a ban to
-the waiting lists. MongoDB shows which of them are incomplete. The hold sweeper runs this about
-every two seconds, in one process at a time.
+A change is committed first and applied afterwards, so that it does not block bookings meanwhile.
+Examples are the terms of a campaign, the groups of users in waitlist entries, and the waitlist
+entries of banned users. MongoDB shows which of them are incomplete. The hold sweeper runs this
+about every two seconds, in one process at a time.
 """
 
 from datetime import timedelta

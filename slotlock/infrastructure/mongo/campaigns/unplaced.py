@@ -1,9 +1,9 @@
 """Finds the users without a place in a campaign, by address.
 
-If the campaign names groups, these are its users: a page scans them in batches and ends when it is
-full or has scanned enough. It therefore never reads a whole school in which nearly all users have a
-place. If the campaign is open to all users, only those count who attempted to get a place: they
-wait, or had a booking or a waitlist entry that ended.
+If the campaign names groups, a page scans the users of these groups in batches. It ends when it is
+full or has scanned enough, so it never reads a whole school in which nearly all users have a place.
+If the campaign is open to all users, only those who attempted to get a place are listed. They wait,
+or had a booking or a waitlist entry that ended.
 """
 
 from collections.abc import Mapping, Sequence
