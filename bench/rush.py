@@ -1,10 +1,11 @@
 """A rush through the admission queue: `python -m bench.rush` (make bench-rush).
 
-The benchmark runs two processes of the app and two of `slotlock worker` on embedded servers.
+The benchmark runs two server processes and two queue worker processes on embedded servers.
 `slotlock simulate` lets 2,500 users request each of 20 slots with 25 places at the same instant.
 The output has the simulation's counts and checks, and the memory of every process per round.
 The memory is constant if the later rounds take no more than the first.
-With `--late` the workers start when the queue holds every request, which is its maximum length.
+With `--late` the queue workers start when the queue holds every request, which is its maximum
+length.
 """
 
 import argparse

@@ -29,17 +29,17 @@ class LifespanState(TypedDict):
 
 
 def create_app() -> ASGIApp:
-    """Build the application from the environment. Each worker process calls this factory."""
-    return build_app(read_settings(), development=False, worker=True)
+    """Build the application from the environment. Each server process of `--workers` calls it."""
+    return build_app(read_settings(), development=False, supervised=True)
 
 
-def build_app(settings: Settings, *, development: bool, worker: bool = False) -> ASGIApp:
+def build_app(settings: Settings, *, development: bool, supervised: bool = False) -> ASGIApp:
     """Build the application from settings. Its lifespan opens the connections."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[LifespanState]:
         async with open_app_state(settings, development=development) as state:
-            parent_watch = asyncio.create_task(exit_with_parent()) if worker else None
+            parent_watch = asyncio.create_task(exit_with_parent()) if supervised else None
             yield {"app": state}
             if parent_watch is not None:
                 parent_watch.cancel()

@@ -125,7 +125,7 @@ async def _create_admin(settings: Settings, auth: Auth) -> None:
     outcome = await accounts.create_user(auth, "Administrator", email, password, Role.ADMIN)
     if not isinstance(outcome, accounts.EmailTaken):
         return
-    # An earlier start or another worker created the account, or it belongs to another user.
+    # An earlier start or another server process created the account, or it belongs to another user.
     account = await auth.users.find_with_password_hash(outcome.email)
     if account is None:
         return

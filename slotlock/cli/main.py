@@ -13,7 +13,7 @@ from typing import Any
 from pymongo.errors import PyMongoError
 
 from slotlock import __version__
-from slotlock.api.server.serve import ListenError, base_url, bind, serve, serve_by_workers
+from slotlock.api.server.serve import ListenError, base_url, bind, serve, serve_from_processes
 from slotlock.api.settings.settings import (
     Settings,
     SettingsError,
@@ -78,11 +78,11 @@ def _parser() -> argparse.ArgumentParser:
         type=_parse_worker_count,
         default=1,
         metavar="N",
-        help="worker processes, default 1",
+        help="server processes, default 1",
     )
     production.set_defaults(run=_serve)
 
-    worker = commands.add_parser("worker", help="serve the admission queue")
+    worker = commands.add_parser("worker", help="serve the admission queue only")
     worker.set_defaults(run=_worker)
 
     _add_users_commands(commands)
@@ -164,9 +164,10 @@ def _serve(args: argparse.Namespace) -> int:
 
     with bind(settings) as bound:
         if args.workers > 1:
-            print(f"listening on {base_url(settings)} with {args.workers} workers", flush=True)
+            address = f"{base_url(settings)} with {args.workers} server processes"
+            print(f"listening on {address}", flush=True)
             factory = "slotlock.api.app:create_app"
-            return 0 if serve_by_workers(settings, bound, factory, args.workers) else 1
+            return 0 if serve_from_processes(settings, bound, factory, args.workers) else 1
         address = base_url(settings)
         app = build_app(settings, development=False)
         return 0 if serve(settings, bound, app, lambda: print(f"listening on {address}")) else 1

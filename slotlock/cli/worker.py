@@ -1,4 +1,4 @@
-"""`slotlock worker`: a process that only serves the admission queue."""
+"""`slotlock worker`: a queue worker process, which only serves the admission queue."""
 
 import asyncio
 import logging.config

@@ -68,7 +68,7 @@ class HealthEndpoints:
         return JSONResponse(body, status_code=503 if unavailable else 200)
 
     async def metrics(self) -> Response:
-        """Return the metrics of this process, or their sums over all workers of `serve`."""
+        """Return the metrics of this process, or the sums over all processes of `serve`."""
         await self._update_queue_gauges()
         registry = REGISTRY
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:

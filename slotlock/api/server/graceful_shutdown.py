@@ -89,9 +89,9 @@ def _stop_accepting(server: uvicorn.Server) -> None:
 
 
 async def exit_with_parent() -> None:
-    """Stop this worker when the process that started it has ended without stopping it."""
+    """Stop this server process when the process that started it has ended without stopping it."""
     parent = multiprocessing.parent_process()
     while parent is None or parent.is_alive():
         await asyncio.sleep(PARENT_CHECK_S)
-    log.warning("the parent process has ended; this worker stops")
+    log.warning("the parent process has ended; this server process stops")
     signal.raise_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Running the application under uvicorn, in one process or several workers."""
+"""Running the application under uvicorn, in one server process or several."""
 
 import errno
 import logging
@@ -54,7 +54,7 @@ class _Server(uvicorn.Server):
 
 
 class _Supervisor(Multiprocess):
-    _worker_pids: frozenset[int | None] = frozenset()
+    _server_pids: frozenset[int | None] = frozenset()
 
     def terminate_all(self) -> None:
         # The kernel accepts connections as long as any process has the socket open.
@@ -64,12 +64,12 @@ class _Supervisor(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         super().keep_subprocess_alive()
-        workers = frozenset(process.pid for process in self.processes)
-        # The gauges of a killed worker would count its subscriptions as open.
-        for pid in self._worker_pids - workers:
-            log.warning("worker %s ended; a new worker replaces it", pid)
+        pids = frozenset(process.pid for process in self.processes)
+        # The gauges of a killed process would count its subscriptions as open.
+        for pid in self._server_pids - pids:
+            log.warning("server process %s ended; a new one replaces it", pid)
             mark_process_dead(pid)  # type: ignore[no-untyped-call]
-        self._worker_pids = workers
+        self._server_pids = pids
 
 
 def base_url(settings: Settings) -> str:
@@ -125,17 +125,17 @@ def _ignoring_repeated_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def serve_by_workers(
-    settings: Settings, listener: socket.socket, factory: str, workers: int
+def serve_from_processes(
+    settings: Settings, listener: socket.socket, factory: str, process_count: int
 ) -> bool:
     """Serve an application from several processes that share the socket.
 
-    Each worker calls the factory. Returns whether the workers could start.
+    Each process calls the factory. Returns whether the processes could start.
     """
     listener.set_inheritable(True)
-    config = _uvicorn_config(settings, factory, factory=True, workers=workers)
+    config = _uvicorn_config(settings, factory, factory=True, workers=process_count)
     with tempfile.TemporaryDirectory(prefix="slotlock-metrics-") as directory:
-        # The workers are new processes, so the variable is set before they import their metrics.
+        # The variable is set before the new processes import their metrics.
         export_to_environment({"PROMETHEUS_MULTIPROC_DIR": directory})
         supervisor = _Supervisor(config, sockets=[listener])
         supervisor.run()

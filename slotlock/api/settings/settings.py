@@ -102,7 +102,7 @@ class Settings(LimitSettings):
     queue_worker: bool = Field(
         default=True,
         description="Whether `serve` processes the admission queue itself. "
-        "Use `off` if `slotlock worker` does.",
+        "Use `off` if `slotlock worker` processes do.",
     )
     queue_partitions: int = Field(
         default=PARTITIONS,
@@ -227,7 +227,7 @@ def require(settings: Settings, *names: str) -> None:
 
 
 def export_to_environment(variables: dict[str, str]) -> None:
-    """Set environment variables for worker processes, which read their settings at start."""
+    """Set environment variables for server processes, which read their settings at start."""
     os.environ.update(variables)
 
 

@@ -197,7 +197,7 @@ async def test_workers_stop_when_their_parent_process_is_killed(
     two_apps: Pair, log_dir: Path
 ) -> None:
     with app_process(two_apps[0].environment, log_dir, TWO_WORKERS) as app:
-        assert "with 2 workers" in app.log
+        assert "with 2 server processes" in app.log
         app.kill()
         wait_until(lambda: not _responds(app), "no worker responds")
 
