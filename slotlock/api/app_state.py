@@ -132,5 +132,5 @@ async def _create_admin(settings: Settings, auth: Auth) -> None:
     user, password_hash = account
     if user.role is not Role.ADMIN:
         log.warning("%s exists but is not an admin: use `slotlock users set-role`", email)
-    if not await auth.passwords.matches(password, password_hash):
+    if not await auth.password_hasher.matches(password, password_hash):
         log.warning("%s exists with a different password, which was not changed", email)

@@ -80,7 +80,7 @@ async def create_user(
     if field_problems or normalized_email is None:
         return InvalidInput(field_problems)
     try:
-        password_hash = await auth.passwords.hash(password)
+        password_hash = await auth.password_hasher.hash(password)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     user = await auth.users.insert(name, normalized_email, role, password_hash, auth.now())
@@ -100,7 +100,7 @@ async def login(
     account = await auth.users.find_with_password_hash(normalize_email(email) or "")
     user, password_hash = account or (None, None)
     try:
-        matches = await auth.passwords.matches(password, password_hash)
+        matches = await auth.password_hasher.matches(password, password_hash)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     if not matches or user is None:
@@ -148,18 +148,16 @@ async def change_password(
     """Change the caller's password and end their other sessions, including logins in progress."""
     if problem := validate_password(new_password):
         return InvalidInput((FieldProblem("newPassword", problem),))
-    password_writer = auth.password_writer
-    old_hash = await password_writer.find_hash(caller.user_id)
+    old_hash = await auth.password_writer.find_hash(caller.user_id)
     try:
-        matches = len(current_password) <= MAX_PASSWORD_LENGTH and await auth.passwords.matches(
-            current_password, old_hash
-        )
+        is_short = len(current_password) <= MAX_PASSWORD_LENGTH
+        matches = is_short and await auth.password_hasher.matches(current_password, old_hash)
         if not matches or old_hash is None:
             return InvalidCredentials()
-        new_hash = await auth.passwords.hash(new_password)
+        new_hash = await auth.password_hasher.hash(new_password)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    ended_sessions = await password_writer.update(
+    ended_sessions = await auth.password_writer.update(
         caller.user_id, caller.session_id, old_hash, new_hash
     )
     if ended_sessions is None:

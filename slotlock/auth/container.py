@@ -44,7 +44,7 @@ class Auth:
     user_imports: UserImportWriter
     calendar_tokens: CalendarTokenRepository
     sessions: SessionRepository
-    passwords: PasswordHasher
+    password_hasher: PasswordHasher
     tokens: TokenSigner
     now: Callable[[], datetime]
     login_throttle: LoginThrottle | NoLoginThrottle
@@ -55,7 +55,7 @@ class Auth:
 
 def build_auth(
     repositories: Repositories,
-    passwords: PasswordHasher,
+    password_hasher: PasswordHasher,
     tokens: TokenSigner,
     now: Callable[[], datetime],
     login_throttle: LoginThrottle | NoLoginThrottle,
@@ -64,12 +64,12 @@ def build_auth(
     return Auth(
         users=repositories.users,
         bans=repositories.bans,
-        password_writer=repositories.passwords,
+        password_writer=repositories.password_writer,
         invitations=repositories.invitations,
         user_imports=repositories.user_imports,
         calendar_tokens=repositories.calendar_tokens,
         sessions=repositories.sessions,
-        passwords=passwords,
+        password_hasher=password_hasher,
         tokens=tokens,
         now=now,
         login_throttle=login_throttle,

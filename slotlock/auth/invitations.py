@@ -80,7 +80,7 @@ async def set_password(
     if invited_user.banned:
         return Banned()
     try:
-        password_hash = await auth.passwords.hash(password)
+        password_hash = await auth.password_hasher.hash(password)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     user = await auth.invitations.redeem(token_hash, password_hash, now)

@@ -189,13 +189,13 @@ async def test_an_account_without_a_password_behaves_like_a_wrong_password(
 ) -> None:
     email = f"ada@{email_domain}"
     checked_hashes = []
-    matches = auth.passwords.matches
+    matches = auth.password_hasher.matches
 
     async def recording_matches(password: str, password_hash: str | None) -> bool:
         checked_hashes.append(password_hash)
         return await matches(password, password_hash)
 
-    monkeypatch.setattr(auth.passwords, "matches", recording_matches)
+    monkeypatch.setattr(auth.password_hasher, "matches", recording_matches)
     for password in (PASSWORD, "", "None"):
         assert await accounts.login(auth, email, password) == InvalidCredentials()
     # The password was checked each time, against the dummy hash.

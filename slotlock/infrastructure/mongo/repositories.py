@@ -42,7 +42,7 @@ class Repositories:
     audit_log: AuditLogQueries
     users: UserRepository
     bans: BanWriter
-    passwords: PasswordWriter
+    password_writer: PasswordWriter
     invitations: InvitationRepository
     user_imports: UserImportWriter
     calendar_tokens: CalendarTokenRepository
@@ -88,7 +88,7 @@ def repositories_on(database: Database) -> Repositories:
         audit_log=AuditLogQueries(database, audit_limiter),
         users=users,
         bans=BanWriter(database, users.limiter),
-        passwords=PasswordWriter(database, users.limiter),
+        password_writer=PasswordWriter(database, users.limiter),
         invitations=InvitationRepository(database, users.limiter, users.list_limiter),
         user_imports=UserImportWriter(database, users.list_limiter, waitlist_groups),
         calendar_tokens=CalendarTokenRepository(database, users.limiter),

@@ -211,8 +211,8 @@ async def run_user_queries(repositories: Repositories) -> None:
     assert await sessions.find_roles([session_id])
     assert await sessions.find_open(user.id, now)
     assert await sessions.rotate_refresh_token(session_id, "first", "second", tomorrow)
-    assert await repositories.passwords.find_hash(user.id) == "hash"
-    assert await repositories.passwords.update(user.id, session_id, "hash", "new") == 0
+    assert await repositories.password_writer.find_hash(user.id) == "hash"
+    assert await repositories.password_writer.update(user.id, session_id, "hash", "new") == 0
     assert await sessions.end_others(user.id, session_id) == 0
     await sessions.end(session_id)
     # The user is an admin by now, so that a ban of the member finds no user.
