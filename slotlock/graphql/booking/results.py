@@ -6,7 +6,7 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain.booking import outcomes
-from slotlock.graphql.booking.refusals.book import AlreadyBooked, KeyReused, SlotFull
+from slotlock.graphql.booking.refusals.book import BookingRefusal, KeyReused
 from slotlock.graphql.booking.refusals.changes import (
     BookingNotFound,
     CutoffPassed,
@@ -14,11 +14,11 @@ from slotlock.graphql.booking.refusals.changes import (
     HoldLimitReached,
     NotHeld,
 )
-from slotlock.graphql.booking.refusals.limits import LimitRefusal, OtherBookingRefusal, SlotStarted
+from slotlock.graphql.booking.refusals.limits import OtherBookingRefusal, SlotStarted
 from slotlock.graphql.booking.refusals.present import BookingCommandRefusal, present_booking_refusal
 from slotlock.graphql.core.refusals import Refusal
 from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.slots.refusals import Locked, SlotCancelled, SlotNotFound
+from slotlock.graphql.slots.refusals import Locked, SlotCancelled
 from slotlock.graphql.slots.types import Booking, Slot
 from slotlock.graphql.users.refusals import OnBehalfRefusal
 
@@ -86,15 +86,7 @@ class BookingMoved:
 
 
 BookSlotResult = Annotated[
-    Booked
-    | Locked
-    | SlotNotFound
-    | SlotFull
-    | AlreadyBooked
-    | LimitRefusal
-    | SlotCancelled
-    | KeyReused
-    | OnBehalfRefusal,
+    Booked | Locked | BookingRefusal | KeyReused | OnBehalfRefusal,
     strawberry.union("BookSlotResult", description="The new booking, or a refusal."),
 ]
 ConfirmBookingResult = Annotated[
@@ -133,11 +125,7 @@ MoveBookingResult = Annotated[
     | HoldExpired
     | BookingNotFound
     | CutoffPassed
-    | SlotNotFound
-    | SlotFull
-    | AlreadyBooked
-    | LimitRefusal
-    | SlotCancelled
+    | BookingRefusal
     | Locked
     | KeyReused,
     strawberry.union("MoveBookingResult", description="The moved booking, or a refusal."),

@@ -9,15 +9,13 @@ from strawberry import field
 from slotlock.domain.admission import tickets
 from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.users.user import Caller
-from slotlock.graphql.booking.refusals.book import AlreadyBooked, KeyReused, QueueFull, SlotFull
-from slotlock.graphql.booking.refusals.limits import LimitRefusal
+from slotlock.graphql.booking.refusals.book import BookingRefusal, KeyReused, QueueFull
 from slotlock.graphql.booking.results import Booked, BookSlotResult, present_book_outcome
 from slotlock.graphql.core.enums import TicketStatus
 from slotlock.graphql.core.ids import slot_global_id, ticket_global_id
 from slotlock.graphql.core.node import Node
 from slotlock.graphql.core.refusals import Refusal
 from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.slots.refusals import SlotCancelled, SlotNotFound
 from slotlock.graphql.users.refusals import OnBehalfRefusal
 from slotlock.services.admission.tickets import find_ticket
 from slotlock.services.container import Services
@@ -56,15 +54,7 @@ class Ticket(Node):
 
 
 RequestBookingResult = Annotated[
-    Ticket
-    | QueueFull
-    | SlotNotFound
-    | SlotFull
-    | AlreadyBooked
-    | LimitRefusal
-    | SlotCancelled
-    | KeyReused
-    | OnBehalfRefusal,
+    Ticket | QueueFull | BookingRefusal | KeyReused | OnBehalfRefusal,
     strawberry.union("RequestBookingResult", description="The ticket, or a refusal."),
 ]
 

@@ -6,10 +6,11 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain.booking import refusals
+from slotlock.graphql.booking.refusals.limits import LimitRefusal
 from slotlock.graphql.core.ids import slot_global_id
 from slotlock.graphql.core.refusals import Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.slots.refusals import RefusalWithSlot
+from slotlock.graphql.slots.refusals import RefusalWithSlot, SlotCancelled, SlotNotFound
 from slotlock.graphql.slots.types import Booking, Slot
 
 
@@ -70,3 +71,6 @@ class QueueFull(Refusal):
             slot_id=slot_global_id(outcome.slot_id),
             retry_after_ms=outcome.retry_after_ms,
         )
+
+
+BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | LimitRefusal | SlotCancelled
