@@ -180,9 +180,9 @@ def test_group_limits_cannot_be_added_once_there_are_bookings_without_groups() -
     assert isinstance(outcome, SlotSaved)
     one, _ = book_users(build_slot(2), "ada")
     for before in (one, with_waitlist(build_slot(2), "ada")):
-        refused, answer = decide(edit, before, changes)
+        refused, outcome = decide(edit, before, changes)
         assert refused == before
-        assert isinstance(answer, InvalidInput)
-        assert [problem.field for problem in answer.problems] == ["groupLimits"]
+        assert isinstance(outcome, InvalidInput)
+        assert [problem.field for problem in outcome.problems] == ["groupLimits"]
     looser = SlotChanges(group_limits=(GroupLimit("class:*", 2),))
     assert isinstance(decide(edit, book_users(after, "ada")[0], looser)[1], SlotSaved)

@@ -90,8 +90,8 @@ def app(servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory) -> I
 
 async def is_bad_input(fixture: ConnectionFixture, name: str, **page: object) -> bool:
     """Return whether a page request fails with BAD_USER_INPUT and no other error."""
-    answer = await fixture.send_page_query(name, **page)
-    codes = [error["extensions"]["code"] for error in answer.get("errors", ())]
+    response = await fixture.send_page_query(name, **page)
+    codes = [error["extensions"]["code"] for error in response.get("errors", ())]
     return codes == ["BAD_USER_INPUT"]
 
 
@@ -141,9 +141,9 @@ async def test_a_valid_cursor_of_no_item_is_no_internal_error(
     for name in CONNECTION_NAMES:
         accepted = 0
         for position in EXTREME_POSITIONS:
-            answer = await fixture.send_page_query(name, after=encode_cursor(name, *position))
-            codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
-            assert codes <= {"BAD_USER_INPUT"}, (name, position, answer)
+            response = await fixture.send_page_query(name, after=encode_cursor(name, *position))
+            codes = {error["extensions"]["code"] for error in response.get("errors", ())}
+            assert codes <= {"BAD_USER_INPUT"}, (name, position, response)
             accepted += not codes
         assert accepted, name
 

@@ -96,9 +96,9 @@ async def test_text_that_resembles_code_is_plain_text_in_every_query(
     for keyword, name, field in ROOT_FIELDS:
         if keyword == "query" and (query := operation(keyword, name, field)):
             for sent in variables(field, text):
-                answer = await organizer.send(query, **sent)
-                codes = {error["extensions"]["code"] for error in answer.get("errors", ())}
-                assert codes <= EXPECTED_CODES, (name, answer)
+                response = await organizer.send(query, **sent)
+                codes = {error["extensions"]["code"] for error in response.get("errors", ())}
+                assert codes <= EXPECTED_CODES, (name, response)
 
 
 @pytest.mark.parametrize("header", ['Bearer {"$gt": ""}', "Bearer [$ne]=1", '{"$gt": ""}'])

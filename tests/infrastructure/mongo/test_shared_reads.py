@@ -165,9 +165,9 @@ async def contexts(stored: Stored) -> tuple[list[dict[UserId, UserContext]], ...
     await stored.database["user_versions"].insert_many(
         [{"_id": ObjectId(user_id), "version": 3} for user_id in USERS]
     )
-    asked = [({ADA}, [week[0]]), ({BEN, CLEO}, [day]), ({ADA, DAN}, [grouped]), ({EVE}, [day])]
-    alone = [await loader.load(user_ids, slots, NOW) for user_ids, slots in asked]
-    together = await asyncio.gather(*(loader.load(ids, slots, NOW) for ids, slots in asked))
+    queries = [({ADA}, [week[0]]), ({BEN, CLEO}, [day]), ({ADA, DAN}, [grouped]), ({EVE}, [day])]
+    alone = [await loader.load(user_ids, slots, NOW) for user_ids, slots in queries]
+    together = await asyncio.gather(*(loader.load(ids, slots, NOW) for ids, slots in queries))
     return alone, together
 
 
