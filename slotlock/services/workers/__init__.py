@@ -1,1 +1,1 @@
-"""Background tasks: the hold sweeper, the interrupted work and the admission workers."""
+"""Background tasks of a process: queue workers, and in server processes the hold sweeper."""

@@ -1,4 +1,4 @@
-"""Processes the admission queue: all queued requests for a slot as one batch.
+"""Queue workers, which process the admission queue: all queued requests for a slot as one batch.
 
 One process at a time works on a partition, so that places go to requests in order of arrival. A
 request leaves the queue once its outcome is stored. If a process dies before that, the next one

@@ -1,4 +1,4 @@
-"""The admission queue in Redis, as workers use it: read requests, acknowledge, dead-letter."""
+"""The admission queue in Redis, for queue workers: read requests, acknowledge, dead-letter."""
 
 import asyncio
 import re
@@ -30,7 +30,7 @@ MAX_READ = 1000
 # Less than the socket timeout of the client.
 BLOCK_MS = 500
 # A request that was delivered more often without being acknowledged is read alone from then on,
-# since it may crash the workers.
+# since it may crash the queue workers.
 ISOLATE_AFTER_DELIVERIES = 3
 CONSUMER = "admission-worker"
 # Redis limits how many arguments a script accepts.
@@ -46,7 +46,7 @@ _MILLISECONDS = re.compile(r"[0-9]{1,14}", re.ASCII)
 class StreamEntry:
     """An entry of the stream. `request` is None if it is not a booking request.
 
-    `deliveries` says how often it was read by a worker, this time included.
+    `deliveries` says how often it was read by a queue worker, this time included.
     """
 
     id: str
@@ -57,7 +57,7 @@ class StreamEntry:
 
 
 class QueuePartition:
-    """One partition, processed by one worker at a time. Methods raise RedisUnavailableError."""
+    """One partition, for one queue worker at a time. Methods raise RedisUnavailableError."""
 
     def __init__(self, pipeline: AutoPipeline, number: int) -> None:
         self._pipeline = pipeline
