@@ -34,7 +34,9 @@ async def clients(app: AppProcess, http: httpx.AsyncClient) -> Two:
     return ada, organizer
 
 
-def keyed(slot_id: str, booking_id: str, key: str) -> list[tuple[str, dict[str, Any]]]:
+def operations_with_key(
+    slot_id: str, booking_id: str, key: str
+) -> list[tuple[str, dict[str, Any]]]:
     """Return every operation that takes a key, with this key."""
     on_it = {"booking": booking_id, "key": key}
     return [
@@ -50,7 +52,9 @@ def keyed(slot_id: str, booking_id: str, key: str) -> list[tuple[str, dict[str, 
     ]
 
 
-def patient(slot_id: str, booking_id: str, wait: int) -> list[tuple[str, dict[str, Any]]]:
+def operations_with_wait(
+    slot_id: str, booking_id: str, wait: int
+) -> list[tuple[str, dict[str, Any]]]:
     """Return every operation that waits, with this timeout."""
     on_it = {"booking": booking_id, "wait": wait}
     return [
@@ -70,8 +74,11 @@ async def test_an_idempotency_key_is_one_line_of_1_to_255_characters(clients: Tw
     slot_id = await organizer.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     for bad in BAD_KEYS:
-        for query, asked in (*keyed(slot_id, hold["id"], bad), *keyed("x", "x", bad)):
-            assert await ada.error_code(query, **asked) == "BAD_USER_INPUT"
+        for query, variables in (
+            *operations_with_key(slot_id, hold["id"], bad),
+            *operations_with_key("x", "x", bad),
+        ):
+            assert await ada.error_code(query, **variables) == "BAD_USER_INPUT"
     assert await ada.fetch_booking(hold["id"]) == hold
     assert (await ada.confirm(hold["id"], key="ключ ☕" * 42))["__typename"] == "BookingConfirmed"
 
@@ -81,8 +88,11 @@ async def test_wait_ms_accepts_0_to_20000(clients: Two) -> None:
     slot_id = await organizer.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     for bad in BAD_WAITS:
-        for query, asked in (*patient(slot_id, hold["id"], bad), *patient("x", "x", bad)):
-            assert await ada.error_code(query, **asked) == "BAD_USER_INPUT"
+        for query, variables in (
+            *operations_with_wait(slot_id, hold["id"], bad),
+            *operations_with_wait("x", "x", bad),
+        ):
+            assert await ada.error_code(query, **variables) == "BAD_USER_INPUT"
     assert await ada.fetch_booking(hold["id"]) == hold
     for good in (0, 20_000):
         assert (await ada.confirm(hold["id"], wait=good))["__typename"] == "BookingConfirmed"
@@ -93,6 +103,9 @@ async def test_every_mutation_requires_a_token(clients: Two) -> None:
     slot_id = await organizer.add_slot(capacity=5)
     hold = await ada.hold(slot_id)
     nobody = BookingClient(ada.http, ada.url)
-    for query, asked in (*keyed(slot_id, hold["id"], "k"), *patient(slot_id, hold["id"], 0)):
-        assert await nobody.error_code(query, **asked) == "UNAUTHENTICATED"
+    for query, variables in (
+        *operations_with_key(slot_id, hold["id"], "k"),
+        *operations_with_wait(slot_id, hold["id"], 0),
+    ):
+        assert await nobody.error_code(query, **variables) == "UNAUTHENTICATED"
     assert await ada.fetch_booking(hold["id"]) == hold

@@ -180,10 +180,10 @@ async def test_several_things_are_fetched_by_their_ids_at_once_in_their_order(
     booked = await ada.book(slot_id)
     adas, own = booked["booking"]["user"]["id"], booked["booking"]["id"]
     nodes = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
-    asked = [own, slot_id, NOWHERE, adas, "nonsense", slot_id, ""]
-    answered = await ada.execute(nodes, ids=asked)
+    ids = [own, slot_id, NOWHERE, adas, "nonsense", slot_id, ""]
+    found = await ada.execute(nodes, ids=ids)
     there = [own, slot_id, None, adas, None, slot_id, None]
-    assert [node and node["id"] for node in answered] == there
+    assert [node and node["id"] for node in found] == there
     assert await ada.execute(nodes, ids=[]) == []
     assert len(await ada.execute(nodes, ids=[slot_id] * 100)) == 100
     assert (await ben.execute(nodes, ids=[adas])) == [None]

@@ -70,8 +70,8 @@ async def test_one_refused_claim_refuses_all_and_names_the_claim_and_the_reason(
     await cleo.book_slot(full)
     await ada.book_slot(own)
     await organizer.cancel_slot(off)
-    asked = [free, full, off, begun, own, NOWHERE, "nonsense"]
-    outcome = await ada.book_all(*claims(asked))
+    requested = [free, full, off, begun, own, NOWHERE, "nonsense"]
+    outcome = await ada.book_all(*claims(requested))
     assert refused(outcome) == {
         1: "SLOT_FULL",
         2: "SLOT_CANCELLED",
@@ -80,7 +80,7 @@ async def test_one_refused_claim_refuses_all_and_names_the_claim_and_the_reason(
         5: "SLOT_NOT_FOUND",
         6: "SLOT_NOT_FOUND",
     }
-    assert [each["slotId"] for each in outcome["refusals"]] == asked[1:]
+    assert [each["slotId"] for each in outcome["refusals"]] == requested[1:]
     assert (await ben.fetch_slot(free))["remaining"] == 1
 
 
@@ -155,8 +155,8 @@ async def test_a_request_that_claims_one_place_twice_is_refused(clients: Four) -
     slot_id = await organizer.add_slot(capacity=5)
     twice = claims([slot_id, slot_id])
     named = [twice[0], {**twice[1], "userId": await ada.fetch_user_id()}]
-    for asked in (twice, named):
-        assert await ada.error_code(BOOK_SEVERAL, input={"claims": asked}) == "BAD_USER_INPUT"
+    for requested in (twice, named):
+        assert await ada.error_code(BOOK_SEVERAL, input={"claims": requested}) == "BAD_USER_INPUT"
     assert (await ada.fetch_slot(slot_id))["remaining"] == 5
 
 
@@ -166,27 +166,27 @@ async def test_a_reached_limit_names_the_other_booking_but_not_another_claim(
     ada, *_, organizer = clients
     room = secrets.token_hex(8)
     bed, other_bed = [await organizer.add_slot(choiceGroup=room, capacity=2) for _ in range(2)]
-    answer = await ada.send(OTHERS, input={"claims": claims([bed, other_bed])})
-    (only,) = answer["data"]["bookSlots"]["refusals"]
+    response = await ada.send(OTHERS, input={"claims": claims([bed, other_bed])})
+    (only,) = response["data"]["bookSlots"]["refusals"]
     assert (only["refusal"]["code"], only["refusal"]["otherBookingId"]) == ("LIMIT_REACHED", None)
     own = (await ada.book_slot(bed))["booking"]["id"]
-    answer = await ada.send(OTHERS, input={"claims": claims([other_bed])})
-    assert answer["data"]["bookSlots"]["refusals"][0]["refusal"]["otherBookingId"] == own
+    response = await ada.send(OTHERS, input={"claims": claims([other_bed])})
+    assert response["data"]["bookSlots"]["refusals"][0]["refusal"]["otherBookingId"] == own
 
 
 async def test_more_claims_for_a_slot_than_it_has_places_take_none(clients: Four) -> None:
     ada, ben, _, organizer = clients
     slot_id = await organizer.add_slot()
-    asked = claims([slot_id, slot_id], await ada.fetch_user_id(), await ben.fetch_user_id())
-    assert refused(await ada.book_all(*asked)) == {1: "SLOT_FULL"}
+    requested = claims([slot_id, slot_id], await ada.fetch_user_id(), await ben.fetch_user_id())
+    assert refused(await ada.book_all(*requested)) == {1: "SLOT_FULL"}
     assert (await ada.fetch_slot(slot_id))["remaining"] == 1
 
 
 async def test_1_to_50_places_are_claimed_at_once(clients: Four) -> None:
     ada, *_, organizer = clients
     slot_ids = await asyncio.gather(*(organizer.add_slot() for _ in range(51)))
-    for asked in ([], claims(list(slot_ids))):
-        assert await ada.error_code(BOOK_SEVERAL, input={"claims": asked}) == "BAD_USER_INPUT"
+    for requested in ([], claims(list(slot_ids))):
+        assert await ada.error_code(BOOK_SEVERAL, input={"claims": requested}) == "BAD_USER_INPUT"
     outcome = await ada.book_all(*claims(list(slot_ids[:50])))
     assert len(outcome["bookings"]) == 50
 

@@ -66,12 +66,12 @@ async def test_of_20_cancellations_at_once_one_has_an_effect_and_all_give_the_sa
     booking_id = await booked(ada, slot_id)
     version = (await ada.fetch_slot(slot_id))["version"]
     urls = [two_apps[i % 2].url for i in range(20)]
-    asked = {"booking": booking_id, "wait": 20_000}
-    answers = await send_simultaneously(
-        [(url, ada.token or "", CANCEL_WITH_OPTIONS, asked) for url in urls]
+    variables = {"booking": booking_id, "wait": 20_000}
+    outcomes = await send_simultaneously(
+        [(url, ada.token or "", CANCEL_WITH_OPTIONS, variables) for url in urls]
     )
-    assert {answer["__typename"] for answer in answers} == {"BookingCancelled"}
-    assert all(answer["booking"] == answers[0]["booking"] for answer in answers)
+    assert {outcome["__typename"] for outcome in outcomes} == {"BookingCancelled"}
+    assert all(outcome["booking"] == outcomes[0]["booking"] for outcome in outcomes)
     seen = await ada.fetch_slot(slot_id)
     assert (seen["remaining"], seen["version"]) == (1, version + 1)
     assert len(await organizer.fetch_slot_history(slot_id)) == 1
@@ -96,14 +96,14 @@ async def test_an_unknown_booking_id_is_booking_not_found_for_every_mutation(
     clients: Three, booking_id: str
 ) -> None:
     ada, _, organizer = clients
-    for asked in (
+    for call in (
         ada.cancel_booking(booking_id),
         ada.confirm(booking_id),
         ada.extend(booking_id),
         ada.move(booking_id, await organizer.add_slot()),
         organizer.cancel_booking(booking_id),
     ):
-        assert (await asked)["code"] == "BOOKING_NOT_FOUND"
+        assert (await call)["code"] == "BOOKING_NOT_FOUND"
 
 
 async def test_a_booking_is_found_only_in_its_own_slot(clients: Three) -> None:
@@ -181,8 +181,8 @@ async def test_a_cancelled_booking_cannot_be_confirmed_extended_or_moved(
     slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     hold = await ada.hold(slot_id)
     await ada.cancel_booking(hold["id"])
-    for asked in (ada.confirm(hold["id"]), ada.extend(hold["id"]), ada.move(hold["id"], other_id)):
-        assert (await asked)["code"] == "BOOKING_NOT_FOUND"
+    for call in (ada.confirm(hold["id"]), ada.extend(hold["id"]), ada.move(hold["id"], other_id)):
+        assert (await call)["code"] == "BOOKING_NOT_FOUND"
     assert (await ada.fetch_booking(hold["id"]))["status"] == "CANCELLED"
     assert (await ada.fetch_slot(other_id))["remaining"] == 1
 

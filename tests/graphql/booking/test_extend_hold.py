@@ -99,11 +99,11 @@ async def test_repeated_extensions_by_moments_add_no_history(
     slot_id = await organizer.add_slot(holdMinutes=5)
     hold = await ada.hold(slot_id)
     version = (await ada.fetch_slot(slot_id))["version"]
-    answers = [await ada.extend(hold["id"]) for _ in range(50)]
-    assert {answer["__typename"] for answer in answers} == {"HoldExtended"}
-    history = answers[-1]["booking"]["history"]
+    outcomes = [await ada.extend(hold["id"]) for _ in range(50)]
+    assert {outcome["__typename"] for outcome in outcomes} == {"HoldExtended"}
+    history = outcomes[-1]["booking"]["history"]
     # On a slow machine too, each entry adds at least half a minute.
     ends = [datetime.fromisoformat(entry["heldUntil"]) for entry in history]
     assert all(later - end >= timedelta(seconds=30) for end, later in pairwise(ends))
     assert (await ada.fetch_slot(slot_id))["version"] == version + len(history) - 1
-    assert await ada.fetch_booking(hold["id"]) == answers[-1]["booking"]
+    assert await ada.fetch_booking(hold["id"]) == outcomes[-1]["booking"]

@@ -118,13 +118,13 @@ async def test_other_users_cannot_act_on_a_hold_or_learn_that_it_exists(clients:
     ada, ben, organizer = clients
     slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
     hold = await ada.hold(slot_id)
-    for asked in (
+    for call in (
         ben.confirm(hold["id"]),
         ben.extend(hold["id"]),
         ben.cancel_booking(hold["id"]),
         ben.move(hold["id"], other_id),
     ):
-        assert (await asked)["code"] == "BOOKING_NOT_FOUND"
+        assert (await call)["code"] == "BOOKING_NOT_FOUND"
     assert await ben.fetch_booking(hold["id"]) is None
     assert await ada.fetch_booking(hold["id"]) == hold
 
@@ -163,13 +163,13 @@ async def test_an_expired_hold_cannot_be_confirmed_extended_moved_or_cancelled(
     hold = await ada.hold(slot_id)
     expire_holds(mongo_url, slot_id)
     for late in (ada, organizer, ada):
-        for answer in (
+        for outcome in (
             await late.confirm(hold["id"]),
             await late.extend(hold["id"]),
             await late.cancel_booking(hold["id"]),
             await late.move(hold["id"], other_id),
         ):
-            assert answer["code"] == "HOLD_EXPIRED"
+            assert outcome["code"] == "HOLD_EXPIRED"
     expired = await ada.fetch_booking(hold["id"])
     assert (expired["status"], expired["endedAt"]) == ("EXPIRED", expired["heldUntil"])
     last = expired["history"][-1]
@@ -240,7 +240,7 @@ async def test_1000_holds_in_200_slots_that_expire_together_are_all_released(
         held = await asyncio.gather(
             *(user.book_all(*claims, hold=True, waitMs=20_000) for user in users)
         )
-        assert {answer["__typename"] for answer in held} == {"AllBooked"}
+        assert {outcome["__typename"] for outcome in held} == {"AllBooked"}
     expire_all_holds(mongo_url, list(slot_ids))
     here = {"$in": [ObjectId(slot_id[-24:]) for slot_id in slot_ids]}
     with closing(MongoClient[Json](mongo_url)) as client:
@@ -258,11 +258,11 @@ async def test_confirming_at_the_moment_of_expiry_returns_the_true_state(
     holds = [await user.hold(slot_id, waitMs=20_000) for user in users]
     confirming = [user.confirm(h["id"]) for user, h in zip(users, holds, strict=True)]
     ending = asyncio.to_thread(expire_holds, mongo_url, slot_id)
-    answers, _ = await asyncio.gather(asyncio.gather(*confirming), ending)
+    outcomes, _ = await asyncio.gather(asyncio.gather(*confirming), ending)
     became = [await user.fetch_booking(h["id"]) for user, h in zip(users, holds, strict=True)]
-    outcomes = {"CONFIRMED": "BookingConfirmed", "EXPIRED": "HoldExpired"}
-    assert [outcomes[booking["status"]] for booking in became] == [
-        answer["__typename"] for answer in answers
+    expected = {"CONFIRMED": "BookingConfirmed", "EXPIRED": "HoldExpired"}
+    assert [expected[booking["status"]] for booking in became] == [
+        outcome["__typename"] for outcome in outcomes
     ]
     confirmed = sum(booking["status"] == "CONFIRMED" for booking in became)
     assert (await users[0].fetch_slot(slot_id))["remaining"] == 20 - confirmed

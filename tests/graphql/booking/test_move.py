@@ -162,10 +162,10 @@ async def test_of_ten_moves_of_one_booking_at_once_one_happens(clients: Three) -
     slot_id = await organizer.add_slot()
     targets = [await organizer.add_slot() for _ in range(10)]
     booking_id = await booked(ada, slot_id)
-    answers = await asyncio.gather(
+    outcomes = await asyncio.gather(
         *((ada, there)[i % 2].move(booking_id, to, waitMs=20_000) for i, to in enumerate(targets))
     )
-    counts = Counter(answer["__typename"] for answer in answers)
+    counts = Counter(outcome["__typename"] for outcome in outcomes)
     assert counts == {"BookingMoved": 1, "BookingNotFound": 9}
     left = [(await ada.fetch_slot(to))["remaining"] for to in (slot_id, *targets)]
     assert sum(left) == len(left) - 1
@@ -189,8 +189,8 @@ async def test_forty_users_who_swap_two_slots_at_once_all_have_one_place(
         return str((await user.move(booking["id"], to, waitMs=20_000))["__typename"])
 
     crossing = (cross(user, slot_id) for user, slot_id in zip(members, slot_ids, strict=True))
-    answers = Counter(await asyncio.gather(*crossing))
-    assert answers.keys() <= {"BookingMoved", "SlotFull"}
+    outcomes = Counter(await asyncio.gather(*crossing))
+    assert outcomes.keys() <= {"BookingMoved", "SlotFull"}
     url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
     documents = [slot_document(url, slot_id) for slot_id in (here, there)]
     users = [booking["user"] for document in documents for booking in document["bookings"]]
@@ -198,4 +198,4 @@ async def test_forty_users_who_swap_two_slots_at_once_all_have_one_place(
     for document in documents:
         assert_slot_consistent(document, len(document["bookings"]))
     ended = [await organizer.fetch_slot_history(slot_id) for slot_id in (here, there)]
-    assert sum(map(len, ended)) == answers["BookingMoved"]
+    assert sum(map(len, ended)) == outcomes["BookingMoved"]

@@ -50,12 +50,12 @@ async def test_after_a_crash_and_restart_a_key_replays_its_outcome(
     slot_id, key = await organizer.add_slot(capacity=5), secrets.token_hex(8)
     with app_process(settings, log_dir / "first") as first:
         there = BookingClient(http, first.url, ada.token)
-        answer = json.dumps(await there.book_slot(slot_id, idempotencyKey=key))
+        outcome = json.dumps(await there.book_slot(slot_id, idempotencyKey=key))
         first.kill()
     with app_process(settings, log_dir / "second") as second:
         users = [ada, BookingClient(http, second.url, ada.token)] * 10
         sends = [user.book_slot(slot_id, idempotencyKey=key) for user in users]
-        assert {json.dumps(again) for again in await asyncio.gather(*sends)} == {answer}
+        assert {json.dumps(again) for again in await asyncio.gather(*sends)} == {outcome}
     assert_slot_consistent(slot_document(settings["SLOTLOCK_MONGO_URL"], slot_id), 1)
 
 
@@ -84,8 +84,8 @@ async def test_a_process_killed_before_or_after_the_write_books_exactly_once(
         assert [len(d["bookings"]) for d in documents] == [int(moment == "release")] * 2
         forget_the_dead(redis)
     sends = [ada.book_all(*claims, idempotencyKey=key, waitMs=20_000) for _ in range(20)]
-    answers = {json.dumps(answer) for answer in await asyncio.gather(*sends)}
-    assert len(answers) == 1
-    assert json.loads(answers.pop())["__typename"] == "AllBooked"
+    outcomes = {json.dumps(outcome) for outcome in await asyncio.gather(*sends)}
+    assert len(outcomes) == 1
+    assert json.loads(outcomes.pop())["__typename"] == "AllBooked"
     for slot_id in slot_ids:
         assert_slot_consistent(slot_document(settings["SLOTLOCK_MONGO_URL"], slot_id), 1)

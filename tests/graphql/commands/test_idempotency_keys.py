@@ -54,11 +54,13 @@ async def test_20_concurrent_requests_of_one_key_make_one_booking_and_one_respon
 ) -> None:
     ada, _, organizer = clients
     slot_id = await organizer.add_slot(capacity=30)
-    asked = {"input": {"slotId": slot_id, "idempotencyKey": key}}
-    shots = [(two_apps[i % 2].url, ada.token or "", BOOK_WITH_OPTIONS, asked) for i in range(20)]
-    answers = {json.dumps(answer) for answer in await send_simultaneously(shots)}
-    assert len(answers) == 1
-    assert json.loads(answers.pop())["__typename"] == "Booked"
+    variables = {"input": {"slotId": slot_id, "idempotencyKey": key}}
+    shots = [
+        (two_apps[i % 2].url, ada.token or "", BOOK_WITH_OPTIONS, variables) for i in range(20)
+    ]
+    outcomes = {json.dumps(outcome) for outcome in await send_simultaneously(shots)}
+    assert len(outcomes) == 1
+    assert json.loads(outcomes.pop())["__typename"] == "Booked"
     assert_slot_consistent(slot_document(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id), 1)
 
 
@@ -68,11 +70,11 @@ async def test_20_concurrent_requests_for_several_places_make_one_booking_each(
     ada, _, organizer = clients
     slot_ids = [await organizer.add_slot(capacity=30) for _ in range(3)]
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
-    asked = {"input": {"claims": claims, "idempotencyKey": key, "hold": True, "waitMs": 20_000}}
-    shots = [(two_apps[i % 2].url, ada.token or "", BOOK_SEVERAL, asked) for i in range(20)]
-    answers = {json.dumps(answer) for answer in await send_simultaneously(shots)}
-    assert len(answers) == 1
-    assert json.loads(answers.pop())["__typename"] == "AllBooked"
+    variables = {"input": {"claims": claims, "idempotencyKey": key, "hold": True, "waitMs": 20_000}}
+    shots = [(two_apps[i % 2].url, ada.token or "", BOOK_SEVERAL, variables) for i in range(20)]
+    outcomes = {json.dumps(outcome) for outcome in await send_simultaneously(shots)}
+    assert len(outcomes) == 1
+    assert json.loads(outcomes.pop())["__typename"] == "AllBooked"
     assert [(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids] == [29] * 3
 
 
@@ -91,7 +93,7 @@ async def test_two_different_requests_with_one_key_at_once_have_one_effect(
             )
             for app, slot in zip(two_apps, slot_ids, strict=True)
         ]
-        counts = Counter(answer["__typename"] for answer in await send_simultaneously(shots))
+        counts = Counter(outcome["__typename"] for outcome in await send_simultaneously(shots))
         assert counts == {"Booked": 1, "KeyReused": 1}
         assert sum([(await ada.fetch_slot(slot_id))["remaining"] for slot_id in slot_ids]) == 1
 
@@ -111,8 +113,8 @@ async def test_a_replayed_response_is_unchanged_after_the_booking_changed(
     assert (await ada.book_slot(slot_id))["booking"]["id"] != first["booking"]["id"]
 
 
-Act = Callable[[BookingClient, BookingClient, Json, str], Awaitable[Json]]
-ON_A_BOOKING: dict[str, Act] = {
+Operation = Callable[[BookingClient, BookingClient, Json, str], Awaitable[Json]]
+ON_A_BOOKING: dict[str, Operation] = {
     "confirm": lambda client, _, hold, key: client.confirm(hold["id"], key=key),
     "extend": lambda client, _, hold, key: client.extend(hold["id"], key=key),
     "cancel": lambda client, _, hold, key: client.cancel_booking(hold["id"], key=key),
@@ -127,14 +129,14 @@ async def test_a_booking_action_with_a_key_happens_once_and_replays_its_outcome(
     slot_id = await organizer.add_slot(capacity=3, holdMinutes=1)
     hold, other = await ada.hold(slot_id), await ada.hold(await organizer.add_slot())
     await organizer.update_slot(slot_id, holdMinutes=10)
-    act = ON_A_BOOKING[name]
-    first = await act(ada, ben, hold, key)
+    operation = ON_A_BOOKING[name]
+    first = await operation(ada, ben, hold, key)
     assert "code" not in first
     version = (await ada.fetch_slot(slot_id))["version"]
     await ben.book_slot(slot_id)
-    assert json.dumps(await act(there(ada, two_apps), ben, hold, key)) == json.dumps(first)
+    assert json.dumps(await operation(there(ada, two_apps), ben, hold, key)) == json.dumps(first)
     assert (await ada.fetch_slot(slot_id))["version"] == version + 1
-    reused = await act(ada, ben, other, key)
+    reused = await operation(ada, ben, other, key)
     assert (reused["__typename"], reused["code"]) == ("KeyReused", "KEY_REUSED")
     assert await ada.fetch_booking(other["id"]) == other
 
@@ -154,9 +156,9 @@ async def test_a_move_with_a_key_happens_once_and_replays_its_outcome(
         )
         for i in range(10)
     ]
-    answers = {json.dumps(answer) for answer in await send_simultaneously(shots)}
-    assert len(answers) == 1
-    first = json.loads(answers.pop())
+    outcomes = {json.dumps(outcome) for outcome in await send_simultaneously(shots)}
+    assert len(outcomes) == 1
+    first = json.loads(outcomes.pop())
     assert first["__typename"] == "BookingMoved"
     await ben.book_slot(to)
     assert await ada.move(booking["id"], to, idempotencyKey=key) == first
@@ -172,7 +174,7 @@ async def test_a_key_that_was_used_to_book_is_rejected_for_other_requests(
     await ada.create_team_with(ben)
     slot_id, other_id = await organizer.add_slot(capacity=3), await organizer.add_slot(capacity=3)
     booking = (await ada.book_slot(slot_id, idempotencyKey=key))["booking"]
-    for asked in (
+    for call in (
         ada.book_slot(other_id, idempotencyKey=key),
         ada.book_slot(slot_id, idempotencyKey=key, hold=True),
         ada.book_slot(slot_id, idempotencyKey=key, userId=await ben.fetch_user_id()),
@@ -182,7 +184,7 @@ async def test_a_key_that_was_used_to_book_is_rejected_for_other_requests(
         ada.cancel_booking(booking["id"], key=key),
         ada.move(booking["id"], other_id, idempotencyKey=key),
     ):
-        assert (await asked)["code"] == "KEY_REUSED"
+        assert (await call)["code"] == "KEY_REUSED"
     assert await ada.fetch_booking(booking["id"]) == booking
     seen = [(await ada.fetch_slot(each))["remaining"] for each in (slot_id, other_id)]
     assert seen == [2, 3]

@@ -19,7 +19,7 @@ Pair = tuple[AppProcess, AppProcess]
 Three = tuple[BookingClient, BookingClient, BookingClient]
 # Far less than the callers' wait timeout, and far more than a response takes.
 AT_ONCE_S = 12
-PATIENT = {"waitMs": 20_000}
+LONG_WAIT = {"waitMs": 20_000}
 
 
 @pytest.fixture
@@ -56,13 +56,13 @@ async def test_claims_that_will_be_refused_do_not_wait(clients: Three, redis: Re
         async with asyncio.timeout(AT_ONCE_S):
             for refusing, code in ((full, "SLOT_FULL"), (off, "SLOT_CANCELLED")):
                 claims = {"slotId": free}, {"slotId": refusing}
-                assert refused(await ben.book_all(*claims, **PATIENT)) == {1: code}
+                assert refused(await ben.book_all(*claims, **LONG_WAIT)) == {1: code}
                 assert refused(await ben.book_all(*claims)) == {1: code}
                 key = secrets.token_hex(8)
-                again = await ben.book_all(*claims, **PATIENT, idempotencyKey=key)
+                again = await ben.book_all(*claims, **LONG_WAIT, idempotencyKey=key)
                 assert refused(again) == {1: code}
             claims = {"slotId": own}, {"slotId": free}
-            assert refused(await ben.book_all(*claims, **PATIENT)) == {0: "ALREADY_BOOKED"}
+            assert refused(await ben.book_all(*claims, **LONG_WAIT)) == {0: "ALREADY_BOOKED"}
         for slot_id in locked:
             assert redis.get(lock_key(slot_id)) == b"somebody-else:1"
             assert not redis.exists(lock_key(slot_id).replace(":lock", ":queue"))
@@ -95,16 +95,16 @@ async def test_20_users_who_claim_a_choice_group_at_once_each_get_one_place(
     each = [{"slotId": beds[n % 2], "userId": user_id} for n, user_id in enumerate(ids)]
     other = [{"slotId": beds[1 - n % 2], "userId": user_id} for n, user_id in enumerate(ids)]
 
-    twice = await users[0].book_all(*each, *other, **PATIENT)
+    twice = await users[0].book_all(*each, *other, **LONG_WAIT)
     assert refused(twice) == dict.fromkeys(range(20, 40), "LIMIT_REACHED")
     assert [(await organizer.fetch_slot(bed))["remaining"] for bed in beds] == [20, 20]
 
-    booked = await users[0].book_all(*each, **PATIENT)
+    booked = await users[0].book_all(*each, **LONG_WAIT)
     assert booked["__typename"] == "AllBooked"
     assert [booking["user"]["id"] for booking in booked["bookings"]] == ids
     assert Counter(b["slot"]["id"] for b in booked["bookings"]) == dict.fromkeys(beds, 10)
 
-    again = await users[0].book_all(*other, **PATIENT)
+    again = await users[0].book_all(*other, **LONG_WAIT)
     assert refused(again) == dict.fromkeys(range(20), "LIMIT_REACHED")
     own = await asyncio.gather(*(p.book_slot(beds[1 - n % 2]) for n, p in enumerate(users)))
     assert {outcome["code"] for outcome in own} == {"LIMIT_REACHED"}

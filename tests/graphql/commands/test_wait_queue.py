@@ -42,22 +42,22 @@ def redis(servers: EmbeddedServers) -> Iterator[Redis]:
         yield client
 
 
-def take(redis: Redis, slot_id: str, px: int | None = None) -> None:
-    """Acquire the lock of a slot for this many ms or until `let_go`."""
+def acquire_lock(redis: Redis, slot_id: str, px: int | None = None) -> None:
+    """Acquire the lock of a slot for this many ms or until `release_lock`."""
     assert redis.set(lock_key(slot_id), "somebody-else:1", px=px)
 
 
-def let_go(redis: Redis, slot_id: str) -> None:
+def release_lock(redis: Redis, slot_id: str) -> None:
     """Release the lock of a slot."""
     redis.delete(lock_key(slot_id))
 
 
 async def rush(apps: Pair, user_tokens: UserTokens, slot_id: str, wait_ms: int) -> list[Json]:
     """Book one slot for all clients at the same instant, with this wait timeout."""
-    asked = {"input": {"slotId": slot_id, "waitMs": wait_ms}}
+    variables = {"input": {"slotId": slot_id, "waitMs": wait_ms}}
     tokens = enumerate(user_tokens.members)
     return await send_simultaneously(
-        [(apps[i % 2].url, token, BOOK_WITH_OPTIONS, asked) for i, token in tokens]
+        [(apps[i % 2].url, token, BOOK_WITH_OPTIONS, variables) for i, token in tokens]
     )
 
 
@@ -118,13 +118,13 @@ async def test_places_cancelled_and_booked_by_many_waiting_callers_add_up(
         )
         for user, b in zip(first, booked, strict=True)
     ]
-    asked = {"input": {"slotId": slot_id, "waitMs": LONGEST_MS}}
+    variables = {"input": {"slotId": slot_id, "waitMs": LONGEST_MS}}
     come = [
-        (two_apps[i % 2].url, token, BOOK_WITH_OPTIONS, asked)
+        (two_apps[i % 2].url, token, BOOK_WITH_OPTIONS, variables)
         for i, token in enumerate(user_tokens.members[40:140])
     ]
     shots = [shot for pair in zip(come, back, strict=False) for shot in pair] + come[40:]
-    counts = Counter(answer["__typename"] for answer in await send_simultaneously(shots))
+    counts = Counter(outcome["__typename"] for outcome in await send_simultaneously(shots))
     assert counts["BookingCancelled"] == 40
     assert counts["Booked"] + counts["SlotFull"] == 100
     url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
@@ -140,7 +140,7 @@ async def test_a_caller_that_does_not_wait_receives_locked_with_retry_after_ms(
     hold = await ada.hold(slot_id)
     await ada.book_slot(full_id)
     for each in (slot_id, full_id):
-        take(redis, each)
+        acquire_lock(redis, each)
     try:
         locked = await ben.execute(
             "mutation($id: ID!) { bookSlot(input: {slotId: $id}) {"
@@ -149,21 +149,21 @@ async def test_a_caller_that_does_not_wait_receives_locked_with_retry_after_ms(
         )
         assert (locked["code"], locked["slotId"]) == ("LOCKED", slot_id)
         assert 0 < locked["retryAfterMs"] <= 1000
-        for answer in (
+        for outcome in (
             await ben.book_all({"slotId": other_id}, {"slotId": slot_id}),
             await ada.confirm(hold["id"], wait=0),
             await ada.cancel_booking(hold["id"], wait=0),
             await ada.move(hold["id"], other_id, waitMs=0),
             await ben.execute(SOON % "joinWaitlist", id=full_id),
         ):
-            assert answer["__typename"] == "Locked"
+            assert outcome["__typename"] == "Locked"
         # A refusal needs no lock.
         assert (await ben.book_slot(full_id))["code"] == "SLOT_FULL"
         assert (await ada.book_slot(slot_id))["code"] == "ALREADY_BOOKED"
         assert (await ben.execute(SOON % "leaveWaitlist", id=full_id))["code"] == "NOT_WAITING"
     finally:
         for each in (slot_id, full_id):
-            let_go(redis, each)
+            release_lock(redis, each)
     assert await ada.fetch_booking(hold["id"]) == hold
     assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
     assert (await ben.fetch_slot(other_id))["remaining"] == 5
@@ -172,14 +172,14 @@ async def test_a_caller_that_does_not_wait_receives_locked_with_retry_after_ms(
 async def test_a_caller_whose_wait_ends_receives_locked(clients: Three, redis: Redis) -> None:
     ada, ben, organizer = clients
     slot_id = await organizer.add_slot(capacity=5)
-    take(redis, slot_id)
+    acquire_lock(redis, slot_id)
     try:
-        answers = await asyncio.gather(
+        outcomes = await asyncio.gather(
             *(user.book_slot(slot_id, waitMs=300) for user in (ada, ben) * 5)
         )
     finally:
-        let_go(redis, slot_id)
-    assert {answer["__typename"] for answer in answers} == {"Locked"}
+        release_lock(redis, slot_id)
+    assert {outcome["__typename"] for outcome in outcomes} == {"Locked"}
     assert (await ada.book_slot(slot_id, waitMs=300))["__typename"] == "Booked"
     assert (await ben.book_slot(slot_id, waitMs=300))["__typename"] == "Booked"
 
@@ -189,11 +189,11 @@ async def test_a_waiting_caller_is_served_after_the_one_ahead_disconnects(
 ) -> None:
     ada, ben, organizer = clients
     slot_id = await organizer.add_slot(capacity=5)
-    take(redis, slot_id, px=1_000)  # a dead holder never releases it
-    answers = await asyncio.gather(
+    acquire_lock(redis, slot_id, px=1_000)  # a dead holder never releases it
+    outcomes = await asyncio.gather(
         *(user.book_slot(slot_id, waitMs=LONGEST_MS) for user in (ada, ben))
     )
-    assert {answer["__typename"] for answer in answers} == {"Booked"}
+    assert {outcome["__typename"] for outcome in outcomes} == {"Booked"}
 
 
 async def test_a_caller_with_a_longer_wait_outlasts_those_ahead(
@@ -202,9 +202,9 @@ async def test_a_caller_with_a_longer_wait_outlasts_those_ahead(
     ada, ben, organizer = clients
     here = BookingClient(ben.http, ada.url, ben.token)
     slot_id = await organizer.add_slot(capacity=5)
-    take(redis, slot_id, px=2_000)
+    acquire_lock(redis, slot_id, px=2_000)
     hasty = asyncio.create_task(ada.book_slot(slot_id, waitMs=700))
     await here.fetch_user_id()  # Ada's request is on its way before Ben's
-    patient = asyncio.create_task(here.book_slot(slot_id, waitMs=LONGEST_MS))
+    waiting = asyncio.create_task(here.book_slot(slot_id, waitMs=LONGEST_MS))
     assert (await hasty)["__typename"] == "Locked"
-    assert (await patient)["__typename"] == "Booked"
+    assert (await waiting)["__typename"] == "Booked"

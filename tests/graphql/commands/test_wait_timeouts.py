@@ -53,30 +53,32 @@ async def busy(
     redis.delete(*map(lock_key, slot_ids))
 
 
-async def timed(asked: Awaitable[Json]) -> tuple[str, float]:
+async def timed(call: Awaitable[Json]) -> tuple[str, float]:
     """Return the type name of a response and its duration in seconds."""
     began = time.monotonic()
-    answer = await asked
-    return answer["__typename"], time.monotonic() - began
+    outcome = await call
+    return outcome["__typename"], time.monotonic() - began
 
 
 async def test_a_caller_waits_for_a_held_lock_no_longer_than_its_limit(
     clients: tuple[BookingClient, BookingClient, BookingClient], busy: list[str]
 ) -> None:
     ada, ben, organizer = clients
-    bens, patient = await ben.fetch_user_id(), {"waitMs": int(1000 * PATIENCE_S)}
+    bens, long_wait = await ben.fetch_user_id(), {"waitMs": int(1000 * PATIENCE_S)}
     await ada.fetch_user_id()  # so that no session is loaded while the time is measured
-    answers = await asyncio.gather(
-        timed(ada.book_slot(busy[0], **patient)),
-        timed(ada.book_slot(busy[1], idempotencyKey=secrets.token_hex(8), **patient)),
-        timed(ada.book_slot(busy[2], userId=bens, **patient)),
-        timed(ada.book_slot(busy[3], userId=bens, idempotencyKey=secrets.token_hex(8), **patient)),
-        timed(ada.book_all({"slotId": busy[4]}, {"slotId": busy[5], "userId": bens}, **patient)),
-        timed(organizer.book_slot(busy[5], userId=bens, **patient)),
+    outcomes = await asyncio.gather(
+        timed(ada.book_slot(busy[0], **long_wait)),
+        timed(ada.book_slot(busy[1], idempotencyKey=secrets.token_hex(8), **long_wait)),
+        timed(ada.book_slot(busy[2], userId=bens, **long_wait)),
+        timed(
+            ada.book_slot(busy[3], userId=bens, idempotencyKey=secrets.token_hex(8), **long_wait)
+        ),
+        timed(ada.book_all({"slotId": busy[4]}, {"slotId": busy[5], "userId": bens}, **long_wait)),
+        timed(organizer.book_slot(busy[5], userId=bens, **long_wait)),
     )
-    assert {name for name, _ in answers} == {"Locked"}
-    for _, took in answers:
-        assert PATIENCE_S - 0.5 < took < PATIENCE_S + SLACK_S, answers
+    assert {name for name, _ in outcomes} == {"Locked"}
+    for _, took in outcomes:
+        assert PATIENCE_S - 0.5 < took < PATIENCE_S + SLACK_S, outcomes
 
 
 async def test_a_repeated_key_waits_no_longer_than_its_limit_in_total(

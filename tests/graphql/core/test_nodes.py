@@ -48,9 +48,9 @@ async def ids(clients: Clients) -> Json:
 
 async def fetch_nodes(client: GraphQLTestClient, ids: list[str]) -> list[Json | str | None]:
     """Return the result for each id: an object, null, or the code of its error."""
-    answer = await client.send(NODES, ids=ids)
-    found: list[Json | str | None] = answer["data"]["nodes"]
-    for error in answer.get("errors", []):
+    response = await client.send(NODES, ids=ids)
+    found: list[Json | str | None] = response["data"]["nodes"]
+    for error in response.get("errors", []):
         field, index = error["path"]
         assert (field, found[index]) == ("nodes", None)
         found[index] = error["extensions"]["code"]
@@ -85,9 +85,9 @@ async def test_anonymous_clients_see_public_objects_and_one_error_for_all_others
     )
     for name, id_ in requested.items():
         shown = {"__typename": name, "id": id_} if name in PUBLIC_TYPES else "UNAUTHENTICATED"
-        answer = await anonymous.send(NODE, id=id_)
-        code = answer["errors"][0]["extensions"]["code"] if "errors" in answer else None
-        assert (answer["data"]["node"] or code) == shown
+        response = await anonymous.send(NODE, id=id_)
+        code = response["errors"][0]["extensions"]["code"] if "errors" in response else None
+        assert (response["data"]["node"] or code) == shown
         found = await fetch_nodes(anonymous, [id_, *MALFORMED_IDS])
         assert found == [shown, *[None] * len(MALFORMED_IDS)]
     found = await fetch_nodes(anonymous, [*requested.values()])

@@ -91,8 +91,8 @@ def anonymous(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
 
 
 async def error_codes(client: GraphQLTestClient, query: str, **variables: object) -> set[str]:
-    answer = await client.send(query, **variables)
-    return {error["extensions"]["code"] for error in answer.get("errors", ())}
+    response = await client.send(query, **variables)
+    return {error["extensions"]["code"] for error in response.get("errors", ())}
 
 
 def with_literal(name: str, literal: str) -> str:
@@ -180,5 +180,5 @@ async def test_the_first_and_the_last_valid_time_are_no_internal_error(
     first, last = EXTREME_TIMES
     for query in OPERATIONS_WITH_TIMES:
         for x, y in ((first, first), (first, last), (last, last)):
-            answer = await organizer.send(query, x=x, y=y)
-            assert "errors" not in answer, (query, x, y, answer)
+            response = await organizer.send(query, x=x, y=y)
+            assert "errors" not in response, (query, x, y, response)

@@ -55,10 +55,10 @@ async def place(user: BookingClient, slot_id: str) -> Json | None:
     return booking
 
 
-async def served(user: BookingClient, slot_id: str) -> Json:
+async def wait_for_promotion(user: BookingClient, slot_id: str) -> Json:
     """Wait for a promotion from the waitlist, and return the user's booking."""
     seen = await poll_until(
-        lambda: user.fetch_slot(slot_id), lambda slot: slot["myBooking"], "a place from the line"
+        lambda: user.fetch_slot(slot_id), lambda slot: slot["myBooking"], "a promotion"
     )
     booking: Json = seen["myBooking"]
     return booking
@@ -94,7 +94,7 @@ async def test_a_waiting_user_who_changes_class_is_promoted_by_the_new_class(
         email = (await ben.execute("{ me { email } }"))["email"]
         response = await import_users(organizer, f"email,groups\n{email},class:5e\n".encode())
         assert response["updated"] == 1
-    assert (await served(ben, slot_id))["status"] == "CONFIRMED"
+    assert (await wait_for_promotion(ben, slot_id))["status"] == "CONFIRMED"
 
 
 async def test_a_waiting_user_who_joins_a_full_class_is_skipped(
@@ -188,7 +188,7 @@ async def test_a_closed_campaign_promotes_nobody_until_it_reopens(
         await publish_campaign(organizer, campaign_id)
     else:
         await update_campaign(organizer, campaign_id, closesAt=hours_from_now(1))
-    assert (await served(ben, slot_id))["waitedSince"]
+    assert (await wait_for_promotion(ben, slot_id))["waitedSince"]
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
@@ -205,7 +205,7 @@ async def test_waitlist_entries_are_promoted_when_their_campaign_reopens(
     # Both are written between the change and the opening, and neither may forget it.
     assert (await ada.cancel_booking(adas))["slot"]["remaining"] == 1
     assert (await dan.leave(slot_id))["__typename"] == "WaitlistLeft"
-    booking = await served(ben, slot_id)
+    booking = await wait_for_promotion(ben, slot_id)
     assert booking["createdAt"] >= opens
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
@@ -257,5 +257,5 @@ async def test_limits_added_with_more_places_apply_to_waiting_users(
         await user.join(slot_id)
     response = await organizer.update_slot(slot_id, capacity=3, groupLimits=ONE_OF_A_CLASS)
     assert response["__typename"] == "Slot"
-    assert (await served(cleo, slot_id))["status"] == "CONFIRMED"
+    assert (await wait_for_promotion(cleo, slot_id))["status"] == "CONFIRMED"
     assert await place(ben, slot_id) is None

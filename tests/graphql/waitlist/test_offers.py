@@ -102,8 +102,8 @@ async def test_an_offered_place_cannot_be_booked_by_others(
     await offered_to(ben, slot_id)
     requests = [each.book_slot(slot_id, waitMs=20_000) for each in walk_ins]
     lapsing = asyncio.to_thread(expire_holds, mongo_url, slot_id)
-    answers, _ = await asyncio.gather(asyncio.gather(*requests), lapsing)
-    assert {answer["__typename"] for answer in answers} == {"SlotFull"}
+    outcomes, _ = await asyncio.gather(asyncio.gather(*requests), lapsing)
+    assert {outcome["__typename"] for outcome in outcomes} == {"SlotFull"}
     await offered_to(cleo, slot_id)
 
 

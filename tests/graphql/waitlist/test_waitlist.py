@@ -38,7 +38,7 @@ async def booked(user: BookingClient, slot_id: str) -> str:
     return str((await user.book_slot(slot_id))["booking"]["id"])
 
 
-async def place_in_line(user: BookingClient, slot_id: str) -> int | None:
+async def waitlist_position(user: BookingClient, slot_id: str) -> int | None:
     """Return the position on the waitlist that the user sees, or None."""
     entry: Json | None = (await user.fetch_slot(slot_id))["myWaitlistEntry"]
     return entry["position"] if entry else None
@@ -99,7 +99,7 @@ async def test_ten_waiting_callers_are_served_in_order_of_arrival(
     slot_id = await organizer.add_slot()
     booking_id = await booked(first, slot_id)
     joined = [await user.join(slot_id) for user in line]
-    assert [answer["position"] for answer in joined] == list(range(1, 11))
+    assert [outcome["position"] for outcome in joined] == list(range(1, 11))
     leaver, version = first, joined[-1]["slot"]["version"]
     for served, user in enumerate(line, start=1):
         slot = (await leaver.cancel_booking(booking_id))["slot"]
@@ -110,7 +110,7 @@ async def test_ten_waiting_callers_are_served_in_order_of_arrival(
         assert [(entry["action"], entry["by"]) for entry in booking["history"]] == [
             ("PROMOTED", None)
         ]
-        places = [await place_in_line(each, slot_id) for each in line]
+        places = [await waitlist_position(each, slot_id) for each in line]
         assert places == [None] * served + list(range(1, 11 - served))
         leaver, booking_id = user, booking["id"]
 
@@ -123,10 +123,10 @@ async def test_leaving_the_waitlist_removes_no_other_entry(clients: Five) -> Non
         await user.join(slot_id)
     left = await cleo.leave(slot_id)
     assert (left["__typename"], left["slot"]["waitlistLength"]) == ("WaitlistLeft", 2)
-    assert [await place_in_line(each, slot_id) for each in (ben, cleo, dan)] == [1, None, 2]
+    assert [await waitlist_position(each, slot_id) for each in (ben, cleo, dan)] == [1, None, 2]
     assert (await cleo.leave(slot_id))["code"] == "NOT_WAITING"
     await ben.leave(slot_id)
-    assert await place_in_line(dan, slot_id) == 1
+    assert await waitlist_position(dan, slot_id) == 1
     assert (await ben.join(slot_id))["position"] == 2
     await ada.cancel_booking(booking_id)
     assert (await booking_of(dan, slot_id))["status"] == "CONFIRMED"
@@ -153,7 +153,7 @@ async def test_the_waitlist_is_limited_to_the_capacity_of_the_slot(clients: Five
     assert (await cleo.join(slot_id))["position"] == 1
     await organizer.update_slot(slot_id, waitlistCapacity=0)
     assert (await dan.join(slot_id))["code"] == "WAITLIST_FULL"
-    assert await place_in_line(cleo, slot_id) == 1
+    assert await waitlist_position(cleo, slot_id) == 1
 
 
 async def test_of_50_who_join_at_once_30_wait_and_each_place_is_given_once(
@@ -163,15 +163,15 @@ async def test_of_50_who_join_at_once_30_wait_and_each_place_is_given_once(
     slot_id = await organizer.add_slot(waitlistCapacity=30)
     await organizer.book_slot(slot_id)
     shots = [(user.url, user.token or "", JOIN_WAITLIST, {"slot": slot_id}) for user in users]
-    answers = await send_simultaneously(shots)
-    while again := [i for i, answer in enumerate(answers) if answer["__typename"] == "Locked"]:
-        for i, answer in zip(
+    outcomes = await send_simultaneously(shots)
+    while again := [i for i, outcome in enumerate(outcomes) if outcome["__typename"] == "Locked"]:
+        for i, outcome in zip(
             again, await send_simultaneously([shots[i] for i in again]), strict=True
         ):
-            answers[i] = answer
-    joined = {a["position"]: i for i, a in enumerate(answers) if "position" in a}
+            outcomes[i] = outcome
+    joined = {a["position"]: i for i, a in enumerate(outcomes) if "position" in a}
     assert sorted(joined) == list(range(1, 31))
-    assert sum(answer["__typename"] == "WaitlistFull" for answer in answers) == 20
+    assert sum(outcome["__typename"] == "WaitlistFull" for outcome in outcomes) == 20
     await organizer.update_slot(slot_id, capacity=6)
     served = [bool((await user.fetch_slot(slot_id))["myBooking"]) for user in users]
     assert {i for i, place in enumerate(served) if place} == {joined[n] for n in range(1, 6)}
@@ -190,7 +190,7 @@ async def test_added_places_go_to_the_waitlist_in_order_and_in_one_write(
     assert (raised["version"], raised["remaining"], raised["waitlistLength"]) == (version + 1, 0, 1)
     assert (await booking_of(cleo, slot_id))["status"] == "CONFIRMED"
     assert (await booking_of(ben, slot_id))["status"] == "CONFIRMED"
-    assert await place_in_line(dan, slot_id) == 1
+    assert await waitlist_position(dan, slot_id) == 1
     assert (await organizer.update_slot(slot_id, capacity=9))["remaining"] == 5
     assert (await booking_of(dan, slot_id))["status"] == "CONFIRMED"
 
@@ -221,7 +221,7 @@ async def test_new_callers_never_pass_the_waitlist(two_apps: Pair, http: httpx.A
             leaver.cancel_booking(booking_id),
             *(each.book_slot(slot_id, waitMs=20_000) for each in walk_ins),
         )
-        assert {answer["__typename"] for answer in refused} == {"SlotFull"}
+        assert {outcome["__typename"] for outcome in refused} == {"SlotFull"}
         leaver, booking_id = user, (await booking_of(user, slot_id))["id"]
 
 
