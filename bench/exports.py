@@ -22,9 +22,17 @@ from pymongo import MongoClient
 from bench.machine import machine_summary
 from bench.quick.slots import Document
 from slotlock.devserver.embedded import embedded_servers
-from slotlock.domain.booking.booking import Booking, BookingId, SlotId
-from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus, HistoryEntry
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingAction,
+    BookingId,
+    BookingLimit,
+    BookingStatus,
+    HistoryEntry,
+    SlotId,
+)
 from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
 from slotlock.domain.users.user import Role, UserId
 from slotlock.infrastructure.mongo.slots import booking_documents, documents
@@ -63,19 +71,17 @@ def generate_slots() -> Iterator[Document]:
             end=start + timedelta(minutes=45),
             time_zone="Europe/Berlin",
             capacity=BOOKINGS,
-            booked_count=BOOKINGS,
             location="Indoor pool, lane 3",
             kind=SlotKind.COURSE,
             status=SlotStatus.PUBLISHED,
-            version=BOOKINGS,
-            changed_at=NOW,
             terms=terms,
         )
         entries = [
             booking_documents.booking_to_subdocument(_booking(slot, index))
             for index in range(BOOKINGS)
         ]
-        yield {**documents.to_document(slot), "bookings": entries}
+        state = SlotState(slot, version=BOOKINGS, changed_at=NOW, booked_count=BOOKINGS)
+        yield {**documents.to_document(state), "bookings": entries}
 
 
 def _booking(slot: Slot, index: int) -> Booking:

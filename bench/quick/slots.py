@@ -11,6 +11,7 @@ from pymongo.collection import Collection
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.slots import documents
 
 Document = dict[str, Any]
@@ -99,19 +100,11 @@ def _slotlock_document(number: int, first_day: datetime) -> Document:
         end=start + timedelta(minutes=30),
         time_zone="UTC",
         capacity=1,
-        booked_count=0,
         location=_room(number),
         kind=SlotKind.MEETING,
         status=SlotStatus.PUBLISHED,
-        version=1,
-        changed_at=first_day,
     )
-    return {
-        "_id": ObjectId(slot.id),
-        **documents.to_fields(slot),
-        "bookings": [],
-        "waitlist": [],
-    }
+    return documents.to_document(SlotState(slot, version=1, changed_at=first_day))
 
 
 def _start(number: int, first_day: datetime) -> datetime:

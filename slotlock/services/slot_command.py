@@ -1,13 +1,12 @@
 """The interface of every operation on the bookings of slots."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar, Protocol, TypeVar
 
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.booking import BookingId, SlotId
-from slotlock.domain.booking.decision import Decision
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.decision import Decision, LoadedState
+from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
@@ -63,8 +62,16 @@ class SlotCommand(Protocol[Outcome_co]):
         """Return the audit note for a changed slot; only edits by organizers write notes."""
         return None
 
-    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[Outcome_co]:
-        """Decide the command on these slots. A slot that does not exist is not among them."""
+    def apply(self, state: LoadedState, now: datetime) -> Decision[Outcome_co]:
+        """Decide the command on this state. A slot that does not exist is not in it."""
+
+    def check_result(self, result: CommandResult[object]) -> CommandResult[Outcome_co]:
+        """Return the result if this operation can have its outcome.
+
+        Raises:
+            UnexpectedOutcomeError: The outcome belongs to another operation.
+        """
+        return CommandResult(self.check_outcome(result.outcome), result.slots)
 
     @staticmethod
     def check_outcome(outcome: object) -> Outcome_co:

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.refusals import Locked
+from slotlock.domain.booking.result import CommandResult
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 
@@ -21,23 +22,23 @@ MAX_WAIT_S = 20.0
 
 Command = TypeVar("Command")
 
-# Executes commands under a lease, releases it, and returns one outcome per command.
-ServeBatch = Callable[[Lease, Sequence[Command]], Awaitable[Sequence[object]]]
+# Executes commands under a lease, releases it, and returns one result per command.
+ServeBatch = Callable[[Lease, Sequence[Command]], Awaitable[Sequence[CommandResult[object]]]]
 
 
 @dataclass(slots=True, eq=False)
 class _Waiter(Generic[Command]):
     command: Command
     deadline: float
-    outcome: asyncio.Future[object]
+    result: asyncio.Future[CommandResult[object]]
 
-    def resolve(self, outcome: object) -> None:
-        if not self.outcome.done():
-            self.outcome.set_result(outcome)
+    def resolve(self, result: CommandResult[object]) -> None:
+        if not self.result.done():
+            self.result.set_result(result)
 
     def fail(self, error: Exception) -> None:
-        if not self.outcome.done():
-            self.outcome.set_exception(error)
+        if not self.result.done():
+            self.result.set_exception(error)
 
 
 @dataclass(slots=True, eq=False)
@@ -70,8 +71,8 @@ class WaitQueues(Generic[Command]):
 
     async def submit(
         self, slot_id: SlotId, command: Command, wait_s: float, serve_batch: ServeBatch[Command]
-    ) -> object | None:
-        """Return the outcome of a command, or None if its batch does not begin in time.
+    ) -> CommandResult[object] | None:
+        """Return the result of a command, or None if its batch does not begin in time.
 
         A caller that is cancelled leaves the queue, unless its batch has begun.
         """
@@ -85,13 +86,13 @@ class WaitQueues(Generic[Command]):
             task.add_done_callback(self._serve_tasks.discard)
         queue.waiters.append(waiter)
         try:
-            await asyncio.wait([waiter.outcome], timeout=wait_s)
+            await asyncio.wait([waiter.result], timeout=wait_s)
         except asyncio.CancelledError:
             queue.remove(waiter)
             raise
-        if not waiter.outcome.done() and queue.remove(waiter):
+        if not waiter.result.done() and queue.remove(waiter):
             return None
-        return await waiter.outcome
+        return await waiter.result
 
     async def _serve_queue(
         self, slot_id: SlotId, queue: _WaitQueue[Command], serve_batch: ServeBatch[Command]
@@ -127,7 +128,7 @@ async def _serve_next_batch(
 ) -> None:
     batch = queue.take(MAX_BATCH_SIZE)
     try:
-        outcomes = await serve_batch(lease, [waiter.command for waiter in batch])
+        results = await serve_batch(lease, [waiter.command for waiter in batch])
     except Exception as error:  # every caller must be released, whatever the error
         for waiter in batch:
             waiter.fail(error)
@@ -135,9 +136,9 @@ async def _serve_next_batch(
     # A caller whose command is still locked returns to the beginning of the queue.
     now = asyncio.get_running_loop().time()
     locked = []
-    for waiter, outcome in zip(batch, outcomes, strict=True):
-        if isinstance(outcome, Locked) and now < waiter.deadline:
+    for waiter, result in zip(batch, results, strict=True):
+        if isinstance(result.outcome, Locked) and now < waiter.deadline:
             locked.append(waiter)
         else:
-            waiter.resolve(outcome)
+            waiter.resolve(result)
     queue.waiters.extendleft(reversed(locked))

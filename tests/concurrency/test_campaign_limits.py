@@ -24,7 +24,8 @@ from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.slots import writer
 from slotlock.services.booking import book, waitlist
-from slotlock.services.booking.changes import BookingChangeRequest, cancel, confirm, move
+from slotlock.services.booking.changes import BookingChangeRequest, cancel, confirm
+from slotlock.services.booking.move import move
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import editing
@@ -104,8 +105,8 @@ class Rush:
             timetable=None if number else course,
         )
         stored = self.run(editing.create(self.pair.services[0], draft, ORGANIZER, campaign_id))
-        assert isinstance(stored, SlotSaved)
-        return stored.slot.id
+        assert isinstance(stored.outcome, SlotSaved)
+        return stored.outcome.slot_id
 
     def step(self) -> None:
         """Run some operations at once, often several of one user, or move time, edit or sweep."""
@@ -142,7 +143,7 @@ class Rush:
         async def all_of_them() -> list[Any]:
             return await asyncio.gather(*operations)
 
-        self.outcomes.update(type(outcome).__name__ for outcome in self.run(all_of_them()))
+        self.outcomes.update(type(result.outcome).__name__ for result in self.run(all_of_them()))
 
     def random_operation(self, services: Services, user: Caller) -> Operation:
         """Return a random operation of a user."""
@@ -163,8 +164,8 @@ class Rush:
             return waitlist.leave(services, slot_id, user.user_id, wait_s)
         if verb < 0.65:
             claims = [(slot_id, user.user_id), (other, user.user_id)]
-            return book.book_all(services, user, claims, options)
-        return book.book(services, user, slot_id, user.user_id, options)
+            return book.book_slots(services, user, claims, options)
+        return book.book_slot(services, user, slot_id, user.user_id, options)
 
     def live_of(self, user: Caller) -> list[tuple[SlotId, BookingId]]:
         """Return the live bookings of a user."""

@@ -62,12 +62,13 @@ def slot_id(pair: ServicePair) -> SlotId:
     end = start + timedelta(hours=1)
     draft = SlotDraft("A course", start, end, "UTC", 2, None, SlotKind.COURSE, published=True)
     made = pair.runner.run(editing.create(services, draft, organizer, stored.campaign.id))
-    assert isinstance(made, SlotSaved)
+    assert isinstance(made.outcome, SlotSaved)
+    slot_id = made.outcome.slot_id
     for user in pair.callers[:2]:
         carry(pair, user, "5a")
     ada = pair.callers[0]
-    pair.runner.run(book.book(services, ada, made.slot.id, ada.user_id, book.BookingOptions()))
-    return made.slot.id
+    pair.runner.run(book.book_slot(services, ada, slot_id, ada.user_id, book.BookingOptions()))
+    return slot_id
 
 
 def sweep_later(pair: ServicePair) -> None:

@@ -8,9 +8,10 @@ import pytest
 from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking import promotion
 from slotlock.domain.booking.booking import Booking, WaitlistEntry
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.rules import promotion
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.infrastructure.mongo.slots import booking_documents, documents, writer
 from slotlock.services.commands import idempotency
 from tests.support.model.checker import SlotShape
@@ -187,8 +188,10 @@ def test_control_the_model_detects_a_missing_promotion(
 def test_control_the_model_detects_a_promotion_in_the_wrong_order(
     scenario: ModelScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def promote_last(slot: Slot, entry: WaitlistEntry, now: datetime) -> Slot:
-        return original_promote(slot, slot.waitlist[slot.loaded_waitlist - 1], now)
+    def promote_last(
+        slot: SlotState, users: UserContexts, entry: WaitlistEntry, now: datetime
+    ) -> SlotState:
+        return original_promote(slot, users, slot.waitlist[slot.loaded_waitlist - 1], now)
 
     original_promote = promotion._promote
     monkeypatch.setattr(promotion, "_promote", promote_last)

@@ -99,7 +99,7 @@ class RosterWorkbook:
         if self._sheet_per_slot:
             sheet.finish()
         self._totals += roster.counts_toward_campaign
-        changed_at = roster.slot.changed_at
+        changed_at = roster.changed_at
         self._changed_at = max(self._changed_at or changed_at, changed_at)
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import BookOutcome
 from slotlock.domain.booking.refusals import BookingRefusal, KeyReused, OnBehalfRefusal, QueueFull
+from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.users.user import UserId
 
 # How long a ticket can be read, and a queued request is still processed.
@@ -47,15 +48,15 @@ class Ticket:
     """The state of a ticket.
 
     `position` counts from 1; it is None if the request is not queued, or if Redis is unavailable.
-    `sequence` grows with every request for the slot. `outcome` is set once the request is
-    processed, and is final.
+    `sequence` grows with every request for the slot. `result` is set once the request is processed,
+    and its outcome is final.
     """
 
     ref: TicketRef
     status: TicketStatus
     position: int | None = None
     sequence: int | None = None
-    outcome: BookOutcome | None = None
+    result: CommandResult[BookOutcome] | None = None
 
     @property
     def is_final(self) -> bool:

@@ -5,8 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from slotlock.domain.booking.booking import BookingId, SlotId
-from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus
+from slotlock.domain.booking.booking import (
+    BookingAction,
+    BookingId,
+    BookingLimit,
+    BookingStatus,
+    SlotId,
+)
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import UserId
 

@@ -55,13 +55,13 @@ class AuditNote:
     user_ids: tuple[UserId, ...] = ()
 
 
-def note_slot_change(before: Slot | None, after: Slot, by: UserId) -> AuditNote | None:
+def note_slot_change(
+    before: Slot | None, after: Slot, by: UserId, at: datetime
+) -> AuditNote | None:
     """Return the note of a slot's change; None if only its bookings changed."""
     edits = tuple(_field_edits(NOTED_SLOT_FIELDS, before, after))
     campaign_id = after.terms.campaign_id if after.terms else None
-    note = AuditNote(
-        after.changed_at, by, _slot_action(before, after), edits, after.id, campaign_id
-    )
+    note = AuditNote(at, by, _slot_action(before, after), edits, after.id, campaign_id)
     return note if edits else None
 
 

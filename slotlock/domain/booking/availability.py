@@ -5,6 +5,7 @@ from datetime import datetime
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import Caller
 
 
@@ -20,10 +21,11 @@ class Availability:
     at: datetime
 
 
-def to_availability(slot: Slot) -> Availability:
+def to_availability(state: SlotState) -> Availability:
     """Return the availability of a slot as of its last write."""
+    slot = state.slot
     return Availability(
-        slot.id, slot.version, slot.capacity, slot.remaining, slot.status, slot.changed_at
+        slot.id, state.version, slot.capacity, state.remaining, slot.status, state.changed_at
     )
 
 

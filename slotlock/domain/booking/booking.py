@@ -1,13 +1,74 @@
-"""Bookings and waitlist entries, and what decisions know of a user outside their slot."""
+"""Bookings with their histories, and waitlist entries.
 
+The history is part of the booking, so that an entry is written together with its change.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import NewType
 
-from slotlock.domain.booking.history import BookingLimit, BookingStatus, HistoryEntry
-from slotlock.domain.campaigns.terms import CampaignTerms
-from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
+
+SlotId = NewType("SlotId", str)
+BookingId = NewType("BookingId", str)
+WaitlistEntryId = NewType("WaitlistEntryId", str)
+
+
+class BookingStatus(StrEnum):
+    """The status of a booking."""
+
+    HELD = "held"
+    CONFIRMED = "confirmed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the booking occupies a place."""
+        return self in (BookingStatus.HELD, BookingStatus.CONFIRMED)
+
+
+class BookingAction(StrEnum):
+    """What an entry of the history says."""
+
+    BOOKED = "booked"
+    HELD = "held"
+    PROMOTED = "promoted"
+    OFFERED = "offered"
+    CONFIRMED = "confirmed"
+    EXTENDED = "extended"
+    MOVED = "moved"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+class BookingLimit(StrEnum):
+    """A limit that applies to members and that organizers can override."""
+
+    SLOT_STARTED = "slot_started"
+    CANCEL_CUTOFF = "cancel_cutoff"
+    ONE_OF_CHOICE = "one_of_choice"
+    NOT_YET_OPEN = "not_yet_open"
+    CLOSED = "closed"
+    NOT_ELIGIBLE = "not_eligible"
+    MAX_BOOKINGS = "max_bookings"
+    TIME_CONFLICT = "time_conflict"
+    GROUP_FULL = "group_full"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One change of a booking. `by` is None for the waiting list and for expiry."""
+
+    at: datetime
+    by: UserId | None
+    action: BookingAction
+    status: BookingStatus
+    held_until: datetime | None = None
+    overridden_limits: tuple[BookingLimit, ...] = ()
+
 
 # The limits that depend on the other bookings of a user.
 OTHER_BOOKING_LIMITS = (
@@ -15,10 +76,6 @@ OTHER_BOOKING_LIMITS = (
     BookingLimit.MAX_BOOKINGS,
     BookingLimit.TIME_CONFLICT,
 )
-
-SlotId = NewType("SlotId", str)
-BookingId = NewType("BookingId", str)
-WaitlistEntryId = NewType("WaitlistEntryId", str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,24 +173,14 @@ class EndedWaitlistEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherBooking:
-    """A booking in another slot, with the fields of that slot that limits depend on."""
+class HistoryChange:
+    """An entry and the entry before it; None for the first."""
 
-    booking: Booking
-    choice_group: str | None
-    terms: CampaignTerms | None
-    meetings: tuple[Meeting, ...]
+    before: HistoryEntry | None
+    entry: HistoryEntry
 
 
-@dataclass(frozen=True, slots=True)
-class UserContext:
-    """What a decision depends on outside the slot: the groups and other bookings of a user.
-
-    `version` grows with every booking of the user in a slot where other bookings count. A decision
-    that depends on `other_bookings` is written only if the version is still the same.
-    """
-
-    user_id: UserId
-    groups: tuple[str, ...] = ()
-    version: int = 0
-    other_bookings: tuple[OtherBooking, ...] = ()
+def history_changes(history: tuple[HistoryEntry, ...]) -> Iterator[HistoryChange]:
+    """Yield the entries of a history with their predecessors, the oldest first."""
+    for index, entry in enumerate(history):
+        yield HistoryChange(history[index - 1] if index else None, entry)

@@ -1,12 +1,35 @@
-"""What a booking rule decides."""
+"""What a booking rule is given, and what it decides."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
 
 Outcome = TypeVar("Outcome")
 Outcome_co = TypeVar("Outcome_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedState:
+    """The slots and the user contexts that were loaded for a decision."""
+
+    slots: Mapping[SlotId, SlotState]
+    users: UserContexts = NO_CONTEXTS
+
+    def with_slots(self, changed: Iterable[SlotState]) -> "LoadedState":
+        """Return the state with these slots changed, and their new bookings known to the others."""
+        slots, users = dict(self.slots), self.users
+        for after in changed:
+            before = slots[after.id]
+            slots[after.id] = after
+            if after.slot.depends_on_other_bookings:
+                known_ids = {booking.id for booking in before.change.added}
+                added = [each for each in after.change.added if each.id not in known_ids]
+                users = users.with_bookings(after.slot, added)
+        return LoadedState(slots, users)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +41,10 @@ class Decision(Generic[Outcome_co]):
 
     outcome: Outcome_co
     accepted: bool
-    changed_slots: tuple[Slot, ...] = ()
+    changed_slots: tuple[SlotState, ...] = ()
 
 
-def accept(outcome: Outcome, *changed_slots: Slot) -> Decision[Outcome]:
+def accept(outcome: Outcome, *changed_slots: SlotState) -> Decision[Outcome]:
     """Return the decision that grants a request and changes these slots."""
     return Decision(outcome, True, changed_slots)
 

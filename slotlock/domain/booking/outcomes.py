@@ -1,9 +1,8 @@
 """The outcomes of commands: every expected result is a value with a name."""
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
-from slotlock.domain.booking.booking import Booking, WaitlistEntry
+from slotlock.domain.booking.booking import Booking, SlotId, WaitlistEntry
 from slotlock.domain.booking.refusals import (
     AlreadyBooked,
     AlreadyWaiting,
@@ -22,11 +21,10 @@ from slotlock.domain.booking.refusals import (
     SlotCancelled,
     SlotNotFound,
     SlotNotFull,
+    SlotOutcome,
     SlotStarted,
     WaitlistFull,
 )
-from slotlock.domain.booking.slot import Slot
-from slotlock.domain.booking.slot_outcome import OutcomeWithSlots, SlotOutcome, SlotReplacement
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +61,11 @@ class BookingMoved(SlotOutcome):
 
     booking: Booking
     old_booking: Booking
-    old_slot: Slot
 
-    def map_slots(self, replacement: SlotReplacement) -> Self:
-        """Return the outcome with each slot that it shows replaced."""
-        return replace(self, slot=replacement(self.slot), old_slot=replacement(self.old_slot))
+    @property
+    def shown_slot_ids(self) -> tuple[SlotId, ...]:
+        """The slots that a presentation of the outcome shows."""
+        return (self.slot_id, self.old_booking.slot_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,29 +82,22 @@ class WaitlistLeft(SlotOutcome):
 
 
 @dataclass(frozen=True, slots=True)
-class AllBooked(OutcomeWithSlots):
+class AllBooked:
     """All claims were booked; the bookings are in the order of the claims."""
 
     booked: tuple[Booked, ...]
 
-    def map_slots(self, replacement: SlotReplacement) -> Self:
-        """Return the outcome with each slot that it shows replaced."""
-        return replace(self, booked=tuple(each.map_slots(replacement) for each in self.booked))
+    @property
+    def shown_slot_ids(self) -> tuple[SlotId, ...]:
+        """The slots that a presentation of the outcome shows."""
+        return tuple(each.slot_id for each in self.booked)
 
 
 @dataclass(frozen=True, slots=True)
-class NoneBooked(OutcomeWithSlots):
+class NoneBooked:
     """Nothing was booked, because at least one claim was refused; one refusal or None per claim."""
 
     refusals: tuple[BookingRefusal | OnBehalfRefusal | None, ...]
-
-    def map_slots(self, replacement: SlotReplacement) -> Self:
-        """Return the outcome with each slot that it shows replaced."""
-        refusals = tuple(
-            each.map_slots(replacement) if isinstance(each, SlotOutcome) else each
-            for each in self.refusals
-        )
-        return replace(self, refusals=refusals)
 
 
 # Outcomes that the command itself has written, and those that an earlier command may have written.

@@ -4,9 +4,20 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
-from slotlock.domain.booking.slot_outcome import SlotOutcome
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
+
+
+@dataclass(frozen=True, slots=True)
+class SlotOutcome:
+    """An outcome or refusal about one slot, which its presentation shows."""
+
+    slot_id: SlotId
+
+    @property
+    def shown_slot_ids(self) -> tuple[SlotId, ...]:
+        """The slots that a presentation of the outcome shows."""
+        return (self.slot_id,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +87,10 @@ class NotYetOpen(SlotOutcome):
 
 
 @dataclass(frozen=True, slots=True)
-class Closed(SlotOutcome):
+class Closed:
     """The campaign is closed, or was not published at the time of the decision."""
 
+    slot_id: SlotId
     closes_at: datetime
     published: bool = True
 

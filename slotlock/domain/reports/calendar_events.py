@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from slotlock.domain.booking.booking import Booking
-from slotlock.domain.booking.history import BookingStatus
-from slotlock.domain.booking.promotion import as_of
-from slotlock.domain.booking.slot import Slot, SlotStatus, cancellation_entry
+from slotlock.domain.booking.booking import Booking, BookingStatus
+from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
 
@@ -48,15 +48,15 @@ class CalendarEvent:
     busy: bool
 
 
-def events_of_user(slot: Slot, user_id: UserId, now: datetime) -> Iterator[CalendarEvent]:
+def events_of_user(state: SlotState, user_id: UserId, now: datetime) -> Iterator[CalendarEvent]:
     """Yield the events of a user's bookings in a slot, live and ended.
 
     Holds are tentative. Recently expired holds and cancelled bookings are cancelled events.
     """
-    slot = as_of(slot, now)
-    for booking in (*slot.bookings, *slot.change.ended):
+    state = as_of(state, now)
+    for booking in (*state.bookings, *state.change.ended):
         if booking.user_id == user_id:
-            yield from events_of_booking(slot, booking, now)
+            yield from events_of_booking(state.slot, booking, now)
 
 
 def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[CalendarEvent]:
@@ -64,7 +64,7 @@ def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[C
     if booking.ended_at is not None and booking.ended_at < now - CANCELLED_SHOWN:
         return
     if slot.cancellation is not None and booking.status.is_live:
-        booking = booking.with_entry(cancellation_entry(slot))
+        booking = booking.with_entry(slot.cancellation.to_history_entry())
     status = {
         BookingStatus.HELD: EventStatus.TENTATIVE,
         BookingStatus.CONFIRMED: EventStatus.CONFIRMED,
@@ -85,8 +85,9 @@ def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[C
         )
 
 
-def events_of_slot(slot: Slot, now: datetime) -> Iterator[CalendarEvent]:
+def events_of_slot(state: SlotState, now: datetime) -> Iterator[CalendarEvent]:
     """Yield the public events of a slot."""
+    slot = state.slot
     cancelled = slot.status is SlotStatus.CANCELLED
     for number, meeting in _numbered_meetings_since(slot, now - PUBLISHED_SHOWN):
         yield CalendarEvent(
@@ -97,7 +98,7 @@ def events_of_slot(slot: Slot, now: datetime) -> Iterator[CalendarEvent]:
             location=slot.location,
             status=EventStatus.CANCELLED if cancelled else EventStatus.CONFIRMED,
             sequence=slot.revision,
-            revised_at=slot.revised_at or slot.changed_at,
+            revised_at=slot.revised_at or state.changed_at,
             busy=False,
         )
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from slotlock.domain.booking.booking import Booking
-from slotlock.domain.booking.history import BookingLimit, BookingStatus
-from slotlock.domain.booking.promotion import as_of
-from slotlock.domain.booking.slot import Slot, SlotStatus, cancellation_entry
+from slotlock.domain.booking.booking import Booking, BookingLimit, BookingStatus
+from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
 
 
@@ -67,6 +67,7 @@ class Roster:
     """The roster of a slot, with rows in the order of booking."""
 
     slot: Slot
+    changed_at: datetime
     rows: tuple[RosterRow, ...]
     counts: PlaceCounts
 
@@ -78,35 +79,36 @@ class Roster:
         return PlaceCounts(cancelled=self.counts.cancelled)
 
 
-def user_ids_in(slot: Slot) -> set[UserId]:
+def user_ids_in(state: SlotState) -> set[UserId]:
     """Return the ids of all users whose names the roster needs."""
-    creators = {booking.made_by for booking in slot.bookings if booking.made_by is not None}
-    return creators | {booking.user_id for booking in slot.bookings}
+    creators = {booking.made_by for booking in state.bookings if booking.made_by is not None}
+    return creators | {booking.user_id for booking in state.bookings}
 
 
-def build_roster(slot: Slot, users: Mapping[UserId, RosterUser], now: datetime) -> Roster:
+def build_roster(state: SlotState, users: Mapping[UserId, RosterUser], now: datetime) -> Roster:
     """Return the roster of a slot that was loaded with all its bookings.
 
     Expired holds are left out; bookings of a cancelled slot are shown as cancelled. A user who is
     missing in `users` has an empty name.
     """
-    slot = as_of(slot, now)
-    rows = tuple(_build_row(slot, booking, users) for booking in slot.bookings)
+    state = as_of(state, now)
+    slot = state.slot
+    rows = tuple(_build_row(slot, booking, users) for booking in state.bookings)
     count_by_status = Counter(row.status for row in rows)
     counts = PlaceCounts(
         places=slot.capacity,
         confirmed=count_by_status[BookingStatus.CONFIRMED],
         held=count_by_status[BookingStatus.HELD],
         cancelled=count_by_status[BookingStatus.CANCELLED],
-        waiting=slot.waitlist_length,
-        free=0 if slot.status is SlotStatus.CANCELLED else max(slot.remaining, 0),
+        waiting=state.waitlist_length,
+        free=0 if slot.status is SlotStatus.CANCELLED else max(state.remaining, 0),
     )
-    return Roster(slot, rows, counts)
+    return Roster(slot, state.changed_at, rows, counts)
 
 
 def _build_row(slot: Slot, booking: Booking, users: Mapping[UserId, RosterUser]) -> RosterRow:
     if slot.cancellation is not None:
-        booking = booking.with_entry(cancellation_entry(slot))
+        booking = booking.with_entry(slot.cancellation.to_history_entry())
     user = users.get(booking.user_id)
     made_by = users.get(booking.made_by) if booking.made_by else None
     overridden_limits = dict.fromkeys(

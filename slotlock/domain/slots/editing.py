@@ -3,11 +3,12 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from slotlock.domain.booking.book import MAX_HOLD_MINUTES
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision, accept, refuse
 from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
+from slotlock.domain.booking.rules.book import MAX_HOLD_MINUTES
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import normalize_group_limits, validate_group_limits
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
@@ -52,8 +53,8 @@ class SlotDraft:
     series_id: SeriesId | None = None
 
 
-def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotSaved | InvalidInput:
-    """Create a slot, if the draft is valid."""
+def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | InvalidInput:
+    """Return a new slot in its first version, if the draft is valid."""
     times = _draft_meetings(draft)
     if isinstance(times, InvalidInput):
         return times
@@ -64,12 +65,9 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotSaved | Inva
         end=times[-1].end,
         time_zone=draft.time_zone,
         capacity=draft.capacity,
-        booked_count=0,
         location=_clean_location(draft.location),
         kind=draft.kind,
         status=SlotStatus.PUBLISHED if draft.published else SlotStatus.DRAFT,
-        version=1,
-        changed_at=now,
         revised_at=now,
         hold_minutes=draft.hold_minutes,
         cancel_cutoff_minutes=draft.cancel_cutoff_minutes,
@@ -83,7 +81,7 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotSaved | Inva
         series_id=draft.series_id,
     )
     problems = _slot_problems(slot)
-    return InvalidInput(problems) if problems else SlotSaved(slot)
+    return InvalidInput(problems) if problems else SlotState(slot, version=1, changed_at=now)
 
 
 def _draft_meetings(draft: SlotDraft) -> tuple[Meeting, ...] | InvalidInput:
@@ -96,10 +94,11 @@ def _draft_meetings(draft: SlotDraft) -> tuple[Meeting, ...] | InvalidInput:
     return InvalidInput((FieldProblem(field, "Either a start and an end, or a timetable."),))
 
 
-def edit(slot: Slot, changes: SlotChanges) -> Decision[EditSlotOutcome]:
+def edit(state: SlotState, changes: SlotChanges) -> Decision[EditSlotOutcome]:
     """Change fields of a slot, if the result is valid."""
+    slot = state.slot
     if slot.status is SlotStatus.CANCELLED:
-        return refuse(SlotCancelled(slot))
+        return refuse(SlotCancelled(slot.id))
     after = _with_new_times(changes.apply_to(slot), changes)
     if isinstance(after, InvalidInput):
         return refuse(after)
@@ -112,30 +111,29 @@ def edit(slot: Slot, changes: SlotChanges) -> Decision[EditSlotOutcome]:
     )
     if problems := _slot_problems(after):
         return refuse(InvalidInput(problems))
-    if after.capacity < slot.booked_count:
-        return refuse(CapacityBelowTaken(slot, after.capacity))
+    if after.capacity < state.booked_count:
+        return refuse(CapacityBelowTaken(slot.id, after.capacity))
     if (
         after.needs_user_groups
         and not slot.needs_user_groups
-        and (slot.booked_count or slot.waitlist_length)
+        and (state.booked_count or state.waitlist_length)
     ):
         problem = "Groups were not recorded for the existing bookings and waitlist entries."
         return refuse(InvalidInput((FieldProblem("groupLimits", problem),)))
-    if after.limits_groups and not slot.limits_groups:
-        # The bookings per group were not counted yet: the next operation promotes the waitlist.
-        after = replace(after, user_contexts={})
     after = replace(
         after, revision=slot.revision + (_calendar_fields(after) != _calendar_fields(slot))
     )
-    return _saved(slot, after)
+    if after.limits_groups and not slot.limits_groups:
+        # The bookings per group were not counted yet: the next operation promotes the waitlist.
+        state = replace(state, group_counts=None)
+    return _saved(state, after)
 
 
-def _saved(before: Slot, after: Slot) -> Decision[EditSlotOutcome]:
+def _saved(state: SlotState, edited: Slot) -> Decision[EditSlotOutcome]:
     """Accept an edit; one that changes nothing writes nothing."""
-    if after == before:
-        return accept(SlotSaved(after))
-    edited = replace(after, change=after.change.with_edit())
-    return accept(SlotSaved(edited), edited)
+    if edited == state.slot:
+        return accept(SlotSaved(state.id))
+    return accept(SlotSaved(state.id), replace(state, slot=edited, change=state.change.with_edit()))
 
 
 def _with_new_times(slot: Slot, changes: SlotChanges) -> Slot | InvalidInput:
@@ -161,28 +159,29 @@ def _calendar_fields(slot: Slot) -> tuple[object, ...]:
     return slot.title, slot.location, slot.time_zone, slot.all_meetings
 
 
-def publish(slot: Slot) -> Decision[EditSlotOutcome]:
+def publish(state: SlotState) -> Decision[EditSlotOutcome]:
     """Make a draft visible to everyone. Publishing a published slot changes nothing."""
-    if slot.status is SlotStatus.CANCELLED:
-        return refuse(SlotCancelled(slot))
-    return _saved(slot, replace(slot, status=SlotStatus.PUBLISHED))
+    if state.slot.status is SlotStatus.CANCELLED:
+        return refuse(SlotCancelled(state.id))
+    return _saved(state, replace(state.slot, status=SlotStatus.PUBLISHED))
 
 
-def cancel_slot(slot: Slot, by: UserId, now: datetime) -> Decision[EditSlotOutcome]:
+def cancel_slot(state: SlotState, by: UserId, now: datetime) -> Decision[EditSlotOutcome]:
     """Cancel a slot, and with it its bookings and its waiting list.
 
     The bookings stay on the roster, so that their users can be notified. The cancellation ends the
     history of each booking. The waiting list is emptied.
     """
+    slot = state.slot
     if slot.status is SlotStatus.CANCELLED:
-        return accept(SlotSaved(slot))
-    after = replace(
-        slot.without_waitlist(now, by),
+        return accept(SlotSaved(slot.id))
+    cancelled = replace(
+        slot,
         status=SlotStatus.CANCELLED,
         cancellation=SlotCancellation(now, by),
         revision=slot.revision + 1,
     )
-    return _saved(slot, after)
+    return _saved(state.without_waitlist(now, by), cancelled)
 
 
 def _clean_location(location: str | None) -> str | None:

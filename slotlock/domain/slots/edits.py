@@ -7,6 +7,7 @@ from datetime import datetime
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision
 from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import cancel_slot, edit, publish
@@ -21,18 +22,18 @@ class EditFields:
 
     by_slot: Mapping[SlotId, SlotChanges]
 
-    def apply(self, slot: Slot, _now: datetime) -> Decision[EditSlotOutcome]:
+    def apply(self, state: SlotState, _now: datetime) -> Decision[EditSlotOutcome]:
         """Decide the edit of one slot."""
-        return edit(slot, self.by_slot[slot.id])
+        return edit(state, self.by_slot[state.id])
 
 
 @dataclass(frozen=True, slots=True)
 class Publish:
     """Make drafts visible to everyone."""
 
-    def apply(self, slot: Slot, _now: datetime) -> Decision[EditSlotOutcome]:
+    def apply(self, state: SlotState, _now: datetime) -> Decision[EditSlotOutcome]:
         """Decide the edit of one slot."""
-        return publish(slot)
+        return publish(state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,9 @@ class Cancel:
 
     organizer_id: UserId
 
-    def apply(self, slot: Slot, now: datetime) -> Decision[EditSlotOutcome]:
+    def apply(self, state: SlotState, now: datetime) -> Decision[EditSlotOutcome]:
         """Decide the edit of one slot."""
-        return cancel_slot(slot, self.organizer_id, now)
+        return cancel_slot(state, self.organizer_id, now)
 
 
 RequestedEdit = SlotChanges | Publish | Cancel

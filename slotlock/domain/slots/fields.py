@@ -43,8 +43,6 @@ SLOT_FIELDS = (
     SlotField("cancellation", "cancellation", None),
     SlotField("terms", "campaign", None),
     SlotField("series_id", "series", None),
-    SlotField("version", "version", None),
-    SlotField("changed_at", "changedAt", None),
     SlotField("revision", "revision", None),
     SlotField("revised_at", "revisedAt", None),
 )

@@ -1,15 +1,14 @@
 """Outcomes of creating, editing, publishing and cancelling slots."""
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 from slotlock.domain.booking.refusals import (
     CapacityBelowTaken,
     Locked,
     SlotCancelled,
     SlotNotFound,
+    SlotOutcome,
 )
-from slotlock.domain.booking.slot_outcome import OutcomeWithSlots, SlotOutcome, SlotReplacement
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots.resources import ResourceTaken
 
@@ -20,14 +19,10 @@ class SlotSaved(SlotOutcome):
 
 
 @dataclass(frozen=True, slots=True)
-class SlotsSaved(OutcomeWithSlots):
-    """All slots were edited."""
+class SlotsSaved:
+    """All slots were edited, the one that the organizer named first."""
 
     saved: tuple[SlotSaved, ...]
-
-    def map_slots(self, replacement: SlotReplacement) -> Self:
-        """Return the outcome with each slot that it shows replaced."""
-        return replace(self, saved=tuple(each.map_slots(replacement) for each in self.saved))
 
 
 EditSlotOutcome = (

@@ -2,28 +2,23 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
-from typing import Self
 
 from slotlock.domain.booking.slot import Slot, SlotStatus
-from slotlock.domain.booking.slot_outcome import OutcomeWithSlots, SlotReplacement
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceTaken(OutcomeWithSlots):
+class ResourceTaken:
     """Another published slot uses the resource at the same time."""
 
     resource: str
     meeting: Meeting
-    other: Slot
+    other: SlotState
     other_meeting: Meeting
-
-    def map_slots(self, replacement: SlotReplacement) -> Self:
-        """Return the refusal with the other slot replaced."""
-        return replace(self, other=replacement(self.other))
 
 
 def uses_resource(slot: Slot) -> bool:
@@ -39,22 +34,23 @@ class ResourceUsage:
     so that only meetings which are near are compared: of one resource, they do not overlap.
     """
 
-    meetings: tuple[tuple[Meeting, Slot], ...]
+    meetings: tuple[tuple[Meeting, SlotState], ...]
     starts: tuple[tuple[str, datetime], ...]
     ends: tuple[tuple[str, datetime], ...]
 
     @classmethod
-    def from_slots(cls, slots: Iterable[Slot]) -> "ResourceUsage":
+    def from_slots(cls, states: Iterable[SlotState]) -> "ResourceUsage":
         """Return the resource usage of these slots."""
         uses = [
-            (slot.resource or "", meeting, slot)
-            for slot in filter(uses_resource, slots)
-            for meeting in slot.all_meetings
+            (state.slot.resource or "", meeting, state)
+            for state in states
+            if uses_resource(state.slot)
+            for meeting in state.slot.all_meetings
         ]
         uses.sort(key=lambda use: (use[0], use[1].start))
         ends = accumulate(((name, meeting.end) for name, meeting, _ in uses), max)
         return cls(
-            tuple((meeting, slot) for _, meeting, slot in uses),
+            tuple((meeting, state) for _, meeting, state in uses),
             tuple((name, meeting.start) for name, meeting, _ in uses),
             tuple(ends),
         )

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import occurrences
 from slotlock.domain.schedule.zones import shift_all
@@ -37,7 +38,7 @@ class SeriesCreated:
     """The slots of a new series, and the dates that were skipped because of conflicts."""
 
     series_id: SeriesId
-    slots: tuple[Slot, ...]
+    slots: tuple[SlotState, ...]
     conflicts: tuple[ResourceTaken, ...]
 
 
@@ -54,7 +55,7 @@ def occurrences_of_draft(
     holidays: Collection[date],
     slot_ids: Sequence[SlotId],
     now: datetime,
-) -> tuple[Slot, ...] | InvalidInput:
+) -> tuple[SlotState, ...] | InvalidInput:
     """Return the slots that a rule creates from the first one; `slot_ids` has enough ids."""
     if draft.start is None or draft.end is None or draft.timetable is not None:
         problem = FieldProblem("startTime", "The first slot of a series has a start and an end.")
@@ -66,39 +67,37 @@ def occurrences_of_draft(
     if isinstance(times, InvalidInput):
         return times
     return tuple(
-        replace(first.slot, id=id_, start=meeting.start, end=meeting.end)
+        replace(first, slot=replace(first.slot, id=id_, start=meeting.start, end=meeting.end))
         for id_, meeting in zip(slot_ids, times, strict=False)
     )
 
 
 def split_conflicts(
-    slots: Sequence[Slot], others: Sequence[Slot]
-) -> tuple[tuple[Slot, ...], tuple[ResourceTaken, ...]]:
+    slots: Sequence[SlotState], others: Sequence[SlotState]
+) -> tuple[tuple[SlotState, ...], tuple[ResourceTaken, ...]]:
     """Split slots into those whose resource is free and the conflicts of the others."""
-    free: list[Slot] = []
+    free: list[SlotState] = []
     conflicts: list[ResourceTaken] = []
     occupied = ResourceUsage.from_slots(others)
-    for slot in slots:
+    for state in slots:
         # The slots are in order and equally long: within the series the previous one is enough.
-        taken = occupied.conflict_with(slot) or ResourceUsage.from_slots(free[-1:]).conflict_with(
-            slot
-        )
+        previous = ResourceUsage.from_slots(free[-1:])
+        taken = occupied.conflict_with(state.slot) or previous.conflict_with(state.slot)
         if taken is None:
-            free.append(slot)
+            free.append(state)
         else:
             conflicts.append(taken)
     return tuple(free), tuple(conflicts)
 
 
-def slots_in_scope(
-    slots: Sequence[Slot], selected: Slot, scope: SeriesScope, now: datetime
-) -> tuple[Slot, ...]:
-    """Return the slots of a series that an edit applies to.
+def is_in_scope(slot: Slot, selected: Slot, scope: SeriesScope, now: datetime) -> bool:
+    """Return whether the edit of a selected slot applies to this slot of the series.
 
     Cancelled slots and past slots stay as they are.
     """
-    live = (s for s in slots if s.status is not SlotStatus.CANCELLED and s.end > now)
-    return tuple(slot for slot in live if scope is SeriesScope.ALL or slot.start >= selected.start)
+    if slot.status is SlotStatus.CANCELLED or slot.end <= now:
+        return False
+    return scope is SeriesScope.ALL or slot.start >= selected.start
 
 
 def changes_per_slot(

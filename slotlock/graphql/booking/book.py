@@ -152,8 +152,8 @@ class BookingMutations:
         user_id = parse_booked_user_id(input.user_id, caller)
         if user_id is None:
             return UserNotFound.for_id(input.user_id or "")
-        outcome = await book.book(info.context.services, caller, slot_id, user_id, options)
-        return present_book_outcome(outcome, ResultView(caller))
+        result = await book.book_slot(info.context.services, caller, slot_id, user_id, options)
+        return present_book_outcome(result.outcome, ResultView(caller, result.slots))
 
     @field(
         description="Book or hold several places for one or more users: all of them, or none.",
@@ -170,8 +170,8 @@ class BookingMutations:
             )
             for claim in input.claims
         ]
-        outcome = await book.book_all(info.context.services, caller, claims, options)
-        view = ResultView(caller)
+        result = await book.book_slots(info.context.services, caller, claims, options)
+        outcome, view = result.outcome, ResultView(caller, result.slots)
         match outcome:
             case outcomes.AllBooked():
                 return AllBooked.from_domain(outcome, view)

@@ -35,6 +35,7 @@ from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.refusals import SlotNotFound
 from slotlock.services.booking import changes
 from slotlock.services.booking.changes import BookingChangeRequest
+from slotlock.services.booking.move import move
 
 BookingIdArgument = Annotated[strawberry.ID, argument(description="The id of the booking.")]
 
@@ -69,8 +70,8 @@ class BookingChangeMutations:
         command = _to_command(booking_id, caller, wait_ms, idempotency_key)
         if command is None:
             return BookingNotFound.for_id(booking_id)
-        outcome = await changes.confirm(info.context.services, command)
-        view = ResultView(caller)
+        result = await changes.confirm(info.context.services, command)
+        outcome, view = result.outcome, ResultView(caller, result.slots)
         if isinstance(outcome, outcomes.BookingConfirmed):
             return BookingConfirmed.from_domain(outcome, view)
         return present_booking_refusal(outcome, view)
@@ -91,8 +92,8 @@ class BookingChangeMutations:
         command = _to_command(booking_id, caller, wait_ms, idempotency_key)
         if command is None:
             return BookingNotFound.for_id(booking_id)
-        outcome = await changes.extend(info.context.services, command)
-        view = ResultView(caller)
+        result = await changes.extend(info.context.services, command)
+        outcome, view = result.outcome, ResultView(caller, result.slots)
         if isinstance(outcome, outcomes.HoldExtended):
             return HoldExtended.from_domain(outcome, view)
         return present_booking_refusal(outcome, view)
@@ -113,8 +114,8 @@ class BookingChangeMutations:
         command = _to_command(booking_id, caller, wait_ms, idempotency_key)
         if command is None:
             return BookingNotFound.for_id(booking_id)
-        outcome = await changes.cancel(info.context.services, command)
-        view = ResultView(caller)
+        result = await changes.cancel(info.context.services, command)
+        outcome, view = result.outcome, ResultView(caller, result.slots)
         if isinstance(outcome, outcomes.BookingCancelled):
             return BookingCancelled.from_domain(outcome, view)
         return present_booking_refusal(outcome, view)
@@ -136,8 +137,8 @@ class BookingChangeMutations:
         slot_id = ids.parse_slot_id(input.slot_id)
         if slot_id is None:
             return SlotNotFound.for_id(input.slot_id)
-        outcome = await changes.move(info.context.services, command, slot_id)
-        view = ResultView(caller)
+        result = await move(info.context.services, command, slot_id)
+        outcome, view = result.outcome, ResultView(caller, result.slots)
         if isinstance(outcome, outcomes.BookingMoved):
             return BookingMoved.from_domain(outcome, view)
         return present_booking_refusal(outcome, view)

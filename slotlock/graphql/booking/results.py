@@ -77,7 +77,7 @@ class BookingMoved:
     def from_domain(cls, outcome: outcomes.BookingMoved, view: ResultView) -> Self:
         """Show both bookings."""
         slot = Slot.for_outcome(outcome, view)
-        old_slot = Slot.from_domain(outcome.old_slot, view.viewer)
+        old_slot = Slot.from_domain(view.slots[outcome.old_booking.slot_id], view.viewer)
         return cls(
             booking=Booking.from_domain(outcome.booking, slot, view.viewer),
             old_booking=Booking.from_domain(outcome.old_booking, old_slot, view.viewer),

@@ -42,14 +42,19 @@ class Ticket(Node):
     @classmethod
     def from_domain(cls, ticket: tickets.Ticket, viewer: Caller) -> Self:
         """Show a ticket to the user who requested it."""
-        outcome = ticket.outcome
+        result = ticket.result
+        outcome = (
+            present_book_outcome(result.outcome, ResultView(viewer, result.slots))
+            if result
+            else None
+        )
         return cls(
             id=ticket_global_id(ticket.ref),
             slot_id=slot_global_id(ticket.ref.slot_id),
             status=ticket.status,
             position=ticket.position,
             asked_at=ticket.ref.requested_at,
-            outcome=present_book_outcome(outcome, ResultView(viewer)) if outcome else None,
+            outcome=outcome,
         )
 
 

@@ -40,12 +40,12 @@ class TicketMutations:
         user_id = parse_booked_user_id(input.user_id, caller)
         if user_id is None:
             return UserNotFound.for_id(input.user_id or "")
-        outcome = await enqueue.request_booking(
+        result = await enqueue.request_booking(
             info.context.services, caller, slot_id, user_id, options
         )
-        if isinstance(outcome, tickets.Ticket):
-            return Ticket.from_domain(outcome, caller)
-        return present_booking_refusal(outcome, ResultView(caller))
+        if isinstance(result.outcome, tickets.Ticket):
+            return Ticket.from_domain(result.outcome, caller)
+        return present_booking_refusal(result.outcome, ResultView(caller, result.slots))
 
 
 @strawberry.type

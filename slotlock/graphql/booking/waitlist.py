@@ -91,8 +91,8 @@ class WaitlistMutations:
         parsed_id = ids.parse_slot_id(slot_id)
         if parsed_id is None:
             return SlotNotFound.for_id(slot_id)
-        outcome = await waitlist.join(info.context.services, parsed_id, caller.user_id, wait_s)
-        view = ResultView(caller)
+        result = await waitlist.join(info.context.services, parsed_id, caller.user_id, wait_s)
+        outcome, view = result.outcome, ResultView(caller, result.slots)
         if isinstance(outcome, outcomes.WaitlistJoined):
             return WaitlistJoined.from_domain(outcome, view)
         return present_booking_refusal(outcome, view)
@@ -109,8 +109,8 @@ class WaitlistMutations:
         parsed_id = ids.parse_slot_id(slot_id)
         if parsed_id is None:
             return SlotNotFound.for_id(slot_id)
-        outcome = await waitlist.leave(info.context.services, parsed_id, caller.user_id, wait_s)
-        view = ResultView(caller)
+        result = await waitlist.leave(info.context.services, parsed_id, caller.user_id, wait_s)
+        outcome, view = result.outcome, ResultView(caller, result.slots)
         if isinstance(outcome, outcomes.WaitlistLeft):
             return WaitlistLeft.from_domain(outcome, view)
         return present_booking_refusal(outcome, view)

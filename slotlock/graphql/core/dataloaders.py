@@ -9,7 +9,7 @@ from strawberry.dataloader import DataLoader
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import SessionInfo, list_sessions
 from slotlock.domain.booking.booking import SlotId, WaitlistEntryId
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import Caller, User, UserId
@@ -32,7 +32,7 @@ class DataLoaders:
         return DataLoader(self._load_users)
 
     @cached_property
-    def slots(self) -> DataLoader[SlotId, Slot | None]:
+    def slots(self) -> DataLoader[SlotId, SlotState | None]:
         """Load visible slots by id."""
         return DataLoader(self._load_slots)
 
@@ -55,7 +55,7 @@ class DataLoaders:
         found = await self._services.users.find_many(user_ids)
         return [found.get(user_id) for user_id in user_ids]
 
-    async def _load_slots(self, slot_ids: list[SlotId]) -> Sequence[Slot | None]:
+    async def _load_slots(self, slot_ids: list[SlotId]) -> Sequence[SlotState | None]:
         found = await queries.find_slots(self._services, slot_ids, self._viewer)
         return [found.get(slot_id) for slot_id in slot_ids]
 

@@ -10,7 +10,7 @@ import strawberry
 
 from slotlock.domain.admission.tickets import TicketStatus
 from slotlock.domain.audit.log import AuditAction
-from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus
+from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignState
 from slotlock.domain.reports.campaign_reports import Interval

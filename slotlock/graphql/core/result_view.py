@@ -1,12 +1,16 @@
-"""The view of a command's outcome that its client may see."""
+"""What the presentation of a result needs besides its outcome."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import Caller
 
 
 @dataclass(frozen=True, slots=True)
 class ResultView:
-    """The viewer of a result."""
+    """The viewer of a result, and the slots that its outcome names."""
 
     viewer: Caller | None
+    slots: Mapping[SlotId, SlotState] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from typing import Self
 import strawberry
 from strawberry import field
 
-from slotlock.domain.booking.history import HistoryChange
+from slotlock.domain.booking.booking import HistoryChange
 from slotlock.domain.users.user import UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import BookingAction, BookingLimit, BookingStatus

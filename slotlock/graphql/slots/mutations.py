@@ -5,6 +5,7 @@ from typing import Annotated
 import strawberry
 from strawberry import argument, field
 
+from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.slots import outcomes
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
@@ -56,10 +57,10 @@ class SlotMutations:
         campaign_id = ids.parse_campaign_id(input.campaign_id or "")
         if input.campaign_id is not None and campaign_id is None:
             return CampaignNotFound.for_id(input.campaign_id)
-        outcome = await editing.create(
+        result = await editing.create(
             info.context.services, input.to_draft(), organizer.user_id, campaign_id
         )
-        return _present_slot_outcome(outcome, organizer)
+        return _present_result(result, organizer)
 
     @field(
         description="Change a slot or several slots of a series. Organizers only.",
@@ -70,10 +71,10 @@ class SlotMutations:
         slot_id = ids.parse_slot_id(input.slot_id)
         if slot_id is None:
             return SlotNotFound.for_id(input.slot_id)
-        outcome = await editing.edit(
+        result = await editing.edit(
             info.context.services, slot_id, input.to_changes(), organizer.user_id, input.scope
         )
-        return _present_slot_outcome(outcome, organizer)
+        return _present_result(result, organizer)
 
     @field(
         description="Publish a draft, so that everyone sees the slot. Organizers only.",
@@ -89,8 +90,8 @@ class SlotMutations:
         parsed_id = ids.parse_slot_id(slot_id)
         if parsed_id is None:
             return SlotNotFound.for_id(slot_id)
-        outcome = await editing.publish(info.context.services, parsed_id, organizer.user_id, scope)
-        return _present_slot_outcome(outcome, organizer)
+        result = await editing.publish(info.context.services, parsed_id, organizer.user_id, scope)
+        return _present_result(result, organizer)
 
     @field(
         description="Cancel a slot with all its bookings. Organizers only.",
@@ -106,14 +107,15 @@ class SlotMutations:
         parsed_id = ids.parse_slot_id(slot_id)
         if parsed_id is None:
             return SlotNotFound.for_id(slot_id)
-        outcome = await editing.cancel(info.context.services, parsed_id, organizer.user_id, scope)
-        return _present_slot_outcome(outcome, organizer)
+        result = await editing.cancel(info.context.services, parsed_id, organizer.user_id, scope)
+        return _present_result(result, organizer)
 
 
-def _present_slot_outcome(
-    outcome: editing.CreateSlotOutcome | outcomes.EditSlotOutcome, viewer: Caller
+def _present_result(
+    result: CommandResult[editing.CreateSlotOutcome] | CommandResult[outcomes.EditSlotOutcome],
+    viewer: Caller,
 ) -> Slot | Refusal:
-    view = ResultView(viewer)
+    outcome, view = result.outcome, ResultView(viewer, result.slots)
     if isinstance(outcome, outcomes.SlotSaved):
         return Slot.for_outcome(outcome, view)
     return present_slot_refusal(outcome, view)

@@ -6,8 +6,9 @@ from typing import Annotated
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.booking import booking, slot
+from slotlock.domain.booking import booking
 from slotlock.domain.booking.booking import BookingId
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.listing import SlotFilter
 from slotlock.domain.users.user import Caller
@@ -227,7 +228,7 @@ class SlotQueries:
 
 
 def _bookings_of_slot(
-    found: slot.Slot,
+    found: SlotState,
     items: list[tuple[str, booking.Booking]],
     viewer: Caller,
     *,
@@ -242,8 +243,8 @@ def _bookings_of_slot(
     )
 
 
-def _slot_cursor(list_name: str, found: slot.Slot) -> str:
-    return encode_position(list_name, Position(found.start, found.id))
+def _slot_cursor(list_name: str, found: SlotState) -> str:
+    return encode_position(list_name, Position(found.slot.start, found.id))
 
 
 def _ended_booking_cursor(list_name: str, ended: booking.Booking) -> str:

@@ -10,7 +10,7 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain.booking import refusals
-from slotlock.domain.booking.slot_outcome import SlotOutcome
+from slotlock.domain.booking.refusals import SlotOutcome
 from slotlock.domain.campaigns import campaign
 from slotlock.domain.shared import validation
 from slotlock.domain.slots import resources, series

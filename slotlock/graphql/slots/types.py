@@ -6,11 +6,10 @@ from typing import Self
 import strawberry
 from strawberry import field
 
-from slotlock.domain.booking import booking, slot
-from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.history import HistoryEntry, history_changes
-from slotlock.domain.booking.slot import cancellation_entry
-from slotlock.domain.booking.slot_outcome import SlotOutcome
+from slotlock.domain.booking import booking
+from slotlock.domain.booking.booking import HistoryEntry, SlotId, history_changes
+from slotlock.domain.booking.refusals import SlotOutcome
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.types import Campaign, load_campaign
@@ -219,11 +218,12 @@ class Slot(Node):
     @classmethod
     def for_outcome(cls, outcome: SlotOutcome, view: ResultView) -> Self:
         """Show the slot that an outcome is about."""
-        return cls.from_domain(outcome.slot, view.viewer)
+        return cls.from_domain(view.slots[outcome.slot_id], view.viewer)
 
     @classmethod
-    def from_domain(cls, slot: slot.Slot, viewer: Caller | None) -> Self:
+    def from_domain(cls, state: SlotState, viewer: Caller | None) -> Self:
         """Show a slot to a viewer, with the viewer's own booking and waiting list entry."""
+        slot = state.slot
         shown = cls(
             id=slot_global_id(slot.id),
             title=slot.title,
@@ -234,9 +234,9 @@ class Slot(Node):
             kind=slot.kind,
             status=slot.status,
             capacity=slot.capacity,
-            remaining=slot.remaining,
-            is_booked=slot.is_booked,
-            version=slot.version,
+            remaining=state.remaining,
+            is_booked=state.is_booked,
+            version=state.version,
             my_booking=None,
             hold_minutes=slot.hold_minutes,
             cancel_cutoff_minutes=slot.cancel_cutoff_minutes,
@@ -247,23 +247,23 @@ class Slot(Node):
             series_id=series_global_id(slot.series_id) if slot.series_id else None,
             waitlist_capacity=slot.waitlist_capacity,
             waitlist_offer_minutes=slot.waitlist_offer_minutes,
-            waitlist_length=slot.waitlist_length,
+            waitlist_length=state.waitlist_length,
             my_waitlist_entry=None,
-            booker_id=_visible_booker_id(slot, viewer),
+            booker_id=_visible_booker_id(state, viewer),
             campaign_id=slot.terms.campaign_id if slot.terms else None,
-            cancellation_entry=cancellation_entry(slot) if slot.cancellation else None,
+            cancellation_entry=slot.cancellation.to_history_entry() if slot.cancellation else None,
         )
-        if viewer is not None and (own_booking := slot.booking_of(viewer.user_id)):
+        if viewer is not None and (own_booking := state.booking_of(viewer.user_id)):
             shown.my_booking = Booking.from_domain(own_booking, shown, viewer)
-        if viewer is not None and (own_entry := slot.waitlist_entry_of(viewer.user_id)):
+        if viewer is not None and (own_entry := state.waitlist_entry_of(viewer.user_id)):
             shown.my_waitlist_entry = WaitlistEntry.from_domain(own_entry, shown)
         return shown
 
 
-def _visible_booker_id(slot: slot.Slot, viewer: Caller | None) -> UserId | None:
-    if viewer is None or slot.capacity != 1 or not slot.bookings:
+def _visible_booker_id(state: SlotState, viewer: Caller | None) -> UserId | None:
+    if viewer is None or state.slot.capacity != 1 or not state.bookings:
         return None
-    booker_id = slot.bookings[0].user_id
+    booker_id = state.bookings[0].user_id
     return booker_id if viewer.is_organizer or viewer.user_id == booker_id else None
 
 

@@ -1,11 +1,13 @@
 """The outcomes of commands under their idempotency keys.
 
-    idempotency_records: {_id: hash of the caller and the key, requestHash, outcome, at,
+    idempotency_records: {_id: hash of the caller and the key, requestHash, outcome, slots, at,
                           requestedAt?}
 
 A record is written in the transaction of its command, so that a key has one effect or none.
-`requestedAt` is the time at which a request joined the admission queue. The `requestHash` of a lost
-request is only the beginning of the hash, which is all that its ticket contains.
+`slots` are the slots that the outcome shows, as they were; the admission queue stores refusals
+without them. `requestedAt` is the time at which a request joined the admission queue. The
+`requestHash` of a lost request is only the beginning of the hash, which is all that its ticket
+contains.
 """
 
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from datetime import datetime, timedelta
 
 from pymongo.errors import BulkWriteError
 
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import (
     DUPLICATE_KEY,
@@ -28,6 +31,7 @@ from slotlock.infrastructure.mongo.idempotency_codec import (
     REQUEST_LOST_TAG,
     TYPE_FIELD,
     decode,
+    decode_slots,
     encode,
 )
 
@@ -37,13 +41,17 @@ RECORD_TTL = timedelta(hours=48)
 
 @dataclass(frozen=True, slots=True)
 class IdempotencyRecord:
-    """The outcome of the command that was sent under a key, and the hash of that command."""
+    """The outcome of the command that was sent under a key, and the hash of that command.
+
+    `slots` are those that the outcome shows, as far as they were recorded with it.
+    """
 
     record_id: str
     request_hash: str
     outcome: object
     at: datetime
     requested_at: datetime | None = None
+    slots: tuple[SlotState, ...] = ()
 
 
 class IdempotencyRecords:
@@ -111,6 +119,7 @@ def record_to_document(record: IdempotencyRecord) -> Document:
         "_id": record.record_id,
         "requestHash": record.request_hash,
         "outcome": encode(record.outcome),
+        "slots": [encode(slot) for slot in record.slots],
         "at": record.at,
     }
     if record.requested_at is not None:
@@ -125,4 +134,5 @@ def _to_record(document: Document) -> IdempotencyRecord:
         decode(document["outcome"]),
         document["at"],
         document.get("requestedAt"),
+        decode_slots(document["slots"]),
     )

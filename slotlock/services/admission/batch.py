@@ -1,7 +1,7 @@
 """Decides a batch of queued requests for one slot, in order of arrival, and stores the outcomes."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -12,9 +12,8 @@ from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, UserBanned, UserNotFound
-from slotlock.domain.booking.slot_outcome import SlotOutcome
+from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.users.user import Caller, Role, User, UserId
-from slotlock.infrastructure.mongo.idempotency_codec import RefusalWithoutSlot
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking
 from slotlock.services.booking.book import BOOKINGS_TOTAL, BookSlotCommand, execute_booking
@@ -68,11 +67,11 @@ async def serve_batch(
     for is_on_behalf, group in groupby(requests, lambda request: request.is_on_behalf):
         run = list(group)
         if is_on_behalf:
-            outcomes = await _serve_individually(services, run)
+            results = await _serve_individually(services, run)
         else:
-            outcomes = await _serve_together(services, slot_id, run)
-        decided = run[: len(outcomes)]
-        await _store_refusals(services, decided, outcomes)
+            results = await _serve_together(services, slot_id, run)
+        decided = run[: len(results)]
+        await _store_refusals(services, decided, [result.outcome for result in results])
         served += [request.entry for request in decided]
         if len(decided) < len(run):
             break
@@ -116,24 +115,23 @@ def _sender_refusal(user_id: UserId, sender: User | None) -> UserNotFound | User
 
 async def _serve_together(
     services: Services, slot_id: SlotId, requests: Sequence[_QueuedRequest]
-) -> list[object]:
-    """Decide all requests in one write. Returns outcomes up to the first that must be retried."""
-    outcomes = await _find_known_outcomes(services, requests)
-    undecided = [index for index, outcome in enumerate(outcomes) if outcome is None]
-    if undecided:
-        commands = [requests[index].command for index in undecided]
-        decided = await run_with_lock(services, commands, LOCK_TIMEOUT_S)
-        if decided is None:
-            decided = tuple(locked_refusal(slot_id) for _ in commands)
-        for index, outcome in zip(undecided, decided, strict=True):
-            outcomes[index] = outcome
-    # The outcomes after it assume that its place is taken.
-    return outcomes[: _first_retry_index(outcomes, services.now())]
+) -> list[CommandResult[object]]:
+    """Decide all requests in one write. Returns results up to the first that must be retried."""
+    known = await _find_known_results(services, requests)
+    commands = [each.command for each, result in zip(requests, known, strict=True) if not result]
+    decided: Iterable[CommandResult[object]] = ()
+    if commands:
+        executed = await run_with_lock(services, commands, LOCK_TIMEOUT_S)
+        decided = executed or [CommandResult(locked_refusal(slot_id)) for _ in commands]
+    remaining = iter(decided)
+    results = [result or next(remaining) for result in known]
+    # The outcomes after the first that is retried assume that its place is taken.
+    return results[: _first_retry_index(results, services.now())]
 
 
-def _first_retry_index(outcomes: Sequence[object], now: datetime) -> int:
-    retries = (index for index, outcome in enumerate(outcomes) if _must_retry(outcome, now))
-    return next(retries, len(outcomes))
+def _first_retry_index(results: Sequence[CommandResult[object]], now: datetime) -> int:
+    retries = (n for n, result in enumerate(results) if _must_retry(result.outcome, now))
+    return next(retries, len(results))
 
 
 def _must_retry(outcome: object, now: datetime) -> bool:
@@ -143,38 +141,41 @@ def _must_retry(outcome: object, now: datetime) -> bool:
 
 async def _serve_individually(
     services: Services, requests: Sequence[_QueuedRequest]
-) -> list[object]:
-    """Decide each request in its own write. Returns outcomes up to the first to be retried."""
-    outcomes = await _find_known_outcomes(services, requests)
-    for index, outcome in enumerate(outcomes):
-        if outcome is None:
-            command = requests[index].command
-            outcomes[index] = await execute_booking(services, command, LOCK_TIMEOUT_S)
-        if _must_retry(outcomes[index], services.now()):
-            return outcomes[:index]
-    return outcomes
+) -> list[CommandResult[object]]:
+    """Decide each request in its own write. Returns results up to the first to be retried."""
+    results: list[CommandResult[object]] = []
+    known = await _find_known_results(services, requests)
+    for request, result in zip(requests, known, strict=True):
+        final = result or await execute_booking(services, request.command, LOCK_TIMEOUT_S)
+        if _must_retry(final.outcome, services.now()):
+            break
+        results.append(final)
+    return results
 
 
-async def _find_known_outcomes(
+async def _find_known_results(
     services: Services, requests: Sequence[_QueuedRequest]
-) -> list[object]:
-    """Find the outcomes that need no decision, of refused senders too. None for the others."""
+) -> list[CommandResult[object] | None]:
+    """Find the results that need no decision, of refused senders too. None for the others."""
     stored = await asyncio.gather(
         *(find_replay(services.idempotency_records, request.key) for request in requests)
     )
     return [
-        request.refusal if outcome is None else outcome
-        for outcome, request in zip(stored, requests, strict=True)
+        result or (CommandResult(request.refusal) if request.refusal else None)
+        for result, request in zip(stored, requests, strict=True)
     ]
 
 
 async def _store_refusals(
     services: Services, requests: Sequence[_QueuedRequest], outcomes: Sequence[object]
 ) -> None:
-    """Store the refusals. An accepted outcome was stored together with its booking."""
+    """Store the refusals. An accepted outcome was stored together with its booking.
+
+    A full slot refuses many requests: their records are smaller without the slot.
+    """
     now = services.now()
     refusals = [
-        to_record(request.key, _without_slot(outcome), now)
+        to_record(request.key, outcome, now)
         for request, outcome in zip(requests, outcomes, strict=True)
         if not isinstance(outcome, BookingWritten | KeyReused | RequestLost)
     ]
@@ -183,8 +184,3 @@ async def _store_refusals(
     for request, outcome in zip(requests, outcomes, strict=True):
         if not request.is_on_behalf:  # execute_booking has counted the others
             BOOKINGS_TOTAL.labels(outcome_label(outcome)).inc()
-
-
-def _without_slot(outcome: object) -> object:
-    # A full slot refuses many requests: their records are smaller without the slot.
-    return RefusalWithoutSlot.from_refusal(outcome) if isinstance(outcome, SlotOutcome) else outcome

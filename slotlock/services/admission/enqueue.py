@@ -22,6 +22,7 @@ from slotlock.domain.booking.refusals import (
     OnBehalfRefusal,
     QueueFull,
 )
+from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking, QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
@@ -91,32 +92,32 @@ class _TicketRequest:
 
 async def request_booking(
     services: Services, caller: Caller, slot_id: SlotId, user_id: UserId, options: BookingOptions
-) -> RequestBookingOutcome:
+) -> CommandResult[RequestBookingOutcome]:
     """Return a ticket for the request, or the reason why it is refused immediately.
 
     The same key, or another request of the caller for the same booking, returns the existing
     ticket. While Redis is unavailable there is no queue, and the request is executed now.
     """
     request = _TicketRequest.create(caller, slot_id, user_id, options)
-    outcome = await _find_or_create_ticket(services, request)
-    BOOKING_REQUESTS_TOTAL.labels(outcome_label(outcome)).inc()
-    return outcome
+    result = await _find_or_create_ticket(services, request)
+    BOOKING_REQUESTS_TOTAL.labels(outcome_label(result.outcome)).inc()
+    return result
 
 
 async def _find_or_create_ticket(
     services: Services, request: _TicketRequest
-) -> RequestBookingOutcome:
+) -> CommandResult[RequestBookingOutcome]:
     if not request.has_client_key:
         return await _enqueue_or_execute(services, request, PriorTicket.NONE)
     prior = await _find_prior(services, request)
     if not isinstance(prior, PriorTicket):
-        return prior
-    outcome = await _enqueue_or_execute(services, request, prior)
-    if isinstance(outcome, KeyReused):
-        return outcome
+        return CommandResult(prior)
+    result = await _enqueue_or_execute(services, request, prior)
+    if isinstance(result.outcome, KeyReused):
+        return result
     # The same key may have been sent twice at once, or answered since the first read.
     latest = await _find_prior(services, request)
-    return outcome if isinstance(latest, PriorTicket) else latest
+    return result if isinstance(latest, PriorTicket) else CommandResult(latest)
 
 
 async def _find_prior(
@@ -140,26 +141,28 @@ async def _find_prior(
 
 async def _enqueue_or_execute(
     services: Services, request: _TicketRequest, prior: PriorTicket
-) -> RequestBookingOutcome:
+) -> CommandResult[RequestBookingOutcome]:
     try:
         return await _enqueue(services, request, prior)
     except RedisUnavailableError as error:
         may_be_queued = error.sent or request.has_client_key
-    outcome = await _execute_now(services, request)
-    if may_be_queued and not isinstance(outcome, Ticket | KeyReused):
+    result = await _execute_now(services, request)
+    if may_be_queued and not isinstance(result.outcome, Ticket | KeyReused):
         # A worker must not book the queued request after this refusal.
         await _mark_lost(services, request)
-    return outcome
+    return result
 
 
 async def _enqueue(
     services: Services, request: _TicketRequest, prior: PriorTicket
-) -> RequestBookingOutcome:
+) -> CommandResult[RequestBookingOutcome]:
     refusal = await _preview_refusal(services, request.command)
     if refusal is not None:
         # If the same booking is queued already, its ticket will report the outcome.
         position = await services.admission_queue.find_by_claim(request.queued_booking)
-        return refusal if position is None else await _ticket_at(services, position, request)
+        if position is None:
+            return refusal
+        return CommandResult(await _ticket_at(services, position, request))
     if prior is PriorTicket.LOST:
         # Only now: a request that is refused above stays lost, so that no worker books it.
         await services.idempotency_records.delete_lost(
@@ -169,8 +172,8 @@ async def _enqueue(
     if prior is PriorTicket.LOST and (position is None or not request.has_position(position)):
         await _mark_lost(services, request)
     if position is None:
-        return QueueFull(request.command.slot_id, _retry_after_ms())
-    return await _ticket_at(services, position, request)
+        return _queue_full(request)
+    return CommandResult(await _ticket_at(services, position, request))
 
 
 async def _mark_lost(services: Services, request: _TicketRequest) -> None:
@@ -179,14 +182,15 @@ async def _mark_lost(services: Services, request: _TicketRequest) -> None:
 
 async def _preview_refusal(
     services: Services, command: BookSlotCommand
-) -> BookingRefusal | OnBehalfRefusal | None:
+) -> CommandResult[BookingRefusal | OnBehalfRefusal] | None:
     """Return why the request would be refused now, since waiting would be in vain."""
     user_id = command.request.user_id
     permissions = await check_booking_permissions(services, command.caller, [user_id])
     if refusal := permissions.refusals.get(user_id):
-        return refusal
-    (decision,) = (await preview(services, command)).decisions
-    return decision.outcome if isinstance(decision.outcome, BookingRefusal) else None
+        return CommandResult(refusal)
+    (result,) = (await preview(services, command)).results
+    outcome = result.outcome
+    return CommandResult(outcome, result.slots) if isinstance(outcome, BookingRefusal) else None
 
 
 async def _ticket_at(
@@ -200,21 +204,24 @@ async def _ticket_at(
     return await queued_ticket(services, position.ref, position)
 
 
-async def _execute_now(services: Services, request: _TicketRequest) -> RequestBookingOutcome:
+async def _execute_now(
+    services: Services, request: _TicketRequest
+) -> CommandResult[RequestBookingOutcome]:
     executed = await execute_booking(services, request.command, IMMEDIATE_TIMEOUT_S)
-    outcome = request.command.check_outcome(executed)
+    outcome = request.command.check_outcome(executed.outcome)
     match outcome:
         case Booked():
             # The record says when it was requested: the same key must return the same ticket.
             ticket = await _find_prior(services, request)
             if not isinstance(ticket, PriorTicket):
-                return ticket
+                return CommandResult(ticket)
             raise LookupError("a booking was written without its idempotency record")
         case Locked():
-            return QueueFull(request.command.slot_id, _retry_after_ms())
+            return _queue_full(request)
         case _:
-            return outcome
+            return CommandResult(outcome, executed.slots)
 
 
-def _retry_after_ms() -> int:
-    return random.randint(*RETRY_AFTER_MS)  # noqa: S311
+def _queue_full(request: _TicketRequest) -> CommandResult[RequestBookingOutcome]:
+    retry_after_ms = random.randint(*RETRY_AFTER_MS)  # noqa: S311
+    return CommandResult(QueueFull(request.command.slot_id, retry_after_ms))

@@ -5,17 +5,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from slotlock.domain.admission.tickets import RequestLost, Ticket, TicketRef, TicketStatus
-from slotlock.domain.booking.outcomes import BookOutcome
 from slotlock.domain.booking.refusals import KeyReused
+from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
 from slotlock.infrastructure.redis.admission.queue import QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
-from slotlock.services.commands.replay import add_current_slot
+from slotlock.services.booking.book import BookSlotCommand
+from slotlock.services.commands.idempotency import recorded_result
+from slotlock.services.commands.replay import with_current_slot
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import lost_record, record_id
-from slotlock.services.slot_command import UnexpectedOutcomeError
 
 
 async def find_ticket(services: Services, ref: TicketRef, caller: Caller) -> Ticket | None:
@@ -80,10 +81,9 @@ async def _find_answered(services: Services, ref: TicketRef) -> Ticket | None:
 async def answered_ticket(services: Services, ref: TicketRef, record: IdempotencyRecord) -> Ticket:
     """Return the ticket with the outcome that is stored under its key."""
     if not record.request_hash.startswith(ref.request_hash):
-        return Ticket(ref, TicketStatus.ANSWERED, outcome=KeyReused(""))
+        return Ticket(ref, TicketStatus.ANSWERED, result=CommandResult(KeyReused("")))
     if isinstance(record.outcome, RequestLost):
         return Ticket(ref, TicketStatus.LOST)
-    outcome = await add_current_slot(services, record.outcome, ref.requested_by)
-    if not isinstance(outcome, BookOutcome):
-        raise UnexpectedOutcomeError(outcome)
-    return Ticket(ref, TicketStatus.ANSWERED, outcome=outcome)
+    result = await with_current_slot(services, recorded_result(record), ref.requested_by)
+    final = BookSlotCommand.check_outcome(result.outcome)
+    return Ticket(ref, TicketStatus.ANSWERED, result=CommandResult(final, result.slots))

@@ -7,12 +7,8 @@ from typing import ClassVar, Self
 
 from prometheus_client import Counter
 
-from slotlock.domain.admission.tickets import RequestLost
-from slotlock.domain.booking.book import BookingRequest, SlotClaim
-from slotlock.domain.booking.book import book as decide_booking
-from slotlock.domain.booking.book import book_all as decide_bookings
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.decision import Decision, refuse
+from slotlock.domain.booking.decision import Decision, LoadedState, refuse
 from slotlock.domain.booking.outcomes import BookAllOutcome, BookOutcome, NoneBooked
 from slotlock.domain.booking.refusals import (
     Locked,
@@ -22,7 +18,8 @@ from slotlock.domain.booking.refusals import (
     UserBanned,
     UserNotFound,
 )
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.result import CommandResult
+from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book, book_all
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
@@ -30,7 +27,7 @@ from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
 from slotlock.services.commands import idempotency
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.outcome_labels import outcome_label
-from slotlock.services.commands.replay import add_current_slot
+from slotlock.services.commands.replay import with_current_slot
 from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
 from slotlock.services.idempotency_key import IdempotencyKey
@@ -92,11 +89,20 @@ class BookSlotCommand(SlotCommand[BookOutcome]):
     def user_ids(self) -> tuple[UserId, ...]:
         return (self.request.user_id, self.caller.user_id)
 
-    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[BookOutcome]:
-        slot = slots.get(self.slot_id)
+    @property
+    def booked_user_ids(self) -> tuple[UserId, ...]:
+        """The users that a place is booked for, by claim."""
+        return (self.request.user_id,)
+
+    def not_permitted(self, refusals: Mapping[UserId, OnBehalfRefusal]) -> BookOutcome:
+        """Return the outcome if the caller may not book for the user."""
+        return refusals[self.request.user_id]
+
+    def apply(self, state: LoadedState, now: datetime) -> Decision[BookOutcome]:
+        slot = state.slots.get(self.slot_id)
         if slot is None:
             return refuse(SlotNotFound(self.slot_id))
-        return decide_booking(slot, self.request, now)
+        return book(slot, state.users, self.request, now)
 
     @staticmethod
     def check_outcome(outcome: object) -> BookOutcome:
@@ -121,16 +127,24 @@ class BookSlotsCommand(SlotCommand[BookAllOutcome]):
         return tuple(sorted({claim.slot_id for claim in self.claims}))
 
     @property
+    def booked_user_ids(self) -> tuple[UserId, ...]:
+        """The users that a place is booked for, by claim."""
+        return tuple(claim.request.user_id for claim in self.claims)
+
+    @property
     def user_ids(self) -> tuple[UserId, ...]:
-        booked = {claim.request.user_id for claim in self.claims}
-        return (*booked, self.caller.user_id)
+        return (*set(self.booked_user_ids), self.caller.user_id)
+
+    def not_permitted(self, refusals: Mapping[UserId, OnBehalfRefusal]) -> BookAllOutcome:
+        """Return the outcome if the caller may not book for one of the users."""
+        return NoneBooked(tuple(map(refusals.get, self.booked_user_ids)))
 
     @property
     def waitlist_depth(self) -> int:
         return len(self.claims)
 
-    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[BookAllOutcome]:
-        return decide_bookings(slots, self.claims, now)
+    def apply(self, state: LoadedState, now: datetime) -> Decision[BookAllOutcome]:
+        return book_all(state, self.claims, now)
 
     @staticmethod
     def check_outcome(outcome: object) -> BookAllOutcome:
@@ -147,57 +161,39 @@ class BookingPermissions:
     team_versions: tuple[TeamVersion, ...] = ()
 
 
-async def book(
+async def book_slot(
     services: Services, caller: Caller, slot_id: SlotId, user_id: UserId, options: BookingOptions
-) -> BookOutcome:
+) -> CommandResult[BookOutcome]:
     """Book or hold a place for one user."""
     key = options.to_idempotency_key(caller, BookSlotCommand.name, slot_id, user_id)
     command = BookSlotCommand.create(caller, slot_id, user_id, options.hold, key)
-    return command.check_outcome(await execute_booking(services, command, options.wait_s))
+    return command.check_result(await execute_booking(services, command, options.wait_s))
 
 
 async def execute_booking(
     services: Services, command: BookSlotCommand, wait_s: float
-) -> BookOutcome | RequestLost:
+) -> CommandResult[object]:
     """Execute a booking once per idempotency key.
 
-    RequestLost is returned for queued requests only: the ticket has reported the loss already.
+    The outcome is a BookOutcome. For queued requests it may be RequestLost: the ticket has reported
+    the loss already.
     """
-    deadline = Deadline.after(wait_s)
-    async with idempotency.guard(
-        services, command.idempotency_key, command.slot_id, deadline
-    ) as guard:
-        outcome = guard.replay
-        if outcome is None:
-            outcome = await guard.finish(await _book_if_permitted(services, command, deadline))
-    # The queue records refusals without their slots.
-    final = await add_current_slot(services, outcome, command.caller.user_id)
-    BOOKINGS_TOTAL.labels(outcome_label(final)).inc()
-    return final if isinstance(final, RequestLost) else command.check_outcome(final)
+    key, deadline = command.idempotency_key, Deadline.after(wait_s)
+    async with idempotency.guard(services, key, command.slot_id, deadline) as guard:
+        result = guard.replay
+        if result is None:
+            result = await guard.finish(await _execute_if_permitted(services, command, deadline))
+    result = await with_current_slot(services, result, command.caller.user_id)
+    BOOKINGS_TOTAL.labels(outcome_label(result.outcome)).inc()
+    return result
 
 
-async def _book_if_permitted(
-    services: Services, command: BookSlotCommand, deadline: Deadline
-) -> BookOutcome:
-    user_id = command.request.user_id
-    outcome: BookOutcome
-    for _ in range(MAX_TEAM_ATTEMPTS):
-        permissions = await check_booking_permissions(services, command.caller, [user_id])
-        if refusal := permissions.refusals.get(user_id):
-            return refusal
-        attempt = replace(command, team_versions=permissions.team_versions)
-        outcome = await execute(services, attempt, deadline.remaining_s)
-        if not (permissions.team_versions and isinstance(outcome, Locked)):
-            break
-    return outcome
-
-
-async def book_all(
+async def book_slots(
     services: Services,
     caller: Caller,
     claims: Sequence[tuple[SlotId, UserId]],
     options: BookingOptions,
-) -> BookAllOutcome:
+) -> CommandResult[BookAllOutcome]:
     """Book or hold a place for every claim, or none at all."""
     key = options.to_idempotency_key(caller, BookSlotsCommand.name, *claims)
     requests = (
@@ -207,28 +203,30 @@ async def book_all(
     command = BookSlotsCommand(caller, tuple(requests), key)
     deadline = Deadline.after(options.wait_s)
     async with idempotency.guard(services, key, command.slot_ids[0], deadline) as guard:
-        outcome = guard.replay
-        if outcome is None:
-            outcome = await guard.finish(await _book_all_if_permitted(services, command, deadline))
-    final = command.check_outcome(outcome)
-    BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(final)).inc()
+        result = guard.replay
+        if result is None:
+            result = await guard.finish(await _execute_if_permitted(services, command, deadline))
+    final = command.check_result(result)
+    BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(final.outcome)).inc()
     return final
 
 
-async def _book_all_if_permitted(
-    services: Services, command: BookSlotsCommand, deadline: Deadline
-) -> BookAllOutcome:
-    user_ids = [claim.request.user_id for claim in command.claims]
-    outcome: BookAllOutcome
+async def _execute_if_permitted(
+    services: Services, command: BookSlotCommand | BookSlotsCommand, deadline: Deadline
+) -> CommandResult[object]:
+    """Execute a booking, unless the caller may not book for one of its users."""
+    result: CommandResult[object]
     for _ in range(MAX_TEAM_ATTEMPTS):
-        permissions = await check_booking_permissions(services, command.caller, user_ids)
+        permissions = await check_booking_permissions(
+            services, command.caller, command.booked_user_ids
+        )
         if permissions.refusals:
-            return NoneBooked(tuple(map(permissions.refusals.get, user_ids)))
+            return CommandResult(command.not_permitted(permissions.refusals))
         attempt = replace(command, team_versions=permissions.team_versions)
-        outcome = await execute(services, attempt, deadline.remaining_s)
-        if not (permissions.team_versions and isinstance(outcome, Locked)):
+        result = await execute(services, attempt, deadline.remaining_s)
+        if not (permissions.team_versions and isinstance(result.outcome, Locked)):
             break
-    return outcome
+    return result
 
 
 def _booking_request(caller: Caller, user_id: UserId, hold: bool) -> BookingRequest:

@@ -1,29 +1,25 @@
-"""Changing an existing booking: confirm, extend, cancel, move."""
+"""Changing an existing booking: confirm, extend, cancel."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, TypeVar
 
 from prometheus_client import Counter
 
-from slotlock.domain.booking import changes
-from slotlock.domain.booking.book import BookingRequest
-from slotlock.domain.booking.booking import Booking, BookingId, SlotId
-from slotlock.domain.booking.decision import Decision, refuse
-from slotlock.domain.booking.history import BookingStatus
+from slotlock.domain.booking.booking import Booking, BookingId, BookingStatus, SlotId
+from slotlock.domain.booking.decision import Decision, LoadedState, refuse
 from slotlock.domain.booking.outcomes import (
     BookingCancelled,
     CancelOutcome,
     ConfirmOutcome,
     ExtendOutcome,
-    MoveOutcome,
 )
-from slotlock.domain.booking.refusals import BookingNotFound, HoldExpired, SlotNotFound
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.refusals import BookingNotFound, HoldExpired
+from slotlock.domain.booking.result import CommandResult
+from slotlock.domain.booking.rules import changes
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.commands import idempotency
 from slotlock.services.commands.executor import execute
@@ -91,7 +87,7 @@ class BookingChangeCommand(SlotCommand[Outcome_co]):
         return BookingNotFound(self.request.slot_id, self.request.booking_id)
 
     @abstractmethod
-    def ended_outcome(self, booking: Booking, slot: Slot) -> Outcome_co:
+    def ended_outcome(self, booking: Booking) -> Outcome_co:
         """Return the outcome for a booking that ended earlier."""
 
 
@@ -100,14 +96,14 @@ class ConfirmBooking(BookingChangeCommand[ConfirmOutcome]):
 
     name: ClassVar[str] = "confirm"
 
-    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[ConfirmOutcome]:
-        slot = slots.get(self.request.slot_id)
+    def apply(self, state: LoadedState, now: datetime) -> Decision[ConfirmOutcome]:
+        slot = state.slots.get(self.request.slot_id)
         if slot is None:
             return refuse(self.not_found)
-        return changes.confirm(slot, self.request.booking_command, now)
+        return changes.confirm(slot, state.users, self.request.booking_command, now)
 
-    def ended_outcome(self, booking: Booking, slot: Slot) -> ConfirmOutcome:
-        return _expired(booking, slot) or self.not_found
+    def ended_outcome(self, booking: Booking) -> ConfirmOutcome:
+        return expired_refusal(booking) or self.not_found
 
     @staticmethod
     def check_outcome(outcome: object) -> ConfirmOutcome:
@@ -121,14 +117,14 @@ class ExtendHold(BookingChangeCommand[ExtendOutcome]):
 
     name: ClassVar[str] = "extend"
 
-    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[ExtendOutcome]:
-        slot = slots.get(self.request.slot_id)
+    def apply(self, state: LoadedState, now: datetime) -> Decision[ExtendOutcome]:
+        slot = state.slots.get(self.request.slot_id)
         if slot is None:
             return refuse(self.not_found)
-        return changes.extend(slot, self.request.booking_command, now)
+        return changes.extend(slot, state.users, self.request.booking_command, now)
 
-    def ended_outcome(self, booking: Booking, slot: Slot) -> ExtendOutcome:
-        return _expired(booking, slot) or self.not_found
+    def ended_outcome(self, booking: Booking) -> ExtendOutcome:
+        return expired_refusal(booking) or self.not_found
 
     @staticmethod
     def check_outcome(outcome: object) -> ExtendOutcome:
@@ -142,14 +138,14 @@ class CancelBooking(BookingChangeCommand[CancelOutcome]):
 
     name: ClassVar[str] = "cancel"
 
-    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[CancelOutcome]:
-        slot = slots.get(self.request.slot_id)
+    def apply(self, state: LoadedState, now: datetime) -> Decision[CancelOutcome]:
+        slot = state.slots.get(self.request.slot_id)
         if slot is None:
             return refuse(self.not_found)
         return changes.cancel(slot, self.request.booking_command, now)
 
-    def ended_outcome(self, booking: Booking, slot: Slot) -> CancelOutcome:
-        return _expired(booking, slot) or BookingCancelled(slot, booking)
+    def ended_outcome(self, booking: Booking) -> CancelOutcome:
+        return expired_refusal(booking) or BookingCancelled(booking.slot_id, booking)
 
     @staticmethod
     def check_outcome(outcome: object) -> CancelOutcome:
@@ -158,149 +154,60 @@ class CancelBooking(BookingChangeCommand[CancelOutcome]):
         raise UnexpectedOutcomeError(outcome)
 
 
-@dataclass(frozen=True, slots=True)
-class MoveBooking(SlotCommand[MoveOutcome]):
-    """Exchange a booking for one in another slot."""
-
-    name: ClassVar[str] = "move"
-
-    change: BookingChangeRequest
-    target_slot_id: SlotId
-    new_booking: BookingRequest
-    idempotency_key: IdempotencyKey | None = None
-
-    @property
-    def slot_ids(self) -> tuple[SlotId, ...]:
-        return (self.change.slot_id, self.target_slot_id)
-
-    @property
-    def user_ids(self) -> tuple[UserId, ...]:
-        return (self.new_booking.user_id, self.change.caller.user_id)
-
-    @property
-    def booking_ids(self) -> tuple[BookingId, ...]:
-        return (self.change.booking_id,)
-
-    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[MoveOutcome]:
-        old, new = slots.get(self.change.slot_id), slots.get(self.target_slot_id)
-        if old is None:
-            return refuse(BookingNotFound(self.change.slot_id, self.change.booking_id))
-        if new is None:
-            return refuse(SlotNotFound(self.target_slot_id))
-        return changes.move(old, new, self.change.booking_command, self.new_booking, now)
-
-    @staticmethod
-    def check_outcome(outcome: object) -> MoveOutcome:
-        if isinstance(outcome, MoveOutcome):
-            return outcome
-        raise UnexpectedOutcomeError(outcome)
-
-
-async def confirm(services: Services, request: BookingChangeRequest) -> ConfirmOutcome:
+async def confirm(
+    services: Services, request: BookingChangeRequest
+) -> CommandResult[ConfirmOutcome]:
     """Turn a hold into a confirmed booking."""
-    return await _change(
-        services, ConfirmBooking(request, request.to_idempotency_key(ConfirmBooking.name))
-    )
+    key = request.to_idempotency_key(ConfirmBooking.name)
+    return await _change(services, ConfirmBooking(request, key))
 
 
-async def extend(services: Services, request: BookingChangeRequest) -> ExtendOutcome:
+async def extend(services: Services, request: BookingChangeRequest) -> CommandResult[ExtendOutcome]:
     """Extend the lifetime of a hold."""
     key = request.to_idempotency_key(ExtendHold.name)
     return await _change(services, ExtendHold(request, key))
 
 
-async def cancel(services: Services, request: BookingChangeRequest) -> CancelOutcome:
+async def cancel(services: Services, request: BookingChangeRequest) -> CommandResult[CancelOutcome]:
     """Cancel a booking. Cancelling a cancelled booking returns it as it ended."""
-    return await _change(
-        services, CancelBooking(request, request.to_idempotency_key(CancelBooking.name))
-    )
+    key = request.to_idempotency_key(CancelBooking.name)
+    return await _change(services, CancelBooking(request, key))
 
 
 Outcome = TypeVar("Outcome")
 
 
-async def _change(services: Services, command: BookingChangeCommand[Outcome]) -> Outcome:
+async def _change(
+    services: Services, command: BookingChangeCommand[Outcome]
+) -> CommandResult[Outcome]:
     request = command.request
     key, deadline = command.idempotency_key, Deadline.after(request.wait_s)
     async with idempotency.guard(services, key, request.slot_id, deadline) as guard:
-        outcome = guard.replay
-        if outcome is None:
-            outcome = await guard.finish(await _change_once(services, command, deadline))
-    final = command.check_outcome(outcome)
-    BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(final)).inc()
+        result = guard.replay
+        if result is None:
+            changed = await execute(services, command, deadline.remaining_s)
+            if isinstance(changed.outcome, BookingNotFound):
+                changed = await _ended_result(services, command) or changed
+            result = await guard.finish(changed)
+    final = command.check_result(result)
+    BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(final.outcome)).inc()
     return final
 
 
-async def _change_once(
-    services: Services, command: BookingChangeCommand[Outcome], deadline: Deadline
-) -> Outcome:
-    outcome = await execute(services, command, deadline.remaining_s)
-    if not isinstance(outcome, BookingNotFound):
-        return outcome
-    ended = await _find_ended(services, command.request)
-    return outcome if ended is None else command.ended_outcome(*ended)
+async def _ended_result(
+    services: Services, command: BookingChangeCommand[Outcome]
+) -> CommandResult[Outcome] | None:
+    """Return the result for a booking that has ended; None if there is no such booking."""
+    ended = await find_ended(services, command.request)
+    if ended is None:
+        return None
+    booking, slot = ended
+    return CommandResult(command.ended_outcome(booking), {slot.id: slot})
 
 
-async def move(
-    services: Services, request: BookingChangeRequest, target_slot_id: SlotId
-) -> MoveOutcome:
-    """Exchange a booking for one in another slot, both changes or neither."""
-    key = request.to_idempotency_key(MoveBooking.name, target_slot_id)
-    deadline = Deadline.after(request.wait_s)
-    async with idempotency.guard(services, key, request.slot_id, deadline) as guard:
-        outcome = guard.replay
-        if outcome is None:
-            moved = await _move_once(services, request, target_slot_id, key, deadline)
-            outcome = await guard.finish(moved)
-    final = MoveBooking.check_outcome(outcome)
-    BOOKING_ACTIONS_TOTAL.labels(MoveBooking.name, outcome_label(final)).inc()
-    return final
-
-
-async def _move_once(
-    services: Services,
-    request: BookingChangeRequest,
-    target_slot_id: SlotId,
-    key: IdempotencyKey | None,
-    deadline: Deadline,
-) -> MoveOutcome:
-    booking = await _find_live(services, request)
-    if booking is None:
-        return await _missing(services, request)
-    caller, user_id = request.caller, booking.user_id
-    as_organizer = caller.is_organizer and user_id != caller.user_id
-    new_booking = BookingRequest(
-        user_id, new_booking_id(), caller.user_id, as_organizer=as_organizer
-    )
-    command = MoveBooking(request, target_slot_id, new_booking, key)
-    outcome = await execute(services, command, deadline.remaining_s)
-    # The booking may have ended since it was loaded.
-    if isinstance(outcome, BookingNotFound):
-        return await _missing(services, request)
-    return outcome
-
-
-async def _find_live(services: Services, request: BookingChangeRequest) -> Booking | None:
-    """Return the booking if it is live and the caller may change it."""
-    user_ids, booking_ids = [request.caller.user_id], [request.booking_id]
-    query = SlotQuery(request.slot_id, services.now(), user_ids, booking_ids)
-    slot = await services.slots.find(query)
-    booking = slot.booking_by_id(request.booking_id) if slot else None
-    may_change = booking is not None and request.booking_command.may_change(booking)
-    return booking if may_change else None
-
-
-async def _missing(
+async def find_ended(
     services: Services, request: BookingChangeRequest
-) -> BookingNotFound | HoldExpired:
-    ended = await _find_ended(services, request)
-    expired = None if ended is None else _expired(*ended)
-    return expired or BookingNotFound(request.slot_id, request.booking_id)
-
-
-async def _find_ended(
-    services: Services, request: BookingChangeRequest
-) -> tuple[Booking, Slot] | None:
+) -> tuple[Booking, SlotState] | None:
     """Return the ended booking and its slot, if the caller may change the booking."""
     booking = await services.ended_bookings.find(request.booking_id)
     if booking is None or booking.slot_id != request.slot_id:
@@ -312,5 +219,7 @@ async def _find_ended(
     return None if slot is None else (booking, slot)
 
 
-def _expired(booking: Booking, slot: Slot) -> HoldExpired | None:
-    return HoldExpired(slot, booking) if booking.status is BookingStatus.EXPIRED else None
+def expired_refusal(booking: Booking) -> HoldExpired | None:
+    """Return the refusal for an ended booking, if it was a hold that expired."""
+    expired = booking.status is BookingStatus.EXPIRED
+    return HoldExpired(booking.slot_id, booking) if expired else None

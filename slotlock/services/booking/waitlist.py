@@ -1,17 +1,16 @@
 """Joining and leaving the waiting list of a slot."""
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar
 
-from slotlock.domain.booking import waitlist
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
-from slotlock.domain.booking.decision import Decision, refuse
+from slotlock.domain.booking.decision import Decision, LoadedState, refuse
 from slotlock.domain.booking.outcomes import JoinWaitlistOutcome, LeaveWaitlistOutcome
 from slotlock.domain.booking.refusals import SlotNotFound
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.result import CommandResult
+from slotlock.domain.booking.rules import waitlist
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
@@ -45,11 +44,11 @@ class JoinWaitlist(SlotCommand[JoinWaitlistOutcome]):
     def user_ids(self) -> tuple[UserId, ...]:
         return (self.entry.user_id,)
 
-    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[JoinWaitlistOutcome]:
-        slot = slots.get(self.entry.slot_id)
+    def apply(self, state: LoadedState, now: datetime) -> Decision[JoinWaitlistOutcome]:
+        slot = state.slots.get(self.entry.slot_id)
         if slot is None:
             return refuse(SlotNotFound(self.entry.slot_id))
-        return waitlist.join(slot, self.entry, now)
+        return waitlist.join(slot, state.users, self.entry, now)
 
     @staticmethod
     def check_outcome(outcome: object) -> JoinWaitlistOutcome:
@@ -76,8 +75,8 @@ class LeaveWaitlist(SlotCommand[LeaveWaitlistOutcome]):
     def user_ids(self) -> tuple[UserId, ...]:
         return (self.user_id,)
 
-    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[LeaveWaitlistOutcome]:
-        slot = slots.get(self.slot_id)
+    def apply(self, state: LoadedState, now: datetime) -> Decision[LeaveWaitlistOutcome]:
+        slot = state.slots.get(self.slot_id)
         if slot is None:
             return refuse(SlotNotFound(self.slot_id))
         return waitlist.leave(slot, self.user_id, now, self.removed_by)
@@ -91,17 +90,17 @@ class LeaveWaitlist(SlotCommand[LeaveWaitlistOutcome]):
 
 async def join(
     services: Services, slot_id: SlotId, user_id: UserId, wait_s: float
-) -> JoinWaitlistOutcome:
+) -> CommandResult[JoinWaitlistOutcome]:
     """Join the waiting list of a full slot."""
     entry = WaitlistEntry(new_waitlist_entry_id(), slot_id, user_id, services.now())
-    outcome = await execute(services, JoinWaitlist(entry), wait_s)
-    BOOKING_ACTIONS_TOTAL.labels(JoinWaitlist.name, outcome_label(outcome)).inc()
-    return outcome
+    result = await execute(services, JoinWaitlist(entry), wait_s)
+    BOOKING_ACTIONS_TOTAL.labels(JoinWaitlist.name, outcome_label(result.outcome)).inc()
+    return result
 
 
 async def leave(
     services: Services, slot_id: SlotId, user_id: UserId, wait_s: float
-) -> LeaveWaitlistOutcome:
+) -> CommandResult[LeaveWaitlistOutcome]:
     """Leave the waiting list of a slot."""
     return await _leave(services, LeaveWaitlist(slot_id, user_id, user_id), wait_s)
 
@@ -134,10 +133,12 @@ async def remove_recently_banned(services: Services) -> None:
             )
 
 
-async def _leave(services: Services, command: LeaveWaitlist, wait_s: float) -> LeaveWaitlistOutcome:
-    outcome = await execute(services, command, wait_s)
-    BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(outcome)).inc()
-    return outcome
+async def _leave(
+    services: Services, command: LeaveWaitlist, wait_s: float
+) -> CommandResult[LeaveWaitlistOutcome]:
+    result = await execute(services, command, wait_s)
+    BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(result.outcome)).inc()
+    return result
 
 
 async def position(services: Services, entry: WaitlistEntry) -> int | None:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from slotlock.domain.audit.notes import note_campaign_change
 from slotlock.domain.booking.availability import to_availability
-from slotlock.domain.booking.promotion import as_of
+from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.campaigns.campaign import (
     Campaign,
     CampaignBusy,

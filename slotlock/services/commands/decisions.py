@@ -1,32 +1,41 @@
 """Deciding a batch of commands on the slots that were loaded for them, without any I/O."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.decision import Decision
-from slotlock.domain.booking.promotion import (
-    expire_and_promote_all,
-    next_version,
-    promote_waitlists,
-)
-from slotlock.domain.booking.slot import Slot
-from slotlock.domain.booking.slot_outcome import OutcomeWithSlots
+from slotlock.domain.booking.decision import Decision, LoadedState
+from slotlock.domain.booking.result import CommandResult
+from slotlock.domain.booking.rules.expiry import without_expired
+from slotlock.domain.booking.rules.promotion import promote_waitlists
+from slotlock.domain.booking.rules.versions import next_version
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.services.commands.idempotency import to_record
-from slotlock.services.commands.redaction import redact_for
+from slotlock.services.commands.recorded_slots import redacted_slots
 from slotlock.services.slot_command import SlotCommand
 
 
 @dataclass(frozen=True, slots=True)
 class BatchDecision:
-    """The slots to write, and one decision per command, in their order."""
+    """One decision per command, in their order, and the slots as they are after all of them.
 
-    updates: tuple[SlotUpdate, ...]
+    `updates` are the slots to write, and `users` the contexts that the decisions are based on.
+    """
+
     decisions: tuple[Decision[object], ...]
+    slots: Mapping[SlotId, SlotState]
+    updates: tuple[SlotUpdate, ...]
+    users: UserContexts
+
+    @property
+    def results(self) -> tuple[CommandResult[object], ...]:
+        """One result per command, with the slots as they are after the whole batch."""
+        return tuple(CommandResult(decision.outcome, self.slots) for decision in self.decisions)
 
     @property
     def has_requested_changes(self) -> bool:
@@ -35,46 +44,38 @@ class BatchDecision:
 
 
 def decide_batch(
-    loaded_slots: Mapping[SlotId, Slot], commands: Sequence[SlotCommand[object]], now: datetime
+    loaded: LoadedState, commands: Sequence[SlotCommand[object]], now: datetime
 ) -> BatchDecision:
     """Decide the commands in order, each on the slots that the commands before it leave.
 
     Expired holds end first. A place that a command frees goes to the waiting list before the next
     command is decided.
     """
-    slots = expire_and_promote_all(loaded_slots, now)
+    released = loaded.with_slots(without_expired(state, now) for state in loaded.slots.values())
+    state = promote_waitlists(released, now)
     decisions = []
     for command in commands:
-        decision = command.apply(slots, now)
-        slots |= {slot.id: slot for slot in decision.changed_slots}
-        slots = promote_waitlists(slots, now)
+        decision = command.apply(state, now)
+        state = promote_waitlists(state.with_slots(decision.changed_slots), now)
         decisions.append(decision)
     updates = tuple(
-        SlotUpdate(before, next_version(before, slots[slot_id], now))
-        for slot_id, before in loaded_slots.items()
-        if not slots[slot_id].change.is_empty
+        SlotUpdate(before, next_version(before, state.slots[slot_id], loaded.users, now))
+        for slot_id, before in loaded.slots.items()
+        if not state.slots[slot_id].change.is_empty
     )
-    latest = {**slots, **{update.after.id: update.after for update in updates}}
-    return BatchDecision(updates, tuple(_with_latest_slots(each, latest) for each in decisions))
-
-
-def _with_latest_slots(
-    decision: Decision[object], slots: Mapping[SlotId, Slot]
-) -> Decision[object]:
-    """Show the slots in the outcome as they stand after the whole batch."""
-    if not isinstance(decision.outcome, OutcomeWithSlots):
-        return decision
-    outcome = decision.outcome.map_slots(lambda slot: slots.get(slot.id, slot))
-    return replace(decision, outcome=outcome)
+    latest = state.with_slots(update.after for update in updates)
+    return BatchDecision(tuple(decisions), latest.slots, updates, loaded.users)
 
 
 def idempotency_records(
-    commands: Sequence[SlotCommand[object]], decisions: Sequence[Decision[object]], now: datetime
+    commands: Sequence[SlotCommand[object]], decided: BatchDecision, now: datetime
 ) -> tuple[IdempotencyRecord, ...]:
     """Return a record for each accepted command that has an idempotency key."""
     return tuple(
-        to_record(key, redact_for(decision.outcome, command.user_ids), now)
-        for command, decision in zip(commands, decisions, strict=True)
+        to_record(key, decision.outcome, now, redacted_slots(result, command.user_ids))
+        for command, decision, result in zip(
+            commands, decided.decisions, decided.results, strict=True
+        )
         if decision.accepted and (key := command.idempotency_key)
     )
 

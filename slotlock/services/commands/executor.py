@@ -1,4 +1,8 @@
-"""Executing commands: acquire the locks, load the slots, decide, commit, release and publish."""
+"""Executing commands: acquire the locks, load the slots, decide, commit, release and publish.
+
+The calls of one command, from the use case to the domain rule: `execute`, `run_with_lock`,
+`serve_and_release`, `decide_and_commit`, `decide_batch`, `command.apply`.
+"""
 
 import asyncio
 import random
@@ -10,8 +14,9 @@ from typing import TypeVar
 
 from slotlock.domain.booking.availability import Availability, to_availability
 from slotlock.domain.booking.booking import Booking, SlotId
+from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.refusals import Locked
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.result import CommandResult
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.locks.leases import Lease
@@ -39,55 +44,44 @@ EXTRA_WAITLIST_DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """One outcome per command, in their order, and the availability to publish."""
+    """One result per command, in their order, and the availability to publish."""
 
-    outcomes: tuple[object, ...]
+    results: tuple[CommandResult[object], ...]
     events: tuple[Availability, ...] = ()
 
 
 async def execute(
     services: Services, command: SlotCommand[Outcome], wait_s: float = 0.0
-) -> Outcome:
-    """Execute one command and return its outcome.
+) -> CommandResult[Outcome]:
+    """Execute one command and return its result.
 
-    Returns Locked if the command would change a slot, but the slot stays locked for the whole wait
-    or other writers win every attempt. The write is a single one, conditional on the versions that
-    were read: if the lease expires or the process dies, it has happened completely or not at all.
+    The outcome is Locked if the command would change a slot, but the slot stays locked for the
+    whole wait or other writers win every attempt. The write is a single one, conditional on the
+    versions that were read: if the lease expires or the process dies, it has happened completely or
+    not at all.
     """
     if wait_s > 0 and len(command.slot_ids) == 1 and not command.team_versions:
-        outcome = await services.wait_queues.submit(
+        result = await services.wait_queues.submit(
             command.slot_ids[0], command, wait_s, partial(serve_and_release, services)
         )
-    else:
-        outcome = await _execute_alone(services, command, Deadline.after(wait_s))
-    if outcome is None:
-        outcome = await _preview_without_lock(services, command)
-    return command.check_outcome(outcome)
-
-
-async def _execute_alone(
-    services: Services, command: SlotCommand[object], deadline: Deadline
-) -> object | None:
-    """Return the outcome, or None if the locks were not acquired in time."""
+        return command.check_result(result or await _preview_without_lock(services, command))
     if len(command.slot_ids) > 1:
         # The locks of several slots block many callers: a command without a write takes none.
         decided = await preview(services, command)
         if not decided.updates:
-            return decided.decisions[0].outcome
-    while True:
-        outcomes = await run_with_lock(services, [command], deadline.remaining_s)
-        if outcomes is None:
-            return None
+            return command.check_result(decided.results[0])
+    deadline = Deadline.after(wait_s)
+    while results := await run_with_lock(services, [command], deadline.remaining_s):
         # A team may have changed: the caller checks its permission again before the next attempt.
-        if not isinstance(outcomes[0], Locked) or command.team_versions:
-            return outcomes[0]
-        if not deadline.remaining_s:
-            return outcomes[0]
+        is_retryable = isinstance(results[0].outcome, Locked) and not command.team_versions
+        if not (is_retryable and deadline.remaining_s):
+            return command.check_result(results[0])
+    return command.check_result(await _preview_without_lock(services, command))
 
 
 async def run_with_lock(
     services: Services, commands: Sequence[SlotCommand[object]], wait_s: float
-) -> tuple[object, ...] | None:
+) -> tuple[CommandResult[object], ...] | None:
     """Execute the commands while holding their locks; None if these were not acquired in time."""
     lease = await services.locks.acquire(*_slot_ids(commands), wait_s=wait_s)
     return None if lease is None else await serve_and_release(services, lease, commands)
@@ -95,13 +89,13 @@ async def run_with_lock(
 
 async def serve_and_release(
     services: Services, lease: Lease, commands: Sequence[SlotCommand[object]]
-) -> tuple[object, ...]:
+) -> tuple[CommandResult[object], ...]:
     """Execute the commands, then release the lease and publish the events in one round trip."""
     events: tuple[Availability, ...] = ()
     try:
-        result = await decide_and_commit(services, commands)
-        events = result.events
-        return result.outcomes
+        batch = await decide_and_commit(services, commands)
+        events = batch.events
+        return batch.results
     finally:
         await services.locks.release(lease, *events)
 
@@ -112,20 +106,27 @@ async def preview(services: Services, command: SlotCommand[object]) -> BatchDeci
     return decide_batch(await _load_slots(services, [command], now), [command], now)
 
 
-async def _preview_without_lock(services: Services, command: SlotCommand[object]) -> object:
+async def _preview_without_lock(
+    services: Services, command: SlotCommand[object]
+) -> CommandResult[object]:
     """Return what can be said without the lock: the outcome, unless it needs a write.
 
     A refusal needs no lock: the caller of a full slot learns that it is full, not to retry.
     """
     decided = await preview(services, command)
     if decided.has_requested_changes:
-        return locked_refusal(command.slot_ids[0])
-    return decided.decisions[0].outcome
+        return locked_result(command)
+    return decided.results[0]
 
 
 def locked_refusal(slot_id: SlotId) -> Locked:
     """Return the refusal that asks the client to retry after a random pause."""
     return Locked(slot_id, random.randint(*RETRY_AFTER_MS))  # noqa: S311
+
+
+def locked_result(command: SlotCommand[object]) -> CommandResult[object]:
+    """Return the result of a command that other commands kept from being written."""
+    return CommandResult(locked_refusal(command.slot_ids[0]))
 
 
 async def decide_and_commit(
@@ -136,69 +137,46 @@ async def decide_and_commit(
     After a version conflict, commands whose idempotency key has an outcome by now replay it, and
     the others are decided again. Local subscribers are notified after the write.
     """
-    outcomes = _refuse_repeated_keys(commands)
-    pending = {n: command for n, command in enumerate(commands) if n not in outcomes}
+    results = _refuse_repeated_keys(commands)
+    pending = {n: command for n, command in enumerate(commands) if n not in results}
     events: tuple[Availability, ...] = ()
-    for _ in range(max_attempts):
+    for _ in range(max_attempts if pending else 0):
+        batch = tuple(pending.values())
+        now = services.now()  # read again by each attempt: a hold may have expired since the last
+        decided = decide_batch(await _load_slots(services, batch, now), batch, now)
+        results |= zip(pending, decided.results, strict=True)
+        change_set = _change_set(batch, decided, now)
+        if not decided.updates or check_written(await services.slot_writer.commit(change_set)):
+            events = publish_changes(services, decided.updates)
+            break
+        if not decided.has_requested_changes:  # another writer ends the expired holds
+            break
+        for (number, command), decision in zip(pending.items(), decided.decisions, strict=True):
+            if decision.changed_slots:
+                results[number] = locked_result(command)
+        replays = await _find_replays(services, pending)
+        results |= replays
+        pending = {n: command for n, command in pending.items() if n not in replays}
         if not pending:
             break
-        attempt = await _attempt(services, pending)
-        outcomes |= attempt.outcomes
-        if attempt.is_final:
-            events = attempt.events
-            break
-        replays = await _find_replays(services, pending)
-        outcomes |= replays
-        pending = {n: command for n, command in pending.items() if n not in replays}
-    return BatchResult(tuple(outcomes[n] for n in range(len(commands))), events)
+    return BatchResult(tuple(results[n] for n in range(len(commands))), events)
 
 
-def _refuse_repeated_keys(commands: Sequence[SlotCommand[object]]) -> dict[int, object]:
+def _refuse_repeated_keys(
+    commands: Sequence[SlotCommand[object]],
+) -> dict[int, CommandResult[object]]:
     """Return Locked for all but the first command of each idempotency key.
 
     A key comes twice in a batch if Redis lost its lock. The retry finds the outcome of the first.
     """
     seen: set[str] = set()
-    refused: dict[int, object] = {}
+    refused: dict[int, CommandResult[object]] = {}
     for number, command in enumerate(commands):
         if key := command.idempotency_key:
             if key.record_id in seen:
-                refused[number] = locked_refusal(command.slot_ids[0])
+                refused[number] = locked_result(command)
             seen.add(key.record_id)
     return refused
-
-
-@dataclass(frozen=True, slots=True)
-class _Attempt:
-    """The outcomes of one attempt, by the numbers of its commands.
-
-    After a version conflict it is not final: Locked stands for each command that needs a write.
-    """
-
-    is_final: bool
-    outcomes: dict[int, object]
-    events: tuple[Availability, ...] = ()
-
-
-async def _attempt(services: Services, pending: Mapping[int, SlotCommand[object]]) -> _Attempt:
-    commands = tuple(pending.values())
-    now = services.now()  # read again by each attempt: a hold may have expired since the last one
-    decided = decide_batch(await _load_slots(services, commands, now), commands, now)
-    outcomes = {
-        number: decision.outcome
-        for number, decision in zip(pending, decided.decisions, strict=True)
-    }
-    change_set = _change_set(commands, decided, now)
-    if not decided.updates or check_written(await services.slot_writer.commit(change_set)):
-        return _Attempt(True, outcomes, publish_changes(services, decided.updates))
-    if not decided.has_requested_changes:  # another writer ends the expired holds
-        return _Attempt(True, outcomes)
-    locked = {
-        number: locked_refusal(command.slot_ids[0])
-        for (number, command), decision in zip(pending.items(), decided.decisions, strict=True)
-        if decision.changed_slots
-    }
-    return _Attempt(False, outcomes | locked)
 
 
 def _change_set(
@@ -206,7 +184,8 @@ def _change_set(
 ) -> ChangeSet:
     return ChangeSet(
         decided.updates,
-        idempotency_records(commands, decided.decisions, now),
+        decided.users,
+        idempotency_records(commands, decided, now),
         tuple(version for command in commands for version in command.team_versions),
         preconditions=tuple(each for command in commands for each in command.preconditions),
         audit_notes=audit_notes(commands, decided.updates),
@@ -215,25 +194,24 @@ def _change_set(
 
 async def _find_replays(
     services: Services, pending: Mapping[int, SlotCommand[object]]
-) -> dict[int, object]:
+) -> dict[int, CommandResult[object]]:
     """Return the outcomes of those commands whose keys were used by another process meanwhile."""
     keys = {n: command.idempotency_key for n, command in pending.items() if command.idempotency_key}
     found = await asyncio.gather(
         *(find_replay(services.idempotency_records, key) for key in keys.values())
     )
-    return {n: outcome for n, outcome in zip(keys, found, strict=True) if outcome is not None}
+    return {n: result for n, result in zip(keys, found, strict=True) if result is not None}
 
 
 async def _load_slots(
     services: Services, commands: Sequence[SlotCommand[object]], now: datetime
-) -> dict[SlotId, Slot]:
+) -> LoadedState:
     user_ids = tuple({user_id for command in commands for user_id in command.user_ids})
     booking_ids = tuple({id_ for command in commands for id_ in command.booking_ids})
     depth = sum(command.waitlist_depth for command in commands) + EXTRA_WAITLIST_DEPTH
-    found = await services.slots.find_for_update(
+    return await services.slots.find_for_update(
         *(SlotQuery(slot_id, now, user_ids, booking_ids, depth) for slot_id in _slot_ids(commands))
     )
-    return {slot.id: slot for slot in found if slot is not None}
 
 
 def _slot_ids(commands: Iterable[SlotCommand[object]]) -> list[SlotId]:

@@ -10,9 +10,11 @@ from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import BookingAlreadyDone, BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked
+from slotlock.domain.booking.result import CommandResult
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.redis.keys import idempotency_lock
-from slotlock.services.commands.redaction import redact_for
+from slotlock.services.commands.recorded_slots import redacted_slots
 from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
 from slotlock.services.idempotency_key import IdempotencyKey
@@ -23,14 +25,14 @@ RETRY_AFTER_MS = 250
 
 
 class IdempotencyGuard(Protocol):
-    """The stored outcome of a key, if it has one; otherwise the right to execute its request."""
+    """The stored result of a key, if it has one; otherwise the right to execute its request."""
 
     @property
-    def replay(self) -> object | None:
-        """The outcome to return instead of executing the request; None to execute it."""
+    def replay(self) -> CommandResult[object] | None:
+        """The result to return instead of executing the request; None to execute it."""
 
-    async def finish(self, outcome: object) -> object:
-        """Return the final outcome of the request that was executed, which may be a replay."""
+    async def finish(self, result: CommandResult[object]) -> CommandResult[object]:
+        """Return the final result of the request that was executed, which may be a replay."""
 
 
 @contextlib.asynccontextmanager
@@ -48,13 +50,13 @@ async def guard(
     wait_s = max(deadline.remaining_s, KEY_LOCK_TIMEOUT_S)
     lease = await services.locks.acquire(idempotency_lock(key.record_id), wait_s=wait_s)
     if lease is None:
-        yield _PassThrough(Locked(slot_id, RETRY_AFTER_MS))
+        yield _PassThrough(CommandResult(Locked(slot_id, RETRY_AFTER_MS)))
         return
     try:
         stored = await find_replay(services.idempotency_records, key)
         # A new request of the key starts over after a loss. A queued request does not: its ticket
         # has reported the loss already.
-        was_lost = isinstance(stored, RequestLost) and key.requested_at is None
+        was_lost = _is_lost(stored) and key.requested_at is None
         if was_lost:
             await services.idempotency_records.delete_lost(key.record_id, key.short_request_hash)
         if stored is None or was_lost:
@@ -69,10 +71,10 @@ async def guard(
 class _PassThrough:
     """A request without a key, or one whose outcome is stored."""
 
-    replay: object | None
+    replay: CommandResult[object] | None
 
-    async def finish(self, outcome: object) -> object:
-        return outcome
+    async def finish(self, result: CommandResult[object]) -> CommandResult[object]:
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,33 +87,38 @@ class _Execution:
     was_lost: bool
     replay: None = None
 
-    async def finish(self, outcome: object) -> object:
-        """Return the outcome, or the stored one if the key has one by now.
+    async def finish(self, result: CommandResult[object]) -> CommandResult[object]:
+        """Return the result, or the stored one if the key has one by now.
 
         An accepted booking was recorded by its own write. A refusal is not recorded.
         """
-        if isinstance(outcome, BookingWritten):
-            return outcome
+        if isinstance(result.outcome, BookingWritten):
+            return result
         records = self.services.idempotency_records
         # If Redis lost the lock of the key, another request may have been executed meanwhile.
         stored = await find_replay(records, self.key)
-        if stored is None and isinstance(outcome, BookingAlreadyDone):
+        if stored is None and isinstance(result.outcome, BookingAlreadyDone):
             # The operation needed no write, but it uses up the key.
-            await records.save(to_record(self.key, self._redacted(outcome), self.services.now()))
+            slots = redacted_slots(result, (self.key.user_id,))
+            now = self.services.now()
+            await records.save(to_record(self.key, result.outcome, now, slots))
             stored = await find_replay(records, self.key)
-        final = outcome if stored is None else stored
         if self.was_lost:  # the refused request stays lost, unless another outcome is stored
             await records.save(self.key.lost_record(self.services.now()))
         # The ticket of the same key may have reported the loss of its request meanwhile.
-        is_lost_now = isinstance(final, RequestLost)
-        return Locked(self.slot_id, RETRY_AFTER_MS) if is_lost_now else final
-
-    def _redacted(self, outcome: object) -> object:
-        return redact_for(outcome, (self.key.user_id,))
+        if _is_lost(stored):
+            return CommandResult(Locked(self.slot_id, RETRY_AFTER_MS))
+        return result if stored is None else stored
 
 
-async def find_replay(records: IdempotencyRecords, key: IdempotencyKey) -> object | None:
-    """Return the stored outcome of a key; None if it has none.
+def _is_lost(result: CommandResult[object] | None) -> bool:
+    return result is not None and isinstance(result.outcome, RequestLost)
+
+
+async def find_replay(
+    records: IdempotencyRecords, key: IdempotencyKey
+) -> CommandResult[object] | None:
+    """Return the stored result of a key; None if it has none.
 
     KeyReused if the key was sent with another request. RequestLost if a ticket has reported the
     request as lost, which must not be executed any more.
@@ -119,9 +126,18 @@ async def find_replay(records: IdempotencyRecords, key: IdempotencyKey) -> objec
     record = await records.find(key.record_id)
     if record is None:
         return None
-    return record.outcome if key.matches(record) else KeyReused(key.key)
+    if not key.matches(record):
+        return CommandResult(KeyReused(key.key))
+    return recorded_result(record)
 
 
-def to_record(key: IdempotencyKey, outcome: object, now: datetime) -> IdempotencyRecord:
-    """Return the record that stores an outcome under its key."""
-    return IdempotencyRecord(key.record_id, key.request_hash, outcome, now, key.requested_at)
+def recorded_result(record: IdempotencyRecord) -> CommandResult[object]:
+    """Return the result that a record holds."""
+    return CommandResult(record.outcome, {slot.id: slot for slot in record.slots})
+
+
+def to_record(
+    key: IdempotencyKey, outcome: object, now: datetime, slots: tuple[SlotState, ...] = ()
+) -> IdempotencyRecord:
+    """Return the record that stores an outcome, with the slots that it shows, under its key."""
+    return IdempotencyRecord(key.record_id, key.request_hash, outcome, now, key.requested_at, slots)

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from slotlock.domain.admission.tickets import RequestLost, Ticket
 from slotlock.domain.booking import outcomes, refusals
-from slotlock.infrastructure.mongo.idempotency_codec import RefusalWithoutSlot
 
 OUTCOME_LABELS: Mapping[type, str] = {
     outcomes.Booked: "Booked",
@@ -53,6 +52,4 @@ def outcome_label(outcome: object) -> str:
     Raises:
         KeyError: the outcome is of a type without a label.
     """
-    if isinstance(outcome, RefusalWithoutSlot):
-        return OUTCOME_LABELS[outcome.refusal_type]
     return OUTCOME_LABELS[type(outcome)]

@@ -15,7 +15,7 @@ from prometheus_client import Counter
 
 from slotlock.domain.booking.availability import Availability, to_availability
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.promotion import as_of
+from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository

@@ -19,9 +19,8 @@ from collections.abc import (
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from slotlock.domain.booking.booking import Booking, BookingId, BookingRef, SlotId
-from slotlock.domain.booking.history import HistoryEntry
-from slotlock.domain.booking.slot import Slot, SlotStatus, cancellation_entry
+from slotlock.domain.booking.booking import Booking, BookingId, BookingRef, HistoryEntry, SlotId
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
@@ -47,7 +46,7 @@ class LiveBookingEvent:
 
     entry: HistoryEntry
     booking: Booking
-    slot: Slot
+    slot: SlotState
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class _SeenBooking:
 
     entry_count: int
     slot_cancelled: bool
-    slot: Slot
+    slot: SlotState
 
 
 class BookingEventSubscription:
@@ -70,7 +69,7 @@ class BookingEventSubscription:
         self._pending: deque[LiveBookingEvent] = deque(maxlen=MAX_PENDING_EVENTS)
         self._updated = asyncio.Event()
 
-    def diff(self, slots: Sequence[Slot]) -> dict[BookingId, Slot]:
+    def diff(self, slots: Sequence[SlotState]) -> dict[BookingId, SlotState]:
         """Publish what is new in these slots. Returns the slots of bookings that are gone."""
         live = {b.id: (b, slot) for slot in slots for b in slot.bookings_of(self.user_id)}
         for booking, slot in live.values():
@@ -78,16 +77,16 @@ class BookingEventSubscription:
                 booking.id, _SeenBooking(0, slot_cancelled=False, slot=slot)
             )
             self._publish(booking, slot, booking.history[before.entry_count :])
-            slot_cancelled = slot.status is SlotStatus.CANCELLED
-            if slot_cancelled and not before.slot_cancelled:
-                self._publish(booking, slot, [cancellation_entry(slot)])
+            cancellation = slot.slot.cancellation
+            if cancellation is not None and not before.slot_cancelled:
+                self._publish(booking, slot, [cancellation.to_history_entry()])
             self._seen_bookings[booking.id] = _SeenBooking(
-                len(booking.history), slot_cancelled, slot
+                len(booking.history), cancellation is not None, slot
             )
         return {id_: seen.slot for id_, seen in self._seen_bookings.items() if id_ not in live}
 
     def publish_ended(
-        self, booking_id: BookingId, ended_booking: Booking | None, slot: Slot
+        self, booking_id: BookingId, ended_booking: Booking | None, slot: SlotState
     ) -> None:
         """Publish how a booking ended. A move is published with the booking that replaces it."""
         seen = self._seen_bookings.pop(booking_id, None)
@@ -98,7 +97,7 @@ class BookingEventSubscription:
             entry_count = seen.entry_count if seen else 0
             self._publish(ended_booking, slot, ended_booking.history[entry_count:])
 
-    def _publish(self, booking: Booking, slot: Slot, entries: Sequence[HistoryEntry]) -> None:
+    def _publish(self, booking: Booking, slot: SlotState, entries: Sequence[HistoryEntry]) -> None:
         if not self.is_active:
             return
         for entry in entries:
@@ -248,7 +247,7 @@ class BookingEventHub:
     async def _publish_diff(
         self,
         subscription: BookingEventSubscription,
-        slots: Sequence[Slot],
+        slots: Sequence[SlotState],
         notified: set[BookingRef],
     ) -> None:
         live = {booking.id for slot in slots for booking in slot.bookings}
@@ -261,6 +260,6 @@ class BookingEventHub:
             if slot is not None:
                 subscription.publish_ended(booking_id, ended, slot)
 
-    async def _load_slots(self, user_ids: Sequence[UserId]) -> list[Slot]:
+    async def _load_slots(self, user_ids: Sequence[UserId]) -> list[SlotState]:
         now = self._now()
         return await self._slots.find_by_users(user_ids, now - LOOKBACK, now)

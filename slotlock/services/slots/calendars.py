@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 
 from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.booking import Booking, SlotId
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.reports.calendar_events import (
     CANCELLED_SHOWN,
@@ -38,7 +38,7 @@ async def user_calendar(services: Services, user_id: UserId) -> Sequence[Calenda
         found.add(events_of_user(slot, user_id, now))
     # Live bookings first: a booking that is cancelled meanwhile is found twice.
     async for booking, slot in _recently_ended(services, user_id):
-        found.add(events_of_booking(slot, booking, now))
+        found.add(events_of_booking(slot.slot, booking, now))
     return found.sorted_events()
 
 
@@ -83,9 +83,10 @@ class _EventCollector:
 
 
 async def _iterate_slots(
-    load_page: Callable[[Slot | None], Awaitable[Sequence[Slot]]], collector: _EventCollector
-) -> AsyncIterator[Slot]:
-    after: Slot | None = None
+    load_page: Callable[[SlotState | None], Awaitable[Sequence[SlotState]]],
+    collector: _EventCollector,
+) -> AsyncIterator[SlotState]:
+    after: SlotState | None = None
     while not collector.is_full and (slots := await load_page(after)):
         for slot in slots:
             yield slot
@@ -94,7 +95,7 @@ async def _iterate_slots(
 
 async def _recently_ended(
     services: Services, user_id: UserId
-) -> AsyncIterator[tuple[Booking, Slot]]:
+) -> AsyncIterator[tuple[Booking, SlotState]]:
     """Yield a user's recently ended bookings with their slots, if these are visible."""
     now, after = services.now(), None
     for _ in range(MAX_EVENTS // ENDED_PAGE_SIZE):
@@ -110,9 +111,11 @@ async def _recently_ended(
         after = Position(last.ended_at or now, last.id)
 
 
-async def _load_visible_slots(services: Services, slot_ids: Iterable[SlotId]) -> dict[SlotId, Slot]:
+async def _load_visible_slots(
+    services: Services, slot_ids: Iterable[SlotId]
+) -> dict[SlotId, SlotState]:
     now = services.now()
     found = await asyncio.gather(
         *(services.slots.find(SlotQuery(slot_id, now)) for slot_id in slot_ids)
     )
-    return {slot.id: slot for slot in found if slot and is_visible(slot, None)}
+    return {slot.id: slot for slot in found if slot and is_visible(slot.slot, None)}

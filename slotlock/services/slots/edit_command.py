@@ -1,14 +1,14 @@
 """The command that edits one slot, or several slots of a series all or none."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
 from slotlock.domain.audit.notes import AuditNote, note_slot_change
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.decision import Decision, accept, refuse
+from slotlock.domain.booking.decision import Decision, LoadedState, accept, refuse
 from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.edits import SlotEdit
 from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
@@ -36,7 +36,7 @@ class EditSlots(SlotCommand[EditSlotsOutcome]):
     edit: SlotEdit
     loaded_slots: tuple[Slot, ...]
     rescheduled: tuple[Slot, ...]
-    rivals: tuple[Slot, ...]
+    rivals: tuple[SlotState, ...]
     waitlist_depth: int = 1
     preconditions: tuple[Precondition, ...] = ()
 
@@ -49,30 +49,31 @@ class EditSlots(SlotCommand[EditSlotsOutcome]):
         return (self.organizer_id,)
 
     def audit_note(self, change: SlotUpdate) -> AuditNote | None:
-        return note_slot_change(change.before, change.after, self.organizer_id)
+        before, after = change.before, change.after
+        return note_slot_change(before.slot, after.slot, self.organizer_id, after.changed_at)
 
-    def apply(self, slots: Mapping[SlotId, Slot], now: datetime) -> Decision[EditSlotsOutcome]:
+    def apply(self, state: LoadedState, now: datetime) -> Decision[EditSlotsOutcome]:
         planned = {slot.id: slot for slot in self.rescheduled}
-        after, saved, changed = dict(slots), list[SlotSaved](), list[Slot]()
+        after, saved = dict(state.slots), list[SlotSaved]()
         for loaded in self.loaded_slots:
-            slot = slots.get(loaded.id)
-            if slot is None or plan_basis(slot) != plan_basis(loaded):
+            before = state.slots.get(loaded.id)
+            if before is None or plan_basis(before.slot) != plan_basis(loaded):
                 return refuse(locked_refusal(loaded.id))  # the plan is outdated
-            decision = self.edit.apply(slot, now)
+            decision = self.edit.apply(before, now)
             if not isinstance(decision.outcome, SlotSaved):
                 return refuse(decision.outcome)
-            edited = decision.outcome.slot
-            if needs_new_resource_time(slot, edited) and resource_use(edited) != resource_use(
-                planned.get(slot.id, slot)
-            ):
-                return refuse(locked_refusal(slot.id))  # the rivals were loaded for other times
-            after[slot.id] = edited
+            for edited in decision.changed_slots:
+                after[loaded.id] = edited
+                needs_rivals = needs_new_resource_time(before.slot, edited.slot)
+                expected = planned.get(loaded.id, before.slot)
+                if needs_rivals and resource_use(edited.slot) != resource_use(expected):
+                    return refuse(locked_refusal(loaded.id))  # loaded rivals are for other times
             saved.append(decision.outcome)
-            changed += decision.changed_slots
         usage = ResourceUsage.from_slots((*self.rivals, *after.values()))
         for slot_id in planned:
-            if taken := usage.conflict_with(after[slot_id]):
+            if taken := usage.conflict_with(after[slot_id].slot):
                 return refuse(taken)
+        changed = (slot for slot_id, slot in after.items() if slot is not state.slots[slot_id])
         return accept(SlotsSaved(tuple(saved)), *changed)
 
     @staticmethod

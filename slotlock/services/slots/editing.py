@@ -7,7 +7,9 @@ from datetime import datetime
 from slotlock.domain.audit.notes import AuditNote, note_slot_change
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.refusals import Locked, SlotNotFound
+from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.changes import UNCHANGED
@@ -17,7 +19,7 @@ from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.edits import Cancel, Publish, RequestedEdit, plan_edit
 from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
 from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage, uses_resource
-from slotlock.domain.slots.series import SeriesScope, slots_in_scope
+from slotlock.domain.slots.series import SeriesScope, is_in_scope
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
@@ -64,33 +66,34 @@ async def create(
     draft: editing.SlotDraft,
     organizer_id: UserId,
     campaign_id: CampaignId | None = None,
-) -> CreateSlotOutcome:
+) -> CommandResult[CreateSlotOutcome]:
     """Create a slot, as a draft or published."""
     slot_id = new_slot_id()
     for _ in range(MAX_EDIT_ATTEMPTS):
         placed = await with_campaign_terms(services, draft, campaign_id)
         if isinstance(placed, CampaignNotFound):
-            return placed
-        outcome = editing.create(slot_id, placed.draft, services.now())
-        if isinstance(outcome, InvalidInput):
-            return outcome
-        rivals, resource_versions = await resource_rivals(services, [outcome.slot])
-        if taken := ResourceUsage.from_slots(rivals).conflict_with(outcome.slot):
-            return taken
+            return CommandResult(placed)
+        created = editing.create(slot_id, placed.draft, services.now())
+        if isinstance(created, InvalidInput):
+            return CommandResult(created)
+        rivals, resource_versions = await resource_rivals(services, [created.slot])
+        if taken := ResourceUsage.from_slots(rivals).conflict_with(created.slot):
+            return CommandResult(taken)
         change_set = ChangeSet(
             (),
-            new_slots=(outcome.slot,),
+            new_slots=(created,),
             preconditions=(*placed.preconditions, *resource_versions),
-            audit_notes=creation_notes([outcome.slot], organizer_id),
+            audit_notes=creation_notes([created], organizer_id),
         )
         if check_written(await services.slot_writer.commit(change_set)):
-            return outcome
-    return locked_refusal(slot_id)
+            return CommandResult(SlotSaved(slot_id), {slot_id: created})
+    return CommandResult(locked_refusal(slot_id))
 
 
-def creation_notes(slots: Sequence[Slot], organizer_id: UserId) -> tuple[AuditNote, ...]:
+def creation_notes(created: Sequence[SlotState], organizer_id: UserId) -> tuple[AuditNote, ...]:
     """Return the audit notes for new slots."""
-    return tuple(note for slot in slots if (note := note_slot_change(None, slot, organizer_id)))
+    notes = (note_slot_change(None, new.slot, organizer_id, new.changed_at) for new in created)
+    return tuple(note for note in notes if note is not None)
 
 
 async def edit(
@@ -99,7 +102,7 @@ async def edit(
     changes: SlotChanges,
     organizer_id: UserId,
     scope: SeriesScope = SeriesScope.THIS,
-) -> EditSlotOutcome:
+) -> CommandResult[EditSlotOutcome]:
     """Change fields of a slot. Places that are added go to the waiting list first.
 
     With a wider scope other slots of its series change too, all or none. Where times change, all
@@ -107,31 +110,34 @@ async def edit(
     """
     depth = 1 if changes.capacity is UNCHANGED else editing.MAX_CAPACITY
     target = _EditTarget(slot_id, scope, organizer_id, depth)
-    return _first_outcome(await _edit_all(services, target, changes))
+    return _result_of_named(await _edit_all(services, target, changes))
 
 
 async def publish(
     services: Services, slot_id: SlotId, organizer_id: UserId, scope: SeriesScope = SeriesScope.THIS
-) -> EditSlotOutcome:
+) -> CommandResult[EditSlotOutcome]:
     """Publish a draft, with a wider scope other slots of its series too."""
     target = _EditTarget(slot_id, scope, organizer_id)
-    return _first_outcome(await _edit_all(services, target, Publish()))
+    return _result_of_named(await _edit_all(services, target, Publish()))
 
 
 async def cancel(
     services: Services, slot_id: SlotId, organizer_id: UserId, scope: SeriesScope = SeriesScope.THIS
-) -> EditSlotOutcome:
+) -> CommandResult[EditSlotOutcome]:
     """Cancel a slot for everyone, with a wider scope other slots of its series too."""
     target = _EditTarget(slot_id, scope, organizer_id, editing.MAX_WAITLIST_CAPACITY)
-    outcome = await _edit_all(services, target, Cancel(organizer_id))
-    for saved in outcome.saved if isinstance(outcome, SlotsSaved) else ():
-        if roster := await services.slots.find_with_roster(saved.slot.id):
+    result = await _edit_all(services, target, Cancel(organizer_id))
+    for saved in result.outcome.saved if isinstance(result.outcome, SlotsSaved) else ():
+        if roster := await services.slots.find_with_roster(saved.slot_id):
             services.slot_events.publish_booking_changed(roster.bookings)
-    return _first_outcome(outcome)
+    return _result_of_named(result)
 
 
-def _first_outcome(outcome: EditSlotsOutcome) -> EditSlotOutcome:
-    return outcome.saved[0] if isinstance(outcome, SlotsSaved) else outcome
+def _result_of_named(result: CommandResult[EditSlotsOutcome]) -> CommandResult[EditSlotOutcome]:
+    """Return the result for the slot that the organizer named, which is the first one."""
+    outcome = result.outcome
+    first = outcome.saved[0] if isinstance(outcome, SlotsSaved) else outcome
+    return CommandResult(first, result.slots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,19 +152,19 @@ class _EditTarget:
 
 async def _edit_all(
     services: Services, target: _EditTarget, requested: RequestedEdit
-) -> EditSlotsOutcome:
+) -> CommandResult[EditSlotsOutcome]:
     """Edit all slots in scope or none, the named slot first."""
     for _ in range(MAX_EDIT_ATTEMPTS):
         command = await _plan(services, target, requested)
         if not isinstance(command, EditSlots):
-            return command
-        result = await decide_and_commit(services, [command], max_attempts=1)
-        for state in result.events:
-            services.slot_events.publish(state)
-        outcome = command.check_outcome(result.outcomes[0])
-        if not isinstance(outcome, Locked):
-            return outcome
-    return locked_refusal(target.slot_id)
+            return CommandResult(command)
+        batch = await decide_and_commit(services, [command], max_attempts=1)
+        for availability in batch.events:
+            services.slot_events.publish(availability)
+        result = command.check_result(batch.results[0])
+        if not isinstance(result.outcome, Locked):
+            return result
+    return CommandResult(locked_refusal(target.slot_id))
 
 
 async def _plan(
@@ -169,21 +175,24 @@ async def _plan(
     loaded = await _load_slots_in_scope(services, target.slot_id, target.scope, now)
     if not loaded:
         return SlotNotFound(target.slot_id)
-    plan = plan_edit(requested, loaded)
+    slots = tuple(state.slot for state in loaded)
+    plan = plan_edit(requested, slots)
     if isinstance(plan, InvalidInput):
         return plan
     edited = (
-        (before, after) for before in loaded for after in plan.apply(before, now).changed_slots
+        (before.slot, after.slot)
+        for before in loaded
+        for after in plan.apply(before, now).changed_slots
     )
     rescheduled = tuple(after for before, after in edited if needs_new_resource_time(before, after))
     rivals, preconditions = await resource_rivals(services, rescheduled)
-    loaded_ids = {slot.id for slot in loaded}
+    loaded_ids = {slot.id for slot in slots}
     return EditSlots(
         target.organizer_id,
         plan,
-        tuple(loaded),
+        slots,
         rescheduled,
-        tuple(slot for slot in rivals if slot.id not in loaded_ids),
+        tuple(rival for rival in rivals if rival.id not in loaded_ids),
         target.waitlist_depth,
         preconditions,
     )
@@ -191,25 +200,29 @@ async def _plan(
 
 async def _load_slots_in_scope(
     services: Services, slot_id: SlotId, scope: SeriesScope, now: datetime
-) -> Sequence[Slot]:
+) -> Sequence[SlotState]:
     """Return the named slot and the others of its series that the edit is for."""
     this = await services.slots.find(SlotQuery(slot_id, now))
     if this is None:
         return ()
-    if scope is SeriesScope.THIS or this.series_id is None:
+    series_id = this.slot.series_id
+    if scope is SeriesScope.THIS or series_id is None:
         return (this,)
-    found = slots_in_scope(
-        await services.slots.find_by_series(this.series_id, now), this, scope, now
+    of_series = await services.slots.find_by_series(series_id, now)
+    others = (
+        state
+        for state in of_series
+        if state.id != slot_id and is_in_scope(state.slot, this.slot, scope, now)
     )
-    return (this, *(slot for slot in found if slot.id != slot_id))
+    return (this, *others)
 
 
 async def resource_rivals(
     services: Services, slots: Sequence[Slot]
-) -> tuple[Sequence[Slot], tuple[Precondition, ...]]:
+) -> tuple[Sequence[SlotState], tuple[Precondition, ...]]:
     """Return the slots that use the same resources at these times, and the resource versions."""
     users = [slot for slot in slots if uses_resource(slot)]
-    rivals: list[Slot] = []
+    rivals: list[SlotState] = []
     versions: list[Precondition] = []
     for name in sorted({slot.resource for slot in users if slot.resource is not None}):
         of_resource = [slot for slot in users if slot.resource == name]

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
-from slotlock.domain.booking.promotion import as_of
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.users.user import Caller, UserId
@@ -18,15 +18,15 @@ from slotlock.services.container import Services
 
 async def find_slots(
     services: Services, slot_ids: Iterable[SlotId], viewer: Caller | None
-) -> dict[SlotId, Slot]:
+) -> dict[SlotId, SlotState]:
     """Return those of the slots that the viewer may see."""
     found = await _find_all(services, slot_ids, viewer)
-    return {slot_id: slot for slot_id, slot in found.items() if is_visible(slot, viewer)}
+    return {slot_id: slot for slot_id, slot in found.items() if is_visible(slot.slot, viewer)}
 
 
 async def _find_all(
     services: Services, slot_ids: Iterable[SlotId], viewer: Caller | None
-) -> dict[SlotId, Slot]:
+) -> dict[SlotId, SlotState]:
     # One query per slot: the repository batches those of concurrent requests.
     user_ids, now = _viewer_ids(viewer), services.now()
     queries = (SlotQuery(slot_id, now, user_ids) for slot_id in slot_ids)
@@ -41,7 +41,7 @@ async def list_slots(
     first: int,
     after: Position | None,
     viewer: Caller | None,
-) -> Page[Slot]:
+) -> Page[SlotState]:
     """Return a page of the slots that match a filter."""
     now = services.now()
     page = await services.slots.page(slot_filter, order, first, after, now, _viewer_ids(viewer))
@@ -50,19 +50,19 @@ async def list_slots(
 
 async def list_bookings(
     services: Services, caller: Caller, first: int, after: Position | None
-) -> Page[Slot]:
+) -> Page[SlotState]:
     """Return a page of the slots in which the caller has a live booking, with that booking."""
     now = services.now()
     return _as_of(await services.slots.page_of_user(caller.user_id, first, after, now), now)
 
 
-def _as_of(page: Page[Slot], now: datetime) -> Page[Slot]:
+def _as_of(page: Page[SlotState], now: datetime) -> Page[SlotState]:
     return Page(tuple(as_of(slot, now) for slot in page.items), page.has_more)
 
 
 async def slot_roster(
     services: Services, slot_id: SlotId, first: int, after: BookingId | None
-) -> tuple[Slot, Page[Booking]] | None:
+) -> tuple[SlotState, Page[Booking]] | None:
     """Return a page of the live bookings of a slot, the oldest first; None without a slot."""
     slot = await services.slots.find_with_roster(slot_id)
     if slot is None:
@@ -80,7 +80,7 @@ async def slot_roster(
 
 async def find_booking(
     services: Services, slot_id: SlotId, booking_id: BookingId, viewer: Caller
-) -> tuple[Booking, Slot] | None:
+) -> tuple[Booking, SlotState] | None:
     """Return a live or ended booking with its slot, for its owner or an organizer."""
     now = services.now()
     slot = await services.slots.find(SlotQuery(slot_id, now, [viewer.user_id], [booking_id]))
@@ -103,7 +103,7 @@ def _may_see(viewer: Caller, booking: Booking | None) -> bool:
 
 async def slot_history(
     services: Services, slot_id: SlotId, first: int, after: Position | None
-) -> tuple[Slot, Page[Booking]] | None:
+) -> tuple[SlotState, Page[Booking]] | None:
     """Return a page of the ended bookings of a slot, the first end first; None without a slot."""
     now = services.now()
     slot = await services.slots.find(SlotQuery(slot_id, now))
@@ -114,7 +114,7 @@ async def slot_history(
 
 async def list_ended_bookings(
     services: Services, caller: Caller, first: int, after: Position | None
-) -> tuple[Page[Booking], dict[SlotId, Slot]]:
+) -> tuple[Page[Booking], dict[SlotId, SlotState]]:
     """Return a page of the caller's ended bookings, the latest first, and their slots."""
     page = await services.ended_bookings.page_of_user(caller.user_id, first, after)
     return page, await _find_all(services, {booking.slot_id for booking in page.items}, caller)

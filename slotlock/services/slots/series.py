@@ -48,7 +48,7 @@ async def create(
         slots = series.occurrences_of_draft(placed.draft, rrule, holidays, ids, services.now())
         if isinstance(slots, InvalidInput):
             return slots
-        rivals, resource_versions = await resource_rivals(services, slots)
+        rivals, resource_versions = await resource_rivals(services, [state.slot for state in slots])
         free, conflicts = series.split_conflicts(slots, rivals)
         if not free or (conflicts and on_conflict is OnConflict.STRICT):
             return SeriesConflicts(conflicts)

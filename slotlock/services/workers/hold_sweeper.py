@@ -17,7 +17,8 @@ from itertools import count
 from prometheus_client import Counter
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.promotion import next_deadline
+from slotlock.domain.booking.rules.versions import next_deadline
+from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
@@ -136,24 +137,21 @@ async def _sweep_together(services: Services, slot_ids: Sequence[SlotId]) -> lis
     They must be decided again: a user who got a place in one slot may no longer want another.
     """
     now = services.now()
-    queries = (
-        services.slots.find_for_update(SlotQuery(slot_id, now, waitlist_depth=WAITLIST_DEPTH))
-        for slot_id in slot_ids
-    )
-    slots = {slot.id: slot for (slot,) in await asyncio.gather(*queries) if slot is not None}
-    decided = decide_batch(slots, [], now)
+    queries = (SlotQuery(slot_id, now, waitlist_depth=WAITLIST_DEPTH) for slot_id in slot_ids)
+    loaded = await services.slots.find_for_update(*queries)
+    decided = decide_batch(loaded, [], now)
     changed_ids = {change.before.id for change in decided.updates}
     # A hold that was confirmed or cancelled leaves a deadline at which nothing expires.
     unchanged = [
-        replace(slot, next_deadline=next_deadline(slot, now))
-        for id_, slot in slots.items()
+        replace(slot, next_deadline=next_deadline(slot, loaded.users, now))
+        for id_, slot in loaded.slots.items()
         if id_ not in changed_ids
     ]
     await asyncio.gather(*map(services.slot_writer.set_next_deadline, unchanged))
     return [
         [change.before.id for change in changes]
         for changes in _split_into_transactions(decided.updates)
-        if not await _commit_and_publish(services, changes)
+        if not await _commit_and_publish(services, changes, decided.users)
     ]
 
 
@@ -174,9 +172,11 @@ def _split_into_transactions(changes: Sequence[SlotUpdate]) -> Iterator[tuple[Sl
         yield tuple(part)
 
 
-async def _commit_and_publish(services: Services, changes: tuple[SlotUpdate, ...]) -> bool:
+async def _commit_and_publish(
+    services: Services, changes: tuple[SlotUpdate, ...], users: UserContexts
+) -> bool:
     """Commit changes in one transaction. Returns False if another write came first."""
-    if not check_written(await services.slot_writer.commit(ChangeSet(changes))):
+    if not check_written(await services.slot_writer.commit(ChangeSet(changes, users))):
         return False
     HOLDS_EXPIRED_TOTAL.inc(sum(len(change.after.change.ended) for change in changes))
     for availability in publish_changes(services, changes):

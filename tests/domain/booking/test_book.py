@@ -1,15 +1,16 @@
 """Booking one place, or several places all or none."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from slotlock.domain.booking.book import MAX_HOLD_MINUTES, SlotClaim, book
 from slotlock.domain.booking.booking import (
+    BookingAction,
+    BookingLimit,
+    BookingStatus,
     SlotId,
 )
-from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus
+from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.outcomes import AllBooked, NoneBooked
 from slotlock.domain.booking.refusals import (
     AlreadyBooked,
@@ -19,7 +20,9 @@ from slotlock.domain.booking.refusals import (
     SlotNotFound,
     SlotStarted,
 )
-from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.rules.book import MAX_HOLD_MINUTES, SlotClaim, book
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import (
     NOW,
@@ -27,7 +30,9 @@ from tests.support.domain.builders import (
     book_users,
     booking_request,
     build_slot,
-    with_choice_group,
+    in_choice_group,
+    users_with_bookings,
+    with_facts,
     with_waitlist,
 )
 from tests.support.domain.decisions import decide, decide_all
@@ -45,30 +50,30 @@ def test_a_free_place_can_be_booked() -> None:
 def test_the_last_place_goes_to_the_first_request() -> None:
     full, _ = book_users(build_slot(2), "ada", "ben")
     assert full.is_booked
-    assert decide(book, full, booking_request("cleo"), NOW) == (full, SlotFull(full))
+    assert decide(book, full, booking_request("cleo"), NOW) == (full, SlotFull(full.id))
 
 
 def test_two_requests_of_one_user_book_one_place() -> None:
     one, (booking,) = book_users(build_slot(5), "ada")
-    assert decide(book, one, booking_request("ada"), NOW) == (one, AlreadyBooked(one, booking))
+    assert decide(book, one, booking_request("ada"), NOW) == (one, AlreadyBooked(one.id, booking))
 
 
 def test_a_user_with_a_booking_gets_already_booked_in_a_full_slot() -> None:
     full, (booking,) = book_users(build_slot(1), "ada")
-    assert decide(book, full, booking_request("ada"), NOW)[1] == AlreadyBooked(full, booking)
+    assert decide(book, full, booking_request("ada"), NOW)[1] == AlreadyBooked(full.id, booking)
 
 
 def test_a_slot_cannot_be_booked_from_its_start() -> None:
     tomorrow = build_slot()
-    book_place(tomorrow, booking_request("ada"), tomorrow.start - timedelta(milliseconds=1))
-    assert decide(book, tomorrow, booking_request("ada"), tomorrow.start)[1] == SlotStarted(
-        tomorrow
-    )
+    start = tomorrow.slot.start
+    book_place(tomorrow, booking_request("ada"), start - timedelta(milliseconds=1))
+    assert decide(book, tomorrow, booking_request("ada"), start)[1] == SlotStarted(tomorrow.id)
 
 
 def test_organizers_book_for_others_after_the_start_and_the_history_names_it() -> None:
     tomorrow = build_slot()
-    _, booking = book_place(tomorrow, booking_request("ada", organizer="eve"), tomorrow.start)
+    request = booking_request("ada", organizer="eve")
+    _, booking = book_place(tomorrow, request, tomorrow.slot.start)
     assert booking.made_by == UserId("eve")
     assert booking.history[0].overridden_limits == (BookingLimit.SLOT_STARTED,)
 
@@ -83,7 +88,7 @@ def test_nobody_books_a_draft_or_a_cancelled_slot() -> None:
     draft, off = build_slot(status=SlotStatus.DRAFT), build_slot(status=SlotStatus.CANCELLED)
     for wanted in (booking_request("ada"), booking_request("ada", organizer="eve")):
         assert decide(book, draft, wanted, NOW)[1] == SlotNotFound(draft.id)
-        assert decide(book, off, wanted, NOW)[1] == SlotCancelled(off)
+        assert decide(book, off, wanted, NOW)[1] == SlotCancelled(off.id)
 
 
 def test_a_hold_occupies_a_place_for_the_hold_minutes_of_the_slot() -> None:
@@ -96,19 +101,16 @@ def test_a_hold_occupies_a_place_for_the_hold_minutes_of_the_slot() -> None:
 
 def test_a_hold_expires_when_its_slot_starts_at_the_latest() -> None:
     tomorrow = build_slot(hold_minutes=MAX_HOLD_MINUTES)
-    late = tomorrow.start - timedelta(minutes=1)
-    assert (
-        book_place(tomorrow, booking_request("ada", hold=True), late)[1].held_until
-        == tomorrow.start
-    )
+    late = tomorrow.slot.start - timedelta(minutes=1)
+    _, hold = book_place(tomorrow, booking_request("ada", hold=True), late)
+    assert hold.held_until == tomorrow.slot.start
 
 
 def test_an_organizer_hold_in_a_started_slot_has_the_usual_lifetime() -> None:
     tomorrow = build_slot(hold_minutes=5)
-    _, booking = book_place(
-        tomorrow, booking_request("ada", hold=True, organizer="eve"), tomorrow.start
-    )
-    assert booking.held_until == tomorrow.start + timedelta(minutes=5)
+    start = tomorrow.slot.start
+    _, booking = book_place(tomorrow, booking_request("ada", hold=True, organizer="eve"), start)
+    assert booking.held_until == start + timedelta(minutes=5)
 
 
 @pytest.mark.parametrize("by", [None, "eve"])
@@ -117,42 +119,44 @@ def test_a_free_place_belongs_to_the_waiting_list_first(by: str | None) -> None:
     promised = with_waitlist(build_slot(1), "ben")
     assert decide(book, promised, booking_request("ada", organizer=by), NOW) == (
         promised,
-        SlotFull(promised),
+        SlotFull(promised.id),
     )
 
 
 def test_after_the_start_organizers_book_despite_the_waiting_list() -> None:
     begun = with_waitlist(build_slot(1), "ben")
-    assert book_place(begun, booking_request("ada", organizer="eve"), begun.start)[0].is_booked
+    request = booking_request("ada", organizer="eve")
+    assert book_place(begun, request, begun.slot.start)[0].is_booked
 
 
 def test_a_user_has_one_booking_per_choice_group() -> None:
     _, (other,) = book_users(build_slot(id=SlotId("other")), "ada")
-    here = with_choice_group(build_slot(), "ada", other)
-    assert decide(book, here, booking_request("ada"), NOW) == (here, LimitReached(here, 1, other))
-    book_place(here, booking_request("ben"))
+    here, users = in_choice_group(build_slot()), users_with_bookings("ada", other)
+    refused, outcome = decide(book, here, booking_request("ada"), NOW, users=users)
+    assert (refused, outcome) == (here, LimitReached(here.id, 1, other))
+    book_place(here, booking_request("ben"), users=users)
 
 
 def test_a_hold_in_another_slot_counts_until_it_expires() -> None:
     _, other = book_place(
         build_slot(id=SlotId("other"), hold_minutes=5), booking_request("ada", hold=True)
     )
-    here = with_choice_group(build_slot(), "ada", other)
+    here, users = in_choice_group(build_slot()), users_with_bookings("ada", other)
     assert other.held_until is not None
     just_before = other.held_until - timedelta(milliseconds=1)
-    assert isinstance(decide(book, here, booking_request("ada"), just_before)[1], LimitReached)
-    book_place(here, booking_request("ada"), other.held_until)
+    _, refusal = decide(book, here, booking_request("ada"), just_before, users=users)
+    assert isinstance(refusal, LimitReached)
+    book_place(here, booking_request("ada"), other.held_until, users)
 
 
 def test_organizers_override_the_choice_group_and_the_history_names_it() -> None:
     _, (other,) = book_users(build_slot(id=SlotId("other")), "ada")
-    _, booking = book_place(
-        with_choice_group(build_slot(), "ada", other), booking_request("ada", organizer="eve")
-    )
+    here, users = in_choice_group(build_slot()), users_with_bookings("ada", other)
+    _, booking = book_place(here, booking_request("ada", organizer="eve"), users=users)
     assert booking.history[0].overridden_limits == (BookingLimit.ONE_OF_CHOICE,)
 
 
-def two() -> dict[SlotId, Slot]:
+def two() -> dict[SlotId, SlotState]:
     """Two slots."""
     return {id_: build_slot(id=id_) for id_ in (SlotId("one"), SlotId("two"))}
 
@@ -164,7 +168,7 @@ def claims(*wanted: tuple[str, str]) -> list[SlotClaim]:
 
 def test_several_claims_are_booked_together() -> None:
     wanted = claims(("one", "ada"), ("two", "ada"))
-    after, outcome = decide_all(two(), wanted, NOW)
+    after, outcome = decide_all(LoadedState(two()), wanted, NOW)
     assert isinstance(outcome, AllBooked)
     assert [each.booking.id for each in outcome.booked] == [c.request.booking_id for c in wanted]
     assert [each.booked_count for each in after.values()] == [1, 1]
@@ -174,28 +178,30 @@ def test_all_claims_are_booked_or_none_and_each_refusal_is_returned() -> None:
     before = two()
     before[SlotId("two")], _ = book_users(before[SlotId("two")], "ben")
     wanted = claims(("one", "ada"), ("two", "ada"), ("gone", "ada"))
-    after, outcome = decide_all(before, wanted, NOW)
+    after, outcome = decide_all(LoadedState(before), wanted, NOW)
     assert after == before
-    full = SlotFull(before[SlotId("two")])
-    assert outcome == NoneBooked((None, full, SlotNotFound(SlotId("gone"))))
+    refusals = (None, SlotFull(SlotId("two")), SlotNotFound(SlotId("gone")))
+    assert outcome == NoneBooked(refusals)
 
 
 def test_the_claims_of_one_request_are_counted_together() -> None:
-    _, outcome = decide_all(two(), claims(("one", "ada"), ("one", "ben")), NOW)
+    _, outcome = decide_all(LoadedState(two()), claims(("one", "ada"), ("one", "ben")), NOW)
     assert isinstance(outcome, NoneBooked)
     assert [type(each) for each in outcome.refusals] == [type(None), SlotFull]
 
 
 def test_the_choice_group_limits_the_claims_of_one_request() -> None:
-    before = {id_: with_choice_group(each, "ada") for id_, each in two().items()}
-    after, outcome = decide_all(before, claims(("one", "ada"), ("two", "ada")), NOW)
+    before = {id_: in_choice_group(each) for id_, each in two().items()}
+    loaded = LoadedState(before, users_with_bookings("ada"))
+    after, outcome = decide_all(loaded, claims(("one", "ada"), ("two", "ada")), NOW)
     assert after == before
     assert isinstance(outcome, NoneBooked)
     assert [type(each) for each in outcome.refusals] == [type(None), LimitReached]
 
 
 def test_slots_of_different_choice_groups_are_booked_together() -> None:
-    one, other = (with_choice_group(each, "ada") for each in two().values())
-    other = replace(other, choice_group="another week")
+    one, other = (in_choice_group(each) for each in two().values())
+    other = with_facts(other, choice_group="another week")
+    loaded = LoadedState({one.id: one, other.id: other}, users_with_bookings("ada"))
     wanted = claims(("one", "ada"), ("two", "ada"))
-    assert isinstance(decide_all({one.id: one, other.id: other}, wanted, NOW)[1], AllBooked)
+    assert isinstance(decide_all(loaded, wanted, NOW)[1], AllBooked)

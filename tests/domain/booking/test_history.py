@@ -2,16 +2,16 @@
 
 from datetime import datetime, timedelta
 
-from slotlock.domain.booking.booking import Booking, SlotId
-from slotlock.domain.booking.changes import cancel, confirm, extend
-from slotlock.domain.booking.history import (
+from slotlock.domain.booking.booking import (
+    Booking,
     BookingAction,
     BookingStatus,
     HistoryChange,
     HistoryEntry,
+    SlotId,
     history_changes,
 )
-from slotlock.domain.booking.promotion import expire_and_promote
+from slotlock.domain.booking.rules.changes import cancel, confirm, extend
 from slotlock.domain.users.user import Role
 from tests.support.domain.builders import (
     NOW,
@@ -23,7 +23,7 @@ from tests.support.domain.builders import (
     minutes_from_now,
     with_waitlist,
 )
-from tests.support.domain.decisions import decide, decide_move
+from tests.support.domain.decisions import decide, decide_move, expire_and_promote
 
 HELD, CONFIRMED = BookingStatus.HELD, BookingStatus.CONFIRMED
 CANCELLED, EXPIRED = BookingStatus.CANCELLED, BookingStatus.EXPIRED

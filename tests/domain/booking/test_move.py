@@ -1,15 +1,18 @@
 """Moving a booking: the old booking ends and a new one is made, or nothing changes."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from slotlock.domain.booking.booking import Booking, BookingRef, SlotId
-from slotlock.domain.booking.changes import BookingCommand, extend
-from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingAction,
+    BookingLimit,
+    BookingRef,
+    BookingStatus,
+    SlotId,
+)
 from slotlock.domain.booking.outcomes import BookingMoved, HoldExtended
-from slotlock.domain.booking.promotion import expire_and_promote
 from slotlock.domain.booking.refusals import (
     AlreadyBooked,
     BookingNotFound,
@@ -21,7 +24,10 @@ from slotlock.domain.booking.refusals import (
     SlotNotFound,
     SlotStarted,
 )
-from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.rules.changes import BookingCommand, extend
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
 from slotlock.domain.users.user import Role
 from tests.support.domain.builders import (
     NOW,
@@ -30,27 +36,34 @@ from tests.support.domain.builders import (
     booking_command,
     booking_request,
     build_slot,
+    in_choice_group,
     minutes_from_now,
-    with_choice_group,
+    users_with_bookings,
+    with_facts,
     with_waitlist,
 )
-from tests.support.domain.decisions import decide, decide_move
+from tests.support.domain.decisions import decide, decide_move, expire_and_promote
 
 THERE = SlotId("there")
 
 
-def there(capacity: int = 1, **fields: object) -> Slot:
+def there(capacity: int = 1, **facts: object) -> SlotState:
     """The slot to move to."""
-    return build_slot(capacity, id=THERE, **fields)
+    return build_slot(capacity, id=THERE, **facts)
 
 
 def moved(
-    old: Slot, new: Slot, which: BookingCommand, by: str | None = None
-) -> tuple[Slot, Slot, Booking]:
+    old: SlotState,
+    new: SlotState,
+    which: BookingCommand,
+    by: str | None = None,
+    users: UserContexts = NO_CONTEXTS,
+) -> tuple[SlotState, SlotState, Booking]:
     """Both slots after Ada's booking moved now, and the new booking."""
-    left, taken, outcome = decide_move(old, new, which, booking_request("ada", organizer=by), NOW)
+    request = booking_request("ada", organizer=by)
+    left, taken, outcome = decide_move(old, new, which, request, NOW, users)
     assert isinstance(outcome, BookingMoved)
-    assert (outcome.slot, outcome.old_slot) == (taken, left)
+    assert (outcome.slot_id, outcome.shown_slot_ids) == (taken.id, (taken.id, left.id))
     assert outcome.booking in taken.bookings
     assert outcome.old_booking in left.change.ended
     return left, taken, outcome.booking
@@ -76,12 +89,12 @@ def test_a_refused_move_leaves_the_old_booking() -> None:
     off, draft = there(status=SlotStatus.CANCELLED), there(status=SlotStatus.DRAFT)
     begun = there(start=NOW)
     for new, refusal in [
-        (full, SlotFull(full)),
-        (own, AlreadyBooked(own, other)),
-        (off, SlotCancelled(off)),
+        (full, SlotFull(THERE)),
+        (own, AlreadyBooked(THERE, other)),
+        (off, SlotCancelled(THERE)),
         (draft, SlotNotFound(THERE)),
-        (begun, SlotStarted(begun)),
-        (with_waitlist(there(), "ben"), SlotFull(with_waitlist(there(), "ben"))),
+        (begun, SlotStarted(THERE)),
+        (with_waitlist(there(), "ben"), SlotFull(THERE)),
     ]:
         assert decide_move(old, new, booking_command(booking), booking_request("ada"), NOW) == (
             old,
@@ -102,7 +115,7 @@ def test_a_moved_hold_stays_a_hold_and_is_not_extended() -> None:
 def test_a_moved_hold_expires_when_its_new_slot_starts_at_the_latest() -> None:
     old, hold = book_place(build_slot(hold_minutes=60), booking_request("ada", hold=True))
     soon = there(start=minutes_from_now(2), end=minutes_from_now(3))
-    assert moved(old, soon, booking_command(hold))[2].held_until == soon.start
+    assert moved(old, soon, booking_command(hold))[2].held_until == soon.slot.start
 
 
 def test_moves_and_extensions_never_pass_the_maximum_of_an_hour() -> None:
@@ -142,26 +155,23 @@ def test_the_old_place_of_a_move_goes_to_the_waiting_list_in_the_same_write() ->
 
 def test_the_old_booking_of_a_move_does_not_count_in_the_choice_group() -> None:
     old, (booking,) = book_users(build_slot(choice_group="week"), "ada")
-    _, _, new = moved(old, with_choice_group(there(), "ada", booking), booking_command(booking))
+    users = users_with_bookings("ada", booking)
+    _, _, new = moved(old, in_choice_group(there()), booking_command(booking), users=users)
     assert new.history[0].overridden_limits == ()
 
 
 def test_a_third_booking_of_the_choice_group_refuses_a_move() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
     _, (third,) = book_users(build_slot(id=SlotId("third")), "ada")
-    new = with_choice_group(there(), "ada", third)
-    refusal = LimitReached(new, 1, third)
-    assert decide_move(old, new, booking_command(booking), booking_request("ada"), NOW) == (
-        old,
-        new,
-        refusal,
-    )
+    new, users = in_choice_group(there()), users_with_bookings("ada", third)
+    refused = decide_move(old, new, booking_command(booking), booking_request("ada"), NOW, users)
+    assert refused == (old, new, LimitReached(THERE, 1, third))
 
 
 def test_after_the_cutoff_only_organizers_move_and_the_history_names_it() -> None:
     old, (booking,) = book_users(build_slot(cancel_cutoff_minutes=7 * 24 * 60), "ada")
     refused = decide_move(old, there(), booking_command(booking), booking_request("ada"), NOW)
-    assert refused == (old, there(), CutoffPassed(old, old.cancel_cutoff))
+    assert refused == (old, there(), CutoffPassed(old.id, old.slot.cancel_cutoff))
     left, _, new = moved(old, there(), booking_command(booking, "eve", Role.ORGANIZER), by="eve")
     assert left.change.ended[0].history[-1].overridden_limits == (BookingLimit.CANCEL_CUTOFF,)
     assert (left.change.ended[0].history[-1].by, new.made_by, new.user_id) == (
@@ -173,10 +183,10 @@ def test_after_the_cutoff_only_organizers_move_and_the_history_names_it() -> Non
 
 def test_only_organizers_move_bookings_out_of_a_started_slot() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
-    begun = replace(old, start=NOW - timedelta(minutes=1))
+    begun = with_facts(old, start=NOW - timedelta(minutes=1))
     assert decide_move(begun, there(), booking_command(booking), booking_request("ada"), NOW)[
         2
-    ] == SlotStarted(begun)
+    ] == SlotStarted(begun.id)
     left, _, _ = moved(begun, there(), booking_command(booking, "eve", Role.ADMIN), by="eve")
     assert left.change.ended[0].history[-1].overridden_limits == (BookingLimit.SLOT_STARTED,)
 

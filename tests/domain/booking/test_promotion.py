@@ -5,25 +5,34 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from slotlock.domain.booking.booking import Booking, SlotId
-from slotlock.domain.booking.history import BookingAction, BookingStatus, HistoryEntry
-from slotlock.domain.booking.promotion import as_of, expire_and_promote, next_version
-from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingAction,
+    BookingStatus,
+    HistoryEntry,
+    SlotId,
+)
+from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from tests.support.domain.builders import (
     NOW,
     book_place,
     book_users,
     booking_request,
     build_slot,
-    with_choice_group,
+    in_choice_group,
+    with_facts,
     with_waitlist,
 )
+from tests.support.domain.campaign_builders import contexts, user_in_groups, user_with_booking
+from tests.support.domain.decisions import as_written, expire_and_promote
 
 INSTANT = timedelta(milliseconds=1)
 LATER = NOW + timedelta(minutes=5)
 
 
-def held(capacity: int = 1) -> tuple[Slot, Booking]:
+def held(capacity: int = 1) -> tuple[SlotState, Booking]:
     """A slot with a hold of five minutes."""
     return book_place(build_slot(capacity), booking_request("ada", hold=True))
 
@@ -46,7 +55,7 @@ def test_an_expired_hold_ended_at_its_time_and_not_when_it_was_released() -> Non
 
 def test_a_confirmed_booking_never_expires() -> None:
     full, _ = book_users(build_slot(), "ada")
-    assert expire_and_promote(full, full.end) == full
+    assert expire_and_promote(full, full.slot.end) == full
 
 
 def test_a_free_place_goes_to_the_first_waiting_user() -> None:
@@ -69,7 +78,7 @@ def test_a_free_place_is_offered_if_the_slot_has_offer_minutes() -> None:
     assert offer.history == (
         HistoryEntry(NOW, None, BookingAction.OFFERED, BookingStatus.HELD, until),
     )
-    assert next_version(build_slot(), after, NOW).next_deadline == until
+    assert as_written(build_slot(), after, NOW).next_deadline == until
 
 
 def test_an_expired_offer_goes_to_the_next_waiting_user() -> None:
@@ -84,7 +93,7 @@ def test_an_expired_offer_goes_to_the_next_waiting_user() -> None:
 
 def test_an_offer_expires_when_its_slot_starts_at_the_latest() -> None:
     waited = with_waitlist(build_slot(waitlist_offer_minutes=7 * 24 * 60), "ben")
-    assert expire_and_promote(waited, NOW).bookings[0].held_until == waited.start
+    assert expire_and_promote(waited, NOW).bookings[0].held_until == waited.slot.start
 
 
 @pytest.mark.parametrize("status", [SlotStatus.DRAFT, SlotStatus.CANCELLED])
@@ -95,22 +104,21 @@ def test_a_slot_that_is_not_published_promotes_nobody(status: SlotStatus) -> Non
 
 def test_a_started_slot_promotes_nobody() -> None:
     before = with_waitlist(build_slot(), "ben")
-    assert expire_and_promote(before, before.start) == before
-    assert expire_and_promote(before, before.start - INSTANT).is_booked
+    assert expire_and_promote(before, before.slot.start) == before
+    assert expire_and_promote(before, before.slot.start - INSTANT).is_booked
 
 
 def test_holds_in_a_cancelled_slot_do_not_expire() -> None:
     full, _ = held()
-    off = replace(full, status=SlotStatus.CANCELLED)
+    off = with_facts(full, status=SlotStatus.CANCELLED)
     assert expire_and_promote(off, LATER) == off
 
 
 def test_a_waiting_user_with_another_booking_of_the_choice_group_leaves_the_waiting_list() -> None:
-    _, (other,) = book_users(build_slot(id=SlotId("other")), "ben")
-    line = with_choice_group(
-        with_choice_group(with_waitlist(build_slot(), "ben", "cleo"), "ben", other), "cleo"
-    )
-    after = expire_and_promote(line, NOW)
+    other, (booking,) = book_users(in_choice_group(build_slot(id=SlotId("other"))), "ben")
+    users = contexts(user_with_booking("ben", other, booking), user_in_groups("cleo"))
+    waiting = with_waitlist(in_choice_group(build_slot()), "ben", "cleo")
+    after = expire_and_promote(waiting, NOW, users)
     assert [booking.user_id for booking in after.bookings] == ["cleo"]
     (left,) = after.change.ended_entries
     assert (left.entry.user_id, left.at, left.by) == ("ben", NOW, None)
@@ -127,9 +135,9 @@ def test_a_slot_without_expired_holds_or_free_places_stays_the_same_object() -> 
     assert expire_and_promote(before, NOW) == before
 
 
-def due(before: Slot, now: datetime) -> datetime | None:
+def due(before: SlotState, now: datetime) -> datetime | None:
     """When the next hold runs out, as it is written."""
-    return next_version(before, expire_and_promote(before, now), now).next_deadline
+    return as_written(before, expire_and_promote(before, now), now).next_deadline
 
 
 def test_the_next_deadline_is_the_next_expiry_of_a_hold() -> None:
@@ -177,9 +185,9 @@ def test_readers_see_no_more_promised_places_than_free_places() -> None:
 
 def test_a_started_slot_promises_no_places_to_the_waiting_list() -> None:
     begun = with_waitlist(build_slot(2), "ben")
-    assert as_of(begun, begun.start).remaining == 2
+    assert as_of(begun, begun.slot.start).remaining == 2
 
 
 def test_every_write_increments_the_version() -> None:
     before, after = build_slot(), expire_and_promote(with_waitlist(build_slot(), "ben"), NOW)
-    assert next_version(before, after, LATER) == replace(after, version=2, changed_at=LATER)
+    assert as_written(before, after, LATER) == replace(after, version=2, changed_at=LATER)

@@ -7,16 +7,25 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slotlock.domain.booking.book import MAX_HOLD_MINUTES, SlotClaim
-from slotlock.domain.booking.booking import Booking, SlotId, UserContext, WaitlistEntry
-from slotlock.domain.booking.history import BookingLimit, BookingStatus
-from slotlock.domain.booking.promotion import as_of, expire_and_promote
-from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingLimit,
+    BookingStatus,
+    SlotId,
+    WaitlistEntry,
+)
+from slotlock.domain.booking.decision import LoadedState
+from slotlock.domain.booking.rules.book import MAX_HOLD_MINUTES, SlotClaim, book
+from slotlock.domain.booking.rules.changes import cancel, confirm
+from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.rules.waitlist import join
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContext, UserContexts
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import NOW, build_slot
-from tests.support.domain.decisions import decide_all, decide_move
+from tests.support.domain.decisions import decide, decide_all, decide_move, expire_and_promote
 from tests.support.domain.step_sequences import (
-    ACTIONS,
     USER_IDS,
     Step,
     apply_step,
@@ -34,28 +43,28 @@ def users(of: Iterable[Booking | WaitlistEntry]) -> list[UserId]:
     return [each.user_id for each in of]
 
 
-def gives_places(now: Slot, at: datetime) -> bool:
-    """Whether who waits in front is given what is free."""
-    return now.status is SlotStatus.PUBLISHED and at < now.start
+def promotes_at(state: SlotState, now: datetime) -> bool:
+    """Whether free places go to the waiting list."""
+    return state.slot.status is SlotStatus.PUBLISHED and now < state.slot.start
 
 
 @often
 @given(before=slot_strategy, story=step_sequences(24))
 def test_no_place_is_booked_twice_or_stays_free_while_a_user_waits(
-    before: Slot, story: list[Step]
+    before: SlotState, story: list[Step]
 ) -> None:
     now = NOW
     for step in story:
         now += timedelta(minutes=step.minutes)
         after = apply_step(before, step, now)
-        assert after.booked_count == len(after.bookings) <= after.capacity
+        assert after.booked_count == len(after.bookings) <= after.slot.capacity
         assert len(set(users(after.bookings))) == after.booked_count
         assert after.waitlist_length == len(after.waitlist)
         clients = [*users(after.bookings), *users(after.waitlist)]
         assert len(clients) == len(set(clients))
-        if gives_places(after, now):
+        if promotes_at(after, now):
             assert after.remaining == 0 or not after.waitlist
-        off = after.status is SlotStatus.CANCELLED
+        off = after.slot.status is SlotStatus.CANCELLED
         assert off or not any(booking.is_expired_at(now) for booking in after.bookings)
         assert after.version == before.version + (after != before)
         before = as_reloaded(after)
@@ -64,7 +73,7 @@ def test_no_place_is_booked_twice_or_stays_free_while_a_user_waits(
 @often
 @given(slot_before=slot_strategy, steps=step_sequences(24))
 def test_the_recorded_change_turns_the_loaded_slot_into_the_new_one(
-    slot_before: Slot, steps: list[Step]
+    slot_before: SlotState, steps: list[Step]
 ) -> None:
     now, loaded, after = NOW, slot_before, slot_before
     for number, step in enumerate(steps):
@@ -77,19 +86,16 @@ def test_the_recorded_change_turns_the_loaded_slot_into_the_new_one(
         assert after.bookings == (*live, *change.added)
         waiting = (entry for entry in loaded.waitlist if entry.id not in change.removed_entries)
         assert after.waitlist == (*waiting, *change.joined)
-        assert change.is_edited or edited_fields(after) == edited_fields(loaded)
+        assert change.is_edited or after.slot == loaded.slot
         if number % 4 == 3:  # several steps record one change, as the commands of a batch do
             loaded = after = as_reloaded(after)
 
 
-def edited_fields(of: Slot) -> tuple[object, ...]:
-    """Return the fields that steps edit."""
-    return of.title, of.start, of.capacity, of.status, of.cancellation, of.revision
-
-
 @often
 @given(before=slot_strategy, story=step_sequences(24))
-def test_no_booking_is_lost_and_no_history_is_rewritten(before: Slot, story: list[Step]) -> None:
+def test_no_booking_is_lost_and_no_history_is_rewritten(
+    before: SlotState, story: list[Step]
+) -> None:
     now = NOW
     for step in story:
         now += timedelta(minutes=step.minutes)
@@ -111,7 +117,7 @@ def test_no_booking_is_lost_and_no_history_is_rewritten(before: Slot, story: lis
 
 @often
 @given(before=slot_strategy, story=step_sequences(24))
-def test_the_waiting_list_is_promoted_in_order(before: Slot, story: list[Step]) -> None:
+def test_the_waiting_list_is_promoted_in_order(before: SlotState, story: list[Step]) -> None:
     now = NOW
     for step in story:
         now += timedelta(minutes=step.minutes)
@@ -131,72 +137,97 @@ def test_the_waiting_list_is_promoted_in_order(before: Slot, story: list[Step]) 
 @often
 @given(before=slot_strategy, story=step_sequences(24))
 def test_every_hold_is_short_and_has_a_deadline_for_the_sweeper(
-    before: Slot, story: list[Step]
+    before: SlotState, story: list[Step]
 ) -> None:
     now = NOW
     for step in story:
         now += timedelta(minutes=step.minutes)
         before = as_reloaded(apply_step(before, step, now))
         for booking in before.bookings:
-            if booking.status is not BookingStatus.HELD or before.status is SlotStatus.CANCELLED:
+            if (
+                booking.status is not BookingStatus.HELD
+                or before.slot.status is SlotStatus.CANCELLED
+            ):
                 continue
             assert booking.held_until is not None
             longest = booking.created_at + timedelta(minutes=MAX_HOLD_MINUTES)
             assert booking.held_until <= longest
             once_begun = BookingLimit.SLOT_STARTED in booking.history[0].overridden_limits
-            assert booking.held_until <= before.start or once_begun
+            assert booking.held_until <= before.slot.start or once_begun
             assert before.next_deadline is not None
             assert before.next_deadline <= booking.held_until
 
 
 @often
 @given(before=slot_strategy, story=step_sequences(24))
-def test_readers_see_the_places_that_a_booking_would_find(before: Slot, story: list[Step]) -> None:
+def test_readers_see_the_places_that_a_booking_would_find(
+    before: SlotState, story: list[Step]
+) -> None:
     now = NOW
     for step in story:
         now += timedelta(minutes=step.minutes)
         seen, settled = as_of(before, now), expire_and_promote(before, now)
         if not before.waitlist:
             assert seen == settled
-        elif gives_places(before, now):
+        elif promotes_at(before, now):
             assert seen.remaining <= settled.remaining
         assert set(seen.bookings) <= set(before.bookings)
         before = as_reloaded(apply_step(before, step, now))
 
 
 CHOICE = tuple(SlotId(f"{number:024x}") for number in (11, 12, 13))
-ALONE = ("book", "hold", "join", "confirm", "cancel", "wait and see")
-Slots = dict[SlotId, Slot]
+ACTIONS_ON_ONE_SLOT = ("book", "hold", "join", "confirm", "cancel", "wait and see")
+Slots = dict[SlotId, SlotState]
 
 
-def read(of: Slots, slot_id: SlotId) -> Slot:
-    """The slot with everybody's places in the others of its choice."""
-    others = [s.as_other_booking(b) for s in of.values() if s.id != slot_id for b in s.bookings]
-    known = (
-        UserContext(p, (), 1, tuple(o for o in others if o.booking.user_id == p)) for p in USER_IDS
-    )
-    return as_reloaded(replace(of[slot_id], user_contexts={one.user_id: one for one in known}))
+def users_of(slots: Slots) -> UserContexts:
+    """Return the contexts of all users, with their bookings in these slots."""
+    known = UserContexts({user_id: UserContext(user_id, (), 1) for user_id in USER_IDS})
+    for state in slots.values():
+        known = known.with_bookings(state.slot, state.bookings)
+    return known
 
 
-def all_settled(of: Slots, now: datetime) -> Slots:
-    """The slots settled one after the other."""
-    for slot_id in of:
-        of = {**of, slot_id: as_reloaded(expire_and_promote(read(of, slot_id), now))}
-    return of
+def all_settled(slots: Slots, now: datetime) -> Slots:
+    """Return the slots settled one after the other."""
+    for slot_id, state in slots.items():
+        settled = as_reloaded(expire_and_promote(state, now, users_of(slots)))
+        slots = {**slots, slot_id: settled}
+    return slots
 
 
-def chosen(of: Slots, step: Step, act: str, here: SlotId, there: SlotId, now: datetime) -> Slots:
-    """The slots after somebody chose."""
-    old, new = read(of, here), read(of, there)
-    if act in ALONE:
-        return {**of, here: ACTIONS[act](old, step, now)[0]}
-    if act == "move":
+def decide_on_one_slot(
+    action: str, state: SlotState, step: Step, users: UserContexts, now: datetime
+) -> SlotState:
+    """Return the slot after an action by a user with other bookings."""
+    if action in ("book", "hold"):
+        request = step.booking_request(hold=action == "hold")
+        return decide(book, state, request, now, users=users)[0]
+    if action == "join":
+        return decide(join, state, step.waitlist_entry(state), now, users=users)[0]
+    if action == "confirm":
+        return decide(confirm, state, step.booking_command(state), now, users=users)[0]
+    if action == "cancel":
+        return decide(cancel, state, step.booking_command(state), now)[0]
+    assert action == "wait and see"
+    return state
+
+
+def decide_on_slots(
+    action: str, slots: Slots, step: Step, here: SlotId, there: SlotId, now: datetime
+) -> Slots:
+    """Return the slots after an action, which may be about two of them."""
+    old, new, users = slots[here], slots[there], users_of(slots)
+    if action in ACTIONS_ON_ONE_SLOT:
+        return {**slots, here: decide_on_one_slot(action, old, step, users, now)}
+    if action == "move":
         left, taken, _ = decide_move(
-            old, new, step.booking_command(old), step.booking_request(), now
+            old, new, step.booking_command(old), step.booking_request(), now, users
         )
-        return {**of, here: left, there: taken}
+        return {**slots, here: left, there: taken}
     claims = [SlotClaim(slot_id, step.booking_request()) for slot_id in (here, there)]
-    return {**of, **decide_all({here: old, there: new}, claims, now)[0]}
+    loaded = LoadedState({here: old, there: new}, users)
+    return {**slots, **decide_all(loaded, claims, now)[0]}
 
 
 @often
@@ -204,7 +235,7 @@ def chosen(of: Slots, step: Step, act: str, here: SlotId, there: SlotId, now: da
     members=st.lists(
         st.tuples(
             step_strategy.map(lambda step: replace(step, as_organizer=False)),
-            st.sampled_from((*ALONE, "move", "move", "both")),
+            st.sampled_from((*ACTIONS_ON_ONE_SLOT, "move", "move", "both")),
             st.permutations(CHOICE),
         ),
         max_size=25,
@@ -214,11 +245,11 @@ def test_no_user_ever_has_two_bookings_of_a_choice_group(
     members: list[tuple[Step, str, list[SlotId]]],
 ) -> None:
     now = NOW
-    of = {slot_id: build_slot(1, id=slot_id, choice_group="week") for slot_id in CHOICE}
-    for step, act, (here, there, _) in members:
+    slots = {slot_id: build_slot(1, id=slot_id, choice_group="week") for slot_id in CHOICE}
+    for step, action, (here, there, _) in members:
         now += timedelta(minutes=step.minutes)
-        of = all_settled(of, now)
-        of = all_settled(chosen(of, step, act, here, there, now), now)
-        have = [booking.user_id for each in of.values() for booking in each.bookings]
+        slots = all_settled(slots, now)
+        slots = all_settled(decide_on_slots(action, slots, step, here, there, now), now)
+        have = [booking.user_id for state in slots.values() for booking in state.bookings]
         assert len(have) == len(set(have))
-        assert all(each.booked_count <= each.capacity for each in of.values())
+        assert all(state.booked_count <= state.slot.capacity for state in slots.values())

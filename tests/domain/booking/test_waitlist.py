@@ -5,16 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from slotlock.domain.booking.book import book
 from slotlock.domain.booking.booking import (
     EndedWaitlistEntry,
     SlotId,
     WaitlistEntry,
     WaitlistEntryId,
 )
-from slotlock.domain.booking.changes import cancel
 from slotlock.domain.booking.outcomes import WaitlistJoined, WaitlistLeft
-from slotlock.domain.booking.promotion import expire_and_promote
 from slotlock.domain.booking.refusals import (
     AlreadyBooked,
     AlreadyWaiting,
@@ -26,8 +23,11 @@ from slotlock.domain.booking.refusals import (
     SlotStarted,
     WaitlistFull,
 )
-from slotlock.domain.booking.slot import Slot, SlotStatus
-from slotlock.domain.booking.waitlist import join, leave
+from slotlock.domain.booking.rules.book import book
+from slotlock.domain.booking.rules.changes import cancel
+from slotlock.domain.booking.rules.waitlist import join, leave
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import (
     NOW,
@@ -36,10 +36,12 @@ from tests.support.domain.builders import (
     booking_command,
     booking_request,
     build_slot,
-    with_choice_group,
+    in_choice_group,
+    users_with_bookings,
+    with_facts,
     with_waitlist,
 )
-from tests.support.domain.decisions import decide
+from tests.support.domain.decisions import decide, expire_and_promote
 
 
 def waitlist_entry(name: str) -> WaitlistEntry:
@@ -49,17 +51,17 @@ def waitlist_entry(name: str) -> WaitlistEntry:
     )
 
 
-def full_slot(**fields: object) -> Slot:
+def full_slot(**facts: object) -> SlotState:
     """A slot that Ada has the one place in."""
     full, _ = book_users(build_slot(1), "ada")
-    return replace(full, **fields)  # type: ignore[arg-type]
+    return with_facts(full, **facts)
 
 
 def test_a_user_joins_at_the_end_and_learns_the_position() -> None:
     full = full_slot()
     first, outcome = decide(join, full, waitlist_entry("ben"), NOW)
     assert isinstance(outcome, WaitlistJoined)
-    assert outcome == WaitlistJoined(first, first.waitlist[0], 1)
+    assert outcome == WaitlistJoined(first.id, first.waitlist[0], 1)
     second, outcome = decide(join, first, waitlist_entry("cleo"), NOW)
     assert isinstance(outcome, WaitlistJoined)
     assert outcome.position == 2
@@ -73,14 +75,15 @@ def test_a_waitlist_entry_counts_from_its_decision() -> None:
 
 
 def test_the_position_counts_entries_that_were_not_loaded() -> None:
-    _, outcome = decide(join, full_slot(waitlist_length=41), waitlist_entry("ben"), NOW)
+    full = replace(full_slot(), waitlist_length=41)
+    _, outcome = decide(join, full, waitlist_entry("ben"), NOW)
     assert isinstance(outcome, WaitlistJoined)
     assert outcome.position == 42
 
 
 def test_a_slot_with_a_free_place_has_no_waiting_list() -> None:
     free = build_slot(1)
-    assert decide(join, free, waitlist_entry("ben"), NOW) == (free, SlotNotFull(free))
+    assert decide(join, free, waitlist_entry("ben"), NOW) == (free, SlotNotFull(free.id))
 
 
 def test_a_place_that_belongs_to_the_waiting_list_does_not_count_as_free() -> None:
@@ -91,23 +94,23 @@ def test_a_place_that_belongs_to_the_waiting_list_does_not_count_as_free() -> No
 def test_a_user_with_a_booking_or_an_entry_cannot_join() -> None:
     waiting, _ = decide(join, full_slot(), waitlist_entry("ben"), NOW)
     assert decide(join, waiting, waitlist_entry("ben"), NOW)[1] == AlreadyWaiting(
-        waiting, waiting.waitlist[0]
+        waiting.id, waiting.waitlist[0]
     )
     assert decide(join, waiting, waitlist_entry("ada"), NOW)[1] == AlreadyBooked(
-        waiting, waiting.bookings[0]
+        waiting.id, waiting.bookings[0]
     )
 
 
 def test_a_full_waiting_list_refuses_more_users() -> None:
     short = full_slot(waitlist_capacity=1)
     waiting, _ = decide(join, short, waitlist_entry("ben"), NOW)
-    assert decide(join, waiting, waitlist_entry("cleo"), NOW) == (waiting, WaitlistFull(waiting))
+    assert decide(join, waiting, waitlist_entry("cleo"), NOW) == (waiting, WaitlistFull(waiting.id))
     none = full_slot(waitlist_capacity=0)
-    assert decide(join, none, waitlist_entry("ben"), NOW) == (none, WaitlistFull(none))
+    assert decide(join, none, waitlist_entry("ben"), NOW) == (none, WaitlistFull(none.id))
 
 
 @pytest.mark.parametrize(
-    ("fields", "refusal"),
+    ("facts", "refusal"),
     [
         ({"status": SlotStatus.CANCELLED}, SlotCancelled),
         ({"status": SlotStatus.DRAFT}, SlotNotFound),
@@ -115,23 +118,24 @@ def test_a_full_waiting_list_refuses_more_users() -> None:
     ],
 )
 def test_nobody_joins_a_draft_a_cancelled_or_a_started_slot(
-    fields: dict[str, object], refusal: type
+    facts: dict[str, object], refusal: type
 ) -> None:
-    closed = full_slot(**fields)
+    closed = full_slot(**facts)
     after, outcome = decide(join, closed, waitlist_entry("ben"), NOW)
     assert (after, type(outcome)) == (closed, refusal)
 
 
 def test_a_user_with_a_booking_of_the_choice_group_cannot_join() -> None:
     _, (other,) = book_users(build_slot(id=SlotId("other")), "ben")
-    full = with_choice_group(full_slot(), "ben", other)
-    assert decide(join, full, waitlist_entry("ben"), NOW) == (full, LimitReached(full, 1, other))
+    full, users = in_choice_group(full_slot()), users_with_bookings("ben", other)
+    after, outcome = decide(join, full, waitlist_entry("ben"), NOW, users=users)
+    assert (after, outcome) == (full, LimitReached(full.id, 1, other))
 
 
 def test_leaving_removes_one_entry_and_preserves_the_order() -> None:
     line = with_waitlist(full_slot(), "ben", "cleo", "dan")
     after, outcome = decide(leave, line, UserId("cleo"), NOW)
-    assert outcome == WaitlistLeft(after)
+    assert outcome == WaitlistLeft(after.id)
     assert [waiting.user_id for waiting in after.waitlist] == ["ben", "dan"]
     assert after.change.ended_entries == (
         EndedWaitlistEntry(line.waitlist[1], NOW, UserId("cleo")),
@@ -141,7 +145,7 @@ def test_leaving_removes_one_entry_and_preserves_the_order() -> None:
 
 def test_leaving_without_an_entry_is_refused() -> None:
     full = full_slot()
-    assert decide(leave, full, UserId("ben"), NOW) == (full, NotWaiting(full))
+    assert decide(leave, full, UserId("ben"), NOW) == (full, NotWaiting(full.id))
 
 
 def test_a_user_who_left_rejoins_at_the_end() -> None:
@@ -151,8 +155,8 @@ def test_a_user_who_left_rejoins_at_the_end() -> None:
 
 
 def test_users_can_leave_the_waiting_list_of_a_started_or_cancelled_slot() -> None:
-    for fields in ({"start": NOW}, {"status": SlotStatus.CANCELLED}):
-        over = replace(with_waitlist(full_slot(), "ben"), **fields)
+    line = with_waitlist(full_slot(), "ben")
+    for over in (with_facts(line, start=NOW), with_facts(line, status=SlotStatus.CANCELLED)):
         assert isinstance(decide(leave, over, UserId("ben"), NOW)[1], WaitlistLeft)
 
 
@@ -182,7 +186,7 @@ def test_a_user_who_gets_a_booking_otherwise_leaves_the_waiting_list() -> None:
     # The slot begins, an organizer seats Ben, and then its beginning is put off.
     line = with_waitlist(build_slot(2, start=NOW), "ben")
     seated, _ = book_place(line, booking_request("ben", organizer="eve"))
-    put_off = expire_and_promote(replace(seated, start=NOW + timedelta(hours=1)), NOW)
+    put_off = expire_and_promote(with_facts(seated, start=NOW + timedelta(hours=1)), NOW)
     assert [booking.user_id for booking in put_off.bookings] == ["ben"]
 
 

@@ -1,19 +1,17 @@
 """The rules that a campaign adds to bookings, moves and waitlists of its slots."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
-from slotlock.domain.booking.book import BookingRequest, SlotClaim, book
 from slotlock.domain.booking.booking import (
     BookingId,
+    BookingLimit,
     SlotId,
     WaitlistEntry,
     WaitlistEntryId,
 )
-from slotlock.domain.booking.changes import BookingCommand, cancel, confirm
-from slotlock.domain.booking.history import BookingLimit
+from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.outcomes import (
     AllBooked,
     Booked,
@@ -22,7 +20,6 @@ from slotlock.domain.booking.outcomes import (
     BookingMoved,
     NoneBooked,
 )
-from slotlock.domain.booking.promotion import expire_and_promote
 from slotlock.domain.booking.refusals import (
     Closed,
     CutoffPassed,
@@ -32,8 +29,10 @@ from slotlock.domain.booking.refusals import (
     SlotFull,
     TimeConflict,
 )
-from slotlock.domain.booking.slot import Slot
-from slotlock.domain.booking.waitlist import join
+from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book
+from slotlock.domain.booking.rules.changes import BookingCommand, cancel, confirm
+from slotlock.domain.booking.rules.waitlist import join
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
@@ -41,9 +40,11 @@ from tests.support.domain.builders import (
     HOUR,
     INSTANT,
     NOW,
+    book_place,
     book_users,
     booking_request,
     build_caller,
+    with_facts,
     with_waitlist,
 )
 from tests.support.domain.campaign_builders import (
@@ -51,28 +52,29 @@ from tests.support.domain.campaign_builders import (
     OPENS_AT,
     build_campaign_slot,
     build_group_limited_slot,
+    contexts,
     refusal_of,
     user_in_groups,
     user_with_booking,
 )
-from tests.support.domain.decisions import decide, decide_all, decide_move
+from tests.support.domain.decisions import decide, decide_all, decide_move, expire_and_promote
 
 
 def test_a_campaign_takes_bookings_from_the_instant_it_opens() -> None:
     before = build_campaign_slot()
-    assert refusal_of(before, "ada", OPENS_AT - INSTANT) == NotYetOpen(before, OPENS_AT)
+    assert refusal_of(before, "ada", OPENS_AT - INSTANT) == NotYetOpen(before.id, OPENS_AT)
     assert isinstance(decide(book, before, booking_request("ada"), OPENS_AT)[1], Booked)
 
 
 def test_a_campaign_takes_bookings_until_the_instant_it_closes() -> None:
     before = build_campaign_slot()
     assert isinstance(decide(book, before, booking_request("ada"), CLOSES_AT - INSTANT)[1], Booked)
-    assert refusal_of(before, "ada", CLOSES_AT) == Closed(before, CLOSES_AT)
+    assert refusal_of(before, "ada", CLOSES_AT) == Closed(before.id, CLOSES_AT)
 
 
 def test_a_campaign_that_is_not_published_takes_no_bookings() -> None:
     before = build_campaign_slot(published=False)
-    assert refusal_of(before, "ada") == Closed(before, CLOSES_AT, published=False)
+    assert refusal_of(before, "ada") == Closed(before.id, CLOSES_AT, published=False)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +91,10 @@ def test_an_eligible_user_has_a_group_of_every_set(
     groups: tuple[str, ...], is_eligible: bool
 ) -> None:
     group_sets = (("grade:5", "grade:6"), ("class:5a", "class:6a"))
-    before = build_campaign_slot(5, user_in_groups("ada", *groups), eligible_groups=group_sets)
-    outcome = decide(book, before, booking_request("ada"), NOW)[1]
-    assert isinstance(outcome, Booked) if is_eligible else outcome == NotEligible(before)
+    before = build_campaign_slot(eligible_groups=group_sets)
+    users = contexts(user_in_groups("ada", *groups))
+    _, outcome = decide(book, before, booking_request("ada"), NOW, users=users)
+    assert isinstance(outcome, Booked) if is_eligible else outcome == NotEligible(before.id)
 
 
 def test_a_campaign_without_group_sets_is_open_to_everyone() -> None:
@@ -99,19 +102,20 @@ def test_a_campaign_without_group_sets_is_open_to_everyone() -> None:
 
 
 def test_the_bookings_of_a_user_in_a_campaign_are_limited() -> None:
-    other = replace(build_campaign_slot(max_bookings=1), id=SlotId("other"))
+    other = with_facts(build_campaign_slot(max_bookings=1), id=SlotId("other"))
     other, (booking,) = book_users(other, "ada")
-    before = build_campaign_slot(5, user_with_booking("ada", other, booking), max_bookings=1)
-    assert refusal_of(before, "ada") == LimitReached(before, 1, None)
-    higher_limit = build_campaign_slot(5, user_with_booking("ada", other, booking), max_bookings=2)
-    assert isinstance(decide(book, higher_limit, booking_request("ada"), NOW)[1], Booked)
+    users = contexts(user_with_booking("ada", other, booking))
+    before = build_campaign_slot(max_bookings=1)
+    assert refusal_of(before, "ada", users=users) == LimitReached(before.id, 1, None)
+    higher_limit = build_campaign_slot(max_bookings=2)
+    book_place(higher_limit, booking_request("ada"), users=users)
 
 
 def test_bookings_in_other_campaigns_do_not_count_toward_the_limit() -> None:
-    other = replace(build_campaign_slot(campaign_id=CampaignId("another")), id=SlotId("other"))
+    other = with_facts(build_campaign_slot(campaign_id=CampaignId("another")), id=SlotId("other"))
     other, (booking,) = book_users(other, "ada")
-    before = build_campaign_slot(5, user_with_booking("ada", other, booking), max_bookings=1)
-    assert isinstance(decide(book, before, booking_request("ada"), NOW)[1], Booked)
+    users = contexts(user_with_booking("ada", other, booking))
+    book_place(build_campaign_slot(max_bookings=1), booking_request("ada"), users=users)
 
 
 def weekly_meetings(first: datetime, times: int = 10) -> tuple[Meeting, ...]:
@@ -120,81 +124,79 @@ def weekly_meetings(first: datetime, times: int = 10) -> tuple[Meeting, ...]:
     return tuple(Meeting(start, start + HOUR) for start in starts)
 
 
-def with_timetable(before: Slot, meetings: tuple[Meeting, ...]) -> Slot:
+def with_timetable(before: SlotState, meetings: tuple[Meeting, ...]) -> SlotState:
     """Return the slot with a timetable."""
     start, end = meetings[0].start, meetings[-1].end
-    return replace(before, start=start, end=end, meetings=meetings)
+    return with_facts(before, start=start, end=end, meetings=meetings)
 
 
 def test_the_weekly_timetables_of_a_user_cannot_overlap() -> None:
     monday = NOW + timedelta(days=7)
     other = with_timetable(build_campaign_slot(forbid_overlap=True), weekly_meetings(monday))
-    other, (booking,) = book_users(replace(other, id=SlotId("other")), "ada")
-    ada = user_with_booking("ada", other, booking)
+    other, (booking,) = book_users(with_facts(other, id=SlotId("other")), "ada")
+    users = contexts(user_with_booking("ada", other, booking))
     overlapping = with_timetable(
-        build_campaign_slot(5, ada, forbid_overlap=True), weekly_meetings(monday + HOUR / 2)
+        build_campaign_slot(forbid_overlap=True), weekly_meetings(monday + HOUR / 2)
     )
     overlapping_meeting = Meeting(monday + HOUR / 2, monday + HOUR * 1.5)
     expected = TimeConflict(
-        overlapping, booking, overlapping_meeting, Meeting(monday, monday + HOUR)
+        overlapping.id, booking, overlapping_meeting, Meeting(monday, monday + HOUR)
     )
-    assert refusal_of(overlapping, "ada") == expected
-    later = with_timetable(
-        build_campaign_slot(5, ada, forbid_overlap=True), weekly_meetings(monday + HOUR)
-    )
-    assert isinstance(decide(book, later, booking_request("ada"), NOW)[1], Booked)
+    assert refusal_of(overlapping, "ada", users=users) == expected
+    later = with_timetable(build_campaign_slot(forbid_overlap=True), weekly_meetings(monday + HOUR))
+    book_place(later, booking_request("ada"), users=users)
 
 
 def test_one_overlapping_meeting_is_a_time_conflict() -> None:
     monday = NOW + timedelta(days=7)
     other = with_timetable(build_campaign_slot(forbid_overlap=True), weekly_meetings(monday))
-    other, (booking,) = book_users(replace(other, id=SlotId("other")), "ada")
+    other, (booking,) = book_users(with_facts(other, id=SlotId("other")), "ada")
     sixth_monday = monday + timedelta(weeks=5)
-    ada = user_with_booking("ada", other, booking)
+    users = contexts(user_with_booking("ada", other, booking))
     once = with_timetable(
-        build_campaign_slot(5, ada, forbid_overlap=True), weekly_meetings(sixth_monday, 1)
+        build_campaign_slot(forbid_overlap=True), weekly_meetings(sixth_monday, 1)
     )
-    assert isinstance(refusal_of(once, "ada"), TimeConflict)
+    assert isinstance(refusal_of(once, "ada", users=users), TimeConflict)
 
 
 def test_overlaps_are_allowed_unless_both_campaigns_forbid_them() -> None:
-    other = replace(build_campaign_slot(campaign_id=CampaignId("free")), id=SlotId("other"))
+    other = with_facts(build_campaign_slot(campaign_id=CampaignId("free")), id=SlotId("other"))
     other, (booking,) = book_users(other, "ada")
-    before = build_campaign_slot(5, user_with_booking("ada", other, booking), forbid_overlap=True)
-    assert isinstance(decide(book, before, booking_request("ada"), NOW)[1], Booked)
+    users = contexts(user_with_booking("ada", other, booking))
+    book_place(build_campaign_slot(forbid_overlap=True), booking_request("ada"), users=users)
 
 
 def test_a_user_who_cannot_book_cannot_join_the_waitlist() -> None:
-    before = build_campaign_slot(1, user_in_groups("ben"), eligible_groups=(("class:5a",),))
+    before = build_campaign_slot(1, eligible_groups=(("class:5a",),))
+    users = contexts(user_in_groups("ben"))
     entry = WaitlistEntry(WaitlistEntryId("w"), before.id, UserId("ben"), NOW)
-    assert decide(join, before, entry, NOW) == (before, NotEligible(before))
-    assert decide(join, before, entry, CLOSES_AT) == (before, Closed(before, CLOSES_AT))
+    assert decide(join, before, entry, NOW, users=users) == (before, NotEligible(before.id))
+    closed = Closed(before.id, CLOSES_AT)
+    assert decide(join, before, entry, CLOSES_AT, users=users) == (before, closed)
 
 
 def test_the_waitlist_waits_for_a_user_whose_context_is_not_loaded() -> None:
-    before = with_waitlist(
-        build_campaign_slot(2, user_in_groups("ada", "class:5a"), eligible_groups=(("class:5a",),)),
-        "ben",
-        "ada",
-    )
-    assert expire_and_promote(before, NOW) == before
+    users = contexts(user_in_groups("ada", "class:5a"))
+    empty = build_campaign_slot(2, eligible_groups=(("class:5a",),))
+    before = with_waitlist(empty, "ben", "ada", users=users)
+    assert expire_and_promote(before, NOW, users) == before
 
 
 def test_no_waiting_user_is_promoted_after_the_campaign_closed() -> None:
-    full, (booking,) = book_users(
-        build_campaign_slot(1, user_in_groups("ada"), user_in_groups("ben")), "ada"
-    )
-    waiting = with_waitlist(full, "ben")
+    users = contexts(user_in_groups("ada"), user_in_groups("ben"))
+    full, (booking,) = book_users(build_campaign_slot(1), "ada", users=users)
+    waiting = with_waitlist(full, "ben", users=users)
     freed, _ = decide(cancel, waiting, BookingCommand(booking.id, build_caller("ada")), NOW)
-    assert [promoted.user_id for promoted in expire_and_promote(freed, NOW).bookings] == ["ben"]
-    assert expire_and_promote(freed, CLOSES_AT).bookings == ()
+    promoted = expire_and_promote(freed, NOW, users).bookings
+    assert [booking.user_id for booking in promoted] == ["ben"]
+    assert expire_and_promote(freed, CLOSES_AT, users).bookings == ()
 
 
 def test_members_can_cancel_until_the_cutoff_of_the_campaign() -> None:
     until = NOW + timedelta(minutes=5)
     one, (booking,) = book_users(build_campaign_slot(1, cancel_until=until), "ada")
     command = BookingCommand(booking.id, build_caller("ada"))
-    assert decide(cancel, one, command, until) == (one, CutoffPassed(one, until))
+    assert decide(cancel, one, command, until) == (one, CutoffPassed(one.id, until))
     assert isinstance(decide(cancel, one, command, until - INSTANT)[1], BookingCancelled)
 
 
@@ -208,33 +210,33 @@ def test_a_hold_can_be_confirmed_after_the_campaign_closed() -> None:
 
 
 def test_a_move_within_a_campaign_needs_no_second_booking() -> None:
-    old, (booking,) = book_users(
-        replace(build_campaign_slot(max_bookings=1), id=SlotId("other")), "ada"
-    )
-    new = build_campaign_slot(
-        5, user_with_booking("ada", old, booking), max_bookings=1, forbid_overlap=True
-    )
-    _, _, outcome = decide_move(
-        old, new, BookingCommand(booking.id, build_caller("ada")), booking_request("ada"), NOW
-    )
+    other = with_facts(build_campaign_slot(max_bookings=1), id=SlotId("other"))
+    old, (booking,) = book_users(other, "ada")
+    new = build_campaign_slot(max_bookings=1, forbid_overlap=True)
+    users = contexts(user_with_booking("ada", old, booking))
+    command = BookingCommand(booking.id, build_caller("ada"))
+    _, _, outcome = decide_move(old, new, command, booking_request("ada"), NOW, users)
     assert isinstance(outcome, BookingMoved)
 
 
+def decide_claims_of_ada(*slots: SlotState) -> AllBooked | NoneBooked:
+    """Return the outcome of one request of a user for a place in each of these slots."""
+    loaded = LoadedState({state.id: state for state in slots}, contexts(user_in_groups("ada")))
+    claims = [SlotClaim(state.id, booking_request("ada")) for state in slots]
+    return decide_all(loaded, claims, NOW)[1]
+
+
 def test_several_claims_of_one_user_count_together() -> None:
-    one = build_campaign_slot(5, user_in_groups("ada"), max_bookings=1)
-    two = replace(one, id=SlotId("two"))
-    claims = [SlotClaim(slot.id, booking_request("ada")) for slot in (one, two)]
-    _, outcome = decide_all({one.id: one, two.id: two}, claims, NOW)
+    one = build_campaign_slot(max_bookings=1)
+    outcome = decide_claims_of_ada(one, with_facts(one, id=SlotId("two")))
     assert isinstance(outcome, NoneBooked)
     assert outcome.refusals[0] is None
     assert isinstance(outcome.refusals[1], LimitReached)
 
 
 def test_overlapping_claims_of_one_user_name_no_booking() -> None:
-    one = build_campaign_slot(5, user_in_groups("ada"), forbid_overlap=True)
-    two = replace(one, id=SlotId("two"))
-    claims = [SlotClaim(slot.id, booking_request("ada")) for slot in (one, two)]
-    _, outcome = decide_all({one.id: one, two.id: two}, claims, NOW)
+    one = build_campaign_slot(forbid_overlap=True)
+    outcome = decide_claims_of_ada(one, with_facts(one, id=SlotId("two")))
     assert isinstance(outcome, NoneBooked)
     conflict = outcome.refusals[1]
     assert isinstance(conflict, TimeConflict)
@@ -242,10 +244,10 @@ def test_overlapping_claims_of_one_user_name_no_booking() -> None:
 
 
 def test_claims_that_do_not_overlap_are_all_booked() -> None:
-    one = build_campaign_slot(5, user_in_groups("ada"), forbid_overlap=True, max_bookings=2)
-    two = replace(one, id=SlotId("two"), start=one.end, end=one.end + HOUR)
-    claims = [SlotClaim(slot.id, booking_request("ada")) for slot in (one, two)]
-    assert isinstance(decide_all({one.id: one, two.id: two}, claims, NOW)[1], AllBooked)
+    one = build_campaign_slot(forbid_overlap=True, max_bookings=2)
+    end = one.slot.end
+    two = with_facts(one, id=SlotId("two"), start=end, end=end + HOUR)
+    assert isinstance(decide_claims_of_ada(one, two), AllBooked)
 
 
 def organizer_request(name: str) -> BookingRequest:
@@ -254,20 +256,19 @@ def organizer_request(name: str) -> BookingRequest:
 
 
 def test_an_organizer_overrides_every_limit_and_the_booking_names_each() -> None:
-    other, (booking,) = book_users(
-        replace(build_campaign_slot(max_bookings=1, forbid_overlap=True), id=SlotId("other")), "ada"
-    )
+    other = with_facts(build_campaign_slot(max_bookings=1, forbid_overlap=True), id=SlotId("other"))
+    other, (booking,) = book_users(other, "ada")
     ben = user_in_groups("ben", "class:5a")
     ada = user_with_booking("ada", other, booking, "class:5a")
+    users = contexts(ada, ben)
     before = build_group_limited_slot(
         GroupLimit("class:5a", 1),
-        users=(ada, ben),
         max_bookings=1,
         forbid_overlap=True,
         eligible_groups=(("class:6a",),),
     )
-    before, _ = decide(book, before, organizer_request("ben"), NOW)
-    _, outcome = decide(book, before, organizer_request("ada"), CLOSES_AT)
+    before, _ = decide(book, before, organizer_request("ben"), NOW, users=users)
+    _, outcome = decide(book, before, organizer_request("ada"), CLOSES_AT, users=users)
     assert isinstance(outcome, Booked)
     assert set(outcome.booking.history[0].overridden_limits) == {
         BookingLimit.CLOSED,
@@ -280,12 +281,11 @@ def test_an_organizer_overrides_every_limit_and_the_booking_names_each() -> None
 
 def test_an_organizer_cannot_override_the_capacity() -> None:
     full, _ = book_users(build_campaign_slot(1), "ada")
-    assert decide(book, full, organizer_request("ben"), NOW) == (full, SlotFull(full))
+    assert decide(book, full, organizer_request("ben"), NOW) == (full, SlotFull(full.id))
 
 
 def test_a_booking_records_the_groups_of_its_user() -> None:
-    after, (booking,) = book_users(
-        build_campaign_slot(5, user_in_groups("ada", "class:5a", "grade:5")), "ada"
-    )
+    users = contexts(user_in_groups("ada", "class:5a", "grade:5"))
+    after, (booking,) = book_users(build_campaign_slot(), "ada", users=users)
     assert booking.groups == ("class:5a", "grade:5")
     assert after.booking_by_id(BookingId(booking.id)) == booking

@@ -1,11 +1,9 @@
 """Calendar events of bookings and slots, and how calendar programs recognize newer versions."""
 
-from dataclasses import replace
 from datetime import timedelta
 
-from slotlock.domain.booking.changes import BookingCommand, cancel, confirm
-from slotlock.domain.booking.promotion import next_version
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.rules.changes import BookingCommand, cancel, confirm
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.reports.calendar_events import (
     CANCELLED_SHOWN,
     HISTORY_SHOWN,
@@ -27,15 +25,16 @@ from tests.support.domain.builders import (
     booking_request,
     build_caller,
     build_slot,
+    with_facts,
 )
-from tests.support.domain.decisions import decide
+from tests.support.domain.decisions import as_written, decide
 
 ADA, OLGA = UserId("ada"), UserId("olga")
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 COURSE_MEETINGS = tuple(Meeting(NOW + n * DAY, NOW + n * DAY + HOUR) for n in range(1, 5))
 
 
-def build_course(**fields: object) -> Slot:
+def build_course(**fields: object) -> SlotState:
     return build_slot(
         3,
         meetings=COURSE_MEETINGS,
@@ -45,13 +44,13 @@ def build_course(**fields: object) -> Slot:
     )
 
 
-def events_of_ada(slot: Slot) -> list[CalendarEvent]:
+def events_of_ada(slot: SlotState) -> list[CalendarEvent]:
     return list(events_of_user(slot, ADA, NOW))
 
 
-def edit_slot(before: Slot, changes: SlotChanges) -> Slot:
+def edit_slot(before: SlotState, changes: SlotChanges) -> SlotState:
     after, _ = decide(edit, before, changes)
-    return next_version(before, after, NOW + HOUR)
+    return as_written(before, after, NOW + HOUR)
 
 
 def test_each_meeting_of_a_booking_is_an_event() -> None:
@@ -67,10 +66,10 @@ def test_an_edit_makes_the_same_events_newer() -> None:
     slot, _ = book_users(build_course(), "ada")
     before = events_of_ada(slot)
     later = tuple(Meeting(m.start + HOUR, m.end + HOUR) for m in COURSE_MEETINGS)
-    moved = replace(slot, revision=1, meetings=later)
+    moved = with_facts(slot, revision=1, meetings=later)
     for after in (
         edit_slot(slot, SlotChanges(title="Judo")),
-        next_version(slot, moved, NOW + HOUR),
+        as_written(slot, moved, NOW + HOUR),
     ):
         events = events_of_ada(after)
         assert [event.uid for event in events] == [event.uid for event in before]
@@ -82,7 +81,7 @@ def test_changes_that_no_event_shows_make_no_event_newer() -> None:
     slot, _ = book_users(build_course(), "ada")
     before = events_of_ada(slot)
     others, _ = book_users(slot, "ben")
-    assert events_of_ada(next_version(slot, others, NOW + HOUR)) == before
+    assert events_of_ada(as_written(slot, others, NOW + HOUR)) == before
     assert events_of_ada(edit_slot(slot, SlotChanges(capacity=5, hold_minutes=7))) == before
 
 
@@ -104,19 +103,19 @@ def test_a_cancelled_booking_is_shown_as_cancelled_for_30_days() -> None:
     (before,) = events_of_ada(slot)
     after, _ = decide(cancel, slot, BookingCommand(booking.id, build_caller("ada")), NOW)
     (ended_booking,) = after.change.ended
-    (cancelled,) = events_of_booking(after, ended_booking, NOW + CANCELLED_SHOWN)
+    (cancelled,) = events_of_booking(after.slot, ended_booking, NOW + CANCELLED_SHOWN)
     assert (cancelled.uid, cancelled.status) == (before.uid, EventStatus.CANCELLED)
     assert cancelled.sequence > before.sequence
     long_after = NOW + CANCELLED_SHOWN + HOUR
-    assert list(events_of_booking(after, ended_booking, long_after)) == []
+    assert list(events_of_booking(after.slot, ended_booking, long_after)) == []
     cancelled_slot, _ = decide(cancel_slot, after, OLGA, long_after)
-    assert list(events_of_booking(cancelled_slot, ended_booking, long_after)) == []
+    assert list(events_of_booking(cancelled_slot.slot, ended_booking, long_after)) == []
 
 
 def test_a_cancelled_slot_is_cancelled_in_every_calendar() -> None:
     slot, _ = book_users(build_course(), "ada")
     cancelled_slot, _ = decide(cancel_slot, slot, OLGA, NOW + HOUR)
-    cancelled_slot = next_version(slot, cancelled_slot, NOW + HOUR)
+    cancelled_slot = as_written(slot, cancelled_slot, NOW + HOUR)
     for events_before, events_after in (
         (events_of_ada(slot), events_of_ada(cancelled_slot)),
         (events_of_slot(slot, NOW), events_of_slot(cancelled_slot, NOW)),
@@ -129,7 +128,7 @@ def test_a_cancelled_slot_is_cancelled_in_every_calendar() -> None:
 
 def test_old_meetings_are_left_out() -> None:
     slot, _ = book_users(build_slot(2), "ada")
-    end = slot.end
+    end = slot.slot.end
     assert len(list(events_of_user(slot, ADA, end + HISTORY_SHOWN))) == 1
     assert list(events_of_user(slot, ADA, end + HISTORY_SHOWN + HOUR)) == []
     assert len(list(events_of_slot(slot, end + PUBLISHED_SHOWN))) == 1

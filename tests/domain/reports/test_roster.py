@@ -1,10 +1,8 @@
 """Rosters: their rows and the counts of places."""
 
-from dataclasses import replace
 from datetime import timedelta
 
-from slotlock.domain.booking.booking import BookingId
-from slotlock.domain.booking.history import BookingStatus
+from slotlock.domain.booking.booking import BookingId, BookingStatus
 from slotlock.domain.booking.slot import SlotCancellation, SlotStatus
 from slotlock.domain.reports.roster import PlaceCounts, RosterUser, build_roster, user_ids_in
 from slotlock.domain.users.user import UserId
@@ -14,6 +12,7 @@ from tests.support.domain.builders import (
     book_users,
     booking_request,
     build_slot,
+    with_facts,
     with_waitlist,
 )
 
@@ -56,7 +55,7 @@ def test_a_place_for_the_waitlist_is_not_free() -> None:
 
 def test_bookings_of_a_cancelled_slot_are_cancelled_and_no_place_is_free() -> None:
     slot, _ = book_users(build_slot(3), "ada", "ben")
-    cancelled_slot = replace(
+    cancelled_slot = with_facts(
         slot, status=SlotStatus.CANCELLED, cancellation=SlotCancellation(NOW, OLGA)
     )
     roster = build_roster(cancelled_slot, USERS, NOW)

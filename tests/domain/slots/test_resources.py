@@ -1,6 +1,5 @@
 """Two published slots of one resource never overlap."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import combinations, product
 
@@ -9,23 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.resources import ResourceUsage
 from slotlock.domain.slots.series import split_conflicts
-from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.builders import NOW, build_slot, with_facts
 
 HOUR = timedelta(hours=1)
 
 
-def use(name: str, begins: int, lasts: int = 1, resource: str | None = "Room 5") -> Slot:
+def use(name: str, begins: int, lasts: int = 1, resource: str | None = "Room 5") -> SlotState:
     """Return a slot that uses a resource for a number of hours from a given hour."""
     start = NOW + begins * HOUR
     times = {"start": start, "end": start + lasts * HOUR}
     return build_slot(1, id=SlotId(name), resource=resource, **times)
 
 
-def course(name: str, begins: list[int], lasts: int, resource: str) -> Slot:
+def course(name: str, begins: list[int], lasts: int, resource: str) -> SlotState:
     """Return a slot with a meeting from each of these hours, which ends when the next starts."""
     ends = [
         min(start + lasts, later) for start, later in zip(begins, [*begins[1:], 99], strict=True)
@@ -38,51 +38,52 @@ def course(name: str, begins: list[int], lasts: int, resource: str) -> Slot:
     return build_slot(1, id=SlotId(name), resource=resource, meetings=meetings, **times)
 
 
+def overlaps(one: SlotState, other: SlotState) -> bool:
+    """Return whether two slots overlap."""
+    return one.slot.start < other.slot.end and other.slot.start < one.slot.end
+
+
 def test_adjacent_slots_do_not_conflict() -> None:
     occupied = ResourceUsage.from_slots([use("a", 1), use("b", 3)])
-    assert occupied.conflict_with(use("c", 2)) is None
-    assert occupied.conflict_with(use("c", 2, lasts=2)) is not None
+    assert occupied.conflict_with(use("c", 2).slot) is None
+    assert occupied.conflict_with(use("c", 2, lasts=2).slot) is not None
 
 
 def test_a_conflict_names_the_other_slot_and_both_meetings() -> None:
     long, short = use("long", 0, lasts=10), use("short", 4)
-    clash = ResourceUsage.from_slots([long]).conflict_with(short)
+    clash = ResourceUsage.from_slots([long]).conflict_with(short.slot)
     assert clash is not None
     assert (clash.other, clash.meeting, clash.other_meeting) == (
         long,
-        *short.all_meetings,
-        *long.all_meetings,
+        *short.slot.all_meetings,
+        *long.slot.all_meetings,
     )
 
 
 def test_drafts_cancelled_slots_and_other_resources_do_not_conflict() -> None:
     others = [
-        replace(use("a", 1), status=SlotStatus.DRAFT),
-        replace(use("b", 1), status=SlotStatus.CANCELLED),
+        with_facts(use("a", 1), status=SlotStatus.DRAFT),
+        with_facts(use("b", 1), status=SlotStatus.CANCELLED),
         use("c", 1, resource="Room 6"),
         use("d", 1, resource=None),
     ]
-    assert ResourceUsage.from_slots(others).conflict_with(use("e", 1)) is None
-    assert (
-        ResourceUsage.from_slots([use("a", 1)]).conflict_with(
-            replace(use("e", 1), status=SlotStatus.DRAFT)
-        )
-        is None
-    )
+    assert ResourceUsage.from_slots(others).conflict_with(use("e", 1).slot) is None
+    draft = with_facts(use("e", 1), status=SlotStatus.DRAFT)
+    assert ResourceUsage.from_slots([use("a", 1)]).conflict_with(draft.slot) is None
 
 
 def test_a_slot_does_not_conflict_with_itself() -> None:
-    assert ResourceUsage.from_slots([use("a", 1)]).conflict_with(use("a", 1)) is None
+    assert ResourceUsage.from_slots([use("a", 1)]).conflict_with(use("a", 1).slot) is None
 
 
 def test_a_course_uses_its_resource_only_during_its_meetings() -> None:
     mornings = tuple(
         Meeting(NOW + timedelta(days=day), NOW + timedelta(days=day) + HOUR) for day in range(30)
     )
-    course = replace(use("course", 0), end=mornings[-1].end, meetings=mornings)
+    course = with_facts(use("course", 0), end=mornings[-1].end, meetings=mornings)
     occupied = ResourceUsage.from_slots([course])
-    assert occupied.conflict_with(use("later that day", 24 * 3 + 2)) is None
-    assert occupied.conflict_with(use("in the course", 24 * 3)) is not None
+    assert occupied.conflict_with(use("later that day", 24 * 3 + 2).slot) is None
+    assert occupied.conflict_with(use("in the course", 24 * 3).slot) is not None
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), max_size=12))
@@ -90,8 +91,8 @@ def test_meetings_that_the_search_skips_never_conflict(spans: list[tuple[int, in
     slots = [use(str(n), begins, lasts) for n, (begins, lasts) in enumerate(spans)]
     for number, one in enumerate(slots):
         others = slots[:number]
-        overlap = any(one.start < other.end and other.start < one.end for other in others)
-        assert (ResourceUsage.from_slots(others).conflict_with(one) is not None) == overlap
+        overlap = any(overlaps(one, other) for other in others)
+        assert (ResourceUsage.from_slots(others).conflict_with(one.slot) is not None) == overlap
 
 
 courses = st.sets(st.integers(0, 20), min_size=1, max_size=4).map(sorted)
@@ -103,16 +104,20 @@ def test_for_courses_the_search_finds_every_conflict(
 ) -> None:
     slots = [course(str(n), *each) for n, each in enumerate(made)]
     for one in slots:
-        others = [other for other in slots if other.id != one.id and other.resource == one.resource]
-        overlaps = [
-            (own, other_ids, other)
-            for other in others
-            for own, other_ids in product(one.all_meetings, other.all_meetings)
-            if own.start < other_ids.end and other_ids.start < own.end
+        others = [
+            other
+            for other in slots
+            if other.id != one.id and other.slot.resource == one.slot.resource
         ]
-        clash = ResourceUsage.from_slots(slots).conflict_with(one)
-        assert (clash is not None) == bool(overlaps)
-        assert clash is None or (clash.meeting, clash.other_meeting, clash.other) in overlaps
+        expected = [
+            (own, other_meeting, other)
+            for other in others
+            for own, other_meeting in product(one.slot.all_meetings, other.slot.all_meetings)
+            if own.start < other_meeting.end and other_meeting.start < own.end
+        ]
+        clash = ResourceUsage.from_slots(slots).conflict_with(one.slot)
+        assert (clash is not None) == bool(expected)
+        assert clash is None or (clash.meeting, clash.other_meeting, clash.other) in expected
 
 
 FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -122,11 +127,12 @@ FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 def test_a_very_long_slot_conflicts_like_any_other(
     times: tuple[datetime, datetime],
 ) -> None:
-    ages = replace(use("ages", 0), start=times[0], end=times[1])
-    clash = ResourceUsage.from_slots([ages, use("long over", -48)]).conflict_with(use("a", 1))
+    ages = with_facts(use("ages", 0), start=times[0], end=times[1])
+    usage = ResourceUsage.from_slots([ages, use("long over", -48)])
+    clash = usage.conflict_with(use("a", 1).slot)
     assert clash is not None
     assert clash.other == ages
-    assert ResourceUsage.from_slots([use("a", 1)]).conflict_with(ages) is not None
+    assert ResourceUsage.from_slots([use("a", 1)]).conflict_with(ages.slot) is not None
     free, conflicts = split_conflicts([use("a", 0), use("b", 1), use("c", 24)], [ages])
     assert all(conflict.other == ages for conflict in conflicts)
     assert [slot.id for slot in free] == (["c"] if times[1] < LAST else [])
@@ -139,4 +145,4 @@ def test_the_free_slots_of_a_series_do_not_overlap(starts: list[int], taken: lis
     free, conflicts = split_conflicts(series, others)
     assert len(free) + len(conflicts) == len(series)
     pairs = [*combinations(free, 2), *((one, other) for one in free for other in others)]
-    assert not any(one.start < other.end and other.start < one.end for one, other in pairs)
+    assert not any(overlaps(one, other) for one, other in pairs)

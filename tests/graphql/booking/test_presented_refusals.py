@@ -13,18 +13,18 @@ SLOT = build_campaign_slot()
 @pytest.mark.parametrize(
     "refusal",
     [
-        refusals.SlotFull(SLOT),
-        refusals.SlotCancelled(SLOT),
-        refusals.NotEligible(SLOT),
-        refusals.SlotNotFull(SLOT),
-        refusals.NotWaiting(SLOT),
+        refusals.SlotFull(SLOT.id),
+        refusals.SlotCancelled(SLOT.id),
+        refusals.NotEligible(SLOT.id),
+        refusals.SlotNotFull(SLOT.id),
+        refusals.NotWaiting(SLOT.id),
     ],
     ids=lambda refusal: type(refusal).__name__,
 )
 def test_a_refusal_with_a_slot_is_shown_as_the_type_of_its_name(
     refusal: BookingCommandRefusal,
 ) -> None:
-    shown = present_booking_refusal(refusal, ResultView(None))
+    shown = present_booking_refusal(refusal, ResultView(None, {SLOT.id: SLOT}))
     name = type(refusal).__name__
     assert type(shown).__name__ == name
     assert shown.code.name.title().replace("_", "") == name

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from slotlock.domain.booking.history import BookingAction
+from slotlock.domain.booking.booking import BookingAction
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign

@@ -203,7 +203,8 @@ def test_a_ticket_is_readable_for_a_day_and_null_afterwards(
     new_slot = build_slot(1, id=slot_id, start=utc_now() + 2 * TICKET_TTL)
     change_set = ChangeSet((), new_slots=(new_slot,))
     assert check_written(pair.runner.run(services.slot_writer.commit(change_set)))
-    ticket = pair.runner.run(request_booking(services, ada, slot_id, ada.user_id, BookingOptions()))
+    request = request_booking(services, ada, slot_id, ada.user_id, BookingOptions())
+    ticket = pair.runner.run(request).outcome
     assert isinstance(ticket, Ticket)
     if processed:
         pair.runner.run(serve_queued_requests(services, slot_id))

@@ -53,11 +53,11 @@ class TicketDriver:
     async def request(self, number: int) -> Ticket:
         """Request a booking for one of the callers and return the ticket."""
         caller = self.callers[number]
-        ticket = await request_booking(
+        result = await request_booking(
             self.services, caller, self.slot_id, caller.user_id, BookingOptions()
         )
-        assert isinstance(ticket, Ticket)
-        return ticket
+        assert isinstance(result.outcome, Ticket)
+        return result.outcome
 
     def watch(self, number: int, ticket: Ticket) -> AsyncGenerator[Any, None]:
         """Subscribe to a ticket as one of the callers."""

@@ -43,8 +43,8 @@ async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
 
 
 async def test_a_slot_is_not_created_without_its_note(database: Database) -> None:
-    slot = replace(build_slot(), id=new_slot_id())
-    note = note_slot_change(None, slot, ORGANIZER)
+    slot = build_slot(id=new_slot_id())
+    note = note_slot_change(None, slot.slot, ORGANIZER, slot.changed_at)
     assert note is not None
     changes = ChangeSet((), new_slots=(slot,), audit_notes=(note,))
     with pytest.raises(OperationFailure):

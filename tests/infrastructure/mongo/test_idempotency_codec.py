@@ -12,13 +12,17 @@ from bson import json_util
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import (
     Booking,
+    BookingAction,
     BookingId,
+    BookingLimit,
     BookingRef,
+    BookingStatus,
+    EndedWaitlistEntry,
+    HistoryEntry,
     SlotId,
     WaitlistEntry,
     WaitlistEntryId,
 )
-from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus, HistoryEntry
 from slotlock.domain.booking.outcomes import (
     AllBooked,
     Booked,
@@ -29,15 +33,16 @@ from slotlock.domain.booking.outcomes import (
 )
 from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, SlotFull
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency_codec import (
     TYPE_TAGS,
-    RefusalWithoutSlot,
     decode,
-    encode,
+    decode_slots,
 )
+from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, record_to_document
 
 # Written by the first version with explicit tags. Change it only with a change of the stored form.
 GOLDEN_FILE = Path(__file__).with_name("idempotency_records.golden.json")
@@ -45,9 +50,24 @@ NOW = datetime(2030, 5, 6, 7, 8, 9, tzinfo=UTC)
 ADA, EVE = UserId("a" * 24), UserId("e" * 24)
 
 
-def slot(number: int) -> Slot:
-    """Return a slot in which every field has a value that is not its default."""
+def state(number: int) -> SlotState:
+    """Return a slot as it is recorded, with values that are not the defaults of its fields."""
     slot_id = SlotId(f"{number:024x}")
+    return SlotState(
+        slot(slot_id),
+        version=7,
+        changed_at=NOW,
+        booked_count=2,
+        bookings=(booking(slot_id),),
+        waitlist=(WaitlistEntry(WaitlistEntryId("8" * 24), slot_id, ADA, NOW, ("class:5a",)),),
+        loaded_waitlist=1,
+        waitlist_length=4,
+        next_deadline=NOW,
+    )
+
+
+def slot(slot_id: SlotId) -> Slot:
+    """Return a slot in which every field has a value that is not its default."""
     return Slot(
         slot_id,
         "Yoga 瑜伽",
@@ -55,12 +75,9 @@ def slot(number: int) -> Slot:
         NOW + timedelta(hours=2),
         "Europe/Berlin",
         capacity=3,
-        booked_count=2,
         location="Room 5",
         kind=SlotKind.COURSE,
         status=SlotStatus.CANCELLED,
-        version=7,
-        changed_at=NOW,
         hold_minutes=9,
         cancel_cutoff_minutes=30,
         waitlist_capacity=12,
@@ -85,11 +102,6 @@ def slot(number: int) -> Slot:
         series_id=SeriesId("5" * 24),
         revision=3,
         revised_at=NOW,
-        bookings=(booking(slot_id),),
-        waitlist=(WaitlistEntry(WaitlistEntryId("8" * 24), slot_id, ADA, NOW, ("class:5a",)),),
-        loaded_waitlist=1,
-        waitlist_length=4,
-        next_deadline=NOW,
     )
 
 
@@ -104,37 +116,45 @@ def booking(slot_id: SlotId) -> Booking:
     return Booking(BookingId("1" * 24), slot_id, ADA, history, NOW, ref, ref, ("class:5a",))
 
 
-def outcomes() -> dict[str, Any]:
-    """Return outcomes as records contain them."""
-    one, other = slot(1), slot(2)
+def records() -> dict[str, IdempotencyRecord]:
+    """Return records of outcomes, with the slots that they show or without."""
+    one, other = state(1), state(2)
+    moved = BookingMoved(one.id, booking(one.id), booking(other.id))
+    all_booked = AllBooked((Booked(one.id, booking(one.id)),))
     return {
-        "moved": BookingMoved(one, booking(one.id), booking(other.id), other),
-        "all booked": AllBooked((Booked(one, booking(one.id)),)),
-        "refused by the queue": RefusalWithoutSlot.from_refusal(SlotFull(one)),
-        "refused with a time": RefusalWithoutSlot.from_refusal(NotYetOpen(one, NOW)),
-        "lost": RequestLost(),
+        "moved": record(moved, one, other),
+        "all booked": record(all_booked, one),
+        "refused by the queue": record(SlotFull(one.id)),
+        "refused with a time": record(NotYetOpen(one.id, NOW)),
+        "lost": record(RequestLost()),
     }
 
 
+def record(outcome: object, *slots: SlotState) -> IdempotencyRecord:
+    """Return the record of an outcome."""
+    return IdempotencyRecord("key", "request hash", outcome, NOW, NOW, slots)
+
+
 def golden() -> Any:
-    """Return the stored form of the outcomes, as the file has it."""
+    """Return the stored form of the records, as the file has it."""
     options = json_util.JSONOptions(tz_aware=True, tzinfo=UTC)
     return json_util.loads(GOLDEN_FILE.read_text(), json_options=options)
 
 
-def test_outcomes_are_stored_as_the_golden_file_says() -> None:
-    assert {name: encode(outcome) for name, outcome in outcomes().items()} == golden()
+def test_records_are_stored_as_the_golden_file_says() -> None:
+    assert {name: record_to_document(each) for name, each in records().items()} == golden()
 
 
-@pytest.mark.parametrize("name", outcomes())
-def test_stored_outcomes_are_read_back_as_they_were(name: str) -> None:
-    assert decode(golden()[name]) == outcomes()[name]
+@pytest.mark.parametrize("name", records())
+def test_stored_outcomes_and_slots_are_read_back_as_they_were(name: str) -> None:
+    document, expected = golden()[name], records()[name]
+    assert decode(document["outcome"]) == expected.outcome
+    assert decode_slots(document["slots"]) == expected.slots
 
 
-def test_a_refusal_without_its_slot_is_restored_with_any_slot() -> None:
-    stored = RefusalWithoutSlot.from_refusal(NotYetOpen(slot(1), NOW))
-    assert stored.slot_id == slot(1).id
-    assert stored.with_slot(slot(2)) == NotYetOpen(slot(2), NOW)
+def test_what_is_stored_instead_of_a_slot_is_not_read_as_one() -> None:
+    with pytest.raises(TypeError):
+        decode_slots([golden()["lost"]["outcome"]])
 
 
 def types_within(annotation: Any) -> set[type]:
@@ -154,7 +174,10 @@ def types_within(annotation: Any) -> set[type]:
 
 
 def test_exactly_the_types_that_can_be_stored_have_tags() -> None:
-    never_stored = {Locked, KeyReused}
-    stored = types_within(BookingWritten | BookingAlreadyDone | BookOutcome | RequestLost)
+    # The changes of a recorded slot are empty, and so are its ended waitlist entries.
+    never_stored = {Locked, KeyReused, EndedWaitlistEntry}
+    stored = types_within(
+        BookingWritten | BookingAlreadyDone | BookOutcome | RequestLost | SlotState
+    )
     assert set(TYPE_TAGS.values()) == stored - never_stored
     assert len(set(TYPE_TAGS.values())) == len(TYPE_TAGS)

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from slotlock.domain.booking.book import BookingRequest, SlotClaim, book
 from slotlock.domain.booking.booking import BookingId, WaitlistEntry
-from slotlock.domain.booking.changes import BookingCommand, cancel, confirm, extend
-from slotlock.domain.booking.outcomes import Booked
-from slotlock.domain.booking.promotion import expire_and_promote
-from slotlock.domain.booking.waitlist import join
+from slotlock.domain.booking.decision import LoadedState
+from slotlock.domain.booking.result import CommandResult
+from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book
+from slotlock.domain.booking.rules.changes import BookingCommand, cancel, confirm, extend
+from slotlock.domain.booking.rules.waitlist import join
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import edit
 from slotlock.domain.users.user import Caller, Role, UserId
@@ -26,8 +27,9 @@ from slotlock.infrastructure.mongo.idempotency_records import (
 )
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
-from tests.support.domain.builders import NOW, build_slot
-from tests.support.domain.decisions import decide, decide_all, decide_move
+from slotlock.services.commands.recorded_slots import redacted_slots
+from tests.support.domain.builders import NOW, build_slot, with_facts
+from tests.support.domain.decisions import decide, decide_all, decide_move, expire_and_promote
 from tests.support.stores.slot_store import ADA, BEN, ORGANIZER, SlotStore, booking_update
 
 LATER = NOW + timedelta(minutes=1)
@@ -59,12 +61,19 @@ def organizer_command(booking_id: BookingId) -> BookingCommand:
     return BookingCommand(booking_id, Caller(ORGANIZER, Role.ORGANIZER, "session", NOW))
 
 
-def accepted_outcomes() -> list[Any]:
-    """Return an outcome of each kind that changes something, with all that rules add to it."""
-    return list(_accepted_outcomes())
+def record_of(outcome: object, *slots: SlotState) -> IdempotencyRecord:
+    """Return the record of an outcome with the slots that it shows, as users see them."""
+    result = CommandResult(outcome, {slot.id: slot for slot in slots})
+    shown = redacted_slots(result, (ADA, BEN, ORGANIZER))
+    return replace(RECORD, outcome=outcome, slots=shown)
 
 
-def _accepted_outcomes() -> Iterator[Any]:
+def accepted_records() -> list[IdempotencyRecord]:
+    """Return a record of each kind of outcome that changes something, with all that rules add."""
+    return list(_accepted_records())
+
+
+def _accepted_records() -> Iterator[IdempotencyRecord]:
     new = build_slot(
         2,
         id=new_slot_id(),
@@ -73,39 +82,47 @@ def _accepted_outcomes() -> Iterator[Any]:
         cancel_cutoff_minutes=2000,
     )
     held, booked = decide(book, new, booking_request(ADA, hold=True, by_organizer=True), NOW)
-    yield booked
+    yield record_of(booked, held)
     command = organizer_command(held.bookings[0].id)
     longer, extended = decide(extend, held, command, LATER)
-    yield extended
+    yield record_of(extended, longer)
     definite, confirmed = decide(confirm, longer, command, LATER)
-    yield confirmed
-    yield decide(cancel, definite, command, LATER)[1]  # after the cutoff, which is overridden
+    yield record_of(confirmed, definite)
+    # After the cutoff, which is overridden.
+    given_back, cancelled = decide(cancel, definite, command, LATER)
+    yield record_of(cancelled, given_back)
     other = build_slot(id=new_slot_id())
     request = booking_request(ADA, by_organizer=True)
-    yield decide_move(definite, other, command, request, LATER)[2]
+    left, entered, moved = decide_move(definite, other, command, request, LATER)
+    yield record_of(moved, left, entered)
     claims = [SlotClaim(id_, booking_request(BEN)) for id_ in (definite.id, other.id)]
-    both, all_booked = decide_all({definite.id: definite, other.id: other}, claims, NOW)
-    yield all_booked
+    loaded = LoadedState({definite.id: definite, other.id: other})
+    both, all_booked = decide_all(loaded, claims, NOW)
+    yield record_of(all_booked, *both.values())
     full = both[definite.id]
     entry = WaitlistEntry(new_waitlist_entry_id(), full.id, ORGANIZER, NOW)
     waiting, _ = decide(join, full, entry, NOW)
     larger, _ = decide(edit, replace(waiting, loaded_waitlist=1), SlotChanges(capacity=3))
     offered = expire_and_promote(larger, LATER)  # a booking that the system made
-    yield decide(confirm, offered, organizer_command(offered.bookings[-1].id), LATER)[1]
+    command = organizer_command(offered.bookings[-1].id)
+    accepted, confirmed = decide(confirm, offered, command, LATER)
+    yield record_of(confirmed, accepted)
 
 
-@pytest.mark.parametrize("outcome", accepted_outcomes(), ids=lambda each: type(each).__name__)
-async def test_an_outcome_is_read_back_as_it_was_stored(
-    database: Database, records: IdempotencyRecords, outcome: Any
+@pytest.mark.parametrize(
+    "record", accepted_records(), ids=lambda record: type(record.outcome).__name__
+)
+async def test_an_outcome_is_read_back_with_its_slots_as_it_was_stored(
+    database: Database, records: IdempotencyRecords, record: IdempotencyRecord
 ) -> None:
-    record = replace(RECORD, outcome=outcome)
+    assert record.slots
     await database["idempotency_records"].insert_one(record_to_document(record))
     assert await records.find("key") == record
 
 
 def test_the_test_above_covers_every_outcome_that_a_key_can_have() -> None:
     expected = {"Booked", "AllBooked", "BookingConfirmed", "HoldExtended", "BookingCancelled"}
-    covered = {type(outcome).__name__ for outcome in accepted_outcomes()}
+    covered = {type(record.outcome).__name__ for record in accepted_records()}
     assert expected | {"BookingMoved"} <= covered
 
 
@@ -124,14 +141,14 @@ async def test_fields_of_a_later_version_are_ignored(
     database: Database, records: IdempotencyRecords
 ) -> None:
     stored = [
-        replace(RECORD, record_id=f"key {number}", outcome=outcome)
-        for number, outcome in enumerate(accepted_outcomes())
+        replace(record, record_id=f"key {number}")
+        for number, record in enumerate(accepted_records())
     ]
     documents: list[Document] = []
     for record in stored:
         document = record_to_document(record)
-        outcome = with_unknown_fields(document["outcome"])
-        documents.append({**document, "outcome": outcome, "fieldOfALaterVersion": 1})
+        parts = {name: with_unknown_fields(document[name]) for name in ("outcome", "slots")}
+        documents.append({**document, **parts, "fieldOfALaterVersion": 1})
     await database["idempotency_records"].insert_many(documents)
     assert await asyncio.gather(*(records.find(each.record_id) for each in stored)) == stored
 
@@ -139,15 +156,16 @@ async def test_fields_of_a_later_version_are_ignored(
 async def test_a_field_that_an_earlier_version_did_not_store_has_its_default(
     database: Database, records: IdempotencyRecords
 ) -> None:
-    outcome = accepted_outcomes()[0]
-    assert isinstance(outcome, Booked)
-    document = record_to_document(replace(RECORD, outcome=outcome))
-    del document["outcome"]["slot"]["waitlist_offer_minutes"]
+    record = accepted_records()[0]
+    document = record_to_document(record)
+    del document["slots"][0]["slot"]["waitlist_offer_minutes"]
     await database["idempotency_records"].insert_one(document)
     found = await records.find("key")
     assert found is not None
-    assert isinstance(found.outcome, Booked)
-    assert found.outcome.slot == replace(outcome.slot, waitlist_offer_minutes=None)
+    assert found.outcome == record.outcome
+    (stored,) = record.slots
+    assert stored.slot.waitlist_offer_minutes is not None
+    assert found.slots == (with_facts(stored, waitlist_offer_minutes=None),)
 
 
 async def test_a_record_is_stored_for_at_least_a_day_and_not_for_ever(
@@ -172,10 +190,10 @@ async def test_a_change_under_a_key_with_a_record_is_not_written(
 ) -> None:
     first, second = await store.insert_slot(), await store.insert_slot()
     writer = store.repositories.slot_writer
-    changes = ChangeSet((booking_update(first, ADA),), (RECORD,))
+    changes = ChangeSet((booking_update(first, ADA),), idempotency_records=(RECORD,))
     assert await writer.commit(changes) is CommitResult.WRITTEN
     other_request = replace(RECORD, request_hash="other")
-    changes = ChangeSet((booking_update(second, ADA),), (other_request,))
+    changes = ChangeSet((booking_update(second, ADA),), idempotency_records=(other_request,))
     assert await writer.commit(changes) is CommitResult.CONFLICT
     counts = [(await store.load_roster(slot.id)).booked_count for slot in (first, second)]
     assert counts == [1, 0]
@@ -185,9 +203,10 @@ async def test_a_change_under_a_key_with_a_record_is_not_written(
 async def test_one_of_two_concurrent_changes_under_one_key_is_written(store: SlotStore) -> None:
     slots = [await store.insert_slot(), await store.insert_slot()]
     writer = store.repositories.slot_writer
-    results = await asyncio.gather(
-        *(writer.commit(ChangeSet((booking_update(slot, ADA),), (RECORD,))) for slot in slots)
-    )
+    changes = [
+        ChangeSet((booking_update(slot, ADA),), idempotency_records=(RECORD,)) for slot in slots
+    ]
+    results = await asyncio.gather(*map(writer.commit, changes))
     assert set(results) == {CommitResult.WRITTEN, CommitResult.CONFLICT}
     counts = [(await store.load_roster(slot.id)).booked_count for slot in slots]
     assert counts == [int(result is CommitResult.WRITTEN) for result in results]

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from slotlock.domain.audit.log import AuditAction, AuditFilter, AuditPosition
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.reports.campaign_reports import Interval, TimeWindow, to_time_window
 from slotlock.domain.shared.pagination import Position
@@ -108,7 +108,7 @@ async def test_the_most_frequent_queries_have_indexes_of_their_own(
     assert "slot" in await plan_indexes(database, recorder.commands[-1])
 
 
-async def insert_campaign_slots(repositories: Repositories, database: Database) -> Slot:
+async def insert_campaign_slots(repositories: Repositories, database: Database) -> SlotState:
     """Insert 20 slots of a campaign. Return one of them."""
     campaign_id = new_campaign_id()
     campaign = Campaign(campaign_id, "A campaign", replace(build_terms(), campaign_id=campaign_id))
@@ -117,22 +117,24 @@ async def insert_campaign_slots(repositories: Repositories, database: Database) 
     return slots[0]
 
 
-async def read_rosters(database: Database, slot: Slot) -> None:
+async def read_rosters(database: Database, slot: SlotState) -> None:
     """Read rosters in every way."""
-    assert slot.terms is not None
-    for target_id, is_campaign, count in ((slot.terms.campaign_id, True, 20), (slot.id, False, 1)):
+    terms = slot.slot.terms
+    assert terms is not None
+    for target_id, is_campaign, count in ((terms.campaign_id, True, 20), (slot.id, False, 1)):
         async with open_roster_snapshot(database, target_id, is_campaign=is_campaign) as rosters:
             assert await rosters.count() == count
             assert sum([len(page.slots) async for page in rosters.pages()]) == count
 
 
-async def read_calendars(repositories: Repositories, slot: Slot) -> None:
+async def read_calendars(repositories: Repositories, slot: SlotState) -> None:
     """Read calendars, and read and write their tokens, in every way."""
     calendars, tokens, now = repositories.calendar_slots, repositories.calendar_tokens, utc_now()
-    assert slot.terms is not None
+    terms = slot.slot.terms
+    assert terms is not None
     for after in (None, slot):
         await calendars.find_by_user(ADA, now - timedelta(days=366), now, after)
-        for campaign_id in (None, slot.terms.campaign_id):
+        for campaign_id in (None, terms.campaign_id):
             await calendars.find_upcoming(campaign_id, now, after)
             await calendars.find_past(campaign_id, now - timedelta(days=30), now, after)
     token_hash = secrets.token_hex()

@@ -11,14 +11,16 @@ from bson import ObjectId
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import (
     Booking,
+    BookingAction,
     BookingId,
+    BookingStatus,
+    HistoryEntry,
     SlotId,
-    UserContext,
     WaitlistEntry,
     WaitlistEntryId,
 )
-from slotlock.domain.booking.history import BookingAction, BookingStatus, HistoryEntry
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContext, UserContexts
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, connect
@@ -28,7 +30,7 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SharedSlot, SlotQuery
 from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader, _ContextQuery
 from tests.support.apps.processes import database_url
-from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.builders import NOW, build_slot, with_facts
 from tests.support.stores.slots import insert_new_slots
 
 USERS = [UserId(f"{number:024x}") for number in range(8)]
@@ -76,18 +78,18 @@ def booking(slot_id: SlotId, user_id: UserId, held: bool = False) -> Booking:
     return Booking(booking_id(user_id), slot_id, user_id, (entry,))
 
 
-def full_slot(slot_id: SlotId, **fields: object) -> Slot:
+def full_slot(slot_id: SlotId, **facts: object) -> SlotState:
     """Return a slot with four bookings, of which one is a hold, and four waitlist entries."""
     made = tuple(booking(slot_id, user_id, held=user_id == DAN) for user_id in USERS[:4])
     entries = tuple(
         WaitlistEntry(WaitlistEntryId(f"c{user_id[1:]}"), slot_id, user_id, NOW)
         for user_id in USERS[4:]
     )
-    new = build_slot(4, id=slot_id, **fields)
-    return replace(new, booked_count=4, bookings=made, waitlist=entries)
+    lists = {"bookings": made, "waitlist": entries}
+    return build_slot(4, id=slot_id, booked_count=4, **lists, **facts)
 
 
-async def store(database: Database, full: Slot) -> SlotId:
+async def store(database: Database, full: SlotState) -> SlotId:
     """Insert a slot with its bookings and its waitlist."""
     await insert_new_slots(database, replace(full, bookings=(), waitlist=(), booked_count=0))
     lists = {
@@ -108,8 +110,8 @@ async def stored(servers: EmbeddedServers) -> AsyncIterator[Stored]:
     client, database = connect(database_url(servers, f"shared{ObjectId()}"))
     limits = (GroupLimit("class:*", 1),)
     plain, grouped = full_slot(new_slot_id()), full_slot(new_slot_id(), group_limits=limits)
-    single = full_slot(new_slot_id())
-    single = replace(single, capacity=1, booked_count=1, bookings=single.bookings[:1])
+    single = with_facts(full_slot(new_slot_id()), capacity=1)
+    single = replace(single, booked_count=1, bookings=single.bookings[:1])
     try:
         yield Stored(database, *[await store(database, each) for each in (plain, grouped, single)])
     finally:
@@ -117,7 +119,7 @@ async def stored(servers: EmbeddedServers) -> AsyncIterator[Stored]:
         await client.close()
 
 
-def user_ids_in(found: Slot) -> set[UserId]:
+def user_ids_in(found: SlotState) -> set[UserId]:
     """Return the users of the loaded bookings and waitlist entries."""
     return {booking.user_id for booking in found.bookings} | {
         entry.user_id for entry in found.waitlist
@@ -151,7 +153,7 @@ async def test_control_without_the_cut_a_caller_gets_the_rows_of_others(
     assert user_ids_in(found) == set(USERS)
 
 
-async def contexts(stored: Stored) -> tuple[list[dict[UserId, UserContext]], ...]:
+async def contexts(stored: Stored) -> tuple[list[UserContexts], list[UserContexts]]:
     """Load contexts one by one and together, for users with bookings in two kinds of slots."""
     loader = UserContextLoader(stored.database)
     week = [full_slot(new_slot_id(), choice_group="week") for _ in range(2)]
@@ -165,19 +167,20 @@ async def contexts(stored: Stored) -> tuple[list[dict[UserId, UserContext]], ...
     await stored.database["user_versions"].insert_many(
         [{"_id": ObjectId(user_id), "version": 3} for user_id in USERS]
     )
-    queries = [({ADA}, [week[0]]), ({BEN, CLEO}, [day]), ({ADA, DAN}, [grouped]), ({EVE}, [day])]
-    alone = [await loader.load(user_ids, slots, NOW) for user_ids, slots in queries]
-    together = await asyncio.gather(*(loader.load(ids, slots, NOW) for ids, slots in queries))
+    queries = [({ADA}, week[0]), ({BEN, CLEO}, day), ({ADA, DAN}, grouped), ({EVE}, day)]
+    alone = [await loader.load(user_ids, [each.slot], NOW) for user_ids, each in queries]
+    together = await asyncio.gather(*(loader.load(ids, [each.slot], NOW) for ids, each in queries))
     return alone, together
 
 
 async def test_each_decision_gets_the_contexts_of_its_own_users_only(stored: Stored) -> None:
     alone, together = await contexts(stored)
     assert together == alone
-    assert [set(found) for found in together] == [{ADA}, {BEN, CLEO}, {ADA, DAN}, {EVE}]
-    assert {other.choice_group for other in together[0][ADA].other_bookings} == {"week"}
-    assert {other.choice_group for other in together[1][BEN].other_bookings} == {"day"}
-    assert together[2][ADA] == UserContext(ADA, ("class:5a",))
+    found = [users.by_user for users in together]
+    assert [set(by_user) for by_user in found] == [{ADA}, {BEN, CLEO}, {ADA, DAN}, {EVE}]
+    assert {other.slot.choice_group for other in found[0][ADA].bookings} == {"week"}
+    assert {other.slot.choice_group for other in found[1][BEN].bookings} == {"day"}
+    assert found[2][ADA] == UserContext(ADA, ("class:5a",))
 
 
 async def test_control_without_the_cut_a_decision_gets_the_contexts_of_all(
@@ -186,4 +189,4 @@ async def test_control_without_the_cut_a_decision_gets_the_contexts_of_all(
     monkeypatch.setattr(_ContextQuery, "part_of", lambda _, shared: dict(shared))
     alone, together = await contexts(stored)
     assert together != alone
-    assert set(together[0]) == {ADA, BEN, CLEO, DAN, EVE}
+    assert set(together[0].by_user) == {ADA, BEN, CLEO, DAN, EVE}

@@ -8,16 +8,20 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.refusals import NotYetOpen
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
+from slotlock.domain.slots.changes import SlotChanges
+from slotlock.domain.slots.editing import edit
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking
 from slotlock.services.admission.batch import serve_batch
-from slotlock.services.commands.replay import add_current_slot
+from slotlock.services.commands.idempotency import recorded_result
+from slotlock.services.commands.replay import with_current_slot
 from slotlock.services.idempotency_key import IdempotencyKey
 from tests.support.domain.builders import build_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.stores.slot_store import decided_update
 
 
 @pytest.fixture
@@ -41,14 +45,16 @@ def test_a_refusal_stays_not_yet_open_after_the_campaign_has_opened(pair: Servic
         booking = QueuedBooking(slot_id, ada.user_id, ada.user_id, False, *hashes)
         entry = StreamEntry("1-0", {}, booking, MORNING)
         assert await serve_batch(services, slot_id, [entry]) == [entry]
+        renamed = decided_update(slot, edit, SlotChanges(title="Pilates"))
+        assert check_written(await services.slot_writer.commit(ChangeSet((renamed,))))
         pair.clock.now = opens_at
         # The worker stopped before it removed the request from the queue.
         assert await serve_batch(services, slot_id, [entry]) == [entry]
         record = await services.idempotency_records.find(key.record_id)
         assert record is not None
-        outcome = await add_current_slot(services, record.outcome, ada.user_id)
-        assert isinstance(outcome, NotYetOpen)
-        assert outcome.opens_at == opens_at
-        assert outcome.slot.id == slot_id
+        assert record.slots == ()  # its readers see the slot as it is by now
+        result = await with_current_slot(services, recorded_result(record), ada.user_id)
+        assert result.outcome == NotYetOpen(slot_id, opens_at)
+        assert result.slots[slot_id].slot.title == "Pilates"
 
     pair.runner.run(deliver_twice())

@@ -8,7 +8,7 @@ import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
-from slotlock.services.booking.book import BookingOptions, book
+from slotlock.services.booking.book import BookingOptions, book_slot
 from tests.support.model.checker import ModelChecker, SlotShape
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.polling import eventually
@@ -36,7 +36,7 @@ async def _served_together(
     for whom, hold in questions:
         options = BookingOptions(hold, wait_s=20, key=KEY)
         user = pair.callers[whom].user_id
-        booking = book(services, pair.organizer, slot_id, user, options)
+        booking = book_slot(services, pair.organizer, slot_id, user, options)
         sends.append(asyncio.create_task(booking))
 
         async def all_stand() -> bool:
@@ -48,7 +48,7 @@ async def _served_together(
         for key in pair.redis.scan_iter("slotlock:{idempotency:*}:lock"):
             pair.redis.delete(key)
     await pair.services[1].locks.release(lease)
-    return list(await asyncio.gather(*sends))
+    return [result.outcome for result in await asyncio.gather(*sends)]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.client import CommitUnknownError, Database, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import CommitResult
-from slotlock.services.booking.book import BookingOptions, book
+from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.commands import executor
 from slotlock.services.container import Services
 from tests.support.apps.replica_pair import ReplicaPair, replica_pair
@@ -66,7 +66,7 @@ async def test_a_booking_that_is_acknowledged_too_late_never_ends_as_locked(
     mongo.secondary.pause()
     try:
         with pytest.raises(CommitUnknownError):
-            await book(services, ADA, new.id, ADA.user_id, BookingOptions(key=key))
+            await book_slot(services, ADA, new.id, ADA.user_id, BookingOptions(key=key))
     finally:
         mongo.secondary.resume()
     await eventually(lambda: has_booking(database, new.id), "the booking is there all the same")
@@ -80,8 +80,8 @@ async def test_control_unknown_taken_for_a_conflict_ends_as_locked_with_a_bookin
     await insert_new_slots(database, new)
     mongo.secondary.pause()
     try:
-        outcome = await book(services, ADA, new.id, ADA.user_id, BookingOptions())
+        result = await book_slot(services, ADA, new.id, ADA.user_id, BookingOptions())
     finally:
         mongo.secondary.resume()
-    assert isinstance(outcome, Locked)
+    assert isinstance(result.outcome, Locked)
     await eventually(lambda: has_booking(database, new.id), "the booking is there all the same")

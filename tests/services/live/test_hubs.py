@@ -13,7 +13,8 @@ from slotlock.auth.session_streams import SessionStreams
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.client import Database, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
@@ -26,7 +27,7 @@ from slotlock.services.live.availability import AvailabilityHub, AvailabilitySub
 from slotlock.services.live.booking_events import BookingEventHub
 from slotlock.services.live.ticket_updates import TicketHub
 from tests.support.apps.processes import database_url
-from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.builders import NOW, build_slot, with_facts
 from tests.support.stores.slots import insert_new_slots
 
 # More rounds of the event loop than lie between a trigger and the end of the wait for it.
@@ -49,16 +50,17 @@ def hub(database: Database) -> AvailabilityHub:
     return AvailabilityHub(SlotRepository(database), utc_now)
 
 
-async def insert_slot(database: Database) -> Slot:
+async def insert_slot(database: Database) -> SlotState:
     """Insert a new slot."""
     slot = build_slot(5, id=new_slot_id())
     await insert_new_slots(database, slot)
     return slot
 
 
-async def change_silently(database: Database, slot: Slot) -> None:
+async def change_silently(database: Database, slot: SlotState) -> None:
     """Change a slot without publishing it."""
-    update = SlotUpdate(slot, replace(slot, version=slot.version + 1, title="Pilates"))
+    renamed = with_facts(slot, title="Pilates")
+    update = SlotUpdate(slot, replace(renamed, version=slot.version + 1))
     assert check_written(await SlotWriter(database).commit(ChangeSet((update,))))
 
 

@@ -37,7 +37,7 @@ def create_held_slots(pair: ServicePair, count: int) -> list[SlotId]:
     for slot_id in slot_ids:
         pair.clock.advance(timedelta(seconds=1))
         options = book.BookingOptions(hold=True)
-        pair.runner.run(book.book(pair.services[0], caller, slot_id, caller.user_id, options))
+        pair.runner.run(book.book_slot(pair.services[0], caller, slot_id, caller.user_id, options))
     return slot_ids
 
 

@@ -1,22 +1,27 @@
 """Builders of slots, requests and bookings for tests of the domain and of its storage."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from slotlock.domain.booking.book import BookingRequest, book
 from slotlock.domain.booking.booking import (
     Booking,
     BookingId,
-    OtherBooking,
     SlotId,
-    UserContext,
     WaitlistEntry,
     WaitlistEntryId,
 )
-from slotlock.domain.booking.changes import BookingCommand
 from slotlock.domain.booking.outcomes import Booked
+from slotlock.domain.booking.rules.book import BookingRequest, book
+from slotlock.domain.booking.rules.changes import BookingCommand
 from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import (
+    NO_CONTEXTS,
+    OtherBooking,
+    UserContext,
+    UserContexts,
+)
 from slotlock.domain.users.user import Caller, Role, UserId
 from tests.support.domain.decisions import decide
 
@@ -31,8 +36,11 @@ def minutes_from_now(minutes: float) -> datetime:
     return NOW + timedelta(minutes=minutes)
 
 
-def build_slot(capacity: int = 1, **fields: object) -> Slot:
-    """Return a published, empty slot that starts one day after `NOW`."""
+def build_slot(capacity: int = 1, **values: object) -> SlotState:
+    """Return a published, empty slot that starts one day after `NOW`.
+
+    `values` are facts about the slot or fields of its state.
+    """
     slot = Slot(
         id=SlotId("s"),
         title="Yoga",
@@ -40,14 +48,26 @@ def build_slot(capacity: int = 1, **fields: object) -> Slot:
         end=NOW + timedelta(days=1, hours=1),
         time_zone="Europe/Berlin",
         capacity=capacity,
-        booked_count=0,
         location=None,
         kind=SlotKind.COURSE,
         status=SlotStatus.PUBLISHED,
-        version=1,
-        changed_at=NOW,
     )
-    return replace(slot, **fields)  # type: ignore[arg-type]
+    facts = {name: values.pop(name) for name in SLOT_FACTS & values.keys()}
+    state = SlotState(with_values(slot, **facts), version=1, changed_at=NOW)
+    return replace(state, **values)  # type: ignore[arg-type]
+
+
+SLOT_FACTS = {field.name for field in fields(Slot)}
+
+
+def with_values(slot: Slot, **facts: object) -> Slot:
+    """Return the slot with these facts replaced."""
+    return replace(slot, **facts)  # type: ignore[arg-type]
+
+
+def with_facts(state: SlotState, **facts: object) -> SlotState:
+    """Return the state with these facts about its slot replaced."""
+    return replace(state, slot=with_values(state.slot, **facts))
 
 
 def build_caller(name: str, role: Role = Role.MEMBER) -> Caller:
@@ -73,47 +93,58 @@ def booking_command(
     return BookingCommand(booking.id, build_caller(name, role))
 
 
-def book_place(slot: Slot, request: BookingRequest, now: datetime = NOW) -> tuple[Slot, Booking]:
+def book_place(
+    state: SlotState,
+    request: BookingRequest,
+    now: datetime = NOW,
+    users: UserContexts = NO_CONTEXTS,
+) -> tuple[SlotState, Booking]:
     """Return the slot after this request was granted, and the new booking."""
-    after, outcome = decide(book, slot, request, now)
+    after, outcome = decide(book, state, request, now, users=users)
     assert isinstance(outcome, Booked)
-    assert outcome.slot == after
+    assert outcome.slot_id == state.id
     return after, outcome.booking
 
 
-def book_users(slot: Slot, *names: str) -> tuple[Slot, list[Booking]]:
+def book_users(
+    state: SlotState, *names: str, users: UserContexts = NO_CONTEXTS
+) -> tuple[SlotState, list[Booking]]:
     """Return the slot after these users booked one after the other, and their bookings."""
     bookings = []
     for name in names:
-        slot, booking = book_place(slot, booking_request(name))
+        state, booking = book_place(state, booking_request(name), users=users)
         bookings.append(booking)
-    return slot, bookings
+    return state, bookings
 
 
-def with_waitlist(slot: Slot, *names: str) -> Slot:
+def with_waitlist(state: SlotState, *names: str, users: UserContexts = NO_CONTEXTS) -> SlotState:
     """Return the slot with these users at the end of its waitlist, all entries loaded."""
     entries = tuple(
         WaitlistEntry(
             WaitlistEntryId(f"w-{name}"),
-            slot.id,
+            state.id,
             UserId(name),
             NOW,
-            groups=slot.groups_of(UserId(name)),
+            groups=users.groups_for(state.slot, UserId(name)),
         )
         for name in names
     )
-    waitlist = (*slot.waitlist, *entries)
+    waitlist = (*state.waitlist, *entries)
     return replace(
-        slot, waitlist=waitlist, loaded_waitlist=len(waitlist), waitlist_length=len(waitlist)
+        state, waitlist=waitlist, loaded_waitlist=len(waitlist), waitlist_length=len(waitlist)
     )
 
 
-def with_choice_group(slot: Slot, name: str, *bookings: Booking) -> Slot:
-    """Return the slot in a choice group in which this user has these other bookings."""
-    other_bookings = tuple(
-        OtherBooking(booking, "week", None, slot.all_meetings) for booking in bookings
+def in_choice_group(state: SlotState) -> SlotState:
+    """Return the slot in the choice group `week`."""
+    return with_facts(state, choice_group="week")
+
+
+def users_with_bookings(name: str, *bookings: Booking) -> UserContexts:
+    """Return the context of a user with these bookings in slots of the choice group `week`."""
+    others = tuple(
+        OtherBooking(booking, in_choice_group(build_slot(id=booking.slot_id)).slot)
+        for booking in bookings
     )
-    context = UserContext(UserId(name), (), len(bookings), other_bookings)
-    return replace(
-        slot, choice_group="week", user_contexts={**slot.user_contexts, context.user_id: context}
-    )
+    context = UserContext(UserId(name), (), len(bookings), others)
+    return UserContexts({context.user_id: context})

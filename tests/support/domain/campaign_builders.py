@@ -1,12 +1,17 @@
 """Builders of campaign terms, slots of a campaign and users with groups."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.booking.book import book
-from slotlock.domain.booking.booking import Booking, UserContext
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.booking import Booking
+from slotlock.domain.booking.rules.book import book
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import (
+    NO_CONTEXTS,
+    OtherBooking,
+    UserContext,
+    UserContexts,
+)
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import HOUR, NOW, booking_request, build_slot
@@ -23,21 +28,19 @@ def build_terms(**fields: object) -> CampaignTerms:
     return replace(terms, **fields)  # type: ignore[arg-type]
 
 
-def build_campaign_slot(capacity: int = 5, *users: UserContext, **terms: object) -> Slot:
-    """Return a slot of a campaign with these terms, in which these users are known."""
-    return build_slot(capacity, terms=build_terms(**terms), user_contexts=_by_user_id(users))
+def build_campaign_slot(capacity: int = 5, **terms: object) -> SlotState:
+    """Return a slot of a campaign with these terms."""
+    return build_slot(capacity, terms=build_terms(**terms))
 
 
-def build_group_limited_slot(
-    *limits: GroupLimit, users: Iterable[UserContext], **terms: object
-) -> Slot:
-    """Return a slot with group limits of its own, in which these users are known."""
-    slot = build_slot(10, terms=build_terms(**terms), user_contexts=_by_user_id(users))
-    return replace(slot, group_limits=limits)
+def build_group_limited_slot(*limits: GroupLimit, **terms: object) -> SlotState:
+    """Return a slot of a campaign, with group limits of its own."""
+    return build_slot(10, terms=build_terms(**terms), group_limits=limits)
 
 
-def _by_user_id(users: Iterable[UserContext]) -> dict[UserId, UserContext]:
-    return {context.user_id: context for context in users}
+def contexts(*users: UserContext) -> UserContexts:
+    """Return the contexts of these users."""
+    return UserContexts({context.user_id: context for context in users})
 
 
 def user_in_groups(name: str, *groups: str) -> UserContext:
@@ -45,13 +48,15 @@ def user_in_groups(name: str, *groups: str) -> UserContext:
     return UserContext(UserId(name), groups)
 
 
-def user_with_booking(name: str, slot: Slot, booking: Booking, *groups: str) -> UserContext:
-    """Return the context of a user in these groups with a booking in another slot."""
-    return UserContext(UserId(name), groups, 1, (slot.as_other_booking(booking),))
+def user_with_booking(name: str, state: SlotState, booking: Booking, *groups: str) -> UserContext:
+    """Return the context of a user in these groups with a booking in this slot."""
+    return UserContext(UserId(name), groups, 1, (OtherBooking(booking, state.slot),))
 
 
-def refusal_of(slot: Slot, name: str, now: datetime = NOW) -> object:
+def refusal_of(
+    state: SlotState, name: str, now: datetime = NOW, users: UserContexts = NO_CONTEXTS
+) -> object:
     """Return the refusal of a booking by this user. The slot must not change."""
-    after, outcome = decide(book, slot, booking_request(name), now)
-    assert after == slot
+    after, outcome = decide(book, state, booking_request(name), now, users=users)
+    assert after == state
     return outcome

@@ -1,44 +1,76 @@
 """Rules applied to slots, for tests that need the slot after a decision as well."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar
 
-from slotlock.domain.booking.book import BookingRequest, SlotClaim, book_all
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.changes import BookingCommand, MoveResult, move
-from slotlock.domain.booking.decision import Decision
+from slotlock.domain.booking.decision import Decision, LoadedState
 from slotlock.domain.booking.outcomes import AllBooked, NoneBooked
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book, book_all
+from slotlock.domain.booking.rules.changes import (
+    BookingCommand,
+    MoveResult,
+    confirm,
+    extend,
+    move,
+)
+from slotlock.domain.booking.rules.expiry import without_expired
+from slotlock.domain.booking.rules.promotion import promote_waitlist
+from slotlock.domain.booking.rules.versions import next_version
+from slotlock.domain.booking.rules.waitlist import join
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
 
-Arguments = ParamSpec("Arguments")
 Outcome = TypeVar("Outcome")
+
+RULES_WITH_USERS: tuple[Callable[..., object], ...] = (book, confirm, extend, join)
 
 
 def decide(
-    rule: Callable[Concatenate[Slot, Arguments], Decision[Outcome]],
-    slot: Slot,
-    *args: Arguments.args,
-    **kwargs: Arguments.kwargs,
-) -> tuple[Slot, Outcome]:
+    rule: Callable[..., Decision[Outcome]],
+    state: SlotState,
+    *args: object,
+    users: UserContexts = NO_CONTEXTS,
+) -> tuple[SlotState, Outcome]:
     """Return the slot after a rule was applied to it, and the outcome."""
-    decision = rule(slot, *args, **kwargs)
-    (after,) = decision.changed_slots or (slot,)
+    decision = rule(state, users, *args) if rule in RULES_WITH_USERS else rule(state, *args)
+    (after,) = decision.changed_slots or (state,)
     return after, decision.outcome
 
 
 def decide_move(
-    old_slot: Slot, new_slot: Slot, command: BookingCommand, request: BookingRequest, now: datetime
-) -> tuple[Slot, Slot, MoveResult]:
+    old: SlotState,
+    new: SlotState,
+    command: BookingCommand,
+    request: BookingRequest,
+    now: datetime,
+    users: UserContexts = NO_CONTEXTS,
+) -> tuple[SlotState, SlotState, MoveResult]:
     """Return both slots after a move was applied to them, and the outcome."""
-    decision = move(old_slot, new_slot, command, request, now)
-    old_after, new_after = decision.changed_slots or (old_slot, new_slot)
+    decision = move(old, new, users, command, request, now)
+    old_after, new_after = decision.changed_slots or (old, new)
     return old_after, new_after, decision.outcome
 
 
 def decide_all(
-    slots: Mapping[SlotId, Slot], claims: Sequence[SlotClaim], now: datetime
-) -> tuple[dict[SlotId, Slot], AllBooked | NoneBooked]:
+    loaded: LoadedState, claims: Sequence[SlotClaim], now: datetime
+) -> tuple[dict[SlotId, SlotState], AllBooked | NoneBooked]:
     """Return the slots after several bookings were applied to them, and the outcome."""
-    decision = book_all(slots, claims, now)
-    return {**slots, **{slot.id: slot for slot in decision.changed_slots}}, decision.outcome
+    decision = book_all(loaded, claims, now)
+    changed = {state.id: state for state in decision.changed_slots}
+    return {**loaded.slots, **changed}, decision.outcome
+
+
+def expire_and_promote(
+    state: SlotState, now: datetime, users: UserContexts = NO_CONTEXTS
+) -> SlotState:
+    """Return the slot as every decision begins: without expired holds, with freed places filled."""
+    return promote_waitlist(without_expired(state, now), users, now)
+
+
+def as_written(
+    before: SlotState, after: SlotState, now: datetime, users: UserContexts = NO_CONTEXTS
+) -> SlotState:
+    """Return the changed slot with the version and times that its write gives it."""
+    return next_version(before, after, users, now)

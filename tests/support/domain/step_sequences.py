@@ -8,18 +8,19 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from slotlock.domain.booking.book import BookingRequest, book
 from slotlock.domain.booking.booking import BookingId, WaitlistEntry, WaitlistEntryId
-from slotlock.domain.booking.changes import BookingCommand, cancel, confirm, extend
-from slotlock.domain.booking.promotion import expire_and_promote, next_version, promote_waitlist
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.rules.book import BookingRequest, book
+from slotlock.domain.booking.rules.changes import BookingCommand, cancel, confirm, extend
+from slotlock.domain.booking.rules.promotion import promote_waitlist
+from slotlock.domain.booking.rules.waitlist import join, leave
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE
-from slotlock.domain.booking.waitlist import join, leave
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import NO_CONTEXTS
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import cancel_slot, edit
 from slotlock.domain.users.user import Caller, Role, UserId
 from tests.support.domain.builders import NOW, build_slot
-from tests.support.domain.decisions import decide
+from tests.support.domain.decisions import as_written, decide, expire_and_promote
 
 USER_IDS = tuple(UserId(f"{number:024x}") for number in range(6))
 ORGANIZER_ID = UserId("e" * 24)
@@ -46,7 +47,7 @@ class Step:
         by = ORGANIZER_ID if self.as_organizer else self.user_id
         return BookingRequest(self.user_id, BookingId(new_id()), by, hold, self.as_organizer)
 
-    def booking_command(self, slot: Slot) -> BookingCommand:
+    def booking_command(self, slot: SlotState) -> BookingCommand:
         """Return a command about this user's booking."""
         booking = slot.booking_of(self.user_id)
         role = Role.ORGANIZER if self.as_organizer else Role.MEMBER
@@ -55,12 +56,12 @@ class Step:
             booking.id if booking else BookingId("0" * 24), Caller(client, role, "s", NOW)
         )
 
-    def waitlist_entry(self, slot: Slot) -> WaitlistEntry:
+    def waitlist_entry(self, slot: SlotState) -> WaitlistEntry:
         """Return a waitlist entry of this user."""
         return WaitlistEntry(WaitlistEntryId(new_id()), slot.id, self.user_id, NOW)
 
 
-ACTIONS: dict[str, Callable[[Slot, Step, datetime], tuple[Slot, Any]]] = {
+ACTIONS: dict[str, Callable[[SlotState, Step, datetime], tuple[SlotState, Any]]] = {
     "book": lambda slot, step, now: decide(book, slot, step.booking_request(), now),
     "hold": lambda slot, step, now: decide(book, slot, step.booking_request(hold=True), now),
     "join": lambda slot, step, now: decide(join, slot, step.waitlist_entry(slot), now),
@@ -73,7 +74,7 @@ ACTIONS: dict[str, Callable[[Slot, Step, datetime], tuple[Slot, Any]]] = {
         edit, slot, SlotChanges(title=f"$yoga {step.number}")
     ),
     "put off": lambda slot, _step, _now: decide(
-        edit, slot, SlotChanges(start=slot.start + timedelta(minutes=9))
+        edit, slot, SlotChanges(start=slot.slot.start + timedelta(minutes=9))
     ),
     "call off": lambda slot, _step, now: decide(cancel_slot, slot, UserId("f" * 24), now),
     "wait and see": lambda slot, _step, _now: (slot, None),
@@ -127,13 +128,13 @@ slot_strategy = st.builds(
 )
 
 
-def apply_step(before: Slot, step: Step, now: datetime) -> Slot:
+def apply_step(before: SlotState, step: Step, now: datetime) -> SlotState:
     """Return the slot after one step."""
     after, _ = ACTIONS[step.action](expire_and_promote(before, now), step, now)
-    after = promote_waitlist(after, now)
-    return before if after == before else next_version(before, after, now)
+    after = promote_waitlist(after, NO_CONTEXTS, now)
+    return before if after == before else as_written(before, after, now)
 
 
-def as_reloaded(slot: Slot) -> Slot:
+def as_reloaded(slot: SlotState) -> SlotState:
     """Return the slot as the next command loads it, with all its related data."""
     return replace(slot, loaded_waitlist=len(slot.waitlist), change=EMPTY_CHANGE)

@@ -4,10 +4,10 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.slot import Slot, SlotKind
+from slotlock.domain.booking.result import CommandResult
+from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.services.slots import editing, queries
@@ -85,9 +85,10 @@ class ModelChecker:
         )
         organizer_id = self.pair.organizer.user_id
         created = self.pair.runner.run(editing.create(self.pair.services[0], draft, organizer_id))
-        assert isinstance(created, SlotSaved)
-        self.model.slots[created.slot.id] = ModelSlot(
-            id=created.slot.id,
+        assert isinstance(created.outcome, SlotSaved)
+        slot_id = created.outcome.slot_id
+        self.model.slots[slot_id] = ModelSlot(
+            id=slot_id,
             capacity=shape.capacity,
             start=start,
             hold_duration=timedelta(minutes=shape.hold_minutes),
@@ -98,29 +99,29 @@ class ModelChecker:
             else timedelta(minutes=shape.offer_minutes),
             choice_group=shape.choice_group,
         )
-        return created.slot.id
+        return slot_id
 
     def run(self, operation: PlannedOperation, service_index: int = 0) -> NormalizedOutcome:
         """Run an operation alone. Its outcome and its effect must be those of the model."""
         self.coverage["rule: alone"] += 1
         is_replay = (operation.caller_id, operation.key or "") in self.model.outcomes_by_key
-        outcome = self._execute(service_index, operation)
-        (actual,) = self._record([operation], [outcome])
+        result = self._execute(service_index, operation)
+        (actual,) = self._record([operation], [result])
         if operation.kind == "sweep":
             self._adopt_matching_model([self.model])
         elif operation.kind not in INFRASTRUCTURE_OPERATIONS:
             expected = self.model.apply(operation, self.now)
             assert actual == expected, f"{operation}\n  returned {actual}\n  expected {expected}"
-            slot = getattr(outcome, "slot", None)
-            if isinstance(slot, Slot) and not is_replay:
-                assert slot.remaining == self.model.slots[slot.id].free_places, outcome
+            slot = result.slots.get(getattr(result.outcome, "slot_id", SlotId("")))
+            if slot is not None and not is_replay:
+                assert slot.remaining == self.model.slots[slot.id].free_places, result
         self.check_invariants()
         return actual
 
     def run_concurrently(self, operations: list[tuple[int, PlannedOperation]]) -> None:
         """Run operations concurrently. Some order must explain all outcomes and the state."""
 
-        async def run_all() -> list[Any]:
+        async def run_all() -> list[CommandResult[object]]:
             return await asyncio.gather(
                 *(
                     execute_operation(self.pair, index, operation, self.ids_by_token)
@@ -129,8 +130,8 @@ class ModelChecker:
             )
 
         self.coverage[f"rule: {len(operations)} concurrent"] += 1
-        outcomes = self.pair.runner.run(run_all())
-        normalized = self._record([operation for _, operation in operations], outcomes)
+        results = self.pair.runner.run(run_all())
+        normalized = self._record([operation for _, operation in operations], results)
         self._find_explanation(
             [
                 (operation, (self.now,), outcome)
@@ -145,7 +146,7 @@ class ModelChecker:
         started_at = self.now
         self.coverage["rule: lost lock"] += 1
 
-        async def run_both() -> list[Any]:
+        async def run_both() -> list[CommandResult[object]]:
             writer = self.pair.slot_writer(0)
             paused = asyncio.create_task(writer.pause_next_commit().wait())
             first = asyncio.create_task(execute_operation(self.pair, 0, slow, self.ids_by_token))
@@ -169,27 +170,27 @@ class ModelChecker:
         self.pair.clock.advance(timedelta(minutes=minutes))
         self.check_invariants()
 
-    def _execute(self, service_index: int, operation: PlannedOperation) -> Any:
+    def _execute(self, service_index: int, operation: PlannedOperation) -> CommandResult[object]:
         return self.pair.runner.run(
             execute_operation(self.pair, service_index, operation, self.ids_by_token)
         )
 
     def _record(
-        self, operations: list[PlannedOperation], outcomes: list[Any]
+        self, operations: list[PlannedOperation], results: list[CommandResult[object]]
     ) -> list[NormalizedOutcome]:
-        for operation, outcome in zip(operations, outcomes, strict=True):
-            record_tokens(operation, outcome, self.tokens_by_id)
+        for operation, result in zip(operations, results, strict=True):
+            record_tokens(operation, result.outcome, self.tokens_by_id)
         self.ids_by_token = {token: id_ for id_, token in self.tokens_by_id.items()}
         normalized = [
-            normalize_outcome(outcome, self.tokens_by_id, self.pair) for outcome in outcomes
+            normalize_outcome(result.outcome, self.tokens_by_id, self.pair) for result in results
         ]
-        for operation, outcome, result in zip(operations, outcomes, normalized, strict=True):
-            self.coverage[f"{operation.kind}: {result[0]}"] += 1
+        for operation, result, outcome in zip(operations, results, normalized, strict=True):
+            self.coverage[f"{operation.kind}: {outcome[0]}"] += 1
             if operation.key:
                 self.sent_with_key.append(operation)
-                self._keyed_outcomes.append((operation, result, slot_views(outcome)))
-            several = [each.booking for each in getattr(outcome, "booked", ())]
-            for booking in (*several, getattr(outcome, "booking", None)):
+                self._keyed_outcomes.append((operation, outcome, slot_views(result)))
+            several = [each.booking for each in getattr(result.outcome, "booked", ())]
+            for booking in (*several, getattr(result.outcome, "booking", None)):
                 if booking is not None:
                     self.acknowledged[booking.id] = (booking.slot_id, booking.user_id)
         return normalized
@@ -253,8 +254,7 @@ class ModelChecker:
         assert [self.tokens_by_id[booking.id] for booking in found[1].items] == live
 
 
-def slot_views(outcome: Any) -> object:
-    """Return version, free places and waitlist length of the slots in an outcome."""
-    booked = getattr(outcome, "booked", (outcome,))
-    slots = [getattr(one, name, None) for one in booked for name in ("slot", "old_slot")]
-    return [(s.id, s.version, s.remaining, s.waitlist_length) for s in slots if isinstance(s, Slot)]
+def slot_views(result: CommandResult[object]) -> object:
+    """Return version, free places and waitlist length of the slots that an outcome shows."""
+    slots = [result.slots[slot_id] for slot_id in getattr(result.outcome, "shown_slot_ids", ())]
+    return [(slot.id, slot.version, slot.remaining, slot.waitlist_length) for slot in slots]

@@ -6,13 +6,15 @@ from typing import Any
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
 from slotlock.domain.booking.outcomes import AllBooked, Booked, BookingMoved, WaitlistJoined
+from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.teams.team import Team, TeamId
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.services import teams
 from slotlock.services.booking import book, waitlist
-from slotlock.services.booking.changes import BookingChangeRequest, cancel, confirm, extend, move
+from slotlock.services.booking.changes import BookingChangeRequest, cancel, confirm, extend
+from slotlock.services.booking.move import move
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
 from tests.support.model.operations import (
@@ -26,13 +28,21 @@ from tests.support.model.service_pair import ServicePair
 
 async def execute_operation(
     pair: ServicePair, service_index: int, operation: PlannedOperation, ids: dict[str, str]
-) -> Any:
-    """Execute an operation and return its outcome. `ids` maps tokens to ids."""
+) -> CommandResult[object]:
+    """Execute an operation and return its result. `ids` maps tokens to ids."""
+    result = await _execute(pair, service_index, operation, ids)
+    return result if isinstance(result, CommandResult) else CommandResult(result)
+
+
+async def _execute(
+    pair: ServicePair, service_index: int, operation: PlannedOperation, ids: dict[str, str]
+) -> object:
     match operation.kind:
         case "sweep":
             return await hold_sweeper.sweep(pair.services[service_index])
         case "lose_locks":
-            return pair.delete_locks()
+            pair.delete_locks()
+            return None
         case "flush":
             return pair.redis.flushall()
         case "team_create" | "team_invite" | "team_accept" | "team_leave":
@@ -56,10 +66,12 @@ async def _execute_on_slot(
     options = book.BookingOptions(operation.hold, operation.wait_s, operation.key)
     match operation.kind:
         case "book":
-            return await book.book(services, caller, slot_id, UserId(operation.user_id), options)
+            return await book.book_slot(
+                services, caller, slot_id, UserId(operation.user_id), options
+            )
         case "book_all":
             claims = [(SlotId(slot), UserId(user)) for slot, user in operation.claims]
-            return await book.book_all(services, caller, claims, options)
+            return await book.book_slots(services, caller, claims, options)
         case "join":
             return await waitlist.join(services, slot_id, caller.user_id, operation.wait_s)
         case _:

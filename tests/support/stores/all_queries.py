@@ -4,12 +4,13 @@ from dataclasses import replace
 from datetime import timedelta
 
 from slotlock.domain.admission.tickets import RequestLost
-from slotlock.domain.booking.book import BookingRequest, book
 from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
-from slotlock.domain.booking.changes import BookingCommand, cancel
-from slotlock.domain.booking.promotion import expire_and_promote, next_version
-from slotlock.domain.booking.slot import Slot, SlotKind
-from slotlock.domain.booking.waitlist import join, leave
+from slotlock.domain.booking.rules.book import BookingRequest, book
+from slotlock.domain.booking.rules.changes import BookingCommand, cancel
+from slotlock.domain.booking.rules.waitlist import join, leave
+from slotlock.domain.booking.slot import SlotKind
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.shared.pagination import Position
@@ -40,9 +41,9 @@ from slotlock.infrastructure.mongo.users.documents import search_words_of
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from slotlock.infrastructure.mongo.users.sessions import NewSession
 from slotlock.services.container import utc_now
-from tests.support.domain.builders import build_slot
+from tests.support.domain.builders import build_slot, with_facts
 from tests.support.domain.campaign_builders import build_terms
-from tests.support.domain.decisions import decide
+from tests.support.domain.decisions import as_written, decide, expire_and_promote
 from tests.support.stores.slots import insert_new_slots
 
 ADA, BEN, CLEO = (UserId(digit * 24) for digit in "012")
@@ -54,7 +55,7 @@ async def insert_slots(database: Database) -> list[SlotId]:
     ids = [new_slot_id() for _ in range(60)]
     for number, slot_id in enumerate(ids):
         kind = list(SlotKind)[number % 3]
-        start = build_slot().start + timedelta(hours=number)
+        start = build_slot().slot.start + timedelta(hours=number)
         choice_group = None if number % 2 else f"week {number % 10}"
         times = {"start": start, "end": start + timedelta(hours=1)}
         await insert_new_slots(
@@ -63,36 +64,40 @@ async def insert_slots(database: Database) -> list[SlotId]:
     return ids
 
 
-async def load_for_update(slots: SlotRepository, slot_id: SlotId, *booking_ids: BookingId) -> Slot:
-    """Load a slot as a decision about Ada and Ben does."""
-    (found,) = await slots.find_for_update(SlotQuery(slot_id, utc_now(), [ADA, BEN], booking_ids))
-    assert found is not None
-    return found
+async def load_for_update(
+    slots: SlotRepository, slot_id: SlotId, *booking_ids: BookingId
+) -> tuple[SlotState, UserContexts]:
+    """Load a slot, and the contexts of users, as a decision about Ada and Ben does."""
+    query = SlotQuery(slot_id, utc_now(), [ADA, BEN], booking_ids)
+    loaded = await slots.find_for_update(query)
+    return loaded.slots[slot_id], loaded.users
 
 
 async def write_slot(repositories: Repositories, slot_id: SlotId, team: TeamVersion) -> BookingId:
     """Write a slot in every way. Return the id of a booking that ended."""
     slots, writer, now = repositories.slots, repositories.slot_writer, utc_now()
 
-    async def write(before: Slot, after: Slot) -> None:
-        update = SlotUpdate(before, next_version(before, after, now))
-        assert check_written(await writer.commit(ChangeSet((update,))))
+    async def write(before: SlotState, after: SlotState, users: UserContexts) -> None:
+        update = SlotUpdate(before, as_written(before, after, now, users))
+        assert check_written(await writer.commit(ChangeSet((update,), users)))
 
-    before = await load_for_update(slots, slot_id)
+    before, users = await load_for_update(slots, slot_id)
     booking_id = new_booking_id()
-    after, _ = decide(book, before, BookingRequest(ADA, booking_id, ADA, hold=True), now)
+    request = BookingRequest(ADA, booking_id, ADA, hold=True)
+    after, _ = decide(book, before, request, now, users=users)
     record = IdempotencyRecord(str(booking_id), "request hash", None, now)
-    update = SlotUpdate(before, next_version(before, after, now))
-    assert check_written(await writer.commit(ChangeSet((update,), (record,), (team,))))
+    update = SlotUpdate(before, as_written(before, after, now, users))
+    assert check_written(await writer.commit(ChangeSet((update,), users, (record,), (team,))))
     for user_id in (BEN, CLEO):
-        before = await load_for_update(slots, slot_id)
+        before, users = await load_for_update(slots, slot_id)
         entry = WaitlistEntry(new_waitlist_entry_id(), slot_id, user_id, now)
-        await write(before, decide(join, before, entry, now)[0])
-    before = await load_for_update(slots, slot_id, booking_id)
+        await write(before, decide(join, before, entry, now, users=users)[0], users)
+    before, users = await load_for_update(slots, slot_id, booking_id)
     caller = Caller(ADA, Role.MEMBER, "session", now)
     after, _ = decide(cancel, before, BookingCommand(booking_id, caller), now)
-    await write(before, decide(leave, expire_and_promote(after, now), CLEO, now)[0])
-    await writer.set_next_deadline(await load_for_update(slots, slot_id))
+    promoted = expire_and_promote(after, now, users)
+    await write(before, decide(leave, promoted, CLEO, now)[0], users)
+    await writer.set_next_deadline((await load_for_update(slots, slot_id))[0])
     return booking_id
 
 
@@ -115,7 +120,7 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
     # The writer searches the live and the ended bookings for a plain one that was not written.
     stale = build_slot(id=ids[1])
     after, _ = decide(book, stale, BookingRequest(ADA, new_booking_id(), ADA), now)
-    update = SlotUpdate(stale, next_version(stale, after, now))
+    update = SlotUpdate(stale, as_written(stale, after, now))
     assert not check_written(await repositories.slot_writer.commit(ChangeSet((update,))))
     await slots.find_due(now, 10)
     assert await slots.find_by_users([ADA, BEN], now, now)
@@ -136,7 +141,8 @@ async def run_idempotency_queries(records: IdempotencyRecords) -> None:
 async def run_list_queries(slots: SlotRepository) -> None:
     """Read lists of slots in every way."""
     now = utc_now()
-    listed, position = build_slot(), Position(build_slot().start, new_slot_id())
+    listed = build_slot().slot
+    position = Position(listed.start, new_slot_id())
     for order in SlotOrder:
         for slot_filter, after in [
             (SlotFilter(), None),
@@ -163,17 +169,17 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     first = build_slot(
         1, id=new_slot_id(), terms=before.terms, group_limits=limits, resource="Room 5"
     )
-    drafts = (first, replace(first, id=new_slot_id(), resource=None, series_id=series_id))
+    drafts = (first, with_facts(first, resource=None, series_id=series_id))
     for version in (0, 1):
         preconditions = (CampaignVersion(before.id, 1), ResourceVersion("Room 5", version))
-        added = tuple(replace(each, id=new_slot_id()) for each in drafts)
+        added = tuple(with_facts(each, id=new_slot_id()) for each in drafts)
         changes = ChangeSet((), new_slots=added, preconditions=preconditions)
         assert check_written(await writer.commit(changes))
-    found = await load_for_update(slots, added[0].id)
+    found, users = await load_for_update(slots, added[0].id)
     request = BookingRequest(ADA, new_booking_id(), CLEO, as_organizer=True)
-    after, _ = decide(book, found, request, now)
-    update = SlotUpdate(found, next_version(found, after, now))
-    assert check_written(await writer.commit(ChangeSet((update,))))
+    after, _ = decide(book, found, request, now, users=users)
+    update = SlotUpdate(found, as_written(found, after, now, users))
+    assert check_written(await writer.commit(ChangeSet((update,), users)))
     await load_for_update(slots, added[1].id)
     edited = replace(before, terms=replace(before.terms, version=2))
     assert await campaigns.update(before, edited, now)
@@ -184,7 +190,8 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     for position in (None, Position(now, before.id)):
         for include_unpublished in (True, False):
             await campaigns.page(10, position, include_unpublished=include_unpublished)
-    assert await repositories.resources.find_overlapping("Room 5", first.start, first.end)
+    start, end = first.slot.start, first.slot.end
+    assert await repositories.resources.find_overlapping("Room 5", start, end)
     assert await slots.find_by_series(series_id, now)
     await slots.find_waitlisted([ADA])
     for slot_filter in (SlotFilter(campaign_id=before.id), SlotFilter(series_id=series_id)):

@@ -1,6 +1,5 @@
 """Campaigns in a database, without an app."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 from slotlock.domain.campaigns.campaign import Campaign
@@ -22,5 +21,5 @@ async def insert_open_campaign(
     terms = CampaignTerms(new_campaign_id(), 1, True, opens_at, closes_at, eligible_groups)
     campaign = Campaign(terms.campaign_id, "Project week", terms)
     await CampaignRepository(database).insert(campaign, now)
-    await insert_new_slots(database, replace(build_slot(), id=new_slot_id(), terms=terms))
+    await insert_new_slots(database, build_slot(id=new_slot_id(), terms=terms))
     return campaign

@@ -1,21 +1,20 @@
 """A database with slots that tests change by the rules of the domain."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Concatenate, ParamSpec
 
 from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.book import BookingRequest, book
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
-from slotlock.domain.booking.changes import BookingCommand, cancel
-from slotlock.domain.booking.decision import Decision
-from slotlock.domain.booking.promotion import next_version
-from slotlock.domain.booking.slot import Slot
-from slotlock.domain.booking.waitlist import join
+from slotlock.domain.booking.decision import Decision, LoadedState
+from slotlock.domain.booking.rules.book import BookingRequest, book
+from slotlock.domain.booking.rules.changes import BookingCommand, cancel
+from slotlock.domain.booking.rules.waitlist import join
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.client import Database, Document, connect
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
@@ -24,10 +23,9 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResu
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot
-from tests.support.domain.decisions import decide
+from tests.support.domain.decisions import as_written, decide
 from tests.support.stores.slots import insert_new_slots
 
-Arguments = ParamSpec("Arguments")
 ADA, BEN, CLEO = UserId("a" * 24), UserId("b" * 24), UserId("c" * 24)
 ORGANIZER = UserId("e" * 24)
 
@@ -39,20 +37,24 @@ class SlotStore:
     database: Database
     repositories: Repositories
 
-    async def insert_slot(self, capacity: int = 1, **fields: object) -> Slot:
+    async def insert_slot(self, capacity: int = 1, **values: object) -> SlotState:
         """Insert a new slot and return it."""
-        slot = build_slot(capacity, id=new_slot_id(), **fields)
+        slot = build_slot(capacity, id=new_slot_id(), **values)
         await insert_new_slots(self.database, slot)
         return slot
 
-    async def load(self, slot_id: SlotId, *user_ids: UserId, now: datetime = NOW) -> Slot:
+    async def load(self, slot_id: SlotId, *user_ids: UserId, now: datetime = NOW) -> SlotState:
         """Load a slot as a decision about these users does, with its whole waitlist."""
-        query = SlotQuery(slot_id, now, user_ids, waitlist_depth=100)
-        (found,) = await self.repositories.slots.find_for_update(query)
-        assert found is not None
-        return found
+        return (await self.load_for_update([slot_id], *user_ids, now=now)).slots[slot_id]
 
-    async def load_roster(self, slot_id: SlotId) -> Slot:
+    async def load_for_update(
+        self, slot_ids: Sequence[SlotId], *user_ids: UserId, now: datetime = NOW
+    ) -> LoadedState:
+        """Load slots as a decision about these users does, with the contexts of users."""
+        queries = (SlotQuery(id_, now, user_ids, waitlist_depth=100) for id_ in slot_ids)
+        return await self.repositories.slots.find_for_update(*queries)
+
+    async def load_roster(self, slot_id: SlotId) -> SlotState:
         """Load a slot with all its bookings."""
         found = await self.repositories.slots.find_with_roster(slot_id)
         assert found is not None
@@ -62,63 +64,67 @@ class SlotStore:
         """Return all documents of a collection."""
         return await self.database[collection].find().to_list()
 
-    async def commit(self, *updates: SlotUpdate) -> CommitResult:
-        """Commit these updates together."""
-        return await self.repositories.slot_writer.commit(ChangeSet(updates))
+    async def commit(self, *updates: SlotUpdate, users: UserContexts = NO_CONTEXTS) -> CommitResult:
+        """Commit these updates together, which were decided on these contexts."""
+        return await self.repositories.slot_writer.commit(ChangeSet(updates, users))
 
-    async def write(self, *updates: SlotUpdate) -> None:
+    async def write(self, *updates: SlotUpdate, users: UserContexts = NO_CONTEXTS) -> None:
         """Commit these updates together, which has to succeed."""
-        assert await self.commit(*updates) is CommitResult.WRITTEN
+        assert await self.commit(*updates, users=users) is CommitResult.WRITTEN
 
     async def book(
         self, slot_id: SlotId, *user_ids: UserId, hold: bool = False, now: datetime = NOW
     ) -> None:
         """Book places for these users, one after the other."""
         for user_id in user_ids:
-            before = await self.load(slot_id, user_id, now=now)
-            await self.write(booking_update(before, user_id, hold=hold, now=now))
+            loaded = await self.load_for_update([slot_id], user_id, now=now)
+            before, users = loaded.slots[slot_id], loaded.users
+            update = booking_update(before, user_id, hold=hold, now=now, users=users)
+            await self.write(update, users=users)
 
     async def join(self, slot_id: SlotId, *user_ids: UserId) -> None:
         """Add these users to the waitlist, one after the other."""
         for user_id in user_ids:
-            before = await self.load(slot_id, user_id)
+            loaded = await self.load_for_update([slot_id], user_id)
+            before, users = loaded.slots[slot_id], loaded.users
             entry = WaitlistEntry(new_waitlist_entry_id(), slot_id, user_id, NOW)
-            await self.write(decided_update(before, join, entry, NOW))
+            await self.write(decided_update(before, join, entry, NOW, users=users), users=users)
 
 
 def decided_update(
-    before: Slot,
-    rule: Callable[Concatenate[Slot, Arguments], Decision[object]],
-    *args: Arguments.args,
-    **kwargs: Arguments.kwargs,
+    before: SlotState,
+    rule: Callable[..., Decision[object]],
+    *args: object,
+    users: UserContexts = NO_CONTEXTS,
 ) -> SlotUpdate:
     """Return the update that a rule decides at `NOW`."""
-    after, _ = decide(rule, before, *args, **kwargs)
-    return SlotUpdate(before, next_version(before, after, NOW))
+    after, _ = decide(rule, before, *args, users=users)
+    return SlotUpdate(before, as_written(before, after, NOW, users))
 
 
 def booking_update(
-    before: Slot,
+    before: SlotState,
     user_id: UserId,
     *,
     by: UserId | None = None,
     hold: bool = False,
     now: datetime = NOW,
+    users: UserContexts = NO_CONTEXTS,
 ) -> SlotUpdate:
     """Return the update that books a place; `by` is an organizer, if one books it."""
     request = BookingRequest(user_id, new_booking_id(), by or user_id, hold, by is not None)
-    after, _ = decide(book, before, request, now)
-    update = SlotUpdate(before, next_version(before, after, now))
+    after, _ = decide(book, before, request, now, users=users)
+    update = SlotUpdate(before, as_written(before, after, now, users))
     assert update.after.change.added, "the booking was refused"
     return update
 
 
-def cancel_update(before: Slot) -> SlotUpdate:
+def cancel_update(before: SlotState) -> SlotUpdate:
     """Return the update with which the user of the first loaded booking cancels it."""
     return decided_update(before, cancel, first_booking_command(before), NOW)
 
 
-def first_booking_command(slot: Slot) -> BookingCommand:
+def first_booking_command(slot: SlotState) -> BookingCommand:
     """Return a command of its user on the first loaded booking."""
     booking = slot.bookings[0]
     return BookingCommand(booking.id, Caller(booking.user_id, Role.MEMBER, "session", NOW))

@@ -48,12 +48,12 @@ class SlotStarted(Refusal):
     start_time: datetime = field(description="When the slot started.")
 
     @classmethod
-    def from_domain(cls, outcome: refusals.SlotStarted, _view: ResultView) -> Self:
+    def from_domain(cls, outcome: refusals.SlotStarted, view: ResultView) -> Self:
         """Show when the slot started."""
         return cls(
             code=RefusalCode.SLOT_STARTED,
             message="This slot has already started.",
-            start_time=outcome.slot.start,
+            start_time=view.slots[outcome.slot_id].slot.start,
         )
 
 
@@ -89,7 +89,7 @@ class Closed(Refusal):
             if outcome.published
             else "This slot cannot be booked at the moment.",
             closes_at=outcome.closes_at,
-            slot_id=slot_global_id(outcome.slot.id),
+            slot_id=slot_global_id(outcome.slot_id),
         )
 
 

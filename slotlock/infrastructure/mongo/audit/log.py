@@ -18,8 +18,7 @@ from slotlock.domain.audit.log import (
     AuditPosition,
     newest_first,
 )
-from slotlock.domain.booking.booking import BookingId, SlotId
-from slotlock.domain.booking.history import BookingLimit, BookingStatus
+from slotlock.domain.booking.booking import BookingId, BookingLimit, BookingStatus, SlotId
 from slotlock.domain.shared.pagination import Page
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.audit import pipelines

@@ -12,7 +12,7 @@ from datetime import datetime
 from bson import ObjectId
 
 from slotlock.domain.audit.log import AuditAction, AuditFilter, AuditPosition
-from slotlock.domain.booking.history import BookingAction, BookingStatus
+from slotlock.domain.booking.booking import BookingAction, BookingStatus
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.expressions import Pipeline, is_expired
 

@@ -13,7 +13,7 @@ from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.domain.audit.notes import AuditNote
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.pagination import Page, Position
@@ -26,7 +26,7 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
-from slotlock.infrastructure.mongo.slots.documents import to_slot
+from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 from slotlock.infrastructure.mongo.terms_documents import terms_to_document, to_terms
 from slotlock.infrastructure.mongo.transactions import in_transaction
@@ -133,12 +133,12 @@ class CampaignRepository:
         return [_to_campaign(document) async for document in found]
 
     @limited
-    async def find_slots(self, campaign_id: CampaignId, now: datetime) -> Sequence[Slot]:
+    async def find_slots(self, campaign_id: CampaignId, now: datetime) -> Sequence[SlotState]:
         """Return all slots of a campaign, by start."""
         query = {"campaign.id": ObjectId(campaign_id)}
         order = [("start", 1), ("_id", 1)]
         found = self._slots.find(query, slot_projection(now), sort=order)
-        return [to_slot(document) async for document in found]
+        return [to_slot_state(document) async for document in found]
 
     @limited
     async def warm_cache(self, campaign: Campaign) -> None:

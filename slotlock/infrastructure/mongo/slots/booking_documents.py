@@ -13,12 +13,15 @@ from bson import ObjectId
 
 from slotlock.domain.booking.booking import (
     Booking,
+    BookingAction,
     BookingId,
+    BookingLimit,
     BookingRef,
+    BookingStatus,
     EndedWaitlistEntry,
+    HistoryEntry,
     SlotId,
 )
-from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus, HistoryEntry
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 

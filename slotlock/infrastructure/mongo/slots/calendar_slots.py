@@ -5,12 +5,13 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
-from slotlock.infrastructure.mongo.slots.documents import to_slot
+from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 
 PAGE_SIZE = 100
@@ -27,24 +28,28 @@ class CalendarSlotQueries:
 
     @limited_listing
     async def find_by_user(
-        self, user_id: UserId, since: datetime, now: datetime, after: Slot | None
-    ) -> Sequence[Slot]:
+        self, user_id: UserId, since: datetime, now: datetime, after: SlotState | None
+    ) -> Sequence[SlotState]:
         """Return the next slots with a live booking of a user, latest first, back to `since`."""
         query = {"bookings.user": ObjectId(user_id), "end": {"$gte": since}}
         return await self._next_page(query, "booked_user", BACKWARD, after, now, [user_id])
 
     @limited_listing
     async def find_upcoming(
-        self, campaign_id: CampaignId | None, now: datetime, after: Slot | None
-    ) -> Sequence[Slot]:
+        self, campaign_id: CampaignId | None, now: datetime, after: SlotState | None
+    ) -> Sequence[SlotState]:
         """Return the next published and cancelled slots that have not ended."""
         query = _published_query(campaign_id, {"$gte": now})
         return await self._next_page(query, _index_for(campaign_id), FORWARD, after, now)
 
     @limited_listing
     async def find_past(
-        self, campaign_id: CampaignId | None, since: datetime, now: datetime, after: Slot | None
-    ) -> Sequence[Slot]:
+        self,
+        campaign_id: CampaignId | None,
+        since: datetime,
+        now: datetime,
+        after: SlotState | None,
+    ) -> Sequence[SlotState]:
         """Return the next published and cancelled slots that ended after `since`, latest first."""
         query = _published_query(campaign_id, {"$gte": since, "$lt": now})
         return await self._next_page(query, _index_for(campaign_id), BACKWARD, after, now)
@@ -54,13 +59,13 @@ class CalendarSlotQueries:
         query: Document,
         index: str,
         order: int,
-        after: Slot | None,
+        after: SlotState | None,
         now: datetime,
         user_ids: Sequence[UserId] = (),
-    ) -> Sequence[Slot]:
+    ) -> Sequence[SlotState]:
         key = "end" if index == "end" else "start"
         if after is not None:
-            beyond, time = "$gt" if order == FORWARD else "$lt", getattr(after, key)
+            beyond, time = "$gt" if order == FORWARD else "$lt", getattr(after.slot, key)
             same_time = {key: time, "_id": {beyond: ObjectId(after.id)}}
             bounds = [{key: {f"{beyond}e": time}}, {"$or": [{key: {beyond: time}}, same_time]}]
             query = {"$and": [query, *bounds]}
@@ -71,7 +76,7 @@ class CalendarSlotQueries:
             limit=PAGE_SIZE,
             hint=index,  # in the order of the sort, so that a page costs only what it returns
         )
-        return [to_slot(document) async for document in found]
+        return [to_slot_state(document) async for document in found]
 
 
 def _index_for(campaign_id: CampaignId | None) -> str:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from slotlock.domain.audit.notes import AuditNote
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
@@ -36,21 +37,22 @@ def check_written(result: CommitResult) -> bool:
 class SlotUpdate:
     """A slot as it was loaded and as it will be; `after.change` says what changed."""
 
-    before: Slot
-    after: Slot
+    before: SlotState
+    after: SlotState
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
     """What is written together, or not at all.
 
-    `team_versions` and `preconditions` are what the decision relied on besides the slots.
+    `users`, `team_versions` and `preconditions` are what the decision relied on besides the slots.
     """
 
     slot_updates: tuple[SlotUpdate, ...]
+    users: UserContexts = NO_CONTEXTS
     idempotency_records: tuple[IdempotencyRecord, ...] = ()
     team_versions: tuple[TeamVersion, ...] = ()
-    new_slots: tuple[Slot, ...] = ()
+    new_slots: tuple[SlotState, ...] = ()
     preconditions: tuple[Precondition, ...] = ()
     audit_notes: tuple[AuditNote, ...] = ()
 
@@ -67,4 +69,4 @@ class ChangeSet:
         if any(more) or len(self.slot_updates) != 1:
             return False
         after = self.slot_updates[0].after
-        return after.change.only_adds_bookings and not after.depends_on_other_bookings
+        return after.change.only_adds_bookings and not after.slot.depends_on_other_bookings

@@ -6,10 +6,13 @@
      meetings?: [{start, end}], resource, revision, revisedAt, series?, nextDeadline?,
      bookings: [booking], waitlist: [{id, user, since, groups?}]}
 
-`SLOT_FIELDS` of the domain has the name of each attribute. `bookings` contains the live bookings in
-the order they were made, and `waitlist` the entries in the order they are served. What ends moves
-to a document of its own in the same transaction (see booking_documents). `nextDeadline` is not
-later than the end of the next hold.
+`SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
+(`version`, `changedAt`, `remaining`, `nextDeadline`, `bookings`, `waitlist`) and `searchWords`
+stand literally in the queries and updates of this package and of `campaigns`, `users` and `audit`.
+
+`bookings` contains the live bookings in the order they were made, and `waitlist` the entries in the
+order they are served. What ends moves to a document of its own in the same transaction (see
+booking_documents). `nextDeadline` is not later than the end of the next hold.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,6 +22,7 @@ from bson import ObjectId
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry, WaitlistEntryId
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import UserId
@@ -34,7 +38,7 @@ from slotlock.infrastructure.mongo.terms_documents import (
 
 # Fields by the names of their attributes.
 STORED_NAMES = {field.name: field.stored_name for field in SLOT_FIELDS if field.stored_name}
-LOADED_FIELDS = (*STORED_NAMES.values(), "remaining")
+LOADED_FIELDS = (*STORED_NAMES.values(), "version", "changedAt", "remaining")
 # A slot without these has no such field, and partial indexes leave it out.
 OMITTED_IF_EMPTY = ("terms", "group_limits", "meetings", "series_id")
 PARTIAL_DEADLINE = {"partialFilterExpression": {"nextDeadline": {"$exists": True}}}
@@ -63,19 +67,16 @@ INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
 }
 
 
-def to_slot(document: Document) -> Slot:
-    """Return the slot that a document describes, as far as its fields were loaded."""
+def to_slot_state(document: Document) -> SlotState:
+    """Return the state of the slot that a document describes, as far as it was loaded."""
     slot_id = SlotId(str(document["_id"]))
     loaded = document["waitlist"]
     loaded_ids = {entry["id"] for entry in loaded}
     own = [each for each in document.get("ownWaitlistEntries", ()) if each["id"] not in loaded_ids]
-    return Slot(
-        id=slot_id,
-        **{
-            name: _from_stored(name, document[stored_name])
-            for name, stored_name in STORED_NAMES.items()
-            if stored_name in document
-        },
+    return SlotState(
+        slot=_to_slot(slot_id, document),
+        version=document["version"],
+        changed_at=document["changedAt"],
         booked_count=document["capacity"] - document["remaining"],
         bookings=tuple(to_booking(slot_id, each) for each in document["bookings"]),
         waitlist=tuple(to_waitlist_entry(slot_id, each) for each in (*loaded, *own)),
@@ -83,6 +84,17 @@ def to_slot(document: Document) -> Slot:
         waitlist_length=document.get("waitlistLength", len(loaded)),
         group_counts={each["group"]: each["count"] for each in document.get("groupCounts", ())},
         next_deadline=document.get("nextDeadline"),
+    )
+
+
+def _to_slot(slot_id: SlotId, document: Document) -> Slot:
+    return Slot(
+        id=slot_id,
+        **{
+            name: _from_stored(name, document[stored_name])
+            for name, stored_name in STORED_NAMES.items()
+            if stored_name in document
+        },
     )
 
 
@@ -98,22 +110,29 @@ def to_waitlist_entry(slot_id: SlotId, subdocument: Document) -> WaitlistEntry:
 
 
 def to_fields(slot: Slot) -> Document:
-    """Return everything of a slot but its bookings, its waitlist and its next deadline."""
+    """Return the fields of the facts about a slot, and of the words that find it."""
     fields = {
         stored_name: _to_stored(name, getattr(slot, name))
         for name, stored_name in STORED_NAMES.items()
         if name not in OMITTED_IF_EMPTY or getattr(slot, name)
     }
-    words = search_words(f"{slot.title} {slot.location or ''}")
-    return {**fields, "remaining": slot.remaining, "searchWords": words}
+    return {**fields, "searchWords": search_words(f"{slot.title} {slot.location or ''}")}
 
 
-def to_document(slot: Slot) -> Document:
+def to_document(state: SlotState) -> Document:
     """Return the document of a new slot."""
-    return {"_id": ObjectId(slot.id), **to_fields(slot), "bookings": [], "waitlist": []}
+    return {
+        "_id": ObjectId(state.id),
+        **to_fields(state.slot),
+        "version": state.version,
+        "changedAt": state.changed_at,
+        "remaining": state.remaining,
+        "bookings": [],
+        "waitlist": [],
+    }
 
 
-def version_filter(before: Slot) -> Document:
+def version_filter(before: SlotState) -> Document:
     """Return the filter for a slot in the version that was loaded.
 
     This condition makes overselling impossible, whatever happened to the lock in the meantime.
@@ -121,7 +140,7 @@ def version_filter(before: Slot) -> Document:
     return {"_id": ObjectId(before.id), "version": before.version}
 
 
-def to_update(before: Slot, after: Slot) -> Document | list[Document]:
+def to_update(before: SlotState, after: SlotState) -> Document | list[Document]:
     """Return the update that writes what changed: its size does not grow with the roster."""
     if after.change.only_adds_bookings:
         added = [booking_to_subdocument(booking) for booking in after.change.added]
@@ -137,16 +156,16 @@ def to_update(before: Slot, after: Slot) -> Document | list[Document]:
     return [{"$set": _update_stage(before, after)}]
 
 
-def _update_stage(before: Slot, after: Slot) -> Document:
+def _update_stage(before: SlotState, after: SlotState) -> Document:
     change = after.change
+    edited = _edited_fields(before.slot, after.slot) if change.is_edited else {}
     fields: Document = {
         stored_name: "$$REMOVE" if value is _REMOVED else {"$literal": value}
-        for stored_name, value in _edited_fields(before, after).items()
+        for stored_name, value in edited.items()
     }
     fields |= {"version": after.version, "changedAt": after.changed_at}
     # Relative, like every change of a count: the absolute count would undo concurrent changes.
-    places = (after.capacity - before.capacity) - (after.booked_count - before.booked_count)
-    fields["remaining"] = {"$add": ["$remaining", places]}
+    fields["remaining"] = {"$add": ["$remaining", after.remaining - before.remaining]}
     fields["bookings"] = _array_expression(
         "$bookings",
         removed_ids=[booking.id for booking in change.ended],
@@ -164,18 +183,14 @@ def _update_stage(before: Slot, after: Slot) -> Document:
 
 
 _REMOVED = object()
-# Written by every update, and not with the edited fields.
-COUNTED_FIELDS = ("version", "changedAt", "remaining")
 
 
 def _edited_fields(before: Slot, after: Slot) -> Document:
-    if not after.change.is_edited:
-        return {}
     old, new = to_fields(before), to_fields(after)
     return {
         stored_name: new.get(stored_name, _REMOVED)
         for stored_name in {**old, **new}
-        if stored_name not in COUNTED_FIELDS and old.get(stored_name) != new.get(stored_name)
+        if old.get(stored_name) != new.get(stored_name)
     }
 
 

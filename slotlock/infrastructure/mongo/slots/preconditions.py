@@ -10,11 +10,12 @@ from datetime import datetime
 from bson import ObjectId
 from pymongo import UpdateOne
 
-from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.infrastructure.mongo.client import RESOURCES_CONCURRENCY, Database
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
-from slotlock.infrastructure.mongo.slots.documents import to_slot
+from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 
 
@@ -63,7 +64,7 @@ class ResourceRepository:
     @limited
     async def find_overlapping(
         self, name: str, start: datetime, end: datetime
-    ) -> tuple[ResourceVersion, Sequence[Slot]]:
+    ) -> tuple[ResourceVersion, Sequence[SlotState]]:
         """Return the published slots of a resource that overlap a period, and its version.
 
         The version is read first, so that a slot that is added afterwards makes it outdated.
@@ -77,4 +78,4 @@ class ResourceRepository:
             "end": {"$gt": start},
         }
         found = self._slots.find(query, slot_projection(start), sort=[("start", 1)])
-        return version, [to_slot(document) async for document in found]
+        return version, [to_slot_state(document) async for document in found]

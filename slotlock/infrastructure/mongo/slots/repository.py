@@ -9,8 +9,10 @@ from bson import ObjectId
 from pymongo.errors import OperationFailure
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntryId
-from slotlock.domain.booking.promotion import promotion_candidates
-from slotlock.domain.booking.slot import SeriesId, Slot
+from slotlock.domain.booking.decision import LoadedState
+from slotlock.domain.booking.rules.promotion import promotion_candidates
+from slotlock.domain.booking.slot import SeriesId
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.users.user import UserId
@@ -31,7 +33,7 @@ from slotlock.infrastructure.mongo.slots.slot_query import (
     merged_projection,
     slot_projection,
 )
-from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader, with_user_contexts
+from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader
 
 
 class SlotRepository:
@@ -50,34 +52,30 @@ class SlotRepository:
         for name, (keys, options) in documents.INDEXES.items():
             await self._slots.create_index(keys, name=name, **options)
 
-    async def find(self, query: SlotQuery) -> Slot | None:
+    async def find(self, query: SlotQuery) -> SlotState | None:
         """Return the slot as far as the query asks for it; None if there is none."""
         return await self._find_batcher.submit(query)
 
-    async def find_for_update(self, *queries: SlotQuery) -> list[Slot | None]:
+    async def find_for_update(self, *queries: SlotQuery) -> LoadedState:
         """Return the slots with the groups and other bookings of the users that a decision needs.
 
         A write that is decided on them is conditional on their versions.
         """
         for_update = (replace(query, for_update=True) for query in queries)
-        slots = await asyncio.gather(*map(self._find_batcher.submit, for_update))
-        with_context = [slot for slot in slots if slot and slot.needs_user_context]
+        found = await asyncio.gather(*map(self._find_batcher.submit, for_update))
+        slots = {state.id: state for state in found if state is not None}
+        with_context = [state.slot for state in slots.values() if state.slot.needs_user_context]
         if not with_context:
-            return slots
+            return LoadedState(slots)
         user_ids: set[UserId] = set()
-        for query, slot in zip(queries, slots, strict=True):
-            if slot and slot.needs_user_context:
-                user_ids.update(query.user_ids, _affected_users(slot, query))
+        for query in queries:
+            state = slots.get(query.slot_id)
+            if state is not None and state.slot.needs_user_context:
+                user_ids.update(query.user_ids, _affected_users(state, query))
         now = max(query.now for query in queries)
-        contexts = await self._user_contexts.load(user_ids, with_context, now)
-        return [
-            with_user_contexts(slot, query.user_ids, contexts)
-            if slot and slot.needs_user_context
-            else slot
-            for query, slot in zip(queries, slots, strict=True)
-        ]
+        return LoadedState(slots, await self._user_contexts.load(user_ids, with_context, now))
 
-    async def _find_batch(self, queries: list[SlotQuery]) -> list[Slot | Exception | None]:
+    async def _find_batch(self, queries: list[SlotQuery]) -> list[SlotState | Exception | None]:
         slot_ids = {query.slot_id for query in queries}
         try:
             found = await self._load_slots(slot_ids, queries)
@@ -89,7 +87,9 @@ class SlotRepository:
         if len(queries) == 1:
             return [found.get(queries[0].slot_id)]
         shared = {
-            slot_id: SharedSlot(slot) for slot_id, slot in found.items() if isinstance(slot, Slot)
+            slot_id: SharedSlot(slot)
+            for slot_id, slot in found.items()
+            if isinstance(slot, SlotState)
         }
         return [
             shared[query.slot_id].part_for(query)
@@ -100,7 +100,7 @@ class SlotRepository:
 
     async def _load_slot(
         self, slot_id: SlotId, queries: list[SlotQuery]
-    ) -> Slot | Exception | None:
+    ) -> SlotState | Exception | None:
         try:
             return (await self._load_slots({slot_id}, queries)).get(slot_id)
         except OperationFailure as error:
@@ -108,22 +108,22 @@ class SlotRepository:
 
     async def _load_slots(
         self, slot_ids: set[SlotId], queries: list[SlotQuery]
-    ) -> Mapping[SlotId, Slot | Exception | None]:
+    ) -> Mapping[SlotId, SlotState | Exception | None]:
         by_id = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
-        found: dict[SlotId, Slot | Exception | None] = {}
+        found: dict[SlotId, SlotState | Exception | None] = {}
         async for document in self._slots.find(by_id, merged_projection(queries)):
             slot_id = SlotId(str(document["_id"]))
             try:
-                found[slot_id] = documents.to_slot(document)
+                found[slot_id] = documents.to_slot_state(document)
             except (KeyError, ValueError, TypeError) as error:  # concerns its own callers only
                 found[slot_id] = error
         return found
 
     @limited_listing
-    async def find_with_roster(self, slot_id: SlotId) -> Slot | None:
+    async def find_with_roster(self, slot_id: SlotId) -> SlotState | None:
         """Return a slot with all live bookings in the order they were made, and its waitlist."""
         document = await self._slots.find_one({"_id": ObjectId(slot_id)})
-        return documents.to_slot(document) if document else None
+        return documents.to_slot_state(document) if document else None
 
     async def waitlist_ids(self, slot_id: SlotId) -> Sequence[WaitlistEntryId]:
         """Return the ids of all waitlist entries, in the order they are served."""
@@ -148,14 +148,14 @@ class SlotRepository:
         after: Position | None,
         now: datetime,
         user_ids: Sequence[UserId] = (),
-    ) -> Page[Slot]:
+    ) -> Page[SlotState]:
         """Return the next `first` slots that the filter selects."""
         query = filter_query(slot_filter, now)
         return await self._page(query, order, first, after, now, user_ids)
 
     async def page_of_user(
         self, user_id: UserId, first: int, after: Position | None, now: datetime
-    ) -> Page[Slot]:
+    ) -> Page[SlotState]:
         """Return the next `first` slots in which a user has a live booking, by start."""
         query = {"bookings.user": ObjectId(user_id)}
         return await self._page(query, SlotOrder.START_ASC, first, after, now, [user_id])
@@ -169,24 +169,24 @@ class SlotRepository:
         after: Position | None,
         now: datetime,
         user_ids: Sequence[UserId],
-    ) -> Page[Slot]:
+    ) -> Page[SlotState]:
         found = self._slots.find(
             page_query(query, after, order),
             slot_projection(now, user_ids),
             sort=[("start", order.value), ("_id", order.value)],
             limit=first + 1,
         )
-        slots = [documents.to_slot(document) async for document in found]
+        slots = [documents.to_slot_state(document) async for document in found]
         return Page(tuple(slots[:first]), len(slots) > first)
 
     @limited
     async def find_by_users(
         self, user_ids: Sequence[UserId], since: datetime, now: datetime
-    ) -> list[Slot]:
+    ) -> list[SlotState]:
         """Return the slots that start after `since` in which these users have live bookings."""
         query = _booked_by_users(user_ids, since)
         found = self._slots.find(query, slot_projection(now, user_ids))
-        return [documents.to_slot(document) async for document in found]
+        return [documents.to_slot_state(document) async for document in found]
 
     @limited
     async def find_versions_by_users(
@@ -209,11 +209,11 @@ class SlotRepository:
         ]
 
     @limited
-    async def find_by_series(self, series_id: SeriesId, now: datetime) -> list[Slot]:
+    async def find_by_series(self, series_id: SeriesId, now: datetime) -> list[SlotState]:
         """Return the slots of a series, by start."""
         query, order = {"series": ObjectId(series_id)}, [("start", 1), ("_id", 1)]
         found = self._slots.find(query, slot_projection(now), sort=order)
-        return [documents.to_slot(document) async for document in found]
+        return [documents.to_slot_state(document) async for document in found]
 
     @limited
     async def find_booked_users(
@@ -235,7 +235,7 @@ class SlotRepository:
         return [SlotId(str(document["_id"])) async for document in found]
 
 
-def _affected_users(slot: Slot, query: SlotQuery) -> Iterator[UserId]:
+def _affected_users(slot: SlotState, query: SlotQuery) -> Iterator[UserId]:
     """Yield the users whose bookings are loaded, and those who may be promoted."""
     yield from (booking.user_id for booking in slot.bookings if booking.id in query.booking_ids)
     yield from (

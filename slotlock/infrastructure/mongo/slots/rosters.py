@@ -12,14 +12,14 @@ from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.reports.roster import RosterUser, user_ids_in
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
-from slotlock.infrastructure.mongo.slots.documents import to_slot
+from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.queries import page_query
 
 # A slot has up to 1,000 bookings with their histories.
@@ -30,7 +30,7 @@ SLOT_BATCH_SIZE = 10
 class RosterPage:
     """Some slots with all their bookings, and the users who occur in them."""
 
-    slots: tuple[Slot, ...]
+    slots: tuple[SlotState, ...]
     users: Mapping[UserId, RosterUser]
 
 
@@ -54,18 +54,18 @@ class RosterSnapshot:
             yield RosterPage(slots, await self._find_users(slots))
             if len(slots) < SLOT_BATCH_SIZE:
                 return
-            position = Position(slots[-1].start, slots[-1].id)
+            position = Position(slots[-1].slot.start, slots[-1].id)
 
-    async def _next_slots(self, position: Position | None) -> tuple[Slot, ...]:
+    async def _next_slots(self, position: Position | None) -> tuple[SlotState, ...]:
         found = self._slots.find(
             page_query(self._query, position, SlotOrder.START_ASC),
             sort=[("start", 1), ("_id", 1)],
             limit=SLOT_BATCH_SIZE,
             session=self._session,
         )
-        return tuple([to_slot(document) async for document in found])
+        return tuple([to_slot_state(document) async for document in found])
 
-    async def _find_users(self, slots: tuple[Slot, ...]) -> Mapping[UserId, RosterUser]:
+    async def _find_users(self, slots: tuple[SlotState, ...]) -> Mapping[UserId, RosterUser]:
         user_ids = set[UserId]().union(*map(user_ids_in, slots))
         query = {"_id": {"$in": [ObjectId(user_id) for user_id in user_ids]}}
         projection = {"name": 1, "email": 1, "groups": 1}

@@ -11,7 +11,7 @@ from datetime import datetime
 from bson import ObjectId
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.expressions import is_expired, unexpired_deadlines
@@ -117,7 +117,7 @@ def slot_projection(
 class SharedSlot:
     """A slot that was loaded for several queries at once."""
 
-    def __init__(self, slot: Slot) -> None:
+    def __init__(self, slot: SlotState) -> None:
         self._slot = slot
         self._bookings_by_user: dict[UserId, list[int]] = {}
         self._bookings_by_id: dict[BookingId, int] = {}
@@ -133,7 +133,7 @@ class SharedSlot:
             if (held_until := booking.held_until) is not None
         ]
 
-    def part_for(self, query: SlotQuery) -> Slot:
+    def part_for(self, query: SlotQuery) -> SlotState:
         """Return the slot as this query alone would have loaded it."""
         expired = [index for index, held_until in self._holds if held_until <= query.now]
         waitlist, loaded = self._waitlist_for(query, len(expired))
@@ -153,7 +153,7 @@ class SharedSlot:
         return min(deadlines, default=None)
 
     def _bookings_for(self, query: SlotQuery, expired: Sequence[int]) -> tuple[Booking, ...]:
-        if self._slot.capacity == 1:
+        if self._slot.slot.capacity == 1:
             return self._slot.bookings
         own = set(expired)
         for user_id in query.user_ids:
@@ -168,7 +168,7 @@ class SharedSlot:
     ) -> tuple[tuple[WaitlistEntry, ...], int]:
         slot, loaded = self._slot, self._slot.loaded_waitlist
         has_free_place = slot.remaining + expired_count > 0
-        if not (slot.limits_groups and (query.for_update or has_free_place)):
+        if not (slot.slot.limits_groups and (query.for_update or has_free_place)):
             loaded = min(loaded, query.waitlist_depth + expired_count)
         own = sorted(self._own_entries(query, loaded))
         return (*slot.waitlist[:loaded], *(slot.waitlist[index] for index in own)), loaded

@@ -8,21 +8,21 @@ written.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from bson import ObjectId
 from pymongo import UpdateOne
 
-from slotlock.domain.booking.booking import OtherBooking, UserContext
 from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import OtherBooking, UserContext, UserContexts
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
-from slotlock.infrastructure.mongo.slots.documents import to_slot
+from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 
 # A query may be for all users whom the admission queue serves at once.
@@ -55,7 +55,7 @@ class _ContextQuery:
                 user_id,
                 shared[user_id].groups if self.needs_groups else (),
                 shared[user_id].version if self.needs_other_bookings else 0,
-                tuple(filter(matters.includes, shared[user_id].other_bookings)),
+                tuple(filter(matters.includes, shared[user_id].bookings)),
             )
             for user_id in self.user_ids
         }
@@ -85,15 +85,16 @@ class _Relevance:
 
     def includes(self, other: OtherBooking) -> bool:
         """Return whether a booking in another slot counts."""
-        terms = other.terms
-        if other.choice_group in self.choice_groups:
+        slot, terms = other.slot, other.slot.terms
+        if slot.choice_group in self.choice_groups:
             return True
         if terms is None:
             return False
         if terms.campaign_id in self.campaign_ids:
             return True
-        start, end = other.meetings[0].start, other.meetings[-1].end
-        overlaps = self.period is not None and end > self.period[0] and start < self.period[1]
+        overlaps = (
+            self.period is not None and slot.end > self.period[0] and slot.start < self.period[1]
+        )
         return terms.forbid_overlap and overlaps
 
     def to_queries(self) -> list[Document]:
@@ -122,9 +123,10 @@ class UserContextLoader:
 
     async def load(
         self, user_ids: Set[UserId], slots: Sequence[Slot], now: datetime
-    ) -> dict[UserId, UserContext]:
+    ) -> UserContexts:
         """Return what matters of these users for decisions in these slots."""
-        return await self._load_batcher.submit(_ContextQuery(user_ids, slots, now))
+        query = _ContextQuery(user_ids, slots, now)
+        return UserContexts(await self._load_batcher.submit(query))
 
     async def _load_batch(
         self, queries: list[_ContextQuery]
@@ -152,13 +154,11 @@ class UserContextLoader:
         slots = [slot for query in queries for slot in query.slots]
         now = max(query.now for query in queries)
         users = [ObjectId(user_id) for user_id in user_ids]
+        needs_versions = any(query.needs_other_bookings for query in queries)
+        needs_groups = any(query.needs_groups for query in queries)
         versions, groups = await asyncio.gather(
-            self._find_versions(users)
-            if any(query.needs_other_bookings for query in queries)
-            else _no_documents(),
-            self._find_groups(users)
-            if any(query.needs_groups for query in queries)
-            else _no_documents(),
+            self._find_versions(users if needs_versions else []),
+            self._find_groups(users if needs_groups else []),
         )
         bookings: dict[UserId, list[OtherBooking]] = {}
         for other in await self._find_other_bookings(user_ids, slots, now):
@@ -174,10 +174,14 @@ class UserContextLoader:
         }
 
     async def _find_versions(self, users: list[ObjectId]) -> dict[ObjectId, int]:
+        if not users:
+            return {}
         found = self._user_versions.find({"_id": {"$in": users}})
         return {document["_id"]: document["version"] async for document in found}
 
     async def _find_groups(self, users: list[ObjectId]) -> dict[ObjectId, list[str]]:
+        if not users:
+            return {}
         found = self._users.find({"_id": {"$in": users}}, {"groups": 1})
         return {document["_id"]: document.get("groups", ()) async for document in found}
 
@@ -193,45 +197,23 @@ class UserContextLoader:
             "$or": wanted,
         }
         found = self._slots.find(query, slot_projection(now, user_ids))
-        others = [to_slot(document) async for document in found]
-        return [other.as_other_booking(booking) for other in others for booking in other.bookings]
+        states = [to_slot_state(document) async for document in found]
+        return [OtherBooking(each, state.slot) for state in states for each in state.bookings]
 
 
-async def _no_documents() -> dict[ObjectId, Any]:
-    return {}
-
-
-def with_user_contexts(
-    slot: Slot, user_ids: Iterable[UserId], contexts: Mapping[UserId, UserContext]
-) -> Slot:
-    """Return the slot with the contexts of these users, and of its booked and waiting ones."""
-    booked = (booking.user_id for booking in slot.bookings)
-    waiting = (entry.user_id for entry in slot.waitlist)
-    relevant = {user_id for user_id in (*user_ids, *booked, *waiting) if user_id in contexts}
-    return replace(
-        slot,
-        user_contexts={user_id: _without_own_slot(contexts[user_id], slot) for user_id in relevant},
-    )
-
-
-def _without_own_slot(context: UserContext, slot: Slot) -> UserContext:
-    others = tuple(each for each in context.other_bookings if each.booking.slot_id != slot.id)
-    if len(others) == len(context.other_bookings):
-        return context
-    return replace(context, other_bookings=others)
-
-
-def user_version_updates(before: Slot, after: Slot) -> Iterator[tuple[UserId, UpdateOne]]:
+def user_version_updates(
+    after: SlotState, users: UserContexts
+) -> Iterator[tuple[UserId, UpdateOne]]:
     """Yield the updates of user versions that a change of a slot requires.
 
     Each is conditional on the version that was loaded.
     """
-    if not after.depends_on_other_bookings:
+    if not after.slot.depends_on_other_bookings:
         return
     # Confirmed holds count as well: a booking elsewhere may rely on their expiry.
     booked = {booking.user_id for booking in (*after.change.added, *after.change.changed)}
     for user_id in sorted(booked):
-        if context := before.user_context(user_id):
+        if context := users.context_of(user_id):
             yield user_id, _version_update(user_id, context.version)
 
 

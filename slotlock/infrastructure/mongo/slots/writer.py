@@ -6,7 +6,7 @@ depend on the user's other bookings, and changes with an idempotency record.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
@@ -22,7 +22,7 @@ from pymongo.errors import (
 )
 
 from slotlock.domain.booking.booking import BookingId, SlotId
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo import teams
@@ -206,7 +206,7 @@ class SlotWriter:
         )
 
     @limited
-    async def set_next_deadline(self, slot: Slot) -> None:
+    async def set_next_deadline(self, slot: SlotState) -> None:
         """Correct the next deadline of a slot, unless the slot has changed."""
         update = (
             {"$set": {"nextDeadline": slot.next_deadline}}
@@ -262,7 +262,7 @@ def _updates(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne]]]:
 
     The slots are last: if the process dies before them, its transaction does not block them.
     """
-    yield "user_versions", _merge_user_version_updates(changes.slot_updates)
+    yield "user_versions", _merge_user_version_updates(changes)
     yield (
         "teams",
         [
@@ -276,17 +276,11 @@ def _updates(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne]]]:
     yield "slots", [_versioned_update(update) for update in changes.slot_updates]
 
 
-def _merge_user_version_updates(slot_updates: Iterable[SlotUpdate]) -> list[UpdateOne]:
-    """Return one update for each user, however many slots the change set books for them.
-
-    Raises:
-        _VersionConflictError: two decisions are based on different versions of a user.
-    """
+def _merge_user_version_updates(changes: ChangeSet) -> list[UpdateOne]:
+    """Return one update for each user, however many slots the change set books for them."""
     by_user: dict[UserId, UpdateOne] = {}
-    for slot_update in slot_updates:
-        for user_id, update in user_version_updates(slot_update.before, slot_update.after):
-            if by_user.setdefault(user_id, update) != update:
-                raise _VersionConflictError
+    for slot_update in changes.slot_updates:
+        by_user |= user_version_updates(slot_update.after, changes.users)
     return list(by_user.values())
 
 

@@ -3,13 +3,13 @@
 import asyncio
 from datetime import timedelta
 
-from slotlock.domain.booking.promotion import expire_and_promote, next_version
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from tests.support.domain.builders import NOW
+from tests.support.domain.decisions import as_written, expire_and_promote
 from tests.support.stores.slot_store import ADA, BEN, CLEO, SlotStore, cancel_update
 
 WAITING_USERS = [UserId(f"{number:024x}") for number in range(5)]
@@ -78,7 +78,7 @@ async def test_one_more_entry_of_the_waitlist_is_loaded_for_each_expired_hold(
     later = await slots.find(SlotQuery(slot_id, now))
     assert later is not None
     assert (later.loaded_waitlist, later.waitlist_length) == (4, 5)
-    promoted = next_version(later, expire_and_promote(later, now), now)
+    promoted = as_written(later, expire_and_promote(later, now), now)
     await store.write(SlotUpdate(later, promoted))
     assert (await store.load(slot_id)).booked_count == 3
 

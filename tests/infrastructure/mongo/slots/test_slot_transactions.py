@@ -8,15 +8,14 @@ from dataclasses import replace
 import pytest
 from bson import ObjectId
 
-from slotlock.domain.booking.book import BookingRequest
-from slotlock.domain.booking.promotion import next_version
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.rules.book import BookingRequest
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo import transactions
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
 from tests.support.domain.builders import NOW
-from tests.support.domain.decisions import decide_move
+from tests.support.domain.decisions import as_written, decide_move
 from tests.support.stores.slot_store import (
     ADA,
     BEN,
@@ -37,7 +36,7 @@ async def test_nothing_is_written_if_one_of_three_slots_has_another_version(
         await store.book(slot_id, ADA)
     updates = [cancel_update(await store.load(slot_id, ADA)) for slot_id in ids]
     await store.database["slots"].update_one({"_id": ObjectId(ids[2])}, {"$inc": {"version": 1}})
-    changes = ChangeSet(tuple(updates), (RECORD,))
+    changes = ChangeSet(tuple(updates), idempotency_records=(RECORD,))
     assert await store.repositories.slot_writer.commit(changes) is CommitResult.CONFLICT
     rosters = [await store.load_roster(slot_id) for slot_id in ids]
     assert [slot.booked_count for slot in rosters] == [1, 1, 1]
@@ -54,8 +53,8 @@ async def test_a_move_is_written_in_both_slots_or_in_none(store: SlotStore) -> N
     old_after, new_after, _ = decide_move(old, new, first_booking_command(old), request, NOW)
     await store.book(new_id, BEN)
     result = await store.commit(
-        SlotUpdate(old, next_version(old, old_after, NOW)),
-        SlotUpdate(new, next_version(new, new_after, NOW)),
+        SlotUpdate(old, as_written(old, old_after, NOW)),
+        SlotUpdate(new, as_written(new, new_after, NOW)),
     )
     assert result is CommitResult.CONFLICT
     rosters = [await store.load_roster(slot_id) for slot_id in (old_id, new_id)]
@@ -63,7 +62,7 @@ async def test_a_move_is_written_in_both_slots_or_in_none(store: SlotStore) -> N
 
 
 @asynccontextmanager
-async def open_transaction(store: SlotStore, slot: Slot) -> AsyncIterator[None]:
+async def open_transaction(store: SlotStore, slot: SlotState) -> AsyncIterator[None]:
     """Occupy a slot with a transaction, as a process does that died in it."""
     async with store.database.client.start_session() as session:
         await session.start_transaction()
@@ -88,7 +87,8 @@ async def test_a_transaction_on_a_slot_that_cannot_be_written_ends_as_a_conflict
 ) -> None:
     monkeypatch.setattr(transactions, "OPERATION_TIMEOUT_MS", 2_000)
     occupied, writer = await store.insert_slot(), store.repositories.slot_writer
-    changes = ChangeSet((booking_update(occupied, ADA),), (replace(RECORD, record_id="other"),))
+    records = (replace(RECORD, record_id="other"),)
+    changes = ChangeSet((booking_update(occupied, ADA),), idempotency_records=records)
     async with open_transaction(store, occupied):
         assert await writer.commit(changes) is CommitResult.CONFLICT
     assert await writer.commit(changes) is CommitResult.WRITTEN

@@ -6,14 +6,14 @@ from datetime import timedelta
 
 from hypothesis import HealthCheck, given, settings
 
-from slotlock.domain.booking.changes import confirm
-from slotlock.domain.booking.history import BookingStatus
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.booking import BookingStatus
+from slotlock.domain.booking.rules.changes import confirm
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.teams.team import Member, Team
 from slotlock.infrastructure.mongo.ids import new_slot_id, new_team_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
-from tests.support.domain.builders import INSTANT, NOW
+from tests.support.domain.builders import INSTANT, NOW, with_facts
 from tests.support.domain.step_sequences import (
     USER_IDS,
     Step,
@@ -35,19 +35,18 @@ from tests.support.stores.slots import insert_new_slots
 WRITTEN, CONFLICT = CommitResult.WRITTEN, CommitResult.CONFLICT
 
 
-def as_stored(slot: Slot) -> Slot:
+def as_stored(slot: SlotState) -> SlotState:
     """Return the slot as it is read after it was written, but for its next deadline."""
     return replace(
         slot,
         loaded_waitlist=len(slot.waitlist),
-        user_contexts={},
         group_counts={},
         change=EMPTY_CHANGE,
         next_deadline=None,
     )
 
 
-async def assert_stored(store: SlotStore, after: Slot) -> None:
+async def assert_stored(store: SlotStore, after: SlotState) -> None:
     """Assert that the decided state is read back, with what ended."""
     roster = await store.load_roster(after.id)
     assert replace(roster, next_deadline=None) == as_stored(after)
@@ -58,11 +57,11 @@ async def assert_stored(store: SlotStore, after: Slot) -> None:
         document = documents[ended.entry.id]
         assert (document["since"], document["at"]) == (ended.entry.since, ended.at)
         assert (str(document["by"]) if document["by"] else None) == ended.by
-    if after.cancellation is None:
+    if after.slot.cancellation is None:
         await assert_found_by_sweeper(store, roster)
 
 
-async def assert_found_by_sweeper(store: SlotStore, roster: Slot) -> None:
+async def assert_found_by_sweeper(store: SlotStore, roster: SlotState) -> None:
     """Assert that the sweeper finds the slot when its next hold expires."""
     held = [each for each in roster.bookings if each.status is BookingStatus.HELD]
     ends = [booking.held_until for booking in held if booking.held_until is not None]
@@ -79,9 +78,9 @@ async def assert_found_by_sweeper(store: SlotStore, roster: Slot) -> None:
 )
 @given(first=slot_strategy, steps=step_sequences(12))
 async def test_whatever_was_decided_is_read_back_as_it_was_decided(
-    store: SlotStore, first: Slot, steps: Sequence[Step]
+    store: SlotStore, first: SlotState, steps: Sequence[Step]
 ) -> None:
-    slot = replace(first, id=new_slot_id())
+    slot = with_facts(first, id=new_slot_id())
     await insert_new_slots(store.database, slot)
     now = NOW
     for step in steps:
@@ -142,7 +141,7 @@ async def test_the_next_deadline_is_never_later_than_the_end_of_a_hold(store: Sl
     slot, slots = await store.insert_slot(3), store.repositories.slots
     assert await slots.find_due(NOW + timedelta(days=9), 9) == []
     await store.book(slot.id, ADA, hold=True)
-    deadline = NOW + timedelta(minutes=slot.hold_minutes)
+    deadline = NOW + timedelta(minutes=slot.slot.hold_minutes)
     assert await slots.find_due(deadline - INSTANT, 9) == []
     assert await slots.find_due(deadline, 9) == [slot.id]
     held = await store.load(slot.id, ADA)

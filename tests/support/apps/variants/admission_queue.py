@@ -5,21 +5,20 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from slotlock.domain.booking.book import BookingRequest, _created_entry
-from slotlock.domain.booking.book import book as decide_booking
 from slotlock.domain.booking.booking import Booking
 from slotlock.domain.booking.decision import Decision, accept
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.refusals import BookingRefusal
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.rules.book import BookingRequest, _created_entry, book
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.infrastructure.redis.admission import partitions
 from slotlock.infrastructure.redis.admission.scripts import ENQUEUE
 from slotlock.infrastructure.redis.keys import ADMISSION_LOCK_PREFIX
 from slotlock.infrastructure.redis.locks.leases import Lease, RedisLease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.admission import batch
-from slotlock.services.booking import book
-from slotlock.services.booking.book import BookingPermissions
+from slotlock.services.booking.book import BookingPermissions, check_booking_permissions
 from tests.support.apps.pause_points import pause_if_selected, rearm, replace_everywhere
 
 original_acquire, original_serve_batch = Locks.acquire, batch.serve_batch
@@ -47,12 +46,12 @@ def serve_partitions_concurrently() -> None:
 
 
 def _book_unconditionally(
-    slot: Slot, request: BookingRequest, now: datetime
+    slot: SlotState, users: UserContexts, request: BookingRequest, now: datetime
 ) -> Decision[Booked | BookingRefusal]:
-    entry = _created_entry(slot, request, now)
+    entry = _created_entry(slot, users, request, now)
     booking = Booking(request.booking_id, slot.id, request.user_id, (entry,))
     after = slot.with_booking(booking)
-    return accept(Booked(after, booking), after)
+    return accept(Booked(slot.id, booking), after)
 
 
 async def _allow_everybody(*_: Any) -> BookingPermissions:
@@ -65,8 +64,8 @@ def _refuse_nobody(*_: Any) -> None:
 
 def skip_revalidation() -> None:
     """Grant every queued request without applying the rules again."""
-    replace_everywhere(decide_booking, _book_unconditionally)
-    replace_everywhere(book.check_booking_permissions, _allow_everybody)
+    replace_everywhere(book, _book_unconditionally)
+    replace_everywhere(check_booking_permissions, _allow_everybody)
     replace_everywhere(batch._sender_refusal, _refuse_nobody)
 
 

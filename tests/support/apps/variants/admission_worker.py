@@ -60,7 +60,7 @@ def acknowledge_in_finally() -> None:
     SlotBatchRunner.run = _serve_and_acknowledge  # type: ignore[method-assign]
 
 
-async def _find_no_outcomes(services: Services, requests: Sequence[Any]) -> list[object]:
+async def _find_no_results(services: Services, requests: Sequence[Any]) -> list[object]:
     return [None for _ in requests]
 
 
@@ -70,7 +70,7 @@ def _command_without_key(*arguments: Any) -> BookSlotCommand:
 
 def ignore_request_keys() -> None:
     """Process a request without reading or writing its idempotency record."""
-    replace_everywhere(batch._find_known_outcomes, _find_no_outcomes)
+    replace_everywhere(batch._find_known_results, _find_no_results)
     replace_everywhere(original_to_command, _command_without_key)
 
 

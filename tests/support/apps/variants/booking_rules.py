@@ -7,12 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from slotlock.domain.booking import book, changes, promotion
 from slotlock.domain.booking.booking import Booking
 from slotlock.domain.booking.decision import Decision, accept
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.refusals import SlotFull
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.rules import book, changes, promotion
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.booking.changes import BookingChangeRequest
 from slotlock.services.workers import hold_sweeper
@@ -37,7 +38,7 @@ def _return_none(*_: Any) -> None:
     return None
 
 
-def _unchanged_slot(slot: Slot, *_: Any) -> Slot:
+def _unchanged_slot(slot: SlotState, *_: Any) -> SlotState:
     return slot
 
 
@@ -76,12 +77,14 @@ def ignore_idempotency_keys() -> None:
     BookingOptions.to_idempotency_key = BookingChangeRequest.to_idempotency_key = _return_none  # type: ignore[method-assign,assignment]
 
 
-def _book_even_if_full(slot: Slot, request: Any, now: datetime) -> Decision[Any]:
-    decision = original_book(slot, request, now)
+def _book_even_if_full(
+    slot: SlotState, users: UserContexts, request: Any, now: datetime
+) -> Decision[Any]:
+    decision = original_book(slot, users, request, now)
     if isinstance(decision.outcome, SlotFull):
-        entry = book._created_entry(slot, request, now)
+        entry = book._created_entry(slot, users, request, now)
         booking = Booking(request.booking_id, slot.id, request.user_id, (entry,))
-        return accept(Booked(slot, booking))
+        return accept(Booked(slot.id, booking))
     return decision
 
 
@@ -90,8 +93,10 @@ def report_success_when_full() -> None:
     replace_everywhere(original_book, _book_even_if_full)
 
 
-def _book_ignoring_waitlist(slot: Slot, request: Any, now: datetime) -> Decision[Any]:
-    decision = original_book(replace(slot, waitlist_length=0), request, now)
+def _book_ignoring_waitlist(
+    slot: SlotState, users: UserContexts, request: Any, now: datetime
+) -> Decision[Any]:
+    decision = original_book(replace(slot, waitlist_length=0), users, request, now)
     changed = (replace(s, waitlist_length=slot.waitlist_length) for s in decision.changed_slots)
     return replace(decision, changed_slots=tuple(changed))
 
@@ -105,27 +110,30 @@ def ignore_waitlist() -> None:
 def promote_last_in_first_out() -> None:
     """Promote the newest waitlist entry first."""
 
-    def promote_from_end(slot: Slot, now: datetime) -> Slot:
+    def promote_from_end(slot: SlotState, users: UserContexts, now: datetime) -> SlotState:
         waitlist = slot.waitlist
         promoted = original_promote_waitlist(
-            replace(slot, waitlist=waitlist[::-1], loaded_waitlist=len(waitlist)), now
+            replace(slot, waitlist=waitlist[::-1], loaded_waitlist=len(waitlist)), users, now
         )
         return replace(promoted, waitlist=promoted.waitlist[::-1])
 
     replace_everywhere(original_promote_waitlist, promote_from_end)
 
 
-def _promote_without_place(slot: Slot, entry: Any, now: datetime) -> Slot:
-    after = original_promote(slot, entry, now)
-    return replace(after, booked_count=slot.booked_count) if slot.waitlist_offer_minutes else after
+def _promote_without_place(
+    slot: SlotState, users: UserContexts, entry: Any, now: datetime
+) -> SlotState:
+    after = original_promote(slot, users, entry, now)
+    is_offered = slot.slot.waitlist_offer_minutes is not None
+    return replace(after, booked_count=slot.booked_count) if is_offered else after
 
 
 def offer_without_holding() -> None:
     """Leave an offered place free until the user accepts the offer."""
 
-    def promote_one(slot: Slot, now: datetime) -> Slot:
+    def promote_one(slot: SlotState, users: UserContexts, now: datetime) -> SlotState:
         return (
-            _promote_without_place(slot, slot.waitlist[0], now)
+            _promote_without_place(slot, users, slot.waitlist[0], now)
             if slot.waitlist and slot.remaining
             else slot
         )

@@ -9,8 +9,8 @@ from typing import Any
 
 from pymongo import UpdateOne
 
-from slotlock.domain.booking import limits
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.rules import limits
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignState, CampaignTerms
 from slotlock.domain.schedule import meetings
 from slotlock.domain.schedule.meetings import Meeting
@@ -33,7 +33,7 @@ def _return_none(*_: Any) -> None:
 
 def ignore_group_limits() -> None:
     """Never enforce a group limit (D3)."""
-    Slot.exceeded_group_limit = _return_none  # type: ignore[method-assign,assignment]
+    SlotState.exceeded_group_limit = _return_none  # type: ignore[method-assign,assignment]
 
 
 def _first_identical(

@@ -5,6 +5,7 @@ from functools import partial
 from types import ModuleType
 
 from slotlock.domain.booking.availability import Availability
+from slotlock.domain.booking.result import CommandResult
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK, IDEMPOTENCY_LOCK_PREFIX, lock_keys
 from slotlock.infrastructure.redis.locks import leases, locks, waiters
 from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease, RedisLease
@@ -142,11 +143,11 @@ original_serve_and_release = executor.serve_and_release
 
 async def _serve_and_release_on_success(
     services: Services, lease: Lease, commands: Sequence[SlotCommand[object]]
-) -> tuple[object, ...]:
+) -> tuple[CommandResult[object], ...]:
     result = await executor.decide_and_commit(services, commands)
     if result.events:  # a refusal returns early
         await services.locks.release(lease, *result.events)
-    return result.outcomes
+    return result.results
 
 
 def release_on_success_only() -> None:

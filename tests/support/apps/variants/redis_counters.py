@@ -8,8 +8,9 @@ from typing import Any
 from redis.asyncio import Redis
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.refusals import SlotFull
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.result import CommandResult
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
@@ -20,7 +21,7 @@ from tests.support.apps.pause_points import replace_everywhere
 original_find_for_update, original_commit, original_book = (
     SlotRepository.find_for_update,
     SlotWriter.commit,
-    book.book,
+    book.book_slot,
 )
 
 
@@ -33,12 +34,14 @@ def _counter_key(slot_id: SlotId) -> str:
     return f"remaining:{slot_id}"
 
 
-async def _find_with_cached_count(self: SlotRepository, *queries: SlotQuery) -> list[Slot | None]:
-    slots = []
-    for slot in await original_find_for_update(self, *queries):
-        left = await _redis().get(_counter_key(slot.id)) if slot else None
-        slots.append(slot and replace(slot, booked_count=slot.capacity - int(left) if left else 0))
-    return slots
+async def _find_with_cached_count(self: SlotRepository, *queries: SlotQuery) -> LoadedState:
+    loaded = await original_find_for_update(self, *queries)
+    slots = {}
+    for slot_id, slot in loaded.slots.items():
+        left = await _redis().get(_counter_key(slot_id))
+        booked_count = slot.slot.capacity - int(left) if left else 0
+        slots[slot_id] = replace(slot, booked_count=booked_count)
+    return LoadedState(slots, loaded.users)
 
 
 async def _commit_and_cache_count(self: SlotWriter, changes: ChangeSet) -> CommitResult:
@@ -57,9 +60,9 @@ def trust_cached_counts() -> None:
 async def _decrement_then_book(services: Any, caller: Any, slot_id: SlotId, *options: Any) -> Any:
     slot = await services.slots.find(SlotQuery(slot_id, services.now(), ()))
     if slot is not None:
-        await _redis().set(_counter_key(slot_id), slot.capacity, nx=True)
+        await _redis().set(_counter_key(slot_id), slot.slot.capacity, nx=True)
         if await _redis().decr(_counter_key(slot_id)) < 0:
-            return SlotFull(slot)
+            return CommandResult(SlotFull(slot_id), {slot_id: slot})
     return await original_book(services, caller, slot_id, *options)
 
 

@@ -10,7 +10,7 @@ from bson import ObjectId
 from pymongo import UpdateOne
 from pymongo.asynchronous.collection import AsyncCollection
 
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.infrastructure.mongo import teams
 from slotlock.infrastructure.mongo.slots import documents, user_contexts
@@ -29,7 +29,7 @@ original_insert_many = AsyncCollection.insert_many
 RECORD_COLLECTIONS = ("ended_bookings", "ended_waitlist_entries", "idempotency_records")
 
 
-def _id_only_filter(before: Slot) -> dict[str, Any]:
+def _id_only_filter(before: SlotState) -> dict[str, Any]:
     return {"_id": ObjectId(before.id)}
 
 
@@ -47,7 +47,7 @@ def ignore_team_version() -> None:
     teams.version_filter = _id_only_team_filter
 
 
-def _update_with_absolute_count(before: Slot, after: Slot) -> Any:
+def _update_with_absolute_count(before: SlotState, after: SlotState) -> Any:
     update = original_to_update(before, after)
     if isinstance(update, list):
         update[0]["$set"]["remaining"] = after.remaining
@@ -101,7 +101,7 @@ async def _commit_one_by_one(self: SlotWriter, changes: ChangeSet) -> CommitResu
         return await original_commit_in_transaction(self, changes)
     results = set()
     for change in changes.slot_updates:
-        results.add(await original_commit_in_transaction(self, ChangeSet((change,))))
+        results.add(await original_commit_in_transaction(self, ChangeSet((change,), changes.users)))
         await pause_if_selected("between-steps")
     return results.pop() if len(results) == 1 else CommitResult.CONFLICT
 

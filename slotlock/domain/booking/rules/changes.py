@@ -3,11 +3,16 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from slotlock.domain.booking.book import MAX_HOLD_MINUTES, BookingRequest, book, hold_end
-from slotlock.domain.booking.booking import Booking, BookingId, BookingRef
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingAction,
+    BookingId,
+    BookingLimit,
+    BookingRef,
+    BookingStatus,
+    HistoryEntry,
+)
 from slotlock.domain.booking.decision import Decision, accept, refuse
-from slotlock.domain.booking.history import BookingAction, BookingLimit, BookingStatus, HistoryEntry
-from slotlock.domain.booking.limits import conflicting_booking_refusal, other_booking_violations
 from slotlock.domain.booking.outcomes import (
     Booked,
     BookingCancelled,
@@ -27,7 +32,14 @@ from slotlock.domain.booking.refusals import (
     SlotCancelled,
     SlotStarted,
 )
+from slotlock.domain.booking.rules.book import MAX_HOLD_MINUTES, BookingRequest, book, hold_end
+from slotlock.domain.booking.rules.limits import (
+    conflicting_booking_refusal,
+    other_booking_violations,
+)
 from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.users.user import Caller
 
 # A shorter extension is accepted without a change, which keeps the history short.
@@ -53,25 +65,27 @@ class BookingCommand:
         return self.caller.is_organizer or booking.user_id == self.caller.user_id
 
 
-def confirm(slot: Slot, command: BookingCommand, now: datetime) -> Decision[ConfirmResult]:
+def confirm(
+    state: SlotState, users: UserContexts, command: BookingCommand, now: datetime
+) -> Decision[ConfirmResult]:
     """Turn a hold into a confirmed booking.
 
     A hold may last beyond the start of its slot: an organizer may have moved the start, or have
     created the hold late.
     """
-    booking = _find(slot, command)
+    booking = _find(state, command)
     if not isinstance(booking, Booking):
         return refuse(booking)
-    if slot.status is SlotStatus.CANCELLED:
-        return refuse(SlotCancelled(slot))
+    if state.slot.status is SlotStatus.CANCELLED:
+        return refuse(SlotCancelled(state.id))
     if booking.status is BookingStatus.CONFIRMED:
-        return accept(BookingConfirmed(slot, booking))
+        return accept(BookingConfirmed(state.id, booking))
     # Where clocks differ, the user may have booked another slot because this hold seemed expired.
-    conflict = conflicting_booking_refusal(slot, booking, now)
+    conflict = conflicting_booking_refusal(state.slot, users, booking, now)
     if conflict is not None and not command.caller.is_organizer:
         return refuse(conflict)
-    places = slot.other_bookings_of(booking.user_id, now)
-    overridden_limits = tuple(limit for limit, _ in other_booking_violations(slot, places))
+    others = users.other_bookings_for(state.slot, booking.user_id, now)
+    overridden_limits = tuple(limit for limit, _ in other_booking_violations(state.slot, others))
     confirmed = booking.with_entry(
         HistoryEntry(
             now,
@@ -81,79 +95,83 @@ def confirm(slot: Slot, command: BookingCommand, now: datetime) -> Decision[Conf
             overridden_limits=overridden_limits,
         )
     )
-    after = slot.with_changed_booking(confirmed)
-    return accept(BookingConfirmed(after, confirmed), after)
+    return accept(BookingConfirmed(state.id, confirmed), state.with_changed_booking(confirmed))
 
 
-def extend(slot: Slot, command: BookingCommand, now: datetime) -> Decision[ExtendResult]:
+def extend(
+    state: SlotState, users: UserContexts, command: BookingCommand, now: datetime
+) -> Decision[ExtendResult]:
     """Extend a hold to the lifetime of one that starts now, within the maximum lifetime.
 
     Offers from the waiting list are not extended, because other users wait for them. Moved holds
     are not extended either, because every move would restart the maximum lifetime.
     """
-    booking = _find(slot, command)
+    booking = _find(state, command)
     if not isinstance(booking, Booking):
         return refuse(booking)
-    if slot.status is SlotStatus.CANCELLED:
-        return refuse(SlotCancelled(slot))
+    if state.slot.status is SlotStatus.CANCELLED:
+        return refuse(SlotCancelled(state.id))
     if booking.status is BookingStatus.CONFIRMED or booking.held_until is None:
-        return refuse(NotHeld(slot, booking))
+        return refuse(NotHeld(state.id, booking))
     latest = booking.created_at + timedelta(minutes=MAX_HOLD_MINUTES)
-    until = min(hold_end(slot, now), latest)
-    has_conflict = conflicting_booking_refusal(slot, booking, now) is not None
+    until = min(hold_end(state.slot, now), latest)
+    has_conflict = conflicting_booking_refusal(state.slot, users, booking, now) is not None
     is_fixed = booking.made_by is None or booking.moved_from is not None or has_conflict
     if until <= booking.held_until or is_fixed:
-        return refuse(HoldLimitReached(slot, booking))
+        return refuse(HoldLimitReached(state.id, booking))
     if until - booking.held_until < MIN_EXTENSION:
-        return accept(HoldExtended(slot, booking))
+        return accept(HoldExtended(state.id, booking))
     extended = booking.with_entry(
         HistoryEntry(now, command.caller.user_id, BookingAction.EXTENDED, BookingStatus.HELD, until)
     )
-    after = slot.with_changed_booking(extended)
-    return accept(HoldExtended(after, extended), after)
+    return accept(HoldExtended(state.id, extended), state.with_changed_booking(extended))
 
 
-def cancel(slot: Slot, command: BookingCommand, now: datetime) -> Decision[CancelResult]:
+def cancel(state: SlotState, command: BookingCommand, now: datetime) -> Decision[CancelResult]:
     """Cancel a booking: its owner until the cutoff, an organizer at any time."""
-    booking = _find(slot, command)
+    booking = _find(state, command)
     if not isinstance(booking, Booking):
         return refuse(booking)
-    if slot.status is SlotStatus.CANCELLED:  # which cancelled its bookings too
-        return accept(BookingCancelled(slot, booking))
-    too_late = _cancel_deadline_refusal(slot, booking, now)
+    if state.slot.status is SlotStatus.CANCELLED:  # which cancelled its bookings too
+        return accept(BookingCancelled(state.id, booking))
+    too_late = _cancel_deadline_refusal(state.slot, booking, now)
     if too_late is not None and not command.caller.is_organizer:
         return refuse(too_late)
     cancelled = _cancelled(booking, command, BookingAction.CANCELLED, now, too_late)
-    after = slot.without_bookings(cancelled)
-    return accept(BookingCancelled(after, cancelled), after)
+    return accept(BookingCancelled(state.id, cancelled), state.without_bookings(cancelled))
 
 
 def move(
-    old_slot: Slot, new_slot: Slot, command: BookingCommand, request: BookingRequest, now: datetime
+    old: SlotState,
+    new: SlotState,
+    users: UserContexts,
+    command: BookingCommand,
+    request: BookingRequest,
+    now: datetime,
 ) -> Decision[MoveResult]:
     """Exchange a booking in one slot for a booking in the other, both changes or neither.
 
     A hold stays a hold, and the move does not extend it.
     """
-    booking = _find(old_slot, command)
+    booking = _find(old, command)
     if not isinstance(booking, Booking):
         return refuse(booking)
-    if old_slot.status is SlotStatus.CANCELLED:
-        return refuse(SlotCancelled(old_slot))
-    if old_slot.id == new_slot.id:
-        return refuse(AlreadyBooked(old_slot, booking))
-    too_late = _cancel_deadline_refusal(old_slot, booking, now)
+    if old.slot.status is SlotStatus.CANCELLED:
+        return refuse(SlotCancelled(old.id))
+    if old.id == new.id:
+        return refuse(AlreadyBooked(old.id, booking))
+    too_late = _cancel_deadline_refusal(old.slot, booking, now)
     if too_late is not None and not command.caller.is_organizer:
         return refuse(too_late)
-    decision = book(_without_booking(new_slot, booking), request, now)
+    decision = book(new, users.without_booking(booking), request, now)
     if not isinstance(decision.outcome, Booked):
         return refuse(decision.outcome)
-    moved = _moved(decision.outcome.booking, booking, new_slot, request, now)
+    moved = _moved(decision.outcome.booking, booking, new.slot, request, now)
     ended = _cancelled(booking, command, BookingAction.MOVED, now, too_late)
-    ended = replace(ended, moved_to=BookingRef(new_slot.id, moved.id))
-    old_after = old_slot.without_bookings(ended)
-    new_after = decision.outcome.slot.with_changed_booking(moved)
-    return accept(BookingMoved(new_after, moved, ended, old_after), old_after, new_after)
+    ended = replace(ended, moved_to=BookingRef(new.id, moved.id))
+    (taken,) = decision.changed_slots or (new,)
+    new_after = taken.with_changed_booking(moved)
+    return accept(BookingMoved(new.id, moved, ended), old.without_bookings(ended), new_after)
 
 
 def _moved(
@@ -179,15 +197,15 @@ def _moved(
     )
 
 
-def _find(slot: Slot, command: BookingCommand) -> Booking | MissingBooking:
-    booking = slot.booking_by_id(command.booking_id)
+def _find(state: SlotState, command: BookingCommand) -> Booking | MissingBooking:
+    booking = state.booking_by_id(command.booking_id)
     if booking is not None and command.may_change(booking):
         return booking
     # The hold may have expired in the same decision, just before this request.
-    ended = next((b for b in slot.change.ended if b.id == command.booking_id), None)
+    ended = next((b for b in state.change.ended if b.id == command.booking_id), None)
     if ended and ended.status is BookingStatus.EXPIRED and command.may_change(ended):
-        return HoldExpired(slot, ended)
-    return BookingNotFound(slot.id, command.booking_id)
+        return HoldExpired(state.id, ended)
+    return BookingNotFound(state.id, command.booking_id)
 
 
 def _cancel_deadline_refusal(slot: Slot, booking: Booking, now: datetime) -> TooLateToCancel | None:
@@ -195,8 +213,8 @@ def _cancel_deadline_refusal(slot: Slot, booking: Booking, now: datetime) -> Too
     if booking.status is BookingStatus.HELD:
         return None
     if now >= slot.start:
-        return SlotStarted(slot)
-    return CutoffPassed(slot, slot.cancel_cutoff) if now >= slot.cancel_cutoff else None
+        return SlotStarted(slot.id)
+    return CutoffPassed(slot.id, slot.cancel_cutoff) if now >= slot.cancel_cutoff else None
 
 
 def _cancelled(
@@ -228,13 +246,3 @@ def _hold_end_after_move(booking: Booking, new_slot: Slot, now: datetime) -> dat
     # An offer may last for days in its own slot; in another slot it is a hold like others.
     until = min(booking.held_until, now + timedelta(minutes=MAX_HOLD_MINUTES))
     return until if now >= new_slot.start else min(until, new_slot.start)
-
-
-def _without_booking(new_slot: Slot, booking: Booking) -> Slot:
-    """Return the new slot as if its user did not have the booking that moves."""
-    context = new_slot.user_context(booking.user_id)
-    if context is None:
-        return new_slot
-    others = tuple(each for each in context.other_bookings if each.booking.id != booking.id)
-    contexts = {**new_slot.user_contexts, context.user_id: replace(context, other_bookings=others)}
-    return replace(new_slot, user_contexts=contexts)

@@ -7,8 +7,7 @@ limits, and the history names each of them.
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from slotlock.domain.booking.booking import Booking, OtherBooking
-from slotlock.domain.booking.history import BookingLimit
+from slotlock.domain.booking.booking import Booking, BookingLimit
 from slotlock.domain.booking.refusals import (
     Closed,
     GroupFull,
@@ -21,6 +20,8 @@ from slotlock.domain.booking.refusals import (
     TimeConflict,
 )
 from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import OtherBooking, UserContexts
 from slotlock.domain.campaigns.terms import CampaignState
 from slotlock.domain.schedule.meetings import first_overlap
 from slotlock.domain.users.user import UserId
@@ -33,21 +34,23 @@ LimitViolation = tuple[BookingLimit, LimitRefusal]
 def time_violations(slot: Slot, now: datetime) -> Iterator[LimitViolation]:
     """Yield the violated limits of time: the slot has started, or its campaign is not open."""
     if now >= slot.start:
-        yield BookingLimit.SLOT_STARTED, SlotStarted(slot)
+        yield BookingLimit.SLOT_STARTED, SlotStarted(slot.id)
     terms = slot.terms
     if terms is None:
         return
     if not terms.published or terms.state_at(now) is CampaignState.CLOSED:
-        yield BookingLimit.CLOSED, Closed(slot, terms.closes_at, terms.published)
+        yield BookingLimit.CLOSED, Closed(slot.id, terms.closes_at, terms.published)
     elif terms.state_at(now) is CampaignState.UPCOMING:
-        yield BookingLimit.NOT_YET_OPEN, NotYetOpen(slot, terms.opens_at)
+        yield BookingLimit.NOT_YET_OPEN, NotYetOpen(slot.id, terms.opens_at)
 
 
-def user_violations(slot: Slot, user_id: UserId, now: datetime) -> Iterator[LimitViolation]:
+def user_violations(
+    slot: Slot, users: UserContexts, user_id: UserId, now: datetime
+) -> Iterator[LimitViolation]:
     """Yield the violated limits that depend on the user: groups and other bookings."""
-    if slot.terms is not None and not slot.terms.is_eligible(slot.groups_of(user_id)):
-        yield BookingLimit.NOT_ELIGIBLE, NotEligible(slot)
-    yield from other_booking_violations(slot, slot.other_bookings_of(user_id, now))
+    if slot.terms is not None and not slot.terms.is_eligible(users.groups_for(slot, user_id)):
+        yield BookingLimit.NOT_ELIGIBLE, NotEligible(slot.id)
+    yield from other_booking_violations(slot, users.other_bookings_for(slot, user_id, now))
 
 
 def other_booking_violations(
@@ -56,42 +59,45 @@ def other_booking_violations(
     """Yield the limits that other bookings of the same user violate."""
     other_bookings = tuple(other_bookings)
     for other in other_bookings:
-        if slot.choice_group is not None and other.choice_group == slot.choice_group:
+        if slot.choice_group is not None and other.slot.choice_group == slot.choice_group:
             yield (
                 BookingLimit.ONE_OF_CHOICE,
-                LimitReached(slot, MAX_BOOKINGS_PER_CHOICE_GROUP, other.booking),
+                LimitReached(slot.id, MAX_BOOKINGS_PER_CHOICE_GROUP, other.booking),
             )
             break
     terms = slot.terms
     if terms is None:
         return
     in_campaign = sum(
-        other.terms is not None and other.terms.campaign_id == terms.campaign_id
+        other.slot.terms is not None and other.slot.terms.campaign_id == terms.campaign_id
         for other in other_bookings
     )
     if terms.max_bookings is not None and in_campaign >= terms.max_bookings:
-        yield BookingLimit.MAX_BOOKINGS, LimitReached(slot, terms.max_bookings, None)
+        yield BookingLimit.MAX_BOOKINGS, LimitReached(slot.id, terms.max_bookings, None)
     if conflict := _time_conflict(slot, other_bookings) if terms.forbid_overlap else None:
         yield BookingLimit.TIME_CONFLICT, conflict
 
 
 def _time_conflict(slot: Slot, other_bookings: Iterable[OtherBooking]) -> TimeConflict | None:
     for other in other_bookings:
-        if other.terms is None or not other.terms.forbid_overlap:
+        if other.slot.terms is None or not other.slot.terms.forbid_overlap:
             continue
-        if overlap := first_overlap(slot.all_meetings, other.meetings):
-            return TimeConflict(slot, other.booking, *overlap)
+        if overlap := first_overlap(slot.all_meetings, other.slot.all_meetings):
+            return TimeConflict(slot.id, other.booking, *overlap)
     return None
 
 
-def group_violations(slot: Slot, user_id: UserId) -> Iterator[LimitViolation]:
+def group_violations(
+    state: SlotState, users: UserContexts, user_id: UserId
+) -> Iterator[LimitViolation]:
     """Yield the limit of the user's groups that is reached, if there is one."""
-    if full := slot.exceeded_group_limit(slot.groups_of(user_id)):
-        yield BookingLimit.GROUP_FULL, GroupFull(slot, full.group, full.limit)
+    groups = users.groups_for(state.slot, user_id)
+    if full := state.exceeded_group_limit(groups):
+        yield BookingLimit.GROUP_FULL, GroupFull(state.id, full.group, full.limit)
 
 
 def conflicting_booking_refusal(
-    slot: Slot, booking: Booking, now: datetime
+    slot: Slot, users: UserContexts, booking: Booking, now: datetime
 ) -> OtherBookingRefusal | None:
     """Return why another booking of the user rules out this hold; None if none does.
 
@@ -99,6 +105,6 @@ def conflicting_booking_refusal(
     """
     if booking.was_forced:
         return None
-    others = slot.other_bookings_of(booking.user_id, now)
+    others = users.other_bookings_for(slot, booking.user_id, now)
     unforced = (other for other in others if not other.booking.was_forced)
     return next((refusal for _, refusal in other_booking_violations(slot, unforced)), None)

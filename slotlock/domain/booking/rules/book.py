@@ -1,20 +1,19 @@
 """Rules for booking one slot, or several slots all or none."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from slotlock.domain.booking.booking import Booking, BookingId, SlotId
-from slotlock.domain.booking.decision import Decision, accept, refuse
-from slotlock.domain.booking.history import BookingAction, BookingStatus, HistoryEntry
-from slotlock.domain.booking.limits import (
-    LimitViolation,
-    group_violations,
-    time_violations,
-    user_violations,
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingAction,
+    BookingId,
+    BookingStatus,
+    HistoryEntry,
+    SlotId,
 )
+from slotlock.domain.booking.decision import Decision, LoadedState, accept, refuse
 from slotlock.domain.booking.outcomes import AllBooked, Booked, NoneBooked
-from slotlock.domain.booking.promotion import promotable_count, propagate_bookings
 from slotlock.domain.booking.refusals import (
     AlreadyBooked,
     BookingRefusal,
@@ -24,7 +23,16 @@ from slotlock.domain.booking.refusals import (
     SlotNotFound,
     TimeConflict,
 )
+from slotlock.domain.booking.rules.limits import (
+    LimitViolation,
+    group_violations,
+    time_violations,
+    user_violations,
+)
+from slotlock.domain.booking.rules.promotion import promotable_count
 from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.users.user import UserId
 
 # The maximum lifetime of a hold, extensions included. Ticket shops commonly allow 5 to 30 minutes.
@@ -54,41 +62,41 @@ class SlotClaim:
     request: BookingRequest
 
 
-def book(slot: Slot, request: BookingRequest, now: datetime) -> Decision[Booked | BookingRefusal]:
+def book(
+    state: SlotState, users: UserContexts, request: BookingRequest, now: datetime
+) -> Decision[Booked | BookingRefusal]:
     """Book or hold a place, if the slot has one that this user may have."""
     # An earlier attempt may have written the booking although its reply was lost.
-    if existing := slot.booking_by_id(request.booking_id):
-        return accept(Booked(slot, existing))
-    if refusal := _refusal(slot, request, now):
+    if existing := state.booking_by_id(request.booking_id):
+        return accept(Booked(state.id, existing))
+    if refusal := _refusal(state, users, request, now):
         return refuse(refusal)
-    entry, groups = _created_entry(slot, request, now), slot.groups_of(request.user_id)
-    booking = Booking(request.booking_id, slot.id, request.user_id, (entry,), groups=groups)
-    after = slot.with_booking(booking)
+    entry = _created_entry(state, users, request, now)
+    groups = users.groups_for(state.slot, request.user_id)
+    booking = Booking(request.booking_id, state.id, request.user_id, (entry,), groups=groups)
+    after = state.with_booking(booking)
     # An organizer may book for a user who still waits.
-    if waiting := slot.waitlist_entry_of(request.user_id):
+    if waiting := state.waitlist_entry_of(request.user_id):
         after = after.with_ended_waitlist_entry(waiting, now, request.requested_by)
-    return accept(Booked(after, booking), after)
+    return accept(Booked(state.id, booking), after)
 
 
 def book_all(
-    slots: Mapping[SlotId, Slot], claims: Sequence[SlotClaim], now: datetime
+    loaded: LoadedState, claims: Sequence[SlotClaim], now: datetime
 ) -> Decision[AllBooked | NoneBooked]:
     """Book every claim, or none of them."""
-    after, outcomes = dict(slots), list[Booked | BookingRefusal]()
+    latest, outcomes = loaded, list[Booked | BookingRefusal]()
     for claim in claims:
-        slot = after.get(claim.slot_id)
-        if slot is None:
+        state = latest.slots.get(claim.slot_id)
+        if state is None:
             outcomes.append(SlotNotFound(claim.slot_id))
             continue
-        decision = book(slot, claim.request, now)
-        after |= {changed.id: changed for changed in decision.changed_slots}
-        if isinstance(decision.outcome, Booked) and slot.depends_on_other_bookings:
-            booking = slot.as_other_booking(decision.outcome.booking)
-            after = propagate_bookings(after, slot.id, [booking])
+        decision = book(state, latest.users, claim.request, now)
+        latest = latest.with_slots(decision.changed_slots)
         outcomes.append(decision.outcome)
     booked = tuple(outcome for outcome in outcomes if isinstance(outcome, Booked))
     if len(booked) == len(outcomes):
-        changed = (slot for slot in after.values() if slot is not slots[slot.id])
+        changed = (state for id_, state in latest.slots.items() if state is not loaded.slots[id_])
         return accept(AllBooked(booked), *changed)
     discarded_ids = {claim.request.booking_id for claim in claims}
     return refuse(NoneBooked(tuple(_public_refusal(each, discarded_ids) for each in outcomes)))
@@ -108,36 +116,47 @@ def _public_refusal(
             return outcome
 
 
-def _refusal(slot: Slot, request: BookingRequest, now: datetime) -> BookingRefusal | None:
+def _refusal(
+    state: SlotState, users: UserContexts, request: BookingRequest, now: datetime
+) -> BookingRefusal | None:
+    slot = state.slot
     if slot.status is SlotStatus.DRAFT:
         return SlotNotFound(slot.id)
     if slot.status is SlotStatus.CANCELLED:
-        return SlotCancelled(slot)
+        return SlotCancelled(slot.id)
     # Limits do not stop an organizer; an existing booking and a full slot do.
     checks_limits = not request.as_organizer
     if checks_limits and (too_early_or_late := next(time_violations(slot, now), None)):
         return too_early_or_late[1]
-    if booking := slot.booking_of(request.user_id):
-        return AlreadyBooked(slot, booking)
-    if checks_limits and (not_allowed := next(user_violations(slot, request.user_id, now), None)):
+    if booking := state.booking_of(request.user_id):
+        return AlreadyBooked(slot.id, booking)
+    if checks_limits and (
+        not_allowed := next(user_violations(slot, users, request.user_id, now), None)
+    ):
         return not_allowed[1]
     # Free places belong to the users on the waiting list first.
-    if slot.remaining <= 0 or promotable_count(slot, now) > 0:
-        return SlotFull(slot)
-    if checks_limits and (group_full := next(group_violations(slot, request.user_id), None)):
+    if state.remaining <= 0 or promotable_count(state, users, now) > 0:
+        return SlotFull(slot.id)
+    if checks_limits and (
+        group_full := next(group_violations(state, users, request.user_id), None)
+    ):
         return group_full[1]
     return None
 
 
-def _violations(slot: Slot, user_id: UserId, now: datetime) -> Iterator[LimitViolation]:
-    yield from time_violations(slot, now)
-    yield from user_violations(slot, user_id, now)
-    yield from group_violations(slot, user_id)
+def _violations(
+    state: SlotState, users: UserContexts, user_id: UserId, now: datetime
+) -> Iterator[LimitViolation]:
+    yield from time_violations(state.slot, now)
+    yield from user_violations(state.slot, users, user_id, now)
+    yield from group_violations(state, users, user_id)
 
 
-def _created_entry(slot: Slot, request: BookingRequest, now: datetime) -> HistoryEntry:
+def _created_entry(
+    state: SlotState, users: UserContexts, request: BookingRequest, now: datetime
+) -> HistoryEntry:
     overridden_limits = (
-        tuple(limit for limit, _ in _violations(slot, request.user_id, now))
+        tuple(limit for limit, _ in _violations(state, users, request.user_id, now))
         if request.as_organizer
         else ()
     )
@@ -154,7 +173,7 @@ def _created_entry(slot: Slot, request: BookingRequest, now: datetime) -> Histor
         request.requested_by,
         BookingAction.HELD,
         BookingStatus.HELD,
-        hold_end(slot, now),
+        hold_end(state.slot, now),
         overridden_limits,
     )
 

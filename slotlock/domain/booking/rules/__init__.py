@@ -1,0 +1,1 @@
+"""The rules of bookings: pure functions from loaded state to decisions."""
