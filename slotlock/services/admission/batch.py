@@ -123,15 +123,15 @@ async def _serve_together(
     if commands:
         executed = await run_with_lock(services, commands, LOCK_TIMEOUT_S)
         decided = executed or [CommandResult(locked_refusal(slot_id)) for _ in commands]
-    remaining = iter(decided)
-    results = [result or next(remaining) for result in known]
-    # The outcomes after the first that is retried assume that its place is taken.
-    return results[: _first_retry_index(results, services.now())]
-
-
-def _first_retry_index(results: Sequence[CommandResult[object]], now: datetime) -> int:
-    retries = (n for n, result in enumerate(results) if _must_retry(result.outcome, now))
-    return next(retries, len(results))
+    remaining, now = iter(decided), services.now()
+    results: list[CommandResult[object]] = []
+    for result in known:
+        final = result or next(remaining)
+        # A stored outcome is final. Those after one that is retried assume that its place is taken.
+        if result is None and _must_retry(final.outcome, now):
+            break
+        results.append(final)
+    return results
 
 
 def _must_retry(outcome: object, now: datetime) -> bool:
@@ -147,7 +147,7 @@ async def _serve_individually(
     known = await _find_known_results(services, requests)
     for request, result in zip(requests, known, strict=True):
         final = result or await execute_booking(services, request.command, LOCK_TIMEOUT_S)
-        if _must_retry(final.outcome, services.now()):
+        if result is None and _must_retry(final.outcome, services.now()):
             break
         results.append(final)
     return results

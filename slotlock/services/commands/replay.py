@@ -1,7 +1,7 @@
 """Replaying refusals of the admission queue, which are recorded without their slots."""
 
 from slotlock.domain.booking.availability import is_visible
-from slotlock.domain.booking.refusals import SlotNotFound, SlotOutcome
+from slotlock.domain.booking.refusals import Closed, SlotNotFound, SlotOutcome
 from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot_state import SlotState
@@ -18,7 +18,7 @@ async def with_current_slot(
     The outcome is SlotNotFound if the user may not see the slot any more.
     """
     outcome = result.outcome
-    if not isinstance(outcome, SlotOutcome) or outcome.slot_id in result.slots:
+    if not isinstance(outcome, SlotOutcome | Closed) or outcome.slot_id in result.slots:
         return result
     now = services.now()
     state = await services.slots.find(SlotQuery(outcome.slot_id, now, [user_id]))

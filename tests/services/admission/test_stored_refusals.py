@@ -18,7 +18,7 @@ from slotlock.services.admission.batch import serve_batch
 from slotlock.services.commands.idempotency import recorded_result
 from slotlock.services.commands.replay import with_current_slot
 from slotlock.services.idempotency_key import IdempotencyKey
-from tests.support.domain.builders import build_slot
+from tests.support.domain.builders import HOUR, build_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.stores.slot_store import decided_update
@@ -38,7 +38,8 @@ def test_a_refusal_stays_not_yet_open_after_the_campaign_has_opened(pair: Servic
         services, ada, slot_id = pair.services[0], pair.callers[0], new_slot_id()
         closes_at = opens_at + timedelta(days=1)
         terms = CampaignTerms(CampaignId("c" * 24), 1, True, opens_at, closes_at)
-        slot = build_slot(3, id=slot_id, start=MORNING.replace(year=2041), terms=terms)
+        start = MORNING.replace(year=2041)
+        slot = build_slot(3, id=slot_id, start=start, end=start + HOUR, terms=terms)
         assert check_written(await services.slot_writer.commit(ChangeSet((), new_slots=(slot,))))
         key = IdempotencyKey.for_request(ada.user_id, "k", slot_id)
         hashes = (key.key_hash, key.short_request_hash)
