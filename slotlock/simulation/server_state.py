@@ -15,7 +15,7 @@ from slotlock.simulation.model.attempts import (
     SimulatedSlot,
     SimulatedUser,
 )
-from slotlock.simulation.model.evidence import SlotState
+from slotlock.simulation.model.evidence import SlotOnServer
 from slotlock.simulation.model.plan import BookingMode
 from slotlock.simulation.tickets import TicketClient
 
@@ -25,7 +25,7 @@ MAX_NODES = 100
 
 async def load_slot_states(
     client: GraphQLClient, token: str, slots: Sequence[SimulatedSlot]
-) -> dict[str, SlotState]:
+) -> dict[str, SlotOnServer]:
     """Load each slot with its whole roster; raises NoResponseError and SimulationError."""
     ids = [slot.id for slot in slots]
     batches = [ids[start : start + MAX_NODES] for start in range(0, len(ids), MAX_NODES)]
@@ -43,7 +43,7 @@ async def load_slot_states(
 
     rosters = await gather_limited(load_roster, ids)
     return {
-        slot_id: SlotState(nodes[slot_id]["capacity"], nodes[slot_id]["remaining"], roster)
+        slot_id: SlotOnServer(nodes[slot_id]["capacity"], nodes[slot_id]["remaining"], roster)
         for slot_id, roster in zip(ids, rosters, strict=True)
     }
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from slotlock.simulation.model.attempts import BookingAttempt, SimulatedSlot, SimulatedUser
-from slotlock.simulation.model.evidence import Evidence, ServerState, SlotState
+from slotlock.simulation.model.evidence import Evidence, ServerState, SlotOnServer
 from slotlock.simulation.model.invariants import CHECKS, check_invariants
 
 BED = SimulatedSlot("slot", "Bed 1")
@@ -31,7 +31,7 @@ def evidence(
     """Return evidence for one bed with this roster, whose live number is correct."""
     if remaining is None:
         remaining = capacity - len(roster)
-    state = ServerState({BED.id: SlotState(capacity, remaining, roster)})
+    state = ServerState({BED.id: SlotOnServer(capacity, remaining, roster)})
     return Evidence([BED], attempts, {BED.id: remaining}, state)
 
 

@@ -125,7 +125,7 @@ def locked_refusal(slot_id: SlotId) -> Locked:
 
 
 def locked_result(command: SlotCommand[object]) -> CommandResult[object]:
-    """Return the result of a command that other commands kept from being written."""
+    """Return the result of a command whose slots other commands have locked or changed."""
     return CommandResult(locked_refusal(command.slot_ids[0]))
 
 

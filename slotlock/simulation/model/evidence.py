@@ -12,7 +12,7 @@ from slotlock.simulation.model.attempts import (
 
 
 @dataclass(frozen=True, slots=True)
-class SlotState:
+class SlotOnServer:
     """A slot on the server; the roster has the booking id and the user id of each taken place."""
 
     capacity: int
@@ -28,7 +28,7 @@ class ServerState:
     request.
     """
 
-    slots: Mapping[str, SlotState]
+    slots: Mapping[str, SlotOnServer]
     own_bookings: Sequence[tuple[SimulatedUser, frozenset[str]]] = field(default_factory=list)
     retried: Sequence[tuple[BookingAttempt, Response | None]] = field(default_factory=list)
 
@@ -42,6 +42,6 @@ class Evidence:
     live_remaining: Mapping[str, int]
     server_state: ServerState
 
-    def slots_with_state(self) -> Iterator[tuple[SimulatedSlot, SlotState]]:
+    def slots_with_state(self) -> Iterator[tuple[SimulatedSlot, SlotOnServer]]:
         """Yield each slot with its state on the server."""
         return ((slot, self.server_state.slots[slot.id]) for slot in self.slots)
