@@ -10,9 +10,9 @@ from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatistic
 from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
 from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecords
 from slotlock.infrastructure.mongo.repositories import Repositories
+from slotlock.infrastructure.mongo.resources import ResourceRepository
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
-from slotlock.infrastructure.mongo.slots.preconditions import ResourceRepository
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository

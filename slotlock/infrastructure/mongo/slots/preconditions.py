@@ -1,22 +1,14 @@
 """What new and changed slots depend on besides themselves: campaign terms and the use of resources.
 
-resources: {_id: name, version}
+Each commit that depends on them checks that their versions are those that were loaded.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from bson import ObjectId
 from pymongo import UpdateOne
 
-from slotlock.domain.booking.slot import SlotStatus
-from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.infrastructure.mongo.client import RESOURCES_CONCURRENCY, Database
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
-from slotlock.infrastructure.mongo.slots.documents import to_slot_state
-from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,31 +43,3 @@ def version_check(precondition: Precondition) -> tuple[str, UpdateOne]:
         return "resources", UpdateOne(by_version, {"$inc": {"version": 1}})
     # If another transaction inserts the first version, this upsert has a duplicate key.
     return "resources", UpdateOne(by_version, {"$set": {"version": 1}}, upsert=True)
-
-
-class ResourceRepository:
-    """Finds the slots that use a resource."""
-
-    def __init__(self, database: Database) -> None:
-        self.limiter = ConcurrencyLimiter(RESOURCES_CONCURRENCY)
-        self._resources = database["resources"]
-        self._slots = database["slots"]
-
-    @limited
-    async def find_overlapping(
-        self, name: str, start: datetime, end: datetime
-    ) -> tuple[ResourceVersion, Sequence[SlotState]]:
-        """Return the published slots of a resource that overlap a period, and its version.
-
-        The version is read first, so that a slot that is added afterwards makes it outdated.
-        """
-        document = await self._resources.find_one({"_id": name})
-        version = ResourceVersion(name, document["version"] if document else 0)
-        query = {
-            "resource": name,
-            "status": SlotStatus.PUBLISHED.value,
-            "start": {"$lt": end},
-            "end": {"$gt": start},
-        }
-        found = self._slots.find(query, slot_projection(start), sort=[("start", 1)])
-        return version, [to_slot_state(document) async for document in found]
