@@ -65,12 +65,12 @@ async def execute(
             command.slot_ids[0], command, wait_s, partial(serve_and_release, services)
         )
         return command.check_result(result or await _preview_without_lock(services, command))
+    deadline = Deadline.after(wait_s)
     if len(command.slot_ids) > 1:
         # The locks of several slots block many callers: a command without a write takes none.
         decided = await preview(services, command)
         if not decided.updates:
             return command.check_result(decided.results[0])
-    deadline = Deadline.after(wait_s)
     while results := await run_with_lock(services, [command], deadline.remaining_s):
         # A team may have changed: the caller checks its permission again before the next attempt.
         is_retryable = isinstance(results[0].outcome, Locked) and not command.team_versions
