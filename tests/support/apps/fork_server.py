@@ -4,6 +4,8 @@ Imports take most of the start of a process, and nearly every negative control s
 """
 
 import atexit
+import gc
+import importlib
 import json
 import os
 import signal
@@ -13,12 +15,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import cast
 
-import httpx
-
-from tests.support.apps.processes import READY_TIMEOUT_S, AppProcess, free_port
+from tests.support.apps.processes import READY_TIMEOUT_S, AppProcess, free_port, is_http_ready
 from tests.support.polling import wait_until
+
+# uvicorn imports them by name when it starts.
+UVICORN_MODULES = ("uvicorn.lifespan.on", "uvicorn.loops.auto", "uvicorn.loops.uvloop")
 
 
 class ForkedProcess:
@@ -108,20 +112,13 @@ def _forked_process(
         forked.wait()
 
 
-def _is_http_ready(app: AppProcess) -> bool:
-    try:
-        return httpx.get(app.url + "/readyz", trust_env=False).status_code == 200
-    except httpx.TransportError:
-        return False
-
-
 def _is_serving_queue(app: AppProcess) -> bool:
     return app.log_file.exists() and "serving the admission queue" in app.log
 
 
 def forked_app(settings: Mapping[str, str], directory: Path) -> AbstractContextManager[AppProcess]:
     """Fork a process that serves the app with these settings."""
-    return _forked_process(settings, directory, _is_http_ready)
+    return _forked_process(settings, directory, is_http_ready)
 
 
 def forked_worker(
@@ -129,6 +126,14 @@ def forked_worker(
 ) -> AbstractContextManager[AppProcess]:
     """Fork a process that only processes the admission queue."""
     return _forked_process({**settings, "VARIANT_COMMAND": "worker"}, directory, _is_serving_queue)
+
+
+def run_forked_command(settings: Mapping[str, str], *arguments: str) -> tuple[int, str]:
+    """Run a command of slotlock to its end. Return its exit code and what it printed."""
+    with TemporaryDirectory() as directory:
+        output_file = Path(directory) / "output"
+        process = _fork({**settings, "VARIANT_COMMAND": " ".join(arguments)}, output_file)
+        return process.wait(), output_file.read_text()
 
 
 def _run_forked(environment: dict[str, str], log_file: str, serve: Callable[[], int]) -> None:
@@ -143,19 +148,28 @@ def _run_forked(environment: dict[str, str], log_file: str, serve: Callable[[], 
     _exit_file(Path(log_file)).write_text(str(code))
 
 
-def main() -> None:
-    """Fork a process for each line of standard input: its settings and log file as JSON."""
+def _import_app() -> Callable[[], int]:
+    """Import what a variant imports while it starts, and return the function that serves it."""
     from slotlock.auth.passwords import PasswordHasher
     from tests.support.apps import variant
 
+    for late in ("slotlock.api.app", "slotlock.cli.worker", *UVICORN_MODULES):
+        importlib.import_module(late)
     PasswordHasher().close()  # hashes a password once, so that the forked processes need not
+    gc.freeze()  # a collection in a forked process would copy all pages of these objects
+    return variant.serve_variant
+
+
+def main() -> None:
+    """Fork a process for each line of standard input: its settings and log file as JSON."""
+    serve = _import_app()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # leaves no zombie processes
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
             try:
                 environment, log_file = json.loads(line)
-                _run_forked(environment, log_file, variant.serve_variant)
+                _run_forked(environment, log_file, serve)
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()

@@ -102,6 +102,17 @@ class AppProcess:
         return self.process.wait(30)
 
 
+def is_http_ready(app: AppProcess, path: str = "/readyz") -> bool:
+    """Return whether the app listens and responds to this path with 200."""
+    with socket.socket() as probe:  # costs little; most calls come before the app listens
+        if probe.connect_ex(("127.0.0.1", httpx.URL(app.url).port)) != 0:
+            return False
+    try:
+        return httpx.get(app.url + path, trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
 @contextmanager
 def app_process(
     settings: Mapping[str, str],
@@ -125,10 +136,7 @@ def app_process(
 
     def is_ready() -> bool:
         assert process.poll() is None, f"the app ended: {app.log}"
-        try:
-            return httpx.get(app.url + ready_path, trust_env=False).status_code == 200
-        except httpx.TransportError:
-            return False
+        return is_http_ready(app, ready_path)
 
     try:
         wait_until(is_ready, "the app is ready", READY_TIMEOUT_S)

@@ -6,7 +6,7 @@ This module patches both into the app from outside; the app itself contains no t
     VARIANT_WITHOUT_GUARDS  names of guards to disable and faults to inject, separated by spaces
     VARIANT_PAUSE_AT        the point at which the first operation pauses
     VARIANT_PAUSE_KEY       the Redis keys over which the test resumes it, see pause_points
-    VARIANT_COMMAND         the command to run: serve (the default) or worker
+    VARIANT_COMMAND         the command to run and its arguments; by default serve
 """
 
 import os
@@ -66,4 +66,4 @@ def serve_variant() -> int:
     point = pause_points.selected_point()
     if point and point not in PAUSES_OF_SWITCHES:
         PAUSES[point]()
-    return main([os.environ.get("VARIANT_COMMAND", "serve")])
+    return main(os.environ.get("VARIANT_COMMAND", "serve").split())

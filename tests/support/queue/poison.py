@@ -1,12 +1,9 @@
 """Requests that fail or kill their worker, and the commands of operators about dead letters."""
 
-import os
-import subprocess
-import sys
-
 import httpx
 
 from tests.support.apps.deployment import Deployment
+from tests.support.apps.fork_server import run_forked_command
 from tests.support.apps.processes import AppProcess
 from tests.support.polling import poll_until
 from tests.support.queue.queued_users import IsolatedQueue, QueuedUsers
@@ -55,18 +52,9 @@ async def wait_for_dead_letter_metric(
 
 def run_queue_command(isolated_queue: IsolatedQueue, *arguments: str, exit_code: int = 0) -> str:
     """Run `slotlock queue` and return what it prints."""
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK_")
-    }
-    process = subprocess.run(
-        [sys.executable, "-m", "slotlock", "queue", *arguments],
-        env={**inherited, **isolated_queue.environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert process.returncode == exit_code, process
-    return process.stdout or process.stderr
+    code, output = run_forked_command(isolated_queue.environment, "queue", *arguments)
+    assert code == exit_code, output
+    return output
 
 
 def dead_letter_names(output: str) -> list[str]:
