@@ -62,9 +62,9 @@ def two_apps(
 
 
 @pytest.fixture
-async def user_tokens(two_apps: tuple[AppProcess, AppProcess]) -> UserTokens:
+def user_tokens(two_apps: tuple[AppProcess, AppProcess]) -> UserTokens:
     """Return access tokens of 200 members and an organizer, valid at both processes."""
-    return await create_user_tokens(two_apps[0].environment, 200)
+    return create_user_tokens(two_apps[0].environment, 200)
 
 
 @pytest.fixture

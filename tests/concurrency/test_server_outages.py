@@ -97,7 +97,7 @@ async def rush(
     restartable_deployment: Town, apps: tuple[AppProcess, ...], size: int, capacity: int
 ) -> tuple[str, list[Json]]:
     """Retry for each user until the outcome is not `Locked`."""
-    user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, size)
+    user_tokens = create_user_tokens(restartable_deployment.apps[0].environment, size)
     slot_id = await new_slot(restartable_deployment, user_tokens, capacity)
     urls = [app.url for app in apps]
     outcomes = await book_simultaneously(urls, user_tokens.members, slot_id)
@@ -144,7 +144,7 @@ async def test_locks_are_used_again_when_redis_is_available_again(
 async def test_a_redis_that_hung_and_continued_has_no_orphaned_lock(
     restartable_deployment: Town,
 ) -> None:
-    user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, 2)
+    user_tokens = create_user_tokens(restartable_deployment.apps[0].environment, 2)
     slot_id = await new_slot(restartable_deployment, user_tokens, 2)
     restartable_deployment.valkey.pause()
     (ada,) = await book_simultaneously(
@@ -184,7 +184,7 @@ async def test_control_without_the_version_a_rush_without_redis_oversells(
 async def test_redis_killed_and_flushed_in_the_middle_of_a_rush_costs_no_place(
     restartable_deployment: Town,
 ) -> None:
-    user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, 60)
+    user_tokens = create_user_tokens(restartable_deployment.apps[0].environment, 60)
     slot_id = await new_slot(restartable_deployment, user_tokens, 20)
     async with http_client() as http:
 
@@ -242,7 +242,7 @@ async def closed_with(app: AppProcess, token: str | None) -> int | None:
 async def test_without_mongodb_requests_fail_clearly_and_nothing_is_half_done(
     restartable_deployment: Town, harm: str
 ) -> None:
-    user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, 2)
+    user_tokens = create_user_tokens(restartable_deployment.apps[0].environment, 2)
     slot_id = await new_slot(restartable_deployment, user_tokens, 2)
     async with (
         http_client() as http,
@@ -273,7 +273,7 @@ async def test_without_mongodb_requests_fail_clearly_and_nothing_is_half_done(
 async def test_every_acknowledged_booking_survives_the_death_of_mongodb(
     restartable_deployment: Town,
 ) -> None:
-    user_tokens = await create_user_tokens(restartable_deployment.apps[0].environment, 30)
+    user_tokens = create_user_tokens(restartable_deployment.apps[0].environment, 30)
     slot_id = await new_slot(restartable_deployment, user_tokens, 30)
     acknowledged = []
     async with http_client() as http:

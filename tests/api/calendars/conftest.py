@@ -9,7 +9,7 @@ from tests.support.clients.calendars import CalendarUsers
 
 
 @pytest.fixture
-async def users(two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient) -> CalendarUsers:
+def users(two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient) -> CalendarUsers:
     """Return clients for Ada at one process, Ben at the other one, and an organizer."""
-    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
     return CalendarUsers(ada, ben, organizer)

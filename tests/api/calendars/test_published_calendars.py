@@ -93,7 +93,7 @@ async def test_without_public_reads_published_calendars_need_a_token(
 ) -> None:
     settings = {**app_environment(servers, "closed"), "SLOTLOCK_PUBLIC_READS": "false"}
     with forked_app(settings, tmp_path) as app:
-        (ada,), _ = await create_booking_clients(http, 1, app)
+        (ada,), _ = create_booking_clients(http, 1, app)
         anonymous = BookingClient(http, app.url)
         for path in (PUBLISHED_PATH, "/calendars/campaigns/campaign_1.ics"):
             response = await get_path(anonymous, path)
@@ -133,7 +133,7 @@ async def test_a_calendar_with_too_many_events_leaves_out_ended_slots_first(
     ]
     timetable = {"first": "2034-01-01", "last": "2034-01-01", "extra": extra}
     with forked_app(app_environment(servers, "many"), tmp_path) as app:
-        _, organizer = await create_booking_clients(http, 0, app)
+        _, organizer = create_booking_clients(http, 0, app)
         for number in range(5):
             course = {"title": f"Course {number}", "timeZone": "UTC", "timetable": timetable}
             created = await organizer.execute(CREATE_SLOT, input=course)

@@ -28,8 +28,8 @@ LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
 
 
 @pytest.fixture
-async def organizer(two_apps: Pair, http: httpx.AsyncClient) -> BookingClient:
-    return (await create_booking_clients(http, 0, *two_apps))[1]
+def organizer(two_apps: Pair, http: httpx.AsyncClient) -> BookingClient:
+    return (create_booking_clients(http, 0, *two_apps))[1]
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ async def cause_internal_errors(
 async def test_the_log_contains_no_secret_of_a_user_whatever_fails(
     own_app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    (ada,), organizer = await create_booking_clients(http, 1, own_app)
+    (ada,), organizer = create_booking_clients(http, 1, own_app)
     user_secrets = [
         *await send_credentials(GraphQLTestClient(http, own_app.url)),
         *await invite_and_set_password(organizer),

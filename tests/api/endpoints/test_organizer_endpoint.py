@@ -38,8 +38,8 @@ def app(
 
 
 @pytest.fixture
-async def organizer(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
-    return (await create_booking_clients(http, 0, app))[1]
+def organizer(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
+    return (create_booking_clients(http, 0, app))[1]
 
 
 @pytest.mark.parametrize("path", ["/users/import?dryRun=true", "/users/invitations"])
@@ -64,7 +64,7 @@ async def test_pages_of_an_allowed_origin_may_send_files_and_read_every_response
 async def test_an_unresponsive_mongodb_gets_503_and_the_file_can_be_sent_again(
     app: AppProcess, organizer: BookingClient, mongodb: RestartableServer
 ) -> None:
-    _, colleague = await create_booking_clients(organizer.http, 0, app)
+    _, colleague = create_booking_clients(organizer.http, 0, app)
     body = generated_user_csv(f"{secrets.token_hex(8)}.test", 3)
     dry_run = await import_users(organizer, body, "?dryRun=true")
     mongodb.pause()

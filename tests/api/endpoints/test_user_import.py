@@ -24,8 +24,8 @@ ORGANIZER_PATHS = ("/users/import", "/users/invitations")
 
 
 @pytest.fixture
-async def organizer(two_apps: Pair, http: httpx.AsyncClient) -> BookingClient:
-    return (await create_booking_clients(http, 0, *two_apps))[1]
+def organizer(two_apps: Pair, http: httpx.AsyncClient) -> BookingClient:
+    return (create_booking_clients(http, 0, *two_apps))[1]
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ async def test_a_body_that_is_not_a_user_file_gets_422_and_logs_no_error(
 async def test_only_organizers_import_and_invite_users(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    (member,), _ = await create_booking_clients(http, 1, *two_apps)
+    (member,), _ = create_booking_clients(http, 1, *two_apps)
     anonymous = GraphQLTestClient(http, member.url)
     with_bad_token = GraphQLTestClient(http, member.url, "no.such.token")
     for path in ORGANIZER_PATHS:

@@ -13,7 +13,7 @@ async def roster_users(
     two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient
 ) -> RosterUsers:
     """Return Ada Löwe in 5a and choir, Ben in 5b, Cleo without groups, and the organizer Olga."""
-    (ada, ben, cleo), organizer = await create_booking_clients(http, 3, *two_apps)
+    (ada, ben, cleo), organizer = create_booking_clients(http, 3, *two_apps)
     url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
     await set_name_and_groups(url, ada, "Ada Löwe", "5a", "choir")
     await set_name_and_groups(url, ben, "Ben", "5b")

@@ -77,7 +77,7 @@ async def test_a_client_that_disconnects_cancels_its_export(
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
     app, folder = own_app
-    _, organizer = await create_booking_clients(http, 0, app)
+    _, organizer = create_booking_clients(http, 0, app)
     campaign_id = await create_large_campaign(app, organizer, 300, 300)
     for file_format in ("csv", "xlsx"):
         request = start_export(organizer, campaign_id, file_format)
@@ -97,7 +97,7 @@ async def test_an_organizer_who_signs_out_during_an_export_does_not_get_the_file
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
     app, folder = own_app
-    _, organizer = await create_booking_clients(http, 0, app)
+    _, organizer = create_booking_clients(http, 0, app)
     campaign_id = await create_large_campaign(app, organizer, 2, 5)
     request = start_export(organizer, campaign_id, "csv")
     await asyncio.to_thread(wait_until, lambda: builder_pids(app) != [], "the export has started")
@@ -114,7 +114,7 @@ async def test_a_server_that_is_killed_ends_its_exports(
     own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
 ) -> None:
     app, folder = own_app
-    _, organizer = await create_booking_clients(http, 0, app)
+    _, organizer = create_booking_clients(http, 0, app)
     campaign_id = await create_large_campaign(app, organizer, 300, 300)
     request = start_export(organizer, campaign_id, "xlsx")
     await asyncio.to_thread(wait_until, lambda: leftover_files(folder) != [], "sheets are written")
@@ -163,7 +163,7 @@ async def test_up_to_a_thousand_slots_have_a_sheet_each_and_more_share_one(
         "runpy.run_module('slotlock.api.exports.child', run_name='__main__')"
     )
     monkeypatch.setattr(builder, "COMMAND", (sys.executable, "-c", run_with_few_files))
-    _, organizer = await create_booking_clients(http, 0, app)
+    _, organizer = create_booking_clients(http, 0, app)
     campaign_id = await create_large_campaign(app, organizer, slot_count, 1)
     exports = ExportBuilder(mongo_url, utc_now)
     outcome = await exports.build("campaign", campaign_id[-24:], "xlsx")

@@ -140,7 +140,7 @@ async def test_text_from_users_and_organizers_never_becomes_a_formula(
     }  # fmt: skip
     # Excel escapes `_x` and characters that XML cannot hold; openpyxl does not unescape them.
     excel_escapes = {"_x000D_": "_x005F_x000D_", "\ufffe": "_xFFFE_"}
-    members, organizer = await create_booking_clients(http, len(csv_cells), *two_apps)
+    members, organizer = create_booking_clients(http, len(csv_cells), *two_apps)
     title = "=HYPERLINK(1)"
     slot_id = await organizer.add_slot(title=title, location="+49 30", capacity=len(csv_cells))
     for member, name in zip(members, csv_cells, strict=True):

@@ -39,8 +39,8 @@ def app(servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 @pytest.fixture
-async def organizer(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
-    return (await create_booking_clients(http, 0, app))[1]
+def organizer(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
+    return (create_booking_clients(http, 0, app))[1]
 
 
 def unexpected_headers(response: httpx.Response) -> dict[str, str | None]:

@@ -28,9 +28,9 @@ Two = tuple[BookingClient, BookingClient]
 
 
 @pytest.fixture
-async def clients(app: AppProcess, http: httpx.AsyncClient) -> Two:
+def clients(app: AppProcess, http: httpx.AsyncClient) -> Two:
     """Return clients for Ada and an organizer."""
-    (ada,), organizer = await create_booking_clients(http, 1, app)
+    (ada,), organizer = create_booking_clients(http, 1, app)
     return ada, organizer
 
 

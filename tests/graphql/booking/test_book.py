@@ -25,11 +25,11 @@ MINE = """query($first: Int! = 20, $after: String) {
 
 
 @pytest.fixture
-async def users(
+def users(
     app: AppProcess, http: httpx.AsyncClient
 ) -> tuple[GraphQLTestClient, GraphQLTestClient, GraphQLTestClient]:
     """Return clients for Ada and Ben, who book, and an organizer."""
-    crowd = await create_user_tokens(app.environment, 2)
+    crowd = create_user_tokens(app.environment, 2)
     ada, ben, organizer = (
         GraphQLTestClient(http, app.url, token) for token in (*crowd.members, crowd.organizer)
     )
@@ -96,7 +96,7 @@ async def test_the_roster_lists_bookings_in_the_order_they_were_made(
 ) -> None:
     *_, organizer = users
     slot_id = (await organizer.create_slot(capacity=5))["id"]
-    crowd = await create_user_tokens(app.environment, 5)
+    crowd = create_user_tokens(app.environment, 5)
     made = [
         (await GraphQLTestClient(organizer.http, app.url, token).book(slot_id))["booking"]["id"]
         for token in crowd.members

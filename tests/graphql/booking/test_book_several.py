@@ -25,7 +25,7 @@ OTHERS = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Four:
     """Return clients for Ada and Ben, who are a team, Cleo, who is a stranger, and an organizer."""
-    (ada, ben, cleo), organizer = await create_booking_clients(http, 3, *two_apps)
+    (ada, ben, cleo), organizer = create_booking_clients(http, 3, *two_apps)
     await ada.create_team_with(ben)
     return ada, ben, cleo, organizer
 
@@ -245,7 +245,7 @@ async def test_two_users_never_end_up_with_four_beds(clients: Four, patience: in
 async def test_teams_that_claim_the_same_places_in_opposite_orders_get_all_or_nothing(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    users, organizer = await create_booking_clients(http, 12, *two_apps)
+    users, organizer = create_booking_clients(http, 12, *two_apps)
     slot_ids = [await organizer.add_slot(capacity=4) for _ in range(6)]
     outcomes = await asyncio.gather(
         *(

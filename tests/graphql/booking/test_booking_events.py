@@ -72,9 +72,9 @@ class EventObserver:
 
 
 @pytest.fixture
-async def observer(two_apps: Pair, http: httpx.AsyncClient) -> EventObserver:
+def observer(two_apps: Pair, http: httpx.AsyncClient) -> EventObserver:
     """Return clients for Ada at one process, Ben at the other, and an organizer."""
-    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
     return EventObserver(two_apps, ada, ben, organizer)
 
 

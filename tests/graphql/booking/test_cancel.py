@@ -23,9 +23,9 @@ NOTHING = "0" * 24
 
 
 @pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Return clients for Ada at one process, Ben at the other, and an organizer."""
-    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 

@@ -22,9 +22,9 @@ ENDED = """query($first: Int! = 20, $after: String) {
 
 
 @pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Return clients for Ada at one process, Ben at the other, and an organizer."""
-    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 

@@ -19,9 +19,9 @@ Two = tuple[BookingClient, BookingClient]
 
 
 @pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Two:
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> Two:
     """Return clients for Ada and an organizer."""
-    (_, ada), organizer = await create_booking_clients(http, 2, *two_apps)
+    (_, ada), organizer = create_booking_clients(http, 2, *two_apps)
     return ada, organizer
 
 

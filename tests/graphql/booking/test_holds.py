@@ -31,9 +31,9 @@ Three = tuple[BookingClient, BookingClient, BookingClient]
 
 
 @pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Return clients for Ada at one process, Ben at the other, and an organizer."""
-    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
@@ -233,7 +233,7 @@ async def test_subscribers_of_the_other_process_see_the_place_of_an_expired_hold
 async def test_1000_holds_in_200_slots_that_expire_together_are_all_released(
     two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
 ) -> None:
-    users, organizer = await create_booking_clients(http, 5, *two_apps)
+    users, organizer = create_booking_clients(http, 5, *two_apps)
     slot_ids = await asyncio.gather(*(organizer.add_slot(capacity=5) for _ in range(200)))
     for begin in range(0, 200, 50):
         claims = [{"slotId": slot_id} for slot_id in slot_ids[begin : begin + 50]]
@@ -253,7 +253,7 @@ async def test_1000_holds_in_200_slots_that_expire_together_are_all_released(
 async def test_confirming_at_the_moment_of_expiry_returns_the_true_state(
     two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
 ) -> None:
-    users, organizer = await create_booking_clients(http, 20, *two_apps)
+    users, organizer = create_booking_clients(http, 20, *two_apps)
     slot_id = await organizer.add_slot(capacity=20)
     holds = [await user.hold(slot_id, waitMs=20_000) for user in users]
     confirming = [user.confirm(h["id"]) for user, h in zip(users, holds, strict=True)]

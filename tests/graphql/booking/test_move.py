@@ -16,9 +16,9 @@ Three = tuple[BookingClient, BookingClient, BookingClient]
 
 
 @pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Return clients for Ada at one process, Ben at the other, and an organizer."""
-    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
@@ -174,7 +174,7 @@ async def test_of_ten_moves_of_one_booking_at_once_one_happens(clients: Three) -
 async def test_forty_users_who_swap_two_slots_at_once_all_have_one_place(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    members, organizer = await create_booking_clients(http, 40, *two_apps)
+    members, organizer = create_booking_clients(http, 40, *two_apps)
     here, there = await organizer.add_slot(capacity=25), await organizer.add_slot(capacity=25)
     slot_ids = [here if i < 20 else there for i in range(40)]
     claims = [

@@ -34,9 +34,9 @@ MY_ENDED_BOOKINGS = """{ myEndedBookings(first: 100) { nodes { id } } }"""
 
 
 @pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Clients:
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> Clients:
     """Return a member on one process, an anonymous client on the other, and an organizer."""
-    (ada,), organizer = await create_booking_clients(http, 1, *two_apps)
+    (ada,), organizer = create_booking_clients(http, 1, *two_apps)
     return ada, GraphQLTestClient(http, two_apps[1].url), organizer
 
 

@@ -25,17 +25,13 @@ LONG_GROUP = "x" * 51
 
 
 @pytest.fixture
-async def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
-    return GraphQLTestClient(
-        http, app.url, (await create_user_tokens(app.environment, 0)).organizer
-    )
+def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+    return GraphQLTestClient(http, app.url, create_user_tokens(app.environment, 0).organizer)
 
 
 @pytest.fixture
-async def member(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
-    return GraphQLTestClient(
-        http, app.url, (await create_user_tokens(app.environment, 1)).members[0]
-    )
+def member(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+    return GraphQLTestClient(http, app.url, create_user_tokens(app.environment, 1).members[0])
 
 
 @pytest.fixture

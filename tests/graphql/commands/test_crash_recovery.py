@@ -46,7 +46,7 @@ def forget_the_dead(redis: Redis) -> None:
 async def test_after_a_crash_and_restart_a_key_replays_its_outcome(
     settings: dict[str, str], survivor: AppProcess, log_dir: Path, http: httpx.AsyncClient
 ) -> None:
-    (ada,), organizer = await create_booking_clients(http, 1, survivor)
+    (ada,), organizer = create_booking_clients(http, 1, survivor)
     slot_id, key = await organizer.add_slot(capacity=5), secrets.token_hex(8)
     with app_process(settings, log_dir / "first") as first:
         there = BookingClient(http, first.url, ada.token)
@@ -68,7 +68,7 @@ async def test_a_process_killed_before_or_after_the_write_books_exactly_once(
     http: httpx.AsyncClient,
     moment: str,
 ) -> None:
-    (ada,), organizer = await create_booking_clients(http, 1, survivor)
+    (ada,), organizer = create_booking_clients(http, 1, survivor)
     slot_ids, key = [await organizer.add_slot(capacity=5) for _ in range(2)], secrets.token_hex(8)
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
     with Redis.from_url(servers.redis_url) as redis:

@@ -23,9 +23,9 @@ LONG_WAIT = {"waitMs": 20_000}
 
 
 @pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Return clients for Ada at one process, Ben at the other, and an organizer."""
-    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
@@ -87,7 +87,7 @@ async def test_claims_that_can_succeed_wait_for_the_locks(clients: Three, redis:
 async def test_20_users_who_claim_a_choice_group_at_once_each_get_one_place(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    users, organizer = await create_booking_clients(http, 20, *two_apps)
+    users, organizer = create_booking_clients(http, 20, *two_apps)
     await users[0].create_team_with(*users[1:])
     ids = await asyncio.gather(*(user.fetch_user_id() for user in users))
     room = secrets.token_hex(8)

@@ -36,7 +36,7 @@ async def clients(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> tuple[BookingClient, BookingClient, BookingClient]:
     """Return clients for Ada and Ben, who are a team, and an organizer."""
-    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
     await ada.create_team_with(ben)
     return ada, ben, organizer
 

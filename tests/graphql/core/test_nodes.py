@@ -23,9 +23,9 @@ MALFORMED_IDS = ("", "slot_", "waitlistEntry_" + "0" * 48, "\u0000")
 
 
 @pytest.fixture
-async def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
+def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
     """Return a member who has one object of every type, another member, and an organizer."""
-    (ada, eve), organizer = await create_booking_clients(http, 2, app)
+    (ada, eve), organizer = create_booking_clients(http, 2, app)
     return ada, eve, organizer
 
 

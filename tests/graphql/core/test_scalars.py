@@ -167,7 +167,7 @@ def test_scalars_with_a_public_specification_link_to_it() -> None:
 async def test_an_email_address_is_returned_in_its_normal_form(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    (ada,), _ = await create_booking_clients(http, 1, app)
+    (ada,), _ = create_booking_clients(http, 1, app)
     team = (await ada.execute(CREATE_TEAM, name="Relay"))["id"]
     invited = await ada.execute(INVITE_TO_TEAM, team=team, email=" E\u0301va@B\u00dcCHER.example ")
     assert [i["email"] for i in invited["invitations"]] == ["\u00e9va@b\u00fccher.example"]
@@ -176,7 +176,7 @@ async def test_an_email_address_is_returned_in_its_normal_form(
 async def test_the_first_and_the_last_valid_time_are_no_internal_error(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    _, organizer = await create_booking_clients(http, 0, app)
+    _, organizer = create_booking_clients(http, 0, app)
     first, last = EXTREME_TIMES
     for query in OPERATIONS_WITH_TIMES:
         for x, y in ((first, first), (first, last), (last, last)):

@@ -111,8 +111,8 @@ def test_a_hundred_items_with_all_their_fields_are_within_the_limit() -> None:
 
 
 @pytest.fixture
-async def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
-    tokens = await create_user_tokens(app.environment, 0)
+def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+    tokens = create_user_tokens(app.environment, 0)
     return GraphQLTestClient(http, app.url, tokens.organizer)
 
 

@@ -53,7 +53,7 @@ async def test_variables_with_the_largest_number_of_values_are_coerced(
 async def test_the_largest_campaign_is_within_the_limit(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    _, organizer = await create_booking_clients(http, 1, app)
+    _, organizer = create_booking_clients(http, 1, app)
     sets = [
         [f"{set_number}:{number}" for number in range(GROUPS_PER_SET)]
         for set_number in range(GROUP_SETS)

@@ -184,7 +184,7 @@ async def test_each_filter_returns_exactly_the_matching_entries(
 async def test_an_entry_lists_the_overridden_limits(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    (ada,), organizer = await create_booking_clients(http, 1, *two_apps)
+    (ada,), organizer = create_booking_clients(http, 1, *two_apps)
     campaign = await create_campaign(organizer, opensAt=hours_from_now(1), eligibleGroups=[["5a"]])
     slot = await organizer.add_slot(campaignId=campaign)
     await organizer.book_slot(slot, userId=await ada.fetch_user_id())
@@ -247,7 +247,7 @@ async def test_pages_neither_skip_nor_repeat_entries_during_new_activity(
 async def test_only_organizers_can_read_the_audit_log(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    (ada,), organizer = await create_booking_clients(http, 1, *two_apps)
+    (ada,), organizer = create_booking_clients(http, 1, *two_apps)
     filter_ = {"userId": await ada.fetch_user_id()}
     assert await ada.error_code(AUDIT_LOG, filter=filter_) == "FORBIDDEN"
     anonymous = BookingClient(http, two_apps[0].url)
@@ -269,7 +269,7 @@ async def test_only_organizers_can_read_the_audit_log(
 async def test_invalid_audit_log_arguments_are_bad_user_input(
     two_apps: Pair, http: httpx.AsyncClient, invalid: Json
 ) -> None:
-    _, organizer = await create_booking_clients(http, 0, *two_apps)
+    _, organizer = create_booking_clients(http, 0, *two_apps)
     variables = {"filter": {"userId": await organizer.fetch_user_id()}, **invalid}
     assert await organizer.error_code(AUDIT_LOG, **variables) == "BAD_USER_INPUT"
 
@@ -278,7 +278,7 @@ async def test_invalid_audit_log_arguments_are_bad_user_input(
 async def test_unknown_ids_have_no_log_entries(
     two_apps: Pair, http: httpx.AsyncClient, kind: str
 ) -> None:
-    _, organizer = await create_booking_clients(http, 0, *two_apps)
+    _, organizer = create_booking_clients(http, 0, *two_apps)
     prefix = "user" if kind == "by" else kind
     field = kind if kind == "by" else f"{kind}Id"
     all_time = {"from": "0001-01-01T00:00:00Z", "until": "9999-12-31T23:59:59Z"}

@@ -36,9 +36,9 @@ UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
 
 
 @pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
     """Return a member and an organizer."""
-    (member,), organizer = await create_booking_clients(http, 1, *two_apps)
+    (member,), organizer = create_booking_clients(http, 1, *two_apps)
     return member, organizer
 
 

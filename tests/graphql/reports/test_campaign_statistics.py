@@ -196,7 +196,7 @@ async def test_slots_and_groups_are_paginated(two_apps: Pair, http: httpx.AsyncC
 async def test_the_time_series_covers_the_opening_until_now_by_default(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    _, organizer = await create_booking_clients(http, 0, *two_apps)
+    _, organizer = create_booking_clients(http, 0, *two_apps)
     opens = hours_from_now(-2.5)
     campaign = await create_campaign(organizer, opensAt=opens)
     points = (await fetch_statistics(organizer, campaign, time={}))["timeSeries"]
@@ -228,7 +228,7 @@ async def test_the_time_series_covers_the_opening_until_now_by_default(
 async def test_a_time_series_with_too_many_points_is_bad_user_input(
     two_apps: Pair, http: httpx.AsyncClient, time: Json
 ) -> None:
-    _, organizer = await create_booking_clients(http, 0, *two_apps)
+    _, organizer = create_booking_clients(http, 0, *two_apps)
     campaign = await create_campaign(organizer)
     assert await organizer.error_code(STATISTICS, campaign=campaign, time=time) == "BAD_USER_INPUT"
 
@@ -236,7 +236,7 @@ async def test_a_time_series_with_too_many_points_is_bad_user_input(
 async def test_a_time_series_without_an_end_has_at_most_1000_points(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    _, organizer = await create_booking_clients(http, 0, *two_apps)
+    _, organizer = create_booking_clients(http, 0, *two_apps)
     campaign = await create_campaign(organizer)
     for begin, number in (("0001-01-01T00:00:00Z", 1000), ("9999-12-31T23:59:59Z", 0)):
         for every in ("MINUTE", "DAY"):
@@ -246,7 +246,7 @@ async def test_a_time_series_without_an_end_has_at_most_1000_points(
 
 
 async def test_only_organizers_can_read_statistics(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    (ada,), organizer = await create_booking_clients(http, 1, *two_apps)
+    (ada,), organizer = create_booking_clients(http, 1, *two_apps)
     campaign = await create_campaign(organizer)
     assert await ada.error_code(STATISTICS, campaign=campaign) == "FORBIDDEN"
     anonymous = BookingClient(http, two_apps[0].url)
@@ -266,7 +266,7 @@ async def test_only_organizers_can_read_statistics(two_apps: Pair, http: httpx.A
 async def test_invalid_statistics_arguments_are_bad_user_input(
     two_apps: Pair, http: httpx.AsyncClient, invalid: Json
 ) -> None:
-    _, organizer = await create_booking_clients(http, 0, *two_apps)
+    _, organizer = create_booking_clients(http, 0, *two_apps)
     variables = {"campaign": await create_campaign(organizer), **invalid}
     assert await organizer.error_code(STATISTICS, **variables) == "BAD_USER_INPUT"
 
@@ -274,5 +274,5 @@ async def test_invalid_statistics_arguments_are_bad_user_input(
 async def test_an_unknown_campaign_has_no_statistics(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    _, organizer = await create_booking_clients(http, 0, *two_apps)
+    _, organizer = create_booking_clients(http, 0, *two_apps)
     assert await organizer.execute(STATISTICS, campaign="campaign_" + "0" * 24) is None

@@ -126,7 +126,7 @@ async def test_a_group_filter_narrows_the_list(two_apps: Pair, http: httpx.Async
 async def test_an_eligible_user_has_a_group_of_every_set(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    members, organizer = await create_booking_clients(http, 3, *two_apps)
+    members, organizer = create_booking_clients(http, 3, *two_apps)
     class_group, choir_group = secrets.token_hex(4), secrets.token_hex(4)
     await set_groups(organizer, members[0], class_group)
     await set_groups(organizer, members[1], class_group, choir_group)
@@ -141,7 +141,7 @@ async def test_a_campaign_for_everyone_lists_the_users_who_tried_to_book(
     (
         (waiting, left, returned, cancelled, placed, rebooked, _),
         organizer,
-    ) = await create_booking_clients(http, 7, *two_apps)
+    ) = create_booking_clients(http, 7, *two_apps)
     await set_groups(organizer, waiting, "5a")
     campaign = await create_campaign(organizer)
     full, other, cancelled_slot = [await organizer.add_slot(campaignId=campaign) for _ in range(3)]
@@ -189,7 +189,7 @@ async def test_pagination_ends_when_nearly_every_user_has_a_place(
 async def test_only_organizers_can_list_unplaced_users(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    (ada,), organizer = await create_booking_clients(http, 1, *two_apps)
+    (ada,), organizer = create_booking_clients(http, 1, *two_apps)
     campaign = await create_campaign(organizer, opensAt=hours_from_now(1))
     assert await ada.error_code(UNPLACED, campaign=campaign) == "FORBIDDEN"
     anonymous = BookingClient(http, two_apps[0].url)
@@ -209,6 +209,6 @@ async def test_only_organizers_can_list_unplaced_users(
 async def test_invalid_unplaced_arguments_are_bad_user_input(
     two_apps: Pair, http: httpx.AsyncClient, invalid: Json
 ) -> None:
-    _, organizer = await create_booking_clients(http, 0, *two_apps)
+    _, organizer = create_booking_clients(http, 0, *two_apps)
     variables = {"campaign": await create_campaign(organizer), **invalid}
     assert await organizer.error_code(UNPLACED, **variables) == "BAD_USER_INPUT"

@@ -21,9 +21,9 @@ WAITLIST = "query($slot: ID!) { slot(id: $slot) { waitlistLength myWaitlistEntry
 
 
 @pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Return clients for Ada on one process, Ben on the other, and an organizer."""
-    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
     return ada, ben, organizer
 
 
@@ -74,7 +74,7 @@ async def test_cancelling_a_slot_again_changes_nothing(
     clients: Three, two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     ada, _, organizer = clients
-    _, other = await create_booking_clients(http, 0, *two_apps)
+    _, other = create_booking_clients(http, 0, *two_apps)
     slot_id = await organizer.add_slot()
     booking = (await ada.book_slot(slot_id))["booking"]
     await organizer.cancel_slot(slot_id)

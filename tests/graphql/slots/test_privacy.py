@@ -31,7 +31,7 @@ BOOK_SEVERAL = f"""mutation($input: BookSlotsInput!) {{
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Four:
     """Return clients for Ada, Ben and Cleo, who form a team, and an organizer."""
-    (ada, ben, cleo), organizer = await create_booking_clients(http, 3, *two_apps)
+    (ada, ben, cleo), organizer = create_booking_clients(http, 3, *two_apps)
     await ada.create_team_with(ben, cleo)
     return ada, ben, cleo, organizer
 

@@ -29,9 +29,9 @@ STARTS = ["03-17T08:00", "03-24T08:00", "03-31T07:00", "04-07T07:00"]
 
 
 @pytest.fixture
-async def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
+def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
     """Return a member and an organizer."""
-    (ada,), organizer = await create_booking_clients(http, 1, app)
+    (ada,), organizer = create_booking_clients(http, 1, app)
     return ada, organizer
 
 

@@ -33,9 +33,9 @@ SCOPES = {"THIS": [1], "THIS_AND_FOLLOWING": [1, 2, 3], "ALL": [0, 1, 2, 3]}
 
 
 @pytest.fixture
-async def clients(two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient) -> Clients:
+def clients(two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient) -> Clients:
     """Return a member on one process and an organizer on the other."""
-    (ada,), organizer = await create_booking_clients(http, 1, two_apps[1], two_apps[0])
+    (ada,), organizer = create_booking_clients(http, 1, two_apps[1], two_apps[0])
     return ada, organizer
 
 

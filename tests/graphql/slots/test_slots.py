@@ -39,17 +39,13 @@ SLOTS = """query(
 
 
 @pytest.fixture
-async def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
-    return GraphQLTestClient(
-        http, app.url, (await create_user_tokens(app.environment, 0)).organizer
-    )
+def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+    return GraphQLTestClient(http, app.url, create_user_tokens(app.environment, 0).organizer)
 
 
 @pytest.fixture
-async def member(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
-    return GraphQLTestClient(
-        http, app.url, (await create_user_tokens(app.environment, 1)).members[0]
-    )
+def member(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+    return GraphQLTestClient(http, app.url, create_user_tokens(app.environment, 1).members[0])
 
 
 @pytest.fixture
@@ -157,7 +153,7 @@ async def test_the_capacity_never_falls_below_the_taken_places(
     app: AppProcess, organizer: GraphQLTestClient
 ) -> None:
     slot = await organizer.create_slot(capacity=3)
-    user_tokens = await create_user_tokens(app.environment, 2)
+    user_tokens = create_user_tokens(app.environment, 2)
     for token in user_tokens.members:
         await GraphQLTestClient(organizer.http, app.url, token).book(slot["id"])
     refused = await organizer.execute(UPDATE, input={"slotId": slot["id"], "capacity": 1})

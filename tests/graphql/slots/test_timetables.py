@@ -30,9 +30,9 @@ NINE, TEN = "2031-05-05T09:00:00.000Z", "2031-05-05T10:00:00.000Z"
 
 
 @pytest.fixture
-async def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
+def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
     """Return a member and an organizer."""
-    (ada,), organizer = await create_booking_clients(http, 1, app)
+    (ada,), organizer = create_booking_clients(http, 1, app)
     return ada, organizer
 
 

@@ -139,9 +139,7 @@ async def test_organizers_cannot_see_teams_of_others(
     ada: TeamClient, app: AppProcess, http: httpx.AsyncClient
 ) -> None:
     team_id = await ada.create_team()
-    organizer = GraphQLTestClient(
-        http, app.url, (await create_user_tokens(app.environment, 0)).organizer
-    )
+    organizer = GraphQLTestClient(http, app.url, create_user_tokens(app.environment, 0).organizer)
     assert await organizer.execute(TEAM_BY_ID, id=team_id) is None
 
 
@@ -230,9 +228,7 @@ async def test_a_former_member_cannot_see_the_team_and_the_last_exit_deletes_it(
 async def test_leaving_a_team_does_not_change_bookings(
     ada: TeamClient, app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    organizer = GraphQLTestClient(
-        http, app.url, (await create_user_tokens(app.environment, 0)).organizer
-    )
+    organizer = GraphQLTestClient(http, app.url, create_user_tokens(app.environment, 0).organizer)
     slot = await organizer.create_slot()
     team_id = await ada.create_team()
     booking = (await ada.client.book(slot["id"]))["booking"]

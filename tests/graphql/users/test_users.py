@@ -41,11 +41,11 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
-async def member_and_organizer(
+def member_and_organizer(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> tuple[BookingClient, BookingClient]:
     """Return a member and an organizer, connected to two processes."""
-    (_, member), organizer = await create_booking_clients(http, 2, *two_apps)
+    (_, member), organizer = create_booking_clients(http, 2, *two_apps)
     return member, organizer
 
 

@@ -16,7 +16,7 @@ UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
 @pytest.fixture
 async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Return clients for Ada and Ben, who are a team, and an organizer."""
-    (ada, ben), organizer = await create_booking_clients(http, 2, *two_apps)
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
     await ada.create_team_with(ben)
     return ada, ben, organizer
 

@@ -34,7 +34,7 @@ async def clients(
 
     Users 0 and 1 are in group 5a, and user 2 is in 5b.
     """
-    users, organizer = await create_booking_clients(http, 5, *two_apps)
+    users, organizer = create_booking_clients(http, 5, *two_apps)
     classes = ("class:5a", "class:5a", "class:5b", "class:5c", "class:5d")
     for user, group in zip(users, classes, strict=True):
         await set_groups(organizer, user, group)

@@ -16,9 +16,9 @@ Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, Booking
 
 
 @pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Five:
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> Five:
     """Return clients for Ada, Ben, Cleo and Dan, at alternating processes, and an organizer."""
-    (ada, ben, cleo, dan), organizer = await create_booking_clients(http, 4, *two_apps)
+    (ada, ben, cleo, dan), organizer = create_booking_clients(http, 4, *two_apps)
     return ada, ben, cleo, dan, organizer
 
 
@@ -97,7 +97,7 @@ async def test_an_offered_place_cannot_be_booked_by_others(
     clients: Five, mongo_url: str, two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
     _, ben, cleo, *_ = clients
-    walk_ins, _ = await create_booking_clients(http, 10, *two_apps)
+    walk_ins, _ = create_booking_clients(http, 10, *two_apps)
     slot_id = await offering(clients)
     await offered_to(ben, slot_id)
     requests = [each.book_slot(slot_id, waitMs=20_000) for each in walk_ins]

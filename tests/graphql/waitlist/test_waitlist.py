@@ -21,9 +21,9 @@ Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, Booking
 
 
 @pytest.fixture
-async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Five:
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> Five:
     """Return clients for Ada, Ben, Cleo and Dan, at alternating processes, and an organizer."""
-    (ada, ben, cleo, dan), organizer = await create_booking_clients(http, 4, *two_apps)
+    (ada, ben, cleo, dan), organizer = create_booking_clients(http, 4, *two_apps)
     return ada, ben, cleo, dan, organizer
 
 
@@ -95,7 +95,7 @@ async def test_users_cannot_wait_for_a_slot_that_cannot_be_booked(clients: Five)
 async def test_ten_waiting_callers_are_served_in_order_of_arrival(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    (first, *line), organizer = await create_booking_clients(http, 11, *two_apps)
+    (first, *line), organizer = create_booking_clients(http, 11, *two_apps)
     slot_id = await organizer.add_slot()
     booking_id = await booked(first, slot_id)
     joined = [await user.join(slot_id) for user in line]
@@ -159,7 +159,7 @@ async def test_the_waitlist_is_limited_to_the_capacity_of_the_slot(clients: Five
 async def test_of_50_who_join_at_once_30_wait_and_each_place_is_given_once(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    users, organizer = await create_booking_clients(http, 50, *two_apps)
+    users, organizer = create_booking_clients(http, 50, *two_apps)
     slot_id = await organizer.add_slot(waitlistCapacity=30)
     await organizer.book_slot(slot_id)
     shots = [(user.url, user.token or "", JOIN_WAITLIST, {"slot": slot_id}) for user in users]
@@ -209,8 +209,8 @@ async def test_the_place_of_an_expired_hold_goes_to_the_next_waiting_user(
 
 
 async def test_new_callers_never_pass_the_waitlist(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    (holder, *line), organizer = await create_booking_clients(http, 6, *two_apps)
-    walk_ins, _ = await create_booking_clients(http, 30, *two_apps)
+    (holder, *line), organizer = create_booking_clients(http, 6, *two_apps)
+    walk_ins, _ = create_booking_clients(http, 30, *two_apps)
     slot_id = await organizer.add_slot()
     booking_id = await booked(holder, slot_id)
     for user in line:

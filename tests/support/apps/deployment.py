@@ -165,7 +165,7 @@ async def open_deployment(
     environment: Mapping[str, str], log_dir: Path, member_count: int = 12
 ) -> AsyncIterator[Deployment]:
     """Open a deployment on the servers of this environment. Its processes end with it."""
-    user_tokens = await create_user_tokens(environment, member_count)
+    user_tokens = create_user_tokens(environment, member_count)
     with ExitStack() as stack:
         # Longer than any pause; the default of the client is 5 s.
         redis = Redis.from_url(environment["SLOTLOCK_REDIS_URL"], socket_timeout=60)

@@ -175,11 +175,11 @@ class BookingClient(GraphQLTestClient):
         return str(team_id)
 
 
-async def create_booking_clients(
+def create_booking_clients(
     http: httpx.AsyncClient, size: int, *apps: AppProcess
 ) -> tuple[list[BookingClient], BookingClient]:
     """Create this many members, spread over the processes, and an organizer at the first."""
-    tokens = await create_user_tokens(apps[0].environment, size)
+    tokens = create_user_tokens(apps[0].environment, size)
     members = [
         BookingClient(http, apps[i % len(apps)].url, t) for i, t in enumerate(tokens.members)
     ]

@@ -79,7 +79,7 @@ class ConnectionFixture:
         new, other = [await reader.add_slot(campaignId=self.campaign_id, **times) for _ in range(2)]
         await reader.book_slot(new)
         await reader.cancel_booking((await reader.book_slot(other))["booking"]["id"])
-        (booked_user, cancelling_user), _ = await create_booking_clients(reader.http, 2, self.app)
+        (booked_user, cancelling_user), _ = create_booking_clients(reader.http, 2, self.app)
         for user in (booked_user, cancelling_user):
             await set_groups(reader, user, secrets.token_hex(4))
         await reader.book_slot(self.slot_id, userId=await booked_user.fetch_user_id())
@@ -94,7 +94,7 @@ async def create_connection_fixture(
     http: httpx.AsyncClient, app: AppProcess, activity_rounds: int
 ) -> ConnectionFixture:
     """Create slots, campaigns and bookings so that every connection has several items."""
-    _, reader = await create_booking_clients(http, 0, app)
+    _, reader = create_booking_clients(http, 0, app)
     campaign_id = await create_campaign(reader)
     times = {"startTime": hours_from_now(500), "endTime": hours_from_now(501)}
     fixture = ConnectionFixture(

@@ -82,7 +82,7 @@ async def create_team_clients(
     app: AppProcess, http: httpx.AsyncClient, count: int
 ) -> list[TeamClient]:
     """Return clients of this many new users."""
-    tokens = (await create_user_tokens(app.environment, count)).members
+    tokens = create_user_tokens(app.environment, count).members
     clients = [GraphQLTestClient(http, app.url, token) for token in tokens]
     profiles = [await client.execute("{ me { id email } }") for client in clients]
     return [TeamClient(c, me["id"], me["email"]) for c, me in zip(clients, profiles, strict=True)]

@@ -69,7 +69,7 @@ async def create_campaign_fixture(
     **fields: Any,
 ) -> CampaignFixture:
     """Create a campaign for two classes, in which every third member is also in a choir."""
-    members, organizer = await create_booking_clients(http, member_count, *apps)
+    members, organizer = create_booking_clients(http, member_count, *apps)
     classes = [f"{name} a", f"{name} b"]
     for number, member in enumerate(members):
         choir = [f"{name} choir"] if number % 3 == 0 else []

@@ -135,7 +135,7 @@ class SessionRepository:
             if found is None:
                 return None
             user = to_user(found)
-            document = _session_to_document(session_id, new_session, user.role)
+            document = session_to_document(session_id, new_session, user.role)
             await self._sessions.insert_one(document, session=session)
             if version > MAX_SESSIONS:  # each session incremented it
                 await self._end_oldest(user.id, session)
@@ -209,7 +209,8 @@ class SessionRepository:
         return result.deleted_count
 
 
-def _session_to_document(session_id: str, new_session: NewSession, role: Role) -> Document:
+def session_to_document(session_id: str, new_session: NewSession, role: Role) -> Document:
+    """Return the document of a new session."""
     return {
         "_id": session_id,
         "user": ObjectId(new_session.user_id),
