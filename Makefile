@@ -21,6 +21,8 @@ run: .venv/installed  ## start slotlock with embedded servers (PORT=8000)
 simulate: .venv/installed  ## let simulated users rush at a running server (ARGS="--users 400 --places 10")
 	@$(BIN)/slotlock simulate $(ARGS)
 
+# The tests start a hundred processes. Each would compile the package without its cached bytecode.
+test: export PYTHONDONTWRITEBYTECODE =
 test: lint types imports  ## run all checks and tests
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 

@@ -5,11 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import pytest
 
-from slotlock.graphql.transport.graphiql import graphiql_page
 from tests.support.apps.dev_server import DevServer, run_dev_server
 from tests.support.apps.processes import free_port
 from tests.support.clients.client import GraphQLTestClient, Json, http_client
@@ -25,6 +26,8 @@ REGISTER = """mutation($email: EmailAddress!) {
     ... on Session { accessToken }
   }
 }"""
+ROSTER = "query($id: ID!) { slotRoster(slotId: $id) { nodes { id } } }"
+ADMIN = {"SLOTLOCK_ADMIN_EMAIL": "Boss@Slotlock.Test", "SLOTLOCK_ADMIN_PASSWORD": "very secret"}
 
 
 async def sign_in_admin(http: httpx.AsyncClient, running: DevServer) -> GraphQLTestClient:
@@ -50,10 +53,21 @@ async def book_five(http: httpx.AsyncClient, running: DevServer) -> tuple[str, l
     return slot["id"], list(outcomes)
 
 
-ROSTER = "query($id: ID!) { slotRoster(slotId: $id) { nodes { id } } }"
+async def fetch_booking_ids(running: DevServer, slot_id: str) -> set[str]:
+    """Return the ids of the bookings of a slot."""
+    async with http_client() as http:
+        roster = await (await sign_in_admin(http, running)).execute(ROSTER, id=slot_id)
+    return {booking["id"] for booking in roster["nodes"]}
 
 
-async def test_after_a_sigkill_acknowledged_bookings_and_the_admin_password_remain(
+@pytest.fixture(scope="module")
+def dev_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
+    """A running `slotlock dev` with an admin in its settings."""
+    with run_dev_server(tmp_path_factory.mktemp("data"), **ADMIN) as running:
+        yield running
+
+
+async def test_bookings_and_the_admin_password_survive_a_sigkill_and_ctrl_c(
     tmp_path: Path,
 ) -> None:
     data = tmp_path / "data"
@@ -63,71 +77,50 @@ async def test_after_a_sigkill_acknowledged_bookings_and_the_admin_password_rema
         first.process.kill()
         first.process.wait()
         printed = first.sign_in()
-    with run_dev_server(data) as second:
-        assert second.sign_in() == printed
-        async with http_client() as http:
-            roster = await (await sign_in_admin(http, second)).execute(ROSTER, id=slot_id)
     acknowledged = {o["booking"]["id"] for o in outcomes if o["__typename"] == "Booked"}
     assert acknowledged
-    assert {booking["id"] for booking in roster["nodes"]} >= acknowledged
-
-
-async def test_ctrl_c_stops_the_app_and_its_servers_and_the_data_remain(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with run_dev_server(data) as first:
-        async with http_client() as http:
-            slot_id, _ = await book_five(http, first)
-        first.process.send_signal(signal.SIGINT)
-        assert first.process.wait(40) == 0
-        assert "Traceback" not in first.output.read_text()
     with run_dev_server(data) as second:
-        async with http_client() as http:
-            assert (await (await sign_in_admin(http, second)).execute(ROSTER, id=slot_id))["nodes"]
+        assert second.sign_in() == printed
+        assert await fetch_booking_ids(second, slot_id) >= acknowledged
+        second.process.send_signal(signal.SIGINT)
+        assert second.process.wait(40) == 0
+        assert "Traceback" not in second.output.read_text()
+    with run_dev_server(data) as third:
+        assert await fetch_booking_ids(third, slot_id) >= acknowledged
 
 
 async def test_the_admin_of_the_settings_is_created_and_the_password_is_not_printed(
-    tmp_path: Path,
+    dev_server: DevServer,
 ) -> None:
-    admin = {"SLOTLOCK_ADMIN_EMAIL": "Boss@Slotlock.Test", "SLOTLOCK_ADMIN_PASSWORD": "very secret"}
-    with run_dev_server(tmp_path / "data", **admin) as running:
-        async with http_client() as http:
-            user = GraphQLTestClient(http, running.url)
-            session = await user.execute(LOGIN, email="boss@slotlock.test", password="very secret")
-        assert session["user"]["role"] == "ADMIN"
-        assert "very secret" not in running.output.read_text()
+    async with http_client() as http:
+        user = GraphQLTestClient(http, dev_server.url)
+        session = await user.execute(LOGIN, email="boss@slotlock.test", password="very secret")
+    assert session["user"]["role"] == "ADMIN"
+    assert "very secret" not in dev_server.output.read_text()
 
 
 async def test_a_configured_admin_with_another_password_is_reported(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    admin = {"SLOTLOCK_ADMIN_EMAIL": "boss@slotlock.test", "SLOTLOCK_ADMIN_PASSWORD": "very secret"}
-    with run_dev_server(data, **admin):
+    with run_dev_server(data, **ADMIN):
         pass
-    with run_dev_server(data, **{**admin, "SLOTLOCK_ADMIN_PASSWORD": "another one"}) as running:
+    with run_dev_server(data, **{**ADMIN, "SLOTLOCK_ADMIN_PASSWORD": "another one"}) as running:
         assert "exists with a different password" in running.output.read_text()
 
 
-def test_graphiql_is_served_to_browsers_with_a_policy_that_lets_it_load(tmp_path: Path) -> None:
-    with run_dev_server(tmp_path / "data") as running:
-        page = httpx.get(running.url + "/graphql", headers={"Accept": "text/html"}, trust_env=False)
-    assert page.headers["content-type"].startswith("text/html")
-    policy = graphiql_page().headers["content-security-policy"]
-    assert page.headers.get_list("content-security-policy") == [policy]
-
-
-def test_a_second_dev_server_on_the_same_data_or_port_fails_with_one_line(tmp_path: Path) -> None:
-    with run_dev_server(tmp_path / "data") as running:
-        for port, data, variable in (
-            (str(free_port()), tmp_path / "data", "SLOTLOCK_DATA_DIR"),
-            (running.url.rsplit(":", 1)[1], tmp_path / "other", "PORT"),
-        ):
-            second = subprocess.run(
-                [sys.executable, "-m", "slotlock", "dev"],
-                env={**os.environ, "PORT": port, "SLOTLOCK_DATA_DIR": str(data)},
-                capture_output=True,
-                text=True,
-                timeout=30,
-                check=False,
-            )
-            assert second.returncode == 1
-            (line,) = second.stderr.splitlines()
-            assert variable in line
+@pytest.mark.parametrize("variable", ["SLOTLOCK_DATA_DIR", "PORT"])
+def test_a_second_dev_server_on_the_same_data_or_port_fails_with_one_line(
+    dev_server: DevServer, tmp_path: Path, variable: str
+) -> None:
+    own = {"PORT": str(free_port()), "SLOTLOCK_DATA_DIR": str(tmp_path / "other")}
+    used = {"PORT": dev_server.url.rsplit(":", 1)[1], "SLOTLOCK_DATA_DIR": str(dev_server.data)}
+    second = subprocess.run(
+        [sys.executable, "-m", "slotlock", "dev"],
+        env={**os.environ, **own, variable: used[variable]},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert second.returncode == 1
+    (line,) = second.stderr.splitlines()
+    assert variable in line

@@ -23,7 +23,6 @@ from tests.support.apps.processes import (
     SECRET,
     AppProcess,
     app_environment,
-    app_process,
 )
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.calendars import create_calendar
@@ -156,7 +155,7 @@ async def test_the_log_does_not_contain_a_redis_password_that_redis_rejects(
     password = secrets.token_hex(8)
     redis_url = servers.redis_url.replace("://", f"://nobody:{password}@")
     settings = {**app_environment(servers, "logs_redis"), "SLOTLOCK_REDIS_URL": redis_url}
-    with app_process(settings, tmp_path, ready_path="/readyz?of=mongodb") as running:
+    with forked_app(settings, tmp_path, ready_path="/readyz?of=mongodb") as running:
         assert running.stop() == 0
         assert "Redis" in running.log
         assert password not in running.log

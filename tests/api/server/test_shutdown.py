@@ -24,6 +24,7 @@ from tests.support.apps.deployment import (
     lock_key,
     slot_document,
 )
+from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import SERVE_COMMAND, AppProcess, app_process
 from tests.support.clients.client import (
     BOOK_SLOT,
@@ -144,7 +145,9 @@ async def test_a_stop_accepts_no_new_connections_while_it_finishes_operations(
         assert await stopping == 0
 
 
-async def test_workers_that_stop_accept_no_new_connections(two_apps: Pair, log_dir: Path) -> None:
+async def test_workers_stop_together_and_accept_no_new_connections(
+    two_apps: Pair, log_dir: Path
+) -> None:
     with (
         app_process(two_apps[0].environment, log_dir, TWO_WORKERS) as app,
         open_tcp_connection(app) as waiting,
@@ -154,6 +157,7 @@ async def test_workers_that_stop_accept_no_new_connections(two_apps: Pair, log_d
         await asyncio.to_thread(wait_until, lambda: refuses_connections(app), "it refuses")
         assert_answered_and_closed(waiting)
         assert await stopping == 0
+        wait_until(lambda: not _responds(app), "no worker responds")
 
 
 async def test_a_socket_that_reads_nothing_does_not_delay_a_stop(
@@ -175,7 +179,7 @@ async def test_a_stop_completes_event_streams(
     slot_id = await create_slot(two_apps[0], user_tokens.organizer)
     body = {"query": WATCH_AVAILABILITY, "variables": {"slots": [slot_id]}}
     headers = {"Accept": "text/event-stream"}
-    with app_process(two_apps[0].environment, log_dir) as app:
+    with forked_app(two_apps[0].environment, log_dir) as app:
         async with (
             http_client() as http,
             http.stream("POST", app.url + "/graphql", json=body, headers=headers) as response,
@@ -185,12 +189,6 @@ async def test_a_stop_completes_event_streams(
             stopping = stop_in_background(app)
             assert "event: complete" in [line async for line in lines]
         assert await stopping == 0
-
-
-async def test_workers_stop_together(two_apps: Pair, log_dir: Path) -> None:
-    with app_process(two_apps[0].environment, log_dir, TWO_WORKERS) as app:
-        assert await asyncio.to_thread(app.stop) == 0
-        wait_until(lambda: not _responds(app), "no worker responds")
 
 
 async def test_workers_stop_when_their_parent_process_is_killed(

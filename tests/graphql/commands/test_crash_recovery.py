@@ -18,22 +18,25 @@ from tests.support.apps.deployment import (
     assert_slot_consistent,
     slot_document,
 )
-from tests.support.apps.processes import AppProcess, app_environment, app_process
+from tests.support.apps.fork_server import forked_app
+from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 
 DATABASE = "crashing"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def settings(servers: EmbeddedServers) -> dict[str, str]:
-    """Return the settings of a database that only the processes of a test sweep."""
+    """Return the settings of a database that only the processes of this module sweep."""
     return app_environment(servers, DATABASE)
 
 
-@pytest.fixture
-def survivor(settings: dict[str, str], log_dir: Path) -> Iterator[AppProcess]:
+@pytest.fixture(scope="module")
+def survivor(
+    settings: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
     """Yield the process that is not killed."""
-    with app_process(settings, log_dir / "survivor") as app:
+    with forked_app(settings, tmp_path_factory.mktemp("survivor")) as app:
         yield app
 
 
@@ -48,11 +51,11 @@ async def test_after_a_crash_and_restart_a_key_replays_its_outcome(
 ) -> None:
     (ada,), organizer = create_booking_clients(http, 1, survivor)
     slot_id, key = await organizer.add_slot(capacity=5), secrets.token_hex(8)
-    with app_process(settings, log_dir / "first") as first:
+    with forked_app(settings, log_dir / "first") as first:
         there = BookingClient(http, first.url, ada.token)
         outcome = json.dumps(await there.book_slot(slot_id, idempotencyKey=key))
         first.kill()
-    with app_process(settings, log_dir / "second") as second:
+    with forked_app(settings, log_dir / "second") as second:
         users = [ada, BookingClient(http, second.url, ada.token)] * 10
         sends = [user.book_slot(slot_id, idempotencyKey=key) for user in users]
         assert {json.dumps(again) for again in await asyncio.gather(*sends)} == {outcome}

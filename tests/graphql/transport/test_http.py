@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +12,9 @@ import httpx
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
-from tests.support.apps.processes import AppProcess, app_environment, app_process
+from slotlock.graphql.transport.graphiql import graphiql_page
+from tests.support.apps.fork_server import forked_app
+from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.client import http_client
 
 JSON = "application/json"
@@ -267,14 +268,16 @@ async def test_only_development_serves_graphiql_to_browsers(
     settings = {
         **app_environment(servers, "development"),
         "SLOTLOCK_DATA_DIR": str(tmp_path / "data"),
+        "VARIANT_COMMAND": "dev",
     }
-    command = (sys.executable, "-m", "slotlock", "dev")
     async with http_client() as http:
-        with app_process(settings, tmp_path, command) as development:
+        with forked_app(settings, tmp_path) as development:
             page = await http.get(development.url + "/graphql", headers=browser)
             assert page.status_code == 200
             assert page.headers["content-type"] == "text/html; charset=utf-8"
             assert "GraphiQL" in page.text
+            policy = graphiql_page().headers["content-security-policy"]
+            assert page.headers.get_list("content-security-policy") == [policy]
             response = await http.post(development.url + "/graphql", json=QUERY, headers=browser)
             assert response.json() == RESULT
             response = await http.get(development.url + "/graphql", params=QUERY)

@@ -20,6 +20,7 @@ class DevServer:
         inherited = {name: value for name, value in os.environ.items() if "SLOTLOCK" not in name}
         own = {"PORT": str(port), "SLOTLOCK_DATA_DIR": str(directory), **settings}
         self.url = f"http://127.0.0.1:{port}"
+        self.data = directory
         self.output = directory / "output"
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(

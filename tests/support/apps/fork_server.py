@@ -116,9 +116,11 @@ def _is_serving_queue(app: AppProcess) -> bool:
     return app.log_file.exists() and "serving the admission queue" in app.log
 
 
-def forked_app(settings: Mapping[str, str], directory: Path) -> AbstractContextManager[AppProcess]:
+def forked_app(
+    settings: Mapping[str, str], directory: Path, ready_path: str = "/readyz"
+) -> AbstractContextManager[AppProcess]:
     """Fork a process that serves the app with these settings."""
-    return _forked_process(settings, directory, is_http_ready)
+    return _forked_process(settings, directory, lambda app: is_http_ready(app, ready_path))
 
 
 def forked_worker(
