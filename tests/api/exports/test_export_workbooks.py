@@ -99,17 +99,18 @@ async def test_the_totals_count_published_slots_as_the_campaign_statistics_do(
 
 async def test_times_outside_the_calendar_of_excel_are_text(roster_users: RosterUsers) -> None:
     organizer = roster_users.organizer
+    campaign_id = await create_campaign(organizer, published=False)
     for start, end in (
         ("0001-01-01T00:00:00Z", "0001-01-02T00:00:00Z"),
         ("9999-12-30T00:00:00Z", "9999-12-31T23:59:59Z"),
     ):
         for zone in ("America/New_York", "Pacific/Auckland"):
-            slot_id = await organizer.add_slot(
-                startTime=start, endTime=end, timeZone=zone, draft=True
+            await organizer.add_slot(
+                startTime=start, endTime=end, timeZone=zone, draft=True, campaignId=campaign_id
             )
-            assert csv_rows(await download_export(organizer, f"slots/{slot_id}.csv")) == []
-            summary = (await download_workbook(organizer, f"slots/{slot_id}"))["Summary"]
-            assert summary["B2"].data_type == ("s" if start < "1900" else "d")
+    assert csv_rows(await download_export(organizer, f"campaigns/{campaign_id}.csv")) == []
+    summary = (await download_workbook(organizer, f"campaigns/{campaign_id}"))["Summary"]
+    assert [cell.data_type for cell in summary["B"][1:5]] == ["s", "s", "d", "d"]
 
 
 async def test_an_empty_campaign_has_a_file_without_rows(roster_users: RosterUsers) -> None:
