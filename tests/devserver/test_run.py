@@ -62,7 +62,7 @@ async def fetch_booking_ids(running: DevServer, slot_id: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def dev_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
-    """A running `slotlock dev` with an admin in its settings."""
+    """Yield a running `slotlock dev` with an admin in its settings."""
     with run_dev_server(tmp_path_factory.mktemp("data"), **ADMIN) as running:
         yield running
 

@@ -19,7 +19,11 @@ from tests.support.stores.users import auth_for_database, sign_in_new_user
 PUBLISHED_PATH = "/calendars/published.ics"
 UNKNOWN_EXPORT_PATH = "/exports/slots/slot_none.csv"
 
-pytestmark = pytest.mark.usefixtures("early_in_minute")
+
+@pytest.fixture
+def rate_limited(limited_by_minute: AppProcess, early_in_minute: None) -> AppProcess:
+    """Let clients use an app whose windows end, because each 429 says when."""
+    return limited_by_minute
 
 
 @pytest.fixture

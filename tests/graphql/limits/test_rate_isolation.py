@@ -44,8 +44,6 @@ WITHOUT_HASH = {
 }
 LOGIN_FIELD = LOGIN_WITH_BAD_EMAIL.removeprefix("mutation { ").removesuffix(" }")
 
-pytestmark = pytest.mark.usefixtures("early_in_minute")
-
 
 @pytest.fixture
 async def thief_and_owner(

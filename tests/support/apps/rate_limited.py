@@ -24,6 +24,9 @@ LOGIN_WITH_BAD_EMAIL = (
     """mutation { login(input: {email: "not an address", password: "wrong"}) { __typename } }"""
 )
 
+# The windows of the limits do not end during a test, so that it does not depend on its speed.
+ENDLESS_WINDOWS = {"VARIANT_WITHOUT_GUARDS": "endless-windows"}
+
 address_numbers = count(int(IPv4Address("198.51.100.1")))
 
 
@@ -58,11 +61,6 @@ def exceed_address_rate(url: str, headers: dict[str, str]) -> list[int]:
             for n in range(USERS_PER_ADDRESS * READS_PER_MINUTE + 1)
         ]
     return [response.status_code for response in responses]
-
-
-def wait_for_early_minute(min_remaining_s: int = 10) -> None:
-    """Wait until the current minute, which is the window of the limits, has this much time left."""
-    wait_until(lambda: time.time() % 60 < 60 - min_remaining_s, "the next minute", timeout_s=30)
 
 
 def next_address() -> str:
@@ -104,15 +102,28 @@ def client_at_new_address(
 def rate_limited(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """Yield a process with low rate limits. Every test uses its own users and addresses."""
-    with rate_limited_app(servers, "limited", tmp_path_factory.mktemp("rate_limited")) as app:
+    """Yield a process with low rate limits. Every test uses its own users and addresses.
+
+    Its windows do not end: a test of their length uses `limited_by_minute`.
+    """
+    directory = tmp_path_factory.mktemp("rate_limited")
+    with rate_limited_app(servers, "limited", directory, **ENDLESS_WINDOWS) as app:
+        yield app
+
+
+@pytest.fixture(scope="session")
+def limited_by_minute(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
+    """Yield a process with low rate limits and the windows of production."""
+    with rate_limited_app(servers, "limited", tmp_path_factory.mktemp("by_minute")) as app:
         yield app
 
 
 @pytest.fixture
-def early_in_minute(rate_limited: AppProcess) -> None:
-    """Let the test begin early enough in a minute to end in it."""
-    wait_for_early_minute()
+def early_in_minute() -> None:
+    """Begin the test early enough in a minute, which is the window of the limits, to end in it."""
+    wait_until(lambda: time.time() % 60 < 50, "the next minute", timeout_s=30)
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ SWITCHES: dict[str, Callable[[], None]] = {
     **slot_writer.GUARDS,
     **slot_writer.FAULTS,
     **redis_counters.GUARDS,
+    **redis_counters.FAULTS,
     **booking_rules.GUARDS,
     **campaigns.GUARDS,
     **series.GUARDS,

@@ -1,4 +1,7 @@
-"""Counters of free places in Redis, as two of the five designs in docs/defects.md have them."""
+"""Counters in Redis: of free places, and of requests in the windows of rate limits.
+
+Two of the five designs in docs/defects.md count free places in Redis.
+"""
 
 import os
 from dataclasses import replace
@@ -15,8 +18,12 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResu
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.redis.rate_limits import RateLimit
 from slotlock.services.booking import book
 from tests.support.apps.pause_points import replace_everywhere
+
+# Windows begin at multiples of their length since 1970: this one ends in 2033.
+ENDLESS_WINDOW_S = 1_000_000_000
 
 original_find_for_update, original_commit, original_book = (
     SlotRepository.find_for_update,
@@ -71,4 +78,11 @@ def admit_by_redis_counter() -> None:
     replace_everywhere(original_book, _decrement_then_book)
 
 
+def make_windows_endless() -> None:
+    """Count all that a test does in one window of each rate limit, however long it takes."""
+    endless = property(lambda _: ENDLESS_WINDOW_S, lambda _, __: None)
+    RateLimit.window_s = endless  # type: ignore[assignment,misc]
+
+
+FAULTS = {"endless-windows": make_windows_endless}
 GUARDS = {"counts-in-mongo": trust_cached_counts, "no-redis-counter": admit_by_redis_counter}
