@@ -8,7 +8,7 @@ from slotlock.infrastructure.mongo.audit.log import AuditLogQueries
 from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
 from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries
 from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecords
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecords
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.resources import ResourceRepository
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries

@@ -9,7 +9,7 @@ import orjson
 
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.redis.admission.queue import REQUEST_HASH_CHARS
 
 # Tickets and the admission queue carry so much of the key's hash: a user has few keys.

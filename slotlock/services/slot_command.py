@@ -5,8 +5,7 @@ from typing import ClassVar, Protocol, TypeVar
 
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.booking import BookingId, SlotId
-from slotlock.domain.booking.decision import Decision, LoadedState
-from slotlock.domain.booking.result import CommandResult
+from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate

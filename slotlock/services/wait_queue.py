@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import Locked
-from slotlock.domain.booking.result import CommandResult
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 

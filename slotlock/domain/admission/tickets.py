@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import BookOutcome
 from slotlock.domain.booking.refusals import BookingRefusal, KeyReused, OnBehalfRefusal, QueueFull
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.users.user import UserId
 
 # How long a ticket can be read, and a queued request is still processed.

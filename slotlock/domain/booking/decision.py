@@ -1,7 +1,7 @@
-"""What a booking rule is given, and what it decides."""
+"""What a booking rule is given and decides, and what its command returns."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from slotlock.domain.booking.booking import SlotId
@@ -52,3 +52,11 @@ def accept(outcome: Outcome, *changed_slots: SlotState) -> Decision[Outcome]:
 def refuse(outcome: Outcome) -> Decision[Outcome]:
     """Return the decision that refuses a request and changes nothing."""
     return Decision(outcome, False)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult(Generic[Outcome_co]):
+    """The outcome of a command, and the slots that it names as they were afterwards."""
+
+    outcome: Outcome_co
+    slots: Mapping[SlotId, SlotState] = field(default_factory=dict)

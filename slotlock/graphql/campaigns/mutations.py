@@ -17,7 +17,7 @@ from slotlock.graphql.campaigns.refusals import (
 from slotlock.graphql.campaigns.types import Campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.changes import to_change, to_required_change
+from slotlock.graphql.core.arguments import to_change, to_required_change
 from slotlock.graphql.core.refusals import InvalidInput, Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits

@@ -1,11 +1,15 @@
-"""Arguments that several mutations share, and their validation."""
+"""Arguments that several mutations share, and the conversion and validation of inputs."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import strawberry
+from strawberry import UNSET
 
+from slotlock.domain.shared.changes import UNCHANGED, Unchanged
 from slotlock.domain.shared.text import validate_line
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+
+Value = TypeVar("Value")
 
 MAX_WAIT_MS = 20_000
 MAX_KEY_LENGTH = 255
@@ -43,3 +47,15 @@ def require_valid_key(key: str | None) -> str | None:
             f"`idempotencyKey` must be a single line of 1 to {MAX_KEY_LENGTH} characters.",
         )
     return key
+
+
+def to_change(value: Value | None) -> Value | Unchanged | None:
+    """Convert a field of an update that can be null; one that is left out does not change."""
+    return UNCHANGED if value is UNSET else value
+
+
+def to_required_change(value: Value | None, null_message: str) -> Value | Unchanged:
+    """Convert a field that cannot be null. Errors: BAD_USER_INPUT with the message for null."""
+    if value is None:
+        raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, null_message)
+    return UNCHANGED if value is UNSET else value

@@ -5,7 +5,7 @@ from typing import Annotated
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.booking.result import CommandResult
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.slots import outcomes
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.campaigns.refusals import CampaignNotFound

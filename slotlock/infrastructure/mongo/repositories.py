@@ -8,7 +8,7 @@ from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatistic
 from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
 from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecords
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecords
 from slotlock.infrastructure.mongo.resources import ResourceRepository
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository

@@ -10,9 +10,9 @@ from prometheus_client import Histogram
 
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, UserBanned, UserNotFound
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking

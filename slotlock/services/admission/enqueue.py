@@ -14,6 +14,7 @@ from prometheus_client import Counter
 
 from slotlock.domain.admission.tickets import RequestBookingOutcome, RequestLost, Ticket, TicketRef
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.refusals import (
     BookingRefusal,
@@ -22,7 +23,6 @@ from slotlock.domain.booking.refusals import (
     OnBehalfRefusal,
     QueueFull,
 )
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking, QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from slotlock.domain.admission.tickets import RequestLost, Ticket, TicketRef, TicketStatus
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import KeyReused
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.client import is_unavailable
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.redis.admission.queue import QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.services.booking.book import BookSlotCommand

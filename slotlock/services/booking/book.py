@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 from prometheus_client import Counter
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.decision import Decision, LoadedState, refuse
+from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState, refuse
 from slotlock.domain.booking.outcomes import BookAllOutcome, BookOutcome, NoneBooked
 from slotlock.domain.booking.refusals import (
     Locked,
@@ -18,7 +18,6 @@ from slotlock.domain.booking.refusals import (
     UserBanned,
     UserNotFound,
 )
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book, book_all
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import Caller, UserId

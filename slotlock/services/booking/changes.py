@@ -8,7 +8,7 @@ from typing import ClassVar, TypeVar
 from prometheus_client import Counter
 
 from slotlock.domain.booking.booking import Booking, BookingId, BookingStatus, SlotId
-from slotlock.domain.booking.decision import Decision, LoadedState, refuse
+from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState, refuse
 from slotlock.domain.booking.outcomes import (
     BookingCancelled,
     CancelOutcome,
@@ -16,7 +16,6 @@ from slotlock.domain.booking.outcomes import (
     ExtendOutcome,
 )
 from slotlock.domain.booking.refusals import BookingNotFound, HoldExpired
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.booking.rules import changes
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import Caller, UserId

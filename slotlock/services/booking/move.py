@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import ClassVar
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
-from slotlock.domain.booking.decision import Decision, LoadedState, refuse
+from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState, refuse
 from slotlock.domain.booking.outcomes import MoveOutcome
 from slotlock.domain.booking.refusals import BookingNotFound, SlotNotFound
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.booking.rules import changes
 from slotlock.domain.booking.rules.book import BookingRequest
 from slotlock.domain.users.user import UserId

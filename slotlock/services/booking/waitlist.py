@@ -6,10 +6,9 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
-from slotlock.domain.booking.decision import Decision, LoadedState, refuse
+from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState, refuse
 from slotlock.domain.booking.outcomes import JoinWaitlistOutcome, LeaveWaitlistOutcome
 from slotlock.domain.booking.refusals import SlotNotFound
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.booking.rules import waitlist
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import is_unavailable

@@ -14,9 +14,8 @@ from typing import TypeVar
 
 from slotlock.domain.booking.availability import Availability, to_availability
 from slotlock.domain.booking.booking import Booking, SlotId
-from slotlock.domain.booking.decision import LoadedState
+from slotlock.domain.booking.decision import CommandResult, LoadedState
 from slotlock.domain.booking.refusals import Locked
-from slotlock.domain.booking.result import CommandResult
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.locks.leases import Lease

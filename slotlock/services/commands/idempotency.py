@@ -8,11 +8,11 @@ from typing import Protocol
 
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import BookingAlreadyDone, BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.redis.keys import idempotency_lock
 from slotlock.services.commands.recorded_slots import redacted_slots
 from slotlock.services.container import Services

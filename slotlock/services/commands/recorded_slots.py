@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import AllBooked
 from slotlock.domain.booking.refusals import SlotOutcome
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId

@@ -1,8 +1,8 @@
 """Replaying refusals of the admission queue, which are recorded without their slots."""
 
 from slotlock.domain.booking.availability import is_visible
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import Closed, SlotNotFound, SlotOutcome
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from slotlock.domain.audit.notes import AuditNote, note_slot_change
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import Locked, SlotNotFound
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import CampaignNotFound

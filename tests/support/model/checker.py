@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.result import CommandResult
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.outcomes import SlotSaved

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import AllBooked, Booked, BookingMoved, WaitlistJoined
-from slotlock.domain.booking.result import CommandResult
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.teams.team import Team, TeamId

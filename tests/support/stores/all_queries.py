@@ -22,7 +22,7 @@ from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import ImportPlan, plan_import
 from slotlock.domain.users.user import Caller, Role, UserFilter, UserId
 from slotlock.infrastructure.mongo.client import Database
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.mongo.ids import (
     new_booking_id,
     new_campaign_id,

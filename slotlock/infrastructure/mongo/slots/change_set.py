@@ -8,7 +8,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.infrastructure.mongo.client import CommitUnknownError
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.mongo.slots.preconditions import Precondition
 
 

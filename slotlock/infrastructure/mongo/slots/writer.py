@@ -37,7 +37,7 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
-from slotlock.infrastructure.mongo.idempotency_records import record_to_document
+from slotlock.infrastructure.mongo.idempotency.records import record_to_document
 from slotlock.infrastructure.mongo.slots import documents
 from slotlock.infrastructure.mongo.slots.booking_documents import (
     ended_booking_to_document,

@@ -11,7 +11,7 @@ from bson import ObjectId
 from slotlock.domain.booking.rules.book import BookingRequest
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo import transactions
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
 from tests.support.domain.builders import NOW

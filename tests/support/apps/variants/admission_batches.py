@@ -7,8 +7,8 @@ from bson import ObjectId
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.idempotency_codec import REQUEST_LOST_TAG
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
+from slotlock.infrastructure.mongo.idempotency.codec import REQUEST_LOST_TAG
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry

@@ -9,7 +9,7 @@ from typing import Any
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo import client
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, IdempotencyRecords
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.redis.admission import partitions
 from slotlock.infrastructure.redis.admission.partitions import QueuePartition, StreamEntry
 from slotlock.infrastructure.redis.locks.locks import Locks

@@ -5,7 +5,7 @@ from functools import partial
 from types import ModuleType
 
 from slotlock.domain.booking.availability import Availability
-from slotlock.domain.booking.result import CommandResult
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK, IDEMPOTENCY_LOCK_PREFIX, lock_keys
 from slotlock.infrastructure.redis.locks import leases, locks, waiters
 from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease, RedisLease

@@ -11,9 +11,8 @@ from typing import Any
 from redis.asyncio import Redis
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.decision import LoadedState
+from slotlock.domain.booking.decision import CommandResult, LoadedState
 from slotlock.domain.booking.refusals import SlotFull
-from slotlock.domain.booking.result import CommandResult
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery

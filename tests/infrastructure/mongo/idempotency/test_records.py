@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from slotlock.domain.booking.booking import BookingId, WaitlistEntry
-from slotlock.domain.booking.decision import LoadedState
-from slotlock.domain.booking.result import CommandResult
+from slotlock.domain.booking.decision import CommandResult, LoadedState
 from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book
 from slotlock.domain.booking.rules.changes import BookingCommand, cancel, confirm, extend
 from slotlock.domain.booking.rules.waitlist import join
@@ -19,8 +18,8 @@ from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import edit
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
-from slotlock.infrastructure.mongo.idempotency_codec import TYPE_FIELD, VALUE_FIELD
-from slotlock.infrastructure.mongo.idempotency_records import (
+from slotlock.infrastructure.mongo.idempotency.codec import TYPE_FIELD, VALUE_FIELD
+from slotlock.infrastructure.mongo.idempotency.records import (
     IdempotencyRecord,
     IdempotencyRecords,
     record_to_document,

@@ -27,7 +27,7 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
-from slotlock.infrastructure.mongo.idempotency_codec import (
+from slotlock.infrastructure.mongo.idempotency.codec import (
     REQUEST_LOST_TAG,
     TYPE_FIELD,
     decode,

@@ -37,15 +37,15 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.idempotency_codec import (
+from slotlock.infrastructure.mongo.idempotency.codec import (
     TYPE_TAGS,
     decode,
     decode_slots,
 )
-from slotlock.infrastructure.mongo.idempotency_records import IdempotencyRecord, record_to_document
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, record_to_document
 
 # Written by the first version with explicit tags. Change it only with a change of the stored form.
-GOLDEN_FILE = Path(__file__).with_name("idempotency_records.golden.json")
+GOLDEN_FILE = Path(__file__).with_name("records.golden.json")
 NOW = datetime(2030, 5, 6, 7, 8, 9, tzinfo=UTC)
 ADA, EVE = UserId("a" * 24), UserId("e" * 24)
 

@@ -1,0 +1,1 @@
+"""The stored outcomes of idempotency keys."""
