@@ -17,7 +17,7 @@ from slotlock.domain.users.user import UserId
 
 
 class AuditAction(StrEnum):
-    """What happened; actions on bookings have the same value as their `BookingAction`."""
+    """The action of an entry; actions on bookings have the same value as their `BookingAction`."""
 
     BOOKED = BookingAction.BOOKED.value
     HELD = BookingAction.HELD.value

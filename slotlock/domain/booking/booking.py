@@ -31,7 +31,7 @@ class BookingStatus(StrEnum):
 
 
 class BookingAction(StrEnum):
-    """What an entry of the history says."""
+    """The action that an entry of the history records."""
 
     BOOKED = "booked"
     HELD = "held"

@@ -1,4 +1,4 @@
-"""What a booking rule is given and decides, and what its command returns."""
+"""The input and the decision of a booking rule, and the result of its command."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What decisions have changed in a slot since it was loaded: all that has to be written."""
+"""The changes that decisions have made to a loaded slot: all that has to be written."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""What decisions depend on outside the slot: the groups and the other bookings of users."""
+"""The data of users that decisions in a slot depend on: groups and other bookings."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -108,7 +108,7 @@ async def preview(services: Services, command: SlotCommand[object]) -> BatchDeci
 async def _preview_without_lock(
     services: Services, command: SlotCommand[object]
 ) -> CommandResult[object]:
-    """Return what can be said without the lock: the outcome, unless it needs a write.
+    """Return the outcome without the lock; Locked if the command needs a write.
 
     A refusal needs no lock: the caller of a full slot learns that it is full, not to retry.
     """

@@ -84,7 +84,7 @@ async def _sweep_with_lease(
         return 0
     try:
         due_count = await sweep(services)
-        if with_interrupted_work:  # last, so that a failure here does not keep holds alive
+        if with_interrupted_work:  # last, so that a failure here does not delay the expiry of holds
             await resume_interrupted_work(services)
         return due_count
     finally:
@@ -112,7 +112,7 @@ async def _sweep_slots(services: Services, slot_ids: Sequence[SlotId]) -> None:
                 raise
             if len(group) == 1:
                 await _defer(services, group[0], error)
-            else:  # a slot that cannot be read or written must not keep other holds alive
+            else:  # a slot that cannot be read or written must not delay the expiry of other holds
                 groups.extend(_halves(group))
         else:
             for conflicting in conflicting_groups:

@@ -42,7 +42,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.users.user import Caller
 
-# A shorter extension is accepted without a change, which keeps the history short.
+# A shorter extension is accepted without a change, so that the history stays short.
 MIN_EXTENSION = timedelta(seconds=30)
 
 MissingBooking = BookingNotFound | HoldExpired

@@ -31,7 +31,7 @@ def _to_expired(booking: Booking) -> Booking:
 def as_of(state: SlotState, now: datetime) -> SlotState:
     """Return the state as readers see it: without expired holds, and without promised places.
 
-    Reading promotes nobody. Free places that belong to the waiting list count as booked.
+    Reading promotes no user. Free places that belong to the waiting list count as booked.
     """
     state = without_expired(state, now)
     promised = promotable_count(state, NO_CONTEXTS, now) if state.remaining > 0 else 0

@@ -1,4 +1,4 @@
-"""What a write gives a changed slot: the next version, its times and its next deadline."""
+"""The next version, the times and the next deadline that a write gives a changed slot."""
 
 from dataclasses import replace
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Encode the outcomes that are stored under idempotency keys, and decode them.
+"""The stored form of the outcomes under idempotency keys.
 
 A value of the domain is stored as `{_type: tag, field: value, ...}` and a member of an enum as
 `{_type: tag, _value: value}`. The tags stand in one table, so that a class can be renamed or moved

@@ -1,6 +1,6 @@
 """The shape of a booking: a part of its slot while it is live, a document of its own afterwards.
 
-live:     {id, user, at, groups?}    a booking that its user made and nobody changed
+live:     {id, user, at, groups?}    a booking that its user made, never changed
           {id, user, history, heldUntil?, waitedSince?, movedFrom?, groups?}    any other
 ended:    {_id, slot, user, history, endedAt, waitedSince?, movedFrom?, movedTo?, groups?}
 history:  [{at, by, action, status, heldUntil?, overriddenLimits?}], the oldest entry first

@@ -1,4 +1,4 @@
-"""What one commit writes, and how it can end."""
+"""The changes that one commit writes, and its results."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -26,7 +26,8 @@ def check_written(result: CommitResult) -> bool:
     """Return whether the change was written; False means that nothing was.
 
     Raises:
-        CommitUnknownError: nobody can say. Deciding again would take the own write for another's.
+        CommitUnknownError: the result is unknown. A new decision could mistake this write for
+            another writer's.
     """
     if result is CommitResult.UNKNOWN:
         raise CommitUnknownError("MongoDB did not confirm a write in time")
@@ -43,7 +44,7 @@ class SlotUpdate:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """What is written together, or not at all.
+    """The changes that are written together, or not at all.
 
     `users`, `team_versions` and `preconditions` are what the decision relied on besides the slots.
     """

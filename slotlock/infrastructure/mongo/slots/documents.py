@@ -11,8 +11,8 @@
 stand literally in the queries and updates of this package and of `campaigns`, `users` and `audit`.
 
 `bookings` contains the live bookings in the order they were made, and `waitlist` the entries in the
-order they are served. What ends moves to a document of its own in the same transaction (see
-booking_documents). `nextDeadline` is not later than the end of the next hold.
+order they are served. A booking or entry that ends moves to a document of its own in the same
+transaction (see booking_documents). `nextDeadline` is not later than the end of the next hold.
 """
 
 from collections.abc import Callable, Iterable

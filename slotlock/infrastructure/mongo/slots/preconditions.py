@@ -1,4 +1,4 @@
-"""What new and changed slots depend on besides themselves: campaign terms and the use of resources.
+"""The preconditions of new and changed slots: campaign terms and the use of resources.
 
 Each commit that depends on them checks that their versions are those that were loaded.
 """

@@ -32,7 +32,7 @@ def filter_query(slot_filter: SlotFilter, now: datetime) -> Document:
     if bounds := {operator: time for operator, time in start.items() if time is not None}:
         query["start"] = bounds
     if slot_filter.only_with_places_left:
-        # The place of an expired hold is free, unless somebody waits for it.
+        # The place of an expired hold is free, unless a user waits for it.
         expired = {"nextDeadline": {"$lte": now}, "waitlist.0": {"$exists": False}}
         query["$or"] = [{"remaining": {"$gt": 0}}, expired]
     if slot_filter.text is not None:

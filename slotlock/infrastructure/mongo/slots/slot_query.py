@@ -1,4 +1,4 @@
-"""What a caller asks of one slot, and the part of a shared result that answers it.
+"""The query of a caller for one slot, and its part of a shared result.
 
 Concurrent queries are one command to MongoDB, which reads for all of them. Each caller then gets
 what its own query alone would have returned, and never a row of another caller.

@@ -1,4 +1,4 @@
-"""What a decision needs to know of users beyond the slot: groups, other bookings, a version.
+"""Loads the data of users that decisions need: groups, other bookings, a version.
 
     user_versions: {_id: user, version}
 
@@ -31,7 +31,7 @@ CONTEXT_BATCH_SIZE = 50
 
 @dataclass(frozen=True, slots=True)
 class _ContextQuery:
-    """Whose context to load, and for decisions in which slots."""
+    """The users whose contexts to load, and the slots to decide on."""
 
     user_ids: Set[UserId]
     slots: Sequence[Slot]
