@@ -20,11 +20,11 @@ MAX_MODULES = 12
 
 # The private vocabulary of earlier versions; docs/decisions/0028 has the standard terms.
 IDENTIFIER_WORDS = """
-aside away beside clerk desk errand heads hear heard hearing hears keep keeping keeps kept lately
-look looked looking looks office offices parties party people person persons poke slip slips tell
-telling tells told troupe whoever wish wishes
+aside away beside clerk deed deeds desk errand heads hear heard hearing hears keep keeping keeps
+kept lately look looked looking looks office offices parties party people person persons poke slip
+slips tell telling tells told troupe turn turned turning turns whoever wish wishes
 """
-TEXT_WORDS = "aside clerk desk errand kept lately poke told troupe whoever"
+TEXT_WORDS = "aside clerk desk errand kept lately people person persons poke told troupe whoever"
 BRITISH = re.compile(r"organis\w*", re.IGNORECASE)
 # These words are allowed inside a longer name.
 FORBIDDEN_NAMES = frozenset({"mine", "theirs", "whose", "who"})
@@ -34,8 +34,6 @@ ALLOWED_NAMES = frozenset({"GOING_AWAY", "keep_subprocess_alive", "socket_keepal
 ALLOWED_ALIASES = {
     "hypothesis.strategies": "st",
     "redis.exceptions.ConnectionError": "RedisConnectionError",
-    "slotlock.domain.booking.book.book": "decide_booking",
-    "slotlock.domain.booking.book.book_all": "decide_bookings",
 }
 # The table of old and new names.
 TRANSLATION_PAGE = ROOT / "docs" / "decisions" / "0028-standard-terms.md"

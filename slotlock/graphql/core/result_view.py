@@ -1,4 +1,4 @@
-"""What the presentation of a result needs besides its outcome."""
+"""The inputs of the presentation of a result, besides its outcome."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -162,7 +162,7 @@ def two() -> dict[SlotId, SlotState]:
 
 
 def claims(*wanted: tuple[str, str]) -> list[SlotClaim]:
-    """A place in each of these slots for each of these people."""
+    """Return a claim for each pair of these slots and users."""
     return [SlotClaim(SlotId(slot_id), booking_request(name)) for slot_id, name in wanted]
 
 

@@ -39,7 +39,7 @@ ORGANIZERS = (Role.ORGANIZER, Role.ADMIN)
 
 
 def held(hold_minutes: int = 5) -> tuple[SlotState, Booking]:
-    """A slot that is full with Ada's hold."""
+    """Return a slot that is full with Ada's hold."""
     return book_place(build_slot(hold_minutes=hold_minutes), booking_request("ada", hold=True))
 
 

@@ -33,7 +33,7 @@ Line = tuple[datetime, str | None, BookingAction, BookingStatus, datetime | None
 
 
 def story(booking: Booking) -> list[Line]:
-    """What happened to a booking."""
+    """Return the history of a booking, one line per entry."""
     return [(e.at, e.by, e.action, e.status, e.held_until) for e in booking.history]
 
 

@@ -48,7 +48,7 @@ THERE = SlotId("there")
 
 
 def there(capacity: int = 1, **facts: object) -> SlotState:
-    """The slot to move to."""
+    """Return the slot to move to."""
     return build_slot(capacity, id=THERE, **facts)
 
 

@@ -33,7 +33,7 @@ LATER = NOW + timedelta(minutes=5)
 
 
 def held(capacity: int = 1) -> tuple[SlotState, Booking]:
-    """A slot with a hold of five minutes."""
+    """Return a slot with a hold of five minutes."""
     return book_place(build_slot(capacity), booking_request("ada", hold=True))
 
 

@@ -39,7 +39,7 @@ often = settings(max_examples=200, deadline=None)
 
 
 def users(of: Iterable[Booking | WaitlistEntry]) -> list[UserId]:
-    """Whose they are."""
+    """Return the users of these bookings or waitlist entries."""
     return [each.user_id for each in of]
 
 
@@ -72,7 +72,7 @@ def test_no_place_is_booked_twice_or_stays_free_while_a_user_waits(
 
 @often
 @given(slot_before=slot_strategy, steps=step_sequences(24))
-def test_the_recorded_change_turns_the_loaded_slot_into_the_new_one(
+def test_the_recorded_change_makes_the_new_slot_of_the_loaded_one(
     slot_before: SlotState, steps: list[Step]
 ) -> None:
     now, loaded, after = NOW, slot_before, slot_before
@@ -189,7 +189,7 @@ def users_of(slots: Slots) -> UserContexts:
 
 
 def all_settled(slots: Slots, now: datetime) -> Slots:
-    """Return the slots settled one after the other."""
+    """Return the slots after expiry and promotion, one after the other."""
     for slot_id, state in slots.items():
         settled = as_reloaded(expire_and_promote(state, now, users_of(slots)))
         slots = {**slots, slot_id: settled}

@@ -52,7 +52,7 @@ def waitlist_entry(name: str) -> WaitlistEntry:
 
 
 def full_slot(**facts: object) -> SlotState:
-    """A slot that Ada has the one place in."""
+    """Return a slot with one place, which Ada has."""
     full, _ = book_users(build_slot(1), "ada")
     return with_facts(full, **facts)
 
