@@ -24,7 +24,7 @@ from slotlock.services.booking import book, waitlist
 from slotlock.services.campaigns import campaigns
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
-from slotlock.services.workers.interrupted_work import resume_interrupted_work
+from slotlock.services.workers.unfinished_changes import finish_changes
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 
@@ -74,7 +74,7 @@ def slot_id(pair: ServicePair) -> SlotId:
 def sweep_later(pair: ServicePair) -> None:
     """Run what the sweeper does after all writes in flight are complete."""
     pair.clock.advance(LATER)
-    pair.runner.run(resume_interrupted_work(pair.services[0]))
+    pair.runner.run(finish_changes(pair.services[0]))
     pair.runner.run(hold_sweeper.sweep(pair.services[0]))
 
 

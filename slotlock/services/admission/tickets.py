@@ -13,8 +13,8 @@ from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.redis.admission.queue import QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.services.booking.book import BookSlotCommand
+from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.idempotency import recorded_result
-from slotlock.services.commands.replay import with_current_slot
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import lost_record, record_id
 

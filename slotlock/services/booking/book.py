@@ -24,9 +24,9 @@ from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
 from slotlock.services.commands import idempotency
+from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.executor import execute
 from slotlock.services.commands.outcome_labels import outcome_label
-from slotlock.services.commands.replay import with_current_slot
 from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
 from slotlock.services.idempotency_key import IdempotencyKey

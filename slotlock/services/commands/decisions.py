@@ -8,14 +8,14 @@ from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState
 from slotlock.domain.booking.rules.expiry import without_expired
+from slotlock.domain.booking.rules.next_version import next_version
 from slotlock.domain.booking.rules.promotion import promote_waitlists
-from slotlock.domain.booking.rules.versions import next_version
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.services.commands.idempotency import to_record
-from slotlock.services.commands.recorded_slots import redacted_slots
+from slotlock.services.commands.slot_redaction import redacted_slots
 from slotlock.services.slot_command import SlotCommand
 
 

@@ -1,7 +1,10 @@
 """Executing commands: acquire the locks, load the slots, decide, commit, release and publish.
 
-The calls of one command, from the use case to the domain rule: `execute`, `run_with_lock`,
-`serve_and_release`, `decide_and_commit`, `decide_batch`, `command.apply`.
+The calls of `bookSlot`, from the resolver to the domain rule: `book_slot`, `execute_booking` and
+`_execute_if_permitted` (services/booking/book), `execute`, `run_with_lock`, `serve_and_release` and
+`decide_and_commit` (here), `decide_batch` (decisions), `BookSlotCommand.apply` and `book`
+(domain/booking/rules). A caller who waits passes through `WaitQueues` instead of `run_with_lock`.
+`decide_and_commit` writes with `SlotWriter.commit`.
 """
 
 import asyncio

@@ -14,7 +14,7 @@ from slotlock.domain.booking.refusals import KeyReused, Locked
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.redis.keys import idempotency_lock
-from slotlock.services.commands.recorded_slots import redacted_slots
+from slotlock.services.commands.slot_redaction import redacted_slots
 from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
 from slotlock.services.idempotency_key import IdempotencyKey

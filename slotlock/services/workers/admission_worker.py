@@ -3,6 +3,7 @@
 One process at a time works on a partition, so that places go to requests in order of arrival. A
 request leaves the queue once its outcome is stored. If a process dies before that, the next one
 finds the outcome under the idempotency key or processes the request again.
+docs/explanation/fault-tolerance.md lists what a crashed process leaves behind.
 """
 
 import asyncio

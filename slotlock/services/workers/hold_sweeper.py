@@ -17,7 +17,7 @@ from itertools import count
 from prometheus_client import Counter
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.rules.versions import next_deadline
+from slotlock.domain.booking.rules.next_version import next_deadline
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
@@ -28,13 +28,13 @@ from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.commands.decisions import decide_batch
 from slotlock.services.commands.executor import publish_changes
 from slotlock.services.container import Services
-from slotlock.services.workers.interrupted_work import resume_interrupted_work
+from slotlock.services.workers.unfinished_changes import finish_changes
 
 log = logging.getLogger("slotlock.hold_sweeper")
 
 SWEEP_INTERVAL_S = 0.25
 # Interrupted work is resumed in every eighth sweep, about every two seconds.
-RESUME_EVERY = 8
+FINISH_CHANGES_EVERY = 8
 MAX_DUE_SLOTS = 500
 SWEEP_BATCH_SIZE = 100
 MAX_ENDED_PER_TRANSACTION = 1000
@@ -64,7 +64,7 @@ async def _sweep_forever(services: Services, lease_locks: Locks) -> None:
     for number in count():
         try:
             due_count = await _sweep_with_lease(
-                services, lease_locks, with_interrupted_work=number % RESUME_EVERY == 0
+                services, lease_locks, with_unfinished_changes=number % FINISH_CHANGES_EVERY == 0
             )
         except Exception as error:  # the sweeper must outlive an unavailable MongoDB
             due_count = 0
@@ -76,7 +76,7 @@ async def _sweep_forever(services: Services, lease_locks: Locks) -> None:
 
 
 async def _sweep_with_lease(
-    services: Services, lease_locks: Locks, *, with_interrupted_work: bool
+    services: Services, lease_locks: Locks, *, with_unfinished_changes: bool
 ) -> int:
     # Concurrent sweeps of the same slots would only cause write conflicts.
     lease = await lease_locks.acquire(HOLD_SWEEPER_LOCK)
@@ -84,8 +84,8 @@ async def _sweep_with_lease(
         return 0
     try:
         due_count = await sweep(services)
-        if with_interrupted_work:  # last, so that a failure here does not delay the expiry of holds
-            await resume_interrupted_work(services)
+        if with_unfinished_changes:  # last, so that a failure here does not delay the expiry
+            await finish_changes(services)
         return due_count
     finally:
         await lease_locks.release(lease)

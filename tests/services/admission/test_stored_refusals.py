@@ -15,8 +15,8 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_writ
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking
 from slotlock.services.admission.batch import serve_batch
+from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.idempotency import recorded_result
-from slotlock.services.commands.replay import with_current_slot
 from slotlock.services.idempotency_key import IdempotencyKey
 from tests.support.domain.builders import HOUR, build_slot
 from tests.support.model.operations import MORNING

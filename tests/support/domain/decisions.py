@@ -16,8 +16,8 @@ from slotlock.domain.booking.rules.changes import (
     move,
 )
 from slotlock.domain.booking.rules.expiry import without_expired
+from slotlock.domain.booking.rules.next_version import next_version
 from slotlock.domain.booking.rules.promotion import promote_waitlist
-from slotlock.domain.booking.rules.versions import next_version
 from slotlock.domain.booking.rules.waitlist import join
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts

@@ -26,7 +26,7 @@ from slotlock.infrastructure.mongo.idempotency.records import (
 )
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
-from slotlock.services.commands.recorded_slots import redacted_slots
+from slotlock.services.commands.slot_redaction import redacted_slots
 from tests.support.domain.builders import NOW, build_slot, with_facts
 from tests.support.domain.decisions import decide, decide_all, decide_move, expire_and_promote
 from tests.support.stores.slot_store import ADA, BEN, ORGANIZER, SlotStore, booking_update

@@ -1,4 +1,4 @@
-"""The slots that are recorded with an outcome: only what the caller may see of them."""
+"""Redacting the slots that are recorded with an outcome to what the caller may see of them."""
 
 from collections.abc import Sequence
 from dataclasses import replace

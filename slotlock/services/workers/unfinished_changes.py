@@ -16,7 +16,7 @@ from slotlock.services.container import Services
 WRITE_GRACE_PERIOD = timedelta(seconds=10)
 
 
-async def resume_interrupted_work(services: Services) -> None:
+async def finish_changes(services: Services) -> None:
     """Finish changes of campaigns, bans and groups that a process did not apply everywhere."""
     await resume_propagation(services)
     await remove_recently_banned(services)

@@ -1,4 +1,4 @@
-"""Replaying refusals of the admission queue, which are recorded without their slots."""
+"""The current slot for a refusal of the admission queue, which is recorded without its slot."""
 
 from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.decision import CommandResult
