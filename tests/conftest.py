@@ -33,6 +33,11 @@ def pytest_runtest_makereport(
     return report
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the simulations first. Last, a file of 30 s would occupy one worker alone."""
+    items.sort(key=lambda item: "tests/simulation/" not in item.nodeid)
+
+
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServers]:
     """Yield the MongoDB and Valkey of all tests. A test that stops a server starts its own."""
