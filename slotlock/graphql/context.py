@@ -62,6 +62,17 @@ class Context:
             public_reads=self._public_reads,
         )
 
+    def without_caller(self) -> "Context":
+        """Return a context of nobody, for a response that many clients read."""
+        return Context(
+            self.services,
+            self.auth,
+            self._rate_limits,
+            None,
+            UNKNOWN_CLIENT,
+            public_reads=self._public_reads,
+        )
+
     async def recheck_session(self) -> None:
         """Check the caller's session again and forget loaded data: both may have changed."""
         if isinstance(self._identity, Caller):

@@ -1,18 +1,20 @@
 """WebSockets under uvicorn that withstand silent, unresponsive and malformed peers."""
 
 import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame
+from websockets.frames import Frame, Opcode
 from websockets.http11 import Response
 from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
 from slotlock.api.middleware.security_headers import SECURITY_HEADERS
 from slotlock.api.server.raw_response import raw_response
+from slotlock.graphql.transport.push.direct_writes import EXTENSION, DirectWrites
 from slotlock.graphql.transport.shutdown import SHUTDOWN_SEND_TIMEOUT_S
 
 PING_INTERVAL_S = 20.0
@@ -43,11 +45,30 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._on_writable: Callable[[], None] = lambda: None
         self.conn = _HandshakeProtocol(
             extensions=self.conn.available_extensions,
             max_size=self.config.ws_max_size,
             logger=self.conn.logger,
         )
+
+    async def run_asgi(self) -> None:
+        """Run the application, which may write text without waiting."""
+        writes = DirectWrites(self._is_writable, self._write_text, self._set_on_writable)
+        cast("dict[str, object]", self.scope["extensions"])[EXTENSION] = writes
+        await super().run_asgi()
+
+    def _is_writable(self) -> bool:
+        return (
+            self.writable.is_set() and self.conn.state is OPEN and not self.transport.is_closing()
+        )
+
+    def _write_text(self, text: bytes) -> None:
+        # A message may be sent uncompressed on a connection with compression (RFC 7692, 6).
+        self.transport.write(Frame(Opcode.TEXT, text).serialize(mask=False))
+
+    def _set_on_writable(self, callback: Callable[[], None]) -> None:
+        self._on_writable = callback
 
     def data_received(self, data: bytes) -> None:
         """Parse a handshake, or the next chunk of frames."""
@@ -94,6 +115,7 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
         """Read again from a peer that reads."""
         super().resume_writing()
         self._pause_or_resume_reading()
+        self._on_writable()
 
     async def receive(self) -> ASGIReceiveEvent:
         """Return the next event for the application; uvicorn then resumes reading in any case."""

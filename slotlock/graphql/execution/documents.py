@@ -50,7 +50,7 @@ class DocumentError(Exception):
         self.errors = errors
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operation:
     """One operation of a valid document."""
 

@@ -1,21 +1,13 @@
 """The execution of operations, the same for every transport."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import isawaitable
-from typing import Any, cast
+from typing import Any
 
-from graphql import (
-    ExecutionResult,
-    Executor,
-    GraphQLError,
-    MiddlewareManager,
-    OperationType,
-    create_source_event_stream,
-    execute,
-)
-from prometheus_client import Counter, Gauge
+import orjson
+from graphql import ExecutionResult, MiddlewareManager, execute
+from graphql.pyutils import AwaitableOrValue
+from prometheus_client import Counter
 
 from slotlock.graphql.context import Context
 from slotlock.graphql.core.errors import format_error
@@ -29,18 +21,22 @@ REQUESTS = Counter(
     "Executed root fields, by field and by `ok` or the code of the error",
     ["operation", "outcome"],
 )
-ACTIVE_SUBSCRIPTIONS = Gauge(
-    "slotlock_subscriptions_active", "Open subscriptions", multiprocess_mode="livesum"
-)
 
 Variables = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GraphQLResponse:
     """The body of a response. A request that was rejected before its execution has no `data`."""
 
     body: dict[str, Any]
+    _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
+
+    def encode(self) -> bytes:
+        """Return the body in JSON. A response with several readers is encoded once."""
+        if self._encoded is None:
+            self._encoded = orjson.dumps(self.body)
+        return self._encoded
 
     @property
     def is_request_error(self) -> bool:
@@ -52,43 +48,37 @@ async def execute_operation(
     operation: Operation, variables: Variables | None, context: Context
 ) -> GraphQLResponse:
     """Execute a query or a mutation."""
-    response = await _execute(operation, variables, context)
+    response = await execute_event(operation, variables, context, None)
     record_metrics(operation, response)
     return response
 
 
-async def execute_stream(
-    operation: Operation, variables: Variables | None, context: Context
-) -> AsyncGenerator[GraphQLResponse, None]:
-    """Execute any operation: yield one response, or one for each event of a subscription."""
-    if operation.operation_type is not OperationType.SUBSCRIPTION:
-        yield await execute_operation(operation, variables, context)
-        return
-    source = await _create_event_source(operation, variables, context)
-    if isinstance(source, ExecutionResult):
-        response = _to_response(source)
-        record_metrics(operation, response)
-        yield response
-        return
-    record_metrics(operation, GraphQLResponse({"data": None}))
-    with ACTIVE_SUBSCRIPTIONS.track_inprogress():
-        try:
-            async with aclosing(source):
-                async for event in source:
-                    yield await _execute(operation, variables, context.fork(), event)
-        except Exception as error:
-            # The source of the events failed, so the error belongs to the field, not to an event.
-            path = [key for key, _ in operation.root_fields]
-            body = format_error(GraphQLError(str(error), path=path, original_error=error))
-            response = GraphQLResponse({"errors": [body]})
-            record_metrics(operation, response)
-            yield response
-
-
-async def _execute(
-    operation: Operation, variables: Variables | None, context: Context, event: object = None
+async def execute_event(
+    operation: Operation, variables: Variables | None, context: Context, event: object
 ) -> GraphQLResponse:
-    result = execute(
+    """Execute a subscription for one event, or another operation without an event."""
+    result = _start_execution(operation, variables, context, event)
+    return to_response(await result if isawaitable(result) else result)
+
+
+def execute_shared_event(
+    operation: Operation, variables: Variables | None, context: Context, event: object
+) -> GraphQLResponse:
+    """Execute a subscription for one event whose fields are resolved without I/O.
+
+    Raises:
+        TypeError: a field waits.
+    """
+    result = _start_execution(operation, variables, context, event)
+    if not isinstance(result, ExecutionResult):
+        raise TypeError("a field of a shared event waits")
+    return to_response(result)
+
+
+def _start_execution(
+    operation: Operation, variables: Variables | None, context: Context, event: object
+) -> AwaitableOrValue[ExecutionResult]:
+    return execute(
         executable_schema,
         operation.document,
         root_value=event,
@@ -103,37 +93,10 @@ async def _execute(
         hide_suggestions=not operation.allows_suggestions,
         max_coercion_errors=MAX_ERRORS,
     )
-    return _to_response(await result if isawaitable(result) else result)
 
 
-async def _create_event_source(
-    operation: Operation, variables: Variables | None, context: Context
-) -> AsyncGenerator[object, None] | ExecutionResult:
-    """Return the events of a subscription, or the errors that prevent it.
-
-    graphql-core's own `subscribe` (3.3.2) keeps some kilobytes for each event until the
-    subscription ends. Therefore each event is executed as an operation of its own.
-    """
-    executor = Executor.build(
-        executable_schema,
-        operation.document,
-        context_value=context,
-        raw_variable_values=variables,
-        operation_name=operation.name,
-        hide_suggestions=not operation.allows_suggestions,
-        max_coercion_errors=MAX_ERRORS,
-    )
-    if isinstance(executor, list):
-        return ExecutionResult(data=None, errors=executor)
-    source = create_source_event_stream(executor)
-    # graphql-core declares an iterable, but returns the generator that `aclosing` needs.
-    return cast(
-        "AsyncGenerator[object, None] | ExecutionResult",
-        await source if isawaitable(source) else source,
-    )
-
-
-def _to_response(result: ExecutionResult) -> GraphQLResponse:
+def to_response(result: ExecutionResult) -> GraphQLResponse:
+    """Format a result and its errors."""
     if not result.errors:
         return GraphQLResponse({"data": result.data})
     errors = [format_error(error) for error in result.errors]

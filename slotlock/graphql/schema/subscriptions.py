@@ -1,6 +1,6 @@
 """Subscriptions: live availability, booking events and tickets."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import aclosing
 from typing import Annotated
 
@@ -11,11 +11,9 @@ from slotlock.graphql.booking.ticket_types import Ticket
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.slots.availability_events import AvailabilityEvents
 from slotlock.graphql.slots.events import BookingEvent, SlotAvailability
 from slotlock.services.admission import tickets
-from slotlock.services.slots import queries
-
-MAX_SLOTS = 100
 
 SlotIdsArgument = Annotated[
     list[strawberry.ID], argument(description="The ids of 1 to 100 slots. Repeated ids count once.")
@@ -29,28 +27,10 @@ class Subscription:
         description="The availability of slots: first the current state of each slot, then every "
         "newer state. A slow client receives the latest state and misses those in between."
     )
-    async def slot_availability(
+    def slot_availability(
         self, info: Info, slot_ids: SlotIdsArgument
-    ) -> AsyncGenerator[SlotAvailability, None]:
-        context = info.context
-        if not 1 <= len(slot_ids) <= MAX_SLOTS:
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, f"`slotIds` must have 1 to {MAX_SLOTS} items."
-            )
-        parsed_ids = {global_id: ids.parse_slot_id(global_id) for global_id in slot_ids}
-        valid_ids = [slot_id for slot_id in parsed_ids.values() if slot_id]
-        found = await queries.find_slots(context.services, valid_ids, context.viewer)
-        for global_id, slot_id in parsed_ids.items():
-            if slot_id not in found:
-                raise GraphQLRequestError(
-                    ErrorCode.BAD_USER_INPUT, f"There is no slot {global_id[:64]}."
-                )
-        async with (
-            context.services.availability.subscribe(valid_ids) as subscription,
-            aclosing(subscription.states()) as states,
-        ):
-            async for state in states:
-                yield SlotAvailability.from_domain(state)
+    ) -> AsyncIterable[SlotAvailability]:
+        return AvailabilityEvents(info.context, slot_ids)
 
     @strawberry.subscription(
         description="Changes to the caller's bookings that the caller did not make: bookings and "

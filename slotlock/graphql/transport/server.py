@@ -1,6 +1,7 @@
 """The GraphQL server that both transports share: parsing, authentication and rate limits."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,10 +18,13 @@ from slotlock.graphql.context import UNKNOWN_CLIENT, ClientInfo, Context, Identi
 from slotlock.graphql.core.errors import ErrorCode, RateLimitedError, error_body
 from slotlock.graphql.execution.documents import DocumentCache, DocumentError, Operation
 from slotlock.graphql.execution.operation_executor import GraphQLResponse, record_metrics
+from slotlock.graphql.execution.shared_operations import SharedOperations
+from slotlock.graphql.execution.subscriptions import PushResponses, execute_stream
 from slotlock.graphql.limits.complexity import MAX_VARIABLE_VALUES, has_too_many_values
 from slotlock.graphql.limits.connections import ConnectionLimit
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.graphql.transport.push.fan_out import FanOutQueue
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.services.container import Services
 
@@ -40,6 +44,8 @@ class GraphQLServer:
     shutdown: ShutdownCoordinator
     # Parsing blocks the event loop, so new documents are parsed one at a time.
     parse_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    shared_operations: SharedOperations = field(default_factory=SharedOperations)
+    fan_out: FanOutQueue = field(default_factory=FanOutQueue)
 
     def verify_token(self, authorization: str | None) -> VerifiedToken:
         """Verify the token of an `Authorization` header, once per operation."""
@@ -98,6 +104,14 @@ class GraphQLServer:
             _record_error(operation, error.as_error)
             raise
         return identity
+
+    def execute_stream(
+        self, request: "GraphQLRequest", context: Context, push: PushResponses | None = None
+    ) -> AsyncGenerator[GraphQLResponse, None]:
+        """Execute any operation; see `subscriptions.execute_stream`."""
+        return execute_stream(
+            request.operation, request.variables, context, self.shared_operations, push
+        )
 
     def create_context(self, identity: Identity, client: ClientInfo = UNKNOWN_CLIENT) -> Context:
         """Create the context of one operation."""

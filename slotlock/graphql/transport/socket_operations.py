@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
+import orjson
 from graphql import OperationType
 
 from slotlock.auth.tokens import BadTokenError
@@ -13,7 +15,8 @@ from slotlock.domain.users.user import Caller
 from slotlock.graphql.context import ClientInfo
 from slotlock.graphql.core.errors import RateLimitedError, internal_error
 from slotlock.graphql.execution.documents import DocumentError
-from slotlock.graphql.execution.operation_executor import execute_stream
+from slotlock.graphql.execution.shared_operations import SharedStream
+from slotlock.graphql.transport.push.pushed_responses import PushedResponses, SocketWriter
 from slotlock.graphql.transport.server import GraphQLRequest, GraphQLServer
 
 MAX_OPERATIONS = 10
@@ -34,11 +37,14 @@ class SocketOperations:
         client: ClientInfo,
         send: SendMessage,
         reject: Callable[[str], Awaitable[None]],
+        writer: SocketWriter | None,
     ) -> None:
         self._server = server
         self._client = client
         self._send = send
         self._reject = reject
+        # None if the server can only await a send.
+        self._writer = writer
         self._running: dict[str, asyncio.Task[None]] = {}
         # Queries and mutations run to their end, even after the client completed them.
         self._must_finish: set[asyncio.Task[Any]] = set()
@@ -106,16 +112,16 @@ class SocketOperations:
         if request.operation.operation_type is not OperationType.SUBSCRIPTION:
             self._must_finish.add(_current_task())
         context = self._server.create_context(identity, self._client)
-        async with aclosing(
-            execute_stream(request.operation, request.variables, context)
-        ) as results:
+        push = partial(_push, operation_id, self._writer) if self._writer else None
+        async with aclosing(self._server.execute_stream(request, context, push)) as results:
             async for result in results:
                 if not self._is_current(operation_id):
                     return  # the client completed it, and may have used its id again
                 if result.is_request_error:
                     await self.send_errors(operation_id, result.body["errors"])
                     return
-                await self._send({"id": operation_id, "type": "next", "payload": result.body})
+                payload = orjson.Fragment(result.encode())
+                await self._send({"id": operation_id, "type": "next", "payload": payload})
         if self._is_current(operation_id):
             # The client may use the id again as soon as it has read this message.
             self._unregister(operation_id)
@@ -135,6 +141,10 @@ class SocketOperations:
         self._unregister(operation_id)
         with contextlib.suppress(SocketClosedError):
             await self._send({"id": operation_id, "type": "error", "payload": errors})
+
+
+async def _push(operation_id: str, writer: SocketWriter, stream: SharedStream) -> None:
+    await PushedResponses(operation_id, stream, writer).run()
 
 
 def _current_task() -> asyncio.Task[Any]:

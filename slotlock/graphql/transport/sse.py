@@ -3,15 +3,13 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import ExitStack, aclosing, suppress
-from typing import Any
 
-import orjson
 from graphql import OperationType
 
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.context import Context, Identity
 from slotlock.graphql.core.errors import RateLimitedError
-from slotlock.graphql.execution.operation_executor import execute_operation, execute_stream
+from slotlock.graphql.execution.operation_executor import GraphQLResponse, execute_operation
 from slotlock.graphql.transport.server import GraphQLRequest, GraphQLServer
 
 # Proxies close a connection that is silent for about 60 s.
@@ -35,7 +33,7 @@ async def sse_stream(
     ):
         if not (user_has_room and address_has_room):
             error = RateLimitedError(RETRY_AFTER_MS).as_error
-            yield _next_event({"errors": [error]}) + COMPLETE_EVENT
+            yield _next_event(GraphQLResponse({"errors": [error]})) + COMPLETE_EVENT
             return
         if request.operation.operation_type is OperationType.SUBSCRIPTION:
             events = _subscription_events(server, request, identity, context)
@@ -56,7 +54,7 @@ async def _single_result(
     server.shutdown.wait_for(response)
     while not (await asyncio.wait((response,), timeout=KEEP_ALIVE_INTERVAL_S))[0]:
         yield KEEP_ALIVE_COMMENT
-    yield _next_event(response.result().body) + COMPLETE_EVENT
+    yield _next_event(response.result()) + COMPLETE_EVENT
 
 
 async def _subscription_events(
@@ -69,9 +67,7 @@ async def _subscription_events(
         cleanup.callback(stream_end.cancel)
         if isinstance(identity, Caller):
             cleanup.callback(server.session_streams.register(identity, stream_end.cancel))
-        async with aclosing(
-            execute_stream(request.operation, request.variables, context)
-        ) as results:
+        async with aclosing(server.execute_stream(request, context)) as results:
             next_result = asyncio.ensure_future(anext(results))
             try:
                 while not stream_end.done():
@@ -81,7 +77,7 @@ async def _subscription_events(
                         return_when=asyncio.FIRST_COMPLETED,
                     )
                     if next_result.done():
-                        yield _next_event(next_result.result().body)
+                        yield _next_event(next_result.result())
                         next_result = asyncio.ensure_future(anext(results))
                     elif not stream_end.done():
                         yield KEEP_ALIVE_COMMENT
@@ -103,5 +99,5 @@ async def _wait_for_stream_end(server: GraphQLServer, identity: Identity) -> Non
         await asyncio.wait_for(server.shutdown.wait_until_started(), seconds_left)
 
 
-def _next_event(body: dict[str, Any]) -> bytes:
-    return b"event: next\ndata: " + orjson.dumps(body) + b"\n\n"
+def _next_event(response: GraphQLResponse) -> bytes:
+    return b"event: next\ndata: " + response.encode() + b"\n\n"

@@ -15,6 +15,8 @@ from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core.errors import ErrorCode, error_body, log_error
 from slotlock.graphql.transport.client_info import client_info
+from slotlock.graphql.transport.push.direct_writes import find_direct_writes
+from slotlock.graphql.transport.push.pushed_responses import SocketWriter
 from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.graphql.transport.shutdown import SHUTDOWN_SEND_TIMEOUT_S
 from slotlock.graphql.transport.socket_operations import (
@@ -47,8 +49,10 @@ class WebSocketSession:
     def __init__(self, websocket: WebSocket, server: GraphQLServer) -> None:
         self._websocket = websocket
         self._server = server
+        direct_writes = find_direct_writes(websocket.scope)
+        self._writer = SocketWriter(direct_writes, server.fan_out) if direct_writes else None
         self._operations = SocketOperations(
-            server, client_info(websocket), self._send, self._reject
+            server, client_info(websocket), self._send, self._reject, self._writer
         )
         self._authorization: str | None = None
         self._initialized = False
@@ -179,7 +183,7 @@ class WebSocketSession:
     async def _close(self, code: int, reason: str) -> None:
         if self._closed:
             return
-        self._closed = True
+        self._stop_sending()
         shortened = reason.encode()[:MAX_REASON_BYTES].decode(errors="ignore")
         with contextlib.suppress(WebSocketDisconnect, RuntimeError, OSError):
             await self._wait_until_sent(self._websocket.close(code, shortened))
@@ -199,11 +203,16 @@ class WebSocketSession:
                 finally:
                     self._send_timeouts.discard(timeout)
         except TimeoutError:
-            self._closed = True  # further sends would wait as long again
+            self._stop_sending()  # further sends would wait as long again
             raise
 
-    async def _clean_up(self) -> None:
+    def _stop_sending(self) -> None:
         self._closed = True
+        if self._writer is not None:
+            self._writer.close()
+
+    async def _clean_up(self) -> None:
+        self._stop_sending()
         self._cleanup.close()
         for timer in self._timers:
             timer.cancel()

@@ -42,14 +42,17 @@ class AvailabilitySubscription:
         self._latest_versions: dict[SlotId, int] = {}
         self._pending: dict[SlotId, Availability] = {}
         self._updated = asyncio.Event()
+        self._on_update: Callable[[], None] = self._updated.set
 
     def publish(self, state: Availability) -> bool:
         """Queue a state unless it is older than one that was queued before. Returns whether."""
         if state.version <= self._latest_versions.get(state.slot_id, -1):
             return False
+        had_pending = self.has_pending
         self._latest_versions[state.slot_id] = state.version
         self._pending[state.slot_id] = state
-        self._updated.set()
+        if not had_pending:
+            self._on_update()
         return True
 
     @property
@@ -57,12 +60,22 @@ class AvailabilitySubscription:
         """Whether there is a state that was not read yet."""
         return bool(self._pending)
 
+    def take(self) -> Availability | None:
+        """Return the state that waits longest, None if the reader has every state."""
+        return self._pending.pop(next(iter(self._pending))) if self._pending else None
+
+    def on_update(self, callback: Callable[[], None]) -> None:
+        """Call back, instead of waking `states`, when a state is pending after none was."""
+        self._on_update = callback
+        if self.has_pending:
+            callback()
+
     async def states(self) -> AsyncGenerator[Availability, None]:
         """Yield states without end. States that a slow reader missed are left out."""
         while True:
             await self._updated.wait()
-            while self._pending:
-                yield self._pending.pop(next(iter(self._pending)))
+            while (state := self.take()) is not None:
+                yield state
             self._updated.clear()
 
 

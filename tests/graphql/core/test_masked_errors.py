@@ -15,7 +15,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.users.user import Role
 from slotlock.graphql.context import UNKNOWN_CLIENT
-from slotlock.graphql.execution.operation_executor import execute_stream
+from slotlock.graphql.execution.subscriptions import execute_stream
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.services.live.availability import AvailabilitySubscription

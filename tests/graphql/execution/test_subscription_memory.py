@@ -8,7 +8,7 @@ from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.slot import SlotStatus
-from slotlock.graphql.execution.operation_executor import execute_stream
+from slotlock.graphql.execution.subscriptions import execute_stream
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.services.container import utc_now

@@ -16,7 +16,7 @@ from slotlock.domain.admission.tickets import TICKET_TTL, Ticket
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import Caller, Role
 from slotlock.graphql.core.ids import ticket_global_id
-from slotlock.graphql.execution.operation_executor import execute_stream
+from slotlock.graphql.execution.subscriptions import execute_stream
 from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written

@@ -10,7 +10,7 @@ from slotlock.api.app_state import document_cache
 from slotlock.api.settings.settings import Settings
 from slotlock.graphql.context import Context
 from slotlock.graphql.execution.documents import DocumentCache, DocumentError
-from slotlock.graphql.execution.operation_executor import execute_stream
+from slotlock.graphql.execution.subscriptions import execute_stream
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.processes import SECRET, AppProcess
 from tests.support.clients.client import GraphQLTestClient, Json, http_client, open_websocket

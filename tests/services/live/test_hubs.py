@@ -118,6 +118,20 @@ async def test_a_slow_reader_has_one_pending_state_per_slot() -> None:
     await states.aclose()
 
 
+def test_a_reader_is_called_back_once_until_it_has_taken_every_state() -> None:
+    subscription, calls = AvailabilitySubscription([SlotId("a"), SlotId("b")]), list[None]()
+    subscription.publish(availability(SlotId("a"), 1))
+    subscription.on_update(lambda: calls.append(None))
+    for version in range(2, 10):
+        for slot_id in (SlotId("a"), SlotId("b")):
+            subscription.publish(availability(slot_id, version))
+    assert len(calls) == 1
+    taken = [subscription.take(), subscription.take(), subscription.take()]
+    assert taken == [availability(SlotId("a"), 9), availability(SlotId("b"), 9), None]
+    subscription.publish(availability(SlotId("b"), 10))
+    assert len(calls) == 2
+
+
 def test_a_state_that_is_not_newer_is_ignored() -> None:
     subscription = AvailabilitySubscription([SlotId("a")])
     assert subscription.publish(availability(SlotId("a"), 5))

@@ -1,0 +1,125 @@
+"""Subscriptions of many clients to the same data: each response is executed and encoded once.
+
+The availability of a slot is the same for every viewer. Subscribers with equal operations therefore
+share the response to each state.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakValueDictionary
+
+import orjson
+from graphql import FieldNode, Node, OperationDefinitionNode, VariableNode, Visitor, visit
+
+from slotlock.domain.booking.availability import Availability
+from slotlock.graphql.context import Context
+from slotlock.graphql.execution.documents import Operation
+from slotlock.graphql.execution.operation_executor import (
+    GraphQLResponse,
+    Variables,
+    execute_shared_event,
+)
+from slotlock.graphql.slots.events import SlotAvailability
+from slotlock.services.live.availability import AvailabilitySubscription
+
+
+class SharedOperation:
+    """A subscription to availability, with the response that its subscribers read next.
+
+    The response to the latest state alone is stored: the memory does not grow with the states.
+    """
+
+    def __init__(self, operation: Operation, variables: Variables | None, context: Context) -> None:
+        self._operation = operation
+        self._variables = variables
+        self._context = context
+        self._state: Availability | None = None
+        self._response = GraphQLResponse({})
+
+    def respond(self, state: Availability) -> GraphQLResponse:
+        """Return the response to a state."""
+        # Subscribers who just subscribed have read an equal state of their own.
+        if state is not self._state and state != self._state:
+            event = SlotAvailability.from_domain(state)
+            context = self._context.fork()
+            self._response = execute_shared_event(self._operation, self._variables, context, event)
+            self._state = state
+        return self._response
+
+
+class SharedOperations:
+    """The subscriptions to availability in this process that have subscribers."""
+
+    def __init__(self) -> None:
+        self._operations = WeakValueDictionary[tuple[Operation, bytes], SharedOperation]()
+
+    def find(
+        self, operation: Operation, variables: Variables | None, context: Context
+    ) -> SharedOperation:
+        """Return what the subscribers with this operation and these variables share."""
+        key = operation, _encode_used_variables(operation, variables or {})
+        shared = self._operations.get(key)
+        if shared is None:
+            # Without a caller, no field of the response can depend on one.
+            shared = SharedOperation(operation, variables, context.without_caller())
+            self._operations[key] = shared
+        return shared
+
+
+class SharedStream:
+    """The responses for one subscriber: those to the latest state of each slot."""
+
+    def __init__(self, subscription: AvailabilitySubscription, shared: SharedOperation) -> None:
+        self._subscription = subscription
+        self._shared = shared
+
+    def take(self) -> GraphQLResponse | None:
+        """Return the next response; None if the subscriber has every state."""
+        state = self._subscription.take()
+        return None if state is None else self._shared.respond(state)
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether there is a response to take."""
+        return self._subscription.has_pending
+
+    def on_update(self, callback: Callable[[], None]) -> None:
+        """Call back whenever there is a response to take after there was none."""
+        self._subscription.on_update(callback)
+
+
+class _VariableCollector(Visitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def enter_variable(self, node: VariableNode, *_: object) -> None:
+        self.names.add(node.name.value)
+
+
+def _encode_used_variables(operation: Operation, variables: dict[str, Any]) -> bytes:
+    """Encode the variables that a response depends on.
+
+    The arguments of the subscription select its events; the response to an event is the same.
+    """
+    collector = _VariableCollector()
+    for node in _nodes_of_response(operation):
+        visit(node, collector)
+    used = {name: value for name, value in variables.items() if name in collector.names}
+    return orjson.dumps(used, option=orjson.OPT_SORT_KEYS)
+
+
+def _nodes_of_response(operation: Operation) -> list[Node]:
+    """Return the parts of a document without the arguments of the subscription."""
+    nodes: list[Node] = []
+    for definition in operation.document.definitions:
+        if not isinstance(definition, OperationDefinitionNode):
+            nodes.append(definition)
+            continue
+        for selection in definition.selection_set.selections:
+            if isinstance(selection, FieldNode):
+                nodes += selection.directives or ()
+                nodes += [selection.selection_set] if selection.selection_set else []
+            else:
+                nodes.append(selection)
+    return nodes

@@ -1,0 +1,31 @@
+"""Messages that are written to a socket at once, without waiting for its client.
+
+ASGI can only await a send. A server that can write at once offers it as an extension of the scope.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.types import Scope
+
+EXTENSION = "slotlock.websocket.write"
+
+
+@dataclass(frozen=True, slots=True)
+class DirectWrites:
+    """The access of the application to the write buffer of one socket.
+
+    `is_writable` is false while the client does not read, and once the socket closes. `write` sends
+    a text message uncompressed; call it only while `is_writable`. The server runs the callback of
+    `on_writable` when the client has read enough for further messages.
+    """
+
+    is_writable: Callable[[], bool]
+    write: Callable[[bytes], None]
+    on_writable: Callable[[Callable[[], None]], None]
+
+
+def find_direct_writes(scope: Scope) -> DirectWrites | None:
+    """Return the access to the socket of a scope; None if the server does not offer it."""
+    extension = scope.get("extensions", {}).get(EXTENSION)
+    return extension if isinstance(extension, DirectWrites) else None

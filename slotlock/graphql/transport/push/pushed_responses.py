@@ -1,0 +1,86 @@
+"""The shared responses of a subscription, written to its socket as soon as they are published."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+import orjson
+
+from slotlock.graphql.execution.shared_operations import SharedStream
+from slotlock.graphql.transport.push.direct_writes import DirectWrites
+from slotlock.graphql.transport.push.fan_out import FanOutQueue
+
+Deliver = Callable[[], None]
+
+
+class SocketWriter:
+    """Writes to one socket; stores the deliveries that wait until its client reads on."""
+
+    def __init__(self, direct_writes: DirectWrites, fan_out: FanOutQueue) -> None:
+        self.write = direct_writes.write
+        self._is_writable = direct_writes.is_writable
+        self._fan_out = fan_out
+        self._waiting: list[Deliver] = []
+        self._is_closed = False
+        direct_writes.on_writable(self._resume)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the socket is open and its client reads."""
+        return not self._is_closed and self._is_writable()
+
+    def deliver_soon(self, deliver: Deliver) -> None:
+        """Run a delivery with those to other sockets."""
+        self._fan_out.add(deliver)
+
+    def deliver_when_writable(self, deliver: Deliver) -> None:
+        """Run a delivery once the client has read enough."""
+        self._waiting.append(deliver)
+
+    def close(self) -> None:
+        """Deliver nothing more."""
+        self._is_closed = True
+        self._waiting.clear()
+
+    def _resume(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for deliver in waiting:
+            self._fan_out.add(deliver)
+
+
+class PushedResponses:
+    """Writes the responses of one subscription until its task is cancelled.
+
+    While the client does not read, the responses stay pending: at most one for each slot.
+    """
+
+    def __init__(self, operation_id: str, stream: SharedStream, writer: SocketWriter) -> None:
+        self._operation_id = operation_id
+        self._stream = stream
+        self._writer = writer
+        # Done when the subscription fails, and at the moment when its task is cancelled.
+        self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> None:
+        """Write responses without end. Raises what a write or a response raises."""
+        self._stream.on_update(partial(self._writer.deliver_soon, self._deliver))
+        await self._end
+
+    def _deliver(self) -> None:
+        if self._end.done():
+            return  # the client may use the id again
+        try:
+            self._write_pending()
+        except Exception as error:  # fails this subscription alone
+            self._end.set_exception(error)
+
+    def _write_pending(self) -> None:
+        while self._writer.is_writable:
+            response = self._stream.take()
+            if response is None:
+                return
+            payload = orjson.Fragment(response.encode())
+            message = {"id": self._operation_id, "type": "next", "payload": payload}
+            self._writer.write(orjson.dumps(message))
+        if self._stream.has_pending:
+            self._writer.deliver_when_writable(self._deliver)
