@@ -16,6 +16,8 @@ from bench.soak.world import SoakUser, World
 CLASSES = 6
 MAX_BOOKINGS_PER_USER = 2
 MAX_PER_CLASS = 2
+# How long the terms may take to reach all slots, if a process is killed while it copies them.
+PROPAGATION_S = 20.0
 OVERRIDABLE_LIMITS = {"max_bookings", "time_conflict"}
 
 
@@ -47,13 +49,16 @@ async def create_campaign(world: World, organizer: SoakUser) -> None:
 
 async def unpublish_for_a_while(world: World, user: SoakUser) -> None:
     """Unpublish the campaign and publish it again; in between, the server may book nothing."""
+    sent_at = time.time()
     if not await _set_published(world, user, documents.UNPUBLISH):
+        world.hidden_periods.append((sent_at, time.time() + PROPAGATION_S))
         return
     unpublished_at = time.time()
     await world.sleep(user.rng.uniform(0.2, 2))
     world.unpublished_periods.append((unpublished_at, time.time()))
     while not await _set_published(world, user, documents.PUBLISH):
         await asyncio.sleep(0.3)
+    world.hidden_periods.append((sent_at, time.time() + PROPAGATION_S))
 
 
 async def _set_published(world: World, user: SoakUser, document: str) -> bool:

@@ -48,7 +48,8 @@ class World:
 
     `slots` holds the ids, in hex, of all slots that were not cancelled.
     `campaign_start_offsets_s` holds how long after its creation a slot of the campaign starts.
-    `unpublished_periods` holds when the campaign was unpublished, in seconds since the epoch.
+    `unpublished_periods` holds when the campaign was unpublished, in seconds since the epoch, and
+    `hidden_periods` when its slots may have been hidden, which begins earlier and ends later.
     """
 
     seed: int
@@ -69,6 +70,7 @@ class World:
     campaign: str = ""
     campaign_start_offsets_s: dict[str, float] = field(default_factory=dict)
     unpublished_periods: list[tuple[float, float]] = field(default_factory=list)
+    hidden_periods: list[tuple[float, float]] = field(default_factory=list)
     resends: "asyncio.PriorityQueue[tuple[float, int, ClientOperation]]" = field(
         default_factory=asyncio.PriorityQueue
     )

@@ -143,10 +143,11 @@ def violations(
     *observations: TicketObservation,
     recorded: BookingRecord | str | None = None,
     stored: Sequence[BookingRecord] = (),
+    hidden: Sequence[tuple[float, float]] = (),
 ) -> set[str]:
     """Check a ticket against the recorded outcome and the stored bookings.
 
-    Redis loses all data in the second second.
+    Redis loses all data in the second second. The slot is `hidden` in periods after NOW.
     """
     run_log, outcomes = RunLog(), dict[str, tuple[str, str | None]]()
     run_log.operations.append(operation)
@@ -156,7 +157,9 @@ def violations(
         outcomes[record_id(operation)] = "Booked", recorded.id
     elif recorded is not None:
         outcomes[record_id(operation)] = recorded, None
-    check_tickets(run_log, {record.id: record for record in stored}, outcomes)
+    hidden_periods = [(NOW.timestamp() + since, NOW.timestamp() + until) for since, until in hidden]
+    stored_by_id = {record.id: record for record in stored}
+    check_tickets(run_log, stored_by_id, outcomes, hidden_periods)
     return set(run_log.violations)
 
 
@@ -230,6 +233,15 @@ def test_a_ticket_that_is_lost_without_a_redis_loss_is_detected() -> None:
     for operation, lost_at_s in ((late, 5), (request_operation("Ticket"), 0.2)):
         found = violations(operation, observation("LOST", lost_at_s), recorded="RequestLost")
         assert found == {"ticket lost without a Redis loss"}
+
+
+def test_a_refusal_may_read_as_slot_not_found_only_while_its_slot_is_hidden() -> None:
+    seen = [observation("SlotFull", 3), observation("SlotNotFound", 5), observation("SlotFull", 7)]
+    operation = request_operation("Ticket")
+    assert violations(operation, *seen, recorded="SlotFull", hidden=[(4.5, 6)]) == set()
+    for elsewhere in ([], [(6, 8)], [(1, 4.9)]):
+        found = violations(operation, *seen, recorded="SlotFull", hidden=elsewhere)
+        assert found == {"ticket outcomes differ"}
 
 
 def test_one_booking_for_two_tickets_is_detected() -> None:

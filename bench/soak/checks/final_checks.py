@@ -55,7 +55,7 @@ async def check_records(
     check_acknowledged(run_log, records_by_id, waitlist_entry_ids)
     check_origins(run_log, records_by_id)
     check_keys(run_log, set(recorded_outcomes))
-    check_tickets(run_log, records_by_id, recorded_outcomes)
+    check_tickets(run_log, records_by_id, recorded_outcomes, world.hidden_periods)
     check_waitlist_order(run_log, slots, records, ended_entries, misordered_pairs)
     check_duplicates(run_log, slots, records)
     check_unpublished(world, slots, records)

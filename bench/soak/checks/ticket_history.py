@@ -1,7 +1,7 @@
 """Checks that every ticket has one outcome, the stored one, and is lost only with Redis."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.soak.checks.booking_records import BookingRecord
@@ -80,7 +80,10 @@ def count_ticket_ends(run_log: RunLog) -> Counter[str]:
 
 
 def check_tickets(
-    run_log: RunLog, records: Mapping[str, BookingRecord], recorded_outcomes: OutcomesByRecordId
+    run_log: RunLog,
+    records: Mapping[str, BookingRecord],
+    recorded_outcomes: OutcomesByRecordId,
+    hidden_periods: Sequence[tuple[float, float]] = (),
 ) -> None:
     """Compare the observations of tickets with each other and with the database."""
     histories = ticket_histories(run_log)
@@ -90,7 +93,7 @@ def check_tickets(
         name = f"key {history.key[1]} of {history.key[0]}"
         for kind, problem in (
             *_ending_problems(history),
-            *_change_problems(history),
+            *_change_problems(history, hidden_periods),
             *_loss_problems(run_log, history),
             *_booking_problems(history, records),
             *_record_problems(history, recorded_outcomes),
@@ -102,6 +105,15 @@ def check_tickets(
 Problems = Iterable[tuple[str, str]]
 
 
+def _is_hidden(
+    observation: TicketObservation, hidden_periods: Sequence[tuple[float, float]]
+) -> bool:
+    return observation.outcome_name == "SlotNotFound" and any(
+        since <= observation.ended_at and observation.started_at <= until
+        for since, until in hidden_periods
+    )
+
+
 def _ending_problems(history: TicketHistory) -> Problems:
     if any(observation.status == "FAILED" for observation in history.observations):
         yield "ticket failed", history.last.ticket["id"]
@@ -109,11 +121,17 @@ def _ending_problems(history: TicketHistory) -> Problems:
         yield "ticket without an end", f"{history.last.outcome_name} at {history.last.ended_at:.3f}"
 
 
-def _change_problems(history: TicketHistory) -> Problems:
-    """Yield changes of an outcome, and of a lost ticket whose key was not sent again."""
-    if history.answered:
-        first = history.answered[0]
-        for observation in history.answered:
+def _change_problems(
+    history: TicketHistory, hidden_periods: Sequence[tuple[float, float]]
+) -> Problems:
+    """Yield changes of an outcome, and of a lost ticket whose key was not sent again.
+
+    While the campaign is unpublished, its slots are hidden, and a refusal reads as SlotNotFound.
+    """
+    shown = [each for each in history.answered if not _is_hidden(each, hidden_periods)]
+    if shown:
+        first = shown[0]
+        for observation in shown:
             if observation.outcome != first.outcome:
                 yield "ticket outcomes differ", f"{first.outcome} and {observation.outcome}"
         for observation in history.observations:
