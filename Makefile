@@ -29,8 +29,8 @@ test: lint types imports  ## run all checks and tests
 conformance: .venv/installed  ## run third-party tools and clients against servers (needs node and npm; EXAMPLES=200 BASE=main)
 	@BASE=$(BASE) $(BIN)/python -m conformance $(if $(EXAMPLES),--examples $(EXAMPLES))
 
-bench-quick: .venv/installed  ## compare with two Node peers (needs wrk, node and npm)
-	@$(BIN)/python -m bench.quick
+bench: .venv/installed  ## compare with three Node peers (needs wrk, node and npm; ARGS="--quick")
+	@$(BIN)/python -m bench.comparison $(ARGS)
 
 bench-lock: .venv/installed  ## compare the lock queue with the ideal
 	@$(BIN)/python -m bench.lock
@@ -71,4 +71,4 @@ lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
 	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
 
-.PHONY: help install run simulate test conformance bench-quick bench-lock bench-exports bench-rush soak lint types imports format schema settings lock
+.PHONY: help install run simulate test conformance bench bench-lock bench-exports bench-rush soak lint types imports format schema settings lock

@@ -19,8 +19,8 @@ from typing import BinaryIO
 from bson import ObjectId
 from pymongo import MongoClient
 
+from bench.comparison.targets.slots import Document
 from bench.machine import machine_summary
-from bench.quick.slots import Document
 from slotlock.devserver.embedded import embedded_servers
 from slotlock.domain.booking.booking import (
     Booking,

@@ -11,7 +11,7 @@ from pathlib import Path
 from pymongo import MongoClient
 from redis import Redis
 
-from bench.quick.slots import Document
+from bench.comparison.targets.slots import Document
 
 REQUIRED_TOOLS = {
     "wrk": "generates the load; on Debian and Ubuntu: apt install wrk",

@@ -23,9 +23,9 @@ from pathlib import Path
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from bench.comparison.targets.apps import Command, TargetApp, running
+from bench.comparison.targets.slotlock_target import PROJECT, SECRET
 from bench.machine import machine_summary
-from bench.quick.slotlock_target import PROJECT, SECRET
-from bench.quick.target_apps import Command, TargetApp, running
 from slotlock.devserver.embedded import embedded_servers
 
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20

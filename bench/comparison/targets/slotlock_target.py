@@ -3,9 +3,10 @@
 import asyncio
 import secrets
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from bench.quick.target_apps import Command
+from bench.comparison.targets.apps import Command
 from slotlock.auth.container import Auth, build_auth
 from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
@@ -18,31 +19,49 @@ from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.services.container import utc_now
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
+DATABASE_NAME = "bench_slotlock"
 # More concurrent operations would wait too long for MongoDB and fail as unavailable.
 SIGN_IN_BATCH_SIZE = 50
 SECRET = secrets.token_hex(32)
 
 
-def command(servers: EmbeddedServers, database_name: str) -> Command:
-    """Return the command that starts two processes of slotlock on this database."""
-    environment = {
-        "SLOTLOCK_MONGO_URL": _url(servers, database_name),
+# The rates are charged for every request and refuse none.
+RATE_LIMITS_ON = {
+    "SLOTLOCK_RATE_LIMITS": "on",
+    "SLOTLOCK_RATE_READS": "1000000",
+    "SLOTLOCK_RATE_WRITES": "1000000",
+}
+RATE_LIMITS_OFF = {"SLOTLOCK_RATE_LIMITS": "off"}
+
+
+def command(servers: EmbeddedServers, processes: int, options: Mapping[str, str]) -> Command:
+    """Return the command that starts so many processes of slotlock with these settings."""
+    arguments = (sys.executable, "-m", "slotlock", "serve", "--workers", str(processes))
+    return Command(arguments, {**settings(servers), **options}, PROJECT, "/readyz")
+
+
+def settings(servers: EmbeddedServers) -> dict[str, str]:
+    """Return the settings that every process needs."""
+    return {
+        "SLOTLOCK_MONGO_URL": mongo_url(servers),
         "SLOTLOCK_REDIS_URL": servers.redis_url,
         "SLOTLOCK_SECRET_KEY": SECRET,
-        "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
     }
-    arguments = (sys.executable, "-m", "slotlock", "serve", "--workers", "2")
-    return Command(arguments, environment, PROJECT, "/readyz")
 
 
-def tokens(servers: EmbeddedServers, database_name: str, count: int) -> list[str]:
+def tokens(servers: EmbeddedServers, count: int) -> list[str]:
     """Return the access tokens of new sessions, one per new user."""
-    return asyncio.run(_sign_in(_url(servers, database_name), count))
+    return asyncio.run(_sign_in(mongo_url(servers), count))
 
 
-async def _sign_in(mongo_url: str, count: int) -> list[str]:
-    client, database = connect(mongo_url)
+def mongo_url(servers: EmbeddedServers) -> str:
+    """Return the address of slotlock's database."""
+    return servers.mongo_url.replace("/?", f"/{DATABASE_NAME}?", 1)
+
+
+async def _sign_in(url: str, count: int) -> list[str]:
+    client, database = connect(url)
     passwords = PasswordHasher(threads=1)
     try:
         signer, throttle = TokenSigner([SECRET]), NoLoginThrottle()
@@ -66,7 +85,3 @@ async def _create_user(auth: Auth) -> User:
     if user is None:
         raise RuntimeError("a random address is taken")
     return user
-
-
-def _url(servers: EmbeddedServers, database_name: str) -> str:
-    return servers.mongo_url.replace("/?", f"/{database_name}?", 1)

@@ -2,19 +2,34 @@
 
 import json
 import os
+import resource
 import subprocess
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 SCRIPT = Path(__file__).parent / "load.lua"
 CONNECTIONS = 64
-SOCKET_TIMEOUT = "10s"
-WORKLOADS = ("spread", "hot", "one")
+SOCKET_TIMEOUT = "15s"
+WORKLOADS = ("spread", "hot", "one", "list", "mixed")
+HOT_SLOTS = 20
 
 
 class LoadError(Exception):
     """wrk failed; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The requests of one run of wrk: `workload` to a `kind` of target, on a range of slots."""
+
+    kind: str
+    workload: str
+    slots: int
+    first_day: datetime
+    tokens: Path
+    first_slot: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +40,13 @@ class Load:
     duration_us: int
     p50_us: int
     p99_us: int
+    p999_us: int
     outcomes: dict[str, int]
     statuses: dict[str, int]
     socket_errors: dict[str, int]
     unexpected: str
+    # The CPU time of wrk itself.
+    client_cpu_s: float
 
     @property
     def rate(self) -> float:
@@ -36,19 +54,22 @@ class Load:
         return self.requests / (self.duration_us / 1e6)
 
 
-def drive(url: str, kind: str, workload: str, slots: int, tokens: Path, seconds: int) -> Load:
+def drive(url: str, requests: Requests, seconds: int, connections: int = CONNECTIONS) -> Load:
     """Send requests to a target for this time and return the counts; raises LoadError."""
+    cpu_before = _children_cpu_s()
     wrk = subprocess.run(
         [
-            *("wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", SOCKET_TIMEOUT),
+            *("wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", SOCKET_TIMEOUT),
             *("-s", str(SCRIPT), url),
         ],
         env={
             **os.environ,
-            "KIND": kind,
-            "WORKLOAD": workload,
-            "SLOTS": str(slots),
-            "TOKENS": str(tokens),
+            "KIND": requests.kind,
+            "WORKLOAD": requests.workload,
+            "FIRST_SLOT": str(requests.first_slot),
+            "SLOTS": str(requests.slots),
+            "FIRST_DAY": str(int(requests.first_day.timestamp())),
+            "TOKENS": str(requests.tokens),
         },
         capture_output=True,
         text=True,
@@ -58,4 +79,10 @@ def drive(url: str, kind: str, workload: str, slots: int, tokens: Path, seconds:
     if wrk.returncode != 0 or not last_line.startswith("{"):
         raise LoadError(f"wrk fails: {(wrk.stderr or last_line).strip()}")
     counts: dict[str, Any] = json.loads(last_line)
-    return Load(**counts)
+    return Load(**counts, client_cpu_s=_children_cpu_s() - cpu_before)
+
+
+def _children_cpu_s() -> float:
+    """Return the CPU time of the child processes that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

@@ -1,4 +1,4 @@
-"""Runs the processes of a target as in production, and measures their CPU time."""
+"""Runs the processes of a target as in production, and reads their CPU time and memory."""
 
 import os
 import signal
@@ -15,6 +15,7 @@ import httpx
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class TargetAppError(Exception):
@@ -43,14 +44,34 @@ class TargetApp:
         seconds = {}
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):
-                # The program name ends at the last bracket and may contain any character: proc(5).
-                fields = stat.read_text().rpartition(")")[2].split()
+                fields = _stat_fields(stat)
                 if int(fields[2]) == self.process.pid:
-                    seconds[int(stat.parent.name)] = _seconds(fields[11], fields[12])
+                    seconds[int(stat.parent.name)] = _seconds(fields)
         return seconds
 
+    def memory_bytes(self) -> int:
+        """Return the memory of all processes; 0 without /proc."""
+        pages = 0
+        for pid in self.cpu_seconds():
+            with suppress(OSError):
+                pages += int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        return pages * PAGE_BYTES
 
-def _seconds(user: str, system: str) -> float:
+
+def process_cpu_seconds(pid: int) -> float:
+    """Return the CPU time of one process so far; 0 without /proc."""
+    with suppress(OSError):
+        return _seconds(_stat_fields(Path(f"/proc/{pid}/stat")))
+    return 0.0
+
+
+def _stat_fields(stat: Path) -> list[str]:
+    # The program name ends at the last bracket and may contain any character: proc(5).
+    return stat.read_text().rpartition(")")[2].split()
+
+
+def _seconds(stat_fields: list[str]) -> float:
+    user, system = stat_fields[11:13]
     return (int(user) + int(system)) / TICKS_PER_S
 
 

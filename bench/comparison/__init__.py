@@ -1,0 +1,1 @@
+"""The comparison of slotlock with three Node peers."""

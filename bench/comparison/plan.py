@@ -1,0 +1,22 @@
+"""The size of the comparison: the whole one, and a quick one."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The number of rounds, the seconds of a run and the number of slots.
+
+    `process_counts` are the processes of each target; the rounds are repeated for each count.
+    """
+
+    rounds: int
+    seconds: int
+    slots: int
+    process_counts: tuple[int, ...]
+
+
+# Takes less than 10 minutes.
+FULL = Plan(rounds=3, seconds=2, slots=200_000, process_counts=(2, 1))
+# Takes less than 2 minutes.
+QUICK = Plan(rounds=2, seconds=1, slots=40_000, process_counts=(2,))

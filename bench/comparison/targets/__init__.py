@@ -1,0 +1,1 @@
+"""The targets of the comparison: their programs, their slots and their users."""

@@ -1,1 +1,0 @@
-"""The quick benchmark against two Node peers."""
