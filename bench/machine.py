@@ -5,6 +5,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,12 +21,10 @@ REQUIRED_TOOLS = {
 }
 
 
-def missing_tools() -> list[str]:
-    """Return a line for each program that is not on PATH."""
+def missing_tools(tools: Iterable[str] = tuple(REQUIRED_TOOLS)) -> list[str]:
+    """Return a line for each of these programs that is not on PATH."""
     return [
-        f"{tool} is missing: {purpose}"
-        for tool, purpose in REQUIRED_TOOLS.items()
-        if not shutil.which(tool)
+        f"{tool} is missing: it {REQUIRED_TOOLS[tool]}" for tool in tools if not shutil.which(tool)
     ]
 
 
@@ -59,6 +58,8 @@ def _redis_version(redis: "Redis") -> str:
 
 
 def _version(*command: str) -> str:
+    if not shutil.which(command[0]):
+        return "missing"
     completed = subprocess.run(command, capture_output=True, text=True, check=False)
     match = re.search(r"\d+\.\d+[\w.]*", completed.stdout + completed.stderr)
     return match[0] if match else "unknown"

@@ -7,29 +7,30 @@ written as JSON, and the ratios are plotted.
 import argparse
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
-from pymongo import MongoClient
-from redis import Redis
-
 from bench.comparison import plot, report
-from bench.comparison.cpu import ServerPids
+from bench.comparison.figures import Figures
 from bench.comparison.load import LoadError
-from bench.comparison.plan import FULL, QUICK, Plan
+from bench.comparison.plan import FULL, QUICK, QUICK_OMISSIONS, Plan
 from bench.comparison.rounds import BenchmarkSetup, Run, RunningTarget, run_rounds, warm_up
+from bench.comparison.scenarios import crowd
+from bench.comparison.scenarios.fan_out import FanOutError, run_fan_out
+from bench.comparison.scenarios.queue import run_queues
+from bench.comparison.scenarios.report import format_fan_out_run, format_queue_run
+from bench.comparison.scenarios.sign_ins import SignIns, create_accounts
+from bench.comparison.servers import BenchmarkServers, running_servers
 from bench.comparison.targets import node_peers
 from bench.comparison.targets.apps import TargetAppError, running
-from bench.comparison.targets.slots import Document, SlotRange
+from bench.comparison.targets.slots import SlotRange
 from bench.comparison.targets.targets import Databases, create_targets
 from bench.machine import describe_machine, missing_tools
 from bench.packages import InstallError
 from slotlock.devserver.binaries import ServerStartError
-from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
 
 OUTPUT_DIR = Path(__file__).parents[2] / ".bench"
 PEERS_HOME = OUTPUT_DIR / "peers"
@@ -37,17 +38,6 @@ PEERS_HOME = OUTPUT_DIR / "peers"
 MIN_SLOTS = 200
 # Tokens live 15 minutes and are created once per round.
 MAX_RUN_S = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The servers of all targets, and a folder for logs and token files."""
-
-    servers: EmbeddedServers
-    pids: ServerPids
-    client: MongoClient[Document]
-    redis: "Redis"
-    folder: Path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,66 +50,72 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _print_step("installing the peers, starting the servers")
         node_peers.install(PEERS_HOME)
-        with ExitStack() as stack:
-            folder = Path(
-                stack.enter_context(tempfile.TemporaryDirectory(prefix="slotlock-bench-"))
-            )
-            servers = stack.enter_context(embedded_servers(folder / "data"))
-            machine = Machine(
-                servers,
-                ServerPids.read(folder / "data"),
-                stack.enter_context(MongoClient(servers.mongo_url)),
-                stack.enter_context(Redis.from_url(servers.redis_url)),
-                folder,
-            )
-            return compare(_plan(args), machine, args.json, args.plot)
-    except (ServerStartError, InstallError, TargetAppError, LoadError) as error:
+        with running_servers() as servers:
+            description = describe_machine(servers.client, servers.redis)
+            plan = _plan(args)
+            print(report.format_header(plan, description), flush=True)
+            if args.quick:
+                print(f"{QUICK_OMISSIONS}\n", flush=True)
+            figures = measure(plan, servers)
+    except (ServerStartError, InstallError, TargetAppError, LoadError, FanOutError) as error:
         return _print_errors([str(error)])
     except KeyboardInterrupt:
         return 130
+    print(report.summary(figures))
+    report.write_json(args.json, plan, description, figures)
+    plot.draw_plot(figures.runs, args.plot)
+    print(f"all figures: {args.json}; plot: {args.plot}")
+    return 0 if figures.is_correct else 1
 
 
-def compare(plan: Plan, machine: Machine, json_file: Path, plot_file: Path) -> int:
-    """Run all rounds on the running servers, print the report and return the exit code."""
-    description = describe_machine(machine.client, machine.redis)
-    print(report.format_header(plan, description), flush=True)
+def measure(plan: Plan, servers: BenchmarkServers) -> Figures:
+    """Run all rounds on the running servers and print a line for each run."""
     first_day = datetime.combine(datetime.now(UTC).date(), time(), UTC) + timedelta(days=1)
-    databases = Databases.create(machine.servers, machine.client, first_day)
+    databases = Databases.create(servers.embedded, servers.client, first_day)
     _print_step(f"{plan.slots:,} slots for slotlock and as many for the peers")
     for slots in (databases.slotlock_slots, databases.peer_slots):
         slots.seed(SlotRange(0, plan.slots))
-    runs: list[Run] = []
+    databases.slotlock_slots.seed(crowd.SLOTS)
+    sign_ins = SignIns(plan.sign_ins, create_accounts(servers.client)) if plan.sign_ins else None
+    figures = Figures(sign_ins=sign_ins)
     for processes in plan.process_counts:
-        for run in _run_targets(plan, machine, databases, processes, first_day):
-            runs.append(run)
+        for run in _run_targets(plan, servers, databases, processes, sign_ins):
+            figures.runs.append(run)
             print(report.format_run(run), flush=True)
-    print(report.summary(runs))
-    report.write_json(json_file, plan, description, runs)
-    plot.draw_plot(runs, plot_file)
-    print(f"all figures: {json_file}; plot: {plot_file}")
-    return 1 if any(run.problems for run in runs) else 0
+    _print_step("the queue")
+    for queue_run in run_queues(plan, servers, databases):
+        figures.queue_runs.append(queue_run)
+        print(format_queue_run(queue_run), flush=True)
+    _print_step("the fan-out")
+    for fan_out_run in run_fan_out(plan, servers, databases, PEERS_HOME):
+        figures.fan_out_runs.append(fan_out_run)
+        print(format_fan_out_run(fan_out_run), flush=True)
+    return figures
 
 
 def _run_targets(
-    plan: Plan, machine: Machine, databases: Databases, processes: int, first_day: datetime
+    plan: Plan,
+    servers: BenchmarkServers,
+    databases: Databases,
+    processes: int,
+    sign_ins: SignIns | None,
 ) -> Iterator[Run]:
     with ExitStack() as stack:
         targets = []
         for target in create_targets(databases, PEERS_HOME, processes):
             _print_step(f"starting {target.name}, processes: {processes}")
-            app = stack.enter_context(running(target.name, target.command, machine.folder))
+            app = stack.enter_context(running(target.name, target.command, servers.folder))
             targets.append(RunningTarget(target, app))
-        setup = BenchmarkSetup(
-            plan, processes, targets, machine.redis, machine.pids, first_day, machine.folder
-        )
+        setup = BenchmarkSetup(plan, processes, targets, servers, databases.first_day, sign_ins)
         _print_step("warm-up")
         warm_up(setup)
         yield from run_rounds(setup)
+        yield from crowd.run_crowds(setup)
 
 
 def _plan(args: argparse.Namespace) -> Plan:
     plan = QUICK if args.quick else FULL
-    chosen = {name: getattr(args, name) for name in ("rounds", "seconds", "slots")}
+    chosen = {name: getattr(args, name) for name in ("rounds", "seconds", "slots", "sign_ins")}
     return replace(plan, **{name: value for name, value in chosen.items() if value is not None})
 
 
@@ -143,6 +139,12 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds", type=_bounded_int(1, MAX_RUN_S), metavar="S", help="seconds of each run"
     )
     parser.add_argument("--slots", type=_bounded_int(MIN_SLOTS, 10_000_000), metavar="N")
+    parser.add_argument(
+        "--sign-ins",
+        type=_bounded_int(0, 100),
+        metavar="N",
+        help="sign in so many times a second while slotlock runs; default: 0",
+    )
     parser.add_argument("--json", type=Path, default=OUTPUT_DIR / "comparison.json", metavar="FILE")
     parser.add_argument("--plot", type=Path, default=OUTPUT_DIR / "comparison.svg", metavar="FILE")
     return parser

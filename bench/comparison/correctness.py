@@ -14,6 +14,12 @@ def find_problems(
     """
     found = [] if load.requests else ["no response"]
     found += _booking_problems(workload, load, tally, connections)
+    return found + response_problems(load, statuses)
+
+
+def response_problems(load: Load, statuses: frozenset[str]) -> list[str]:
+    """Return the problems of the responses themselves."""
+    found = []
     if load.outcomes["other"]:
         found.append(f"{load.outcomes['other']} unexpected responses, the last: {load.unexpected}")
     unexpected = {status: n for status, n in load.statuses.items() if status not in statuses}
@@ -37,6 +43,9 @@ def _booking_problems(workload: str, load: Load, tally: Tally, connections: int)
         found.append(f"{tally.booked} bookings in {HOT_SLOTS} slots with one place each")
     if workload in ("spread", "mixed") and load.outcomes["full"]:
         found.append(f"{load.outcomes['full']} requests for a booked slot: --slots is too small")
+    refused = load.outcomes["full"] + load.outcomes["locked"]
+    if workload == "crowd" and refused:
+        found.append(f"{refused} requests of a crowd were refused although places were free")
     if tally.wrong:
         found.append(f"{tally.wrong} slots whose bookings and places disagree")
     return found

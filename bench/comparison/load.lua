@@ -130,7 +130,7 @@ local BOOKING = {
 }
 local LISTING = { { '"nodes":[{', "list" }, { '"openSlots":[{', "list" }, { '[{"id"', "list" } }
 local READING = { { '"isBooked"', "read" } }
-local TICKETS = { { '"Ticket"', "ticket" } }
+local TICKETS = { { '"Ticket"', "ticket" }, { '"SlotFull"', "full" } }
 local function joined(...)
   local all = {}
   for _, patterns in ipairs({ ... }) do

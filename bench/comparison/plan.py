@@ -8,15 +8,19 @@ class Plan:
     """The number of rounds, the seconds of a run and the number of slots.
 
     `process_counts` are the processes of each target; the rounds are repeated for each count.
+    `subscribers` are the sizes of the fan-out, and `sign_ins` the background sign-ins a second.
     """
 
     rounds: int
     seconds: int
     slots: int
     process_counts: tuple[int, ...]
+    subscribers: tuple[int, ...]
+    sign_ins: int = 0
 
 
 # Takes less than 10 minutes.
-FULL = Plan(rounds=3, seconds=2, slots=200_000, process_counts=(2, 1))
+FULL = Plan(rounds=3, seconds=2, slots=200_000, process_counts=(2, 1), subscribers=(1_000, 5_000))
 # Takes less than 2 minutes.
-QUICK = Plan(rounds=2, seconds=1, slots=40_000, process_counts=(2,))
+QUICK = Plan(rounds=2, seconds=1, slots=40_000, process_counts=(2,), subscribers=(1_000,))
+QUICK_OMISSIONS = "--quick leaves out: one process each, 5,000 subscribers"

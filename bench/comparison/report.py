@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.comparison.figures import Figures
 from bench.comparison.load import CONNECTIONS, WORKLOADS
 from bench.comparison.plan import Plan
 from bench.comparison.ratios import (
@@ -19,6 +20,12 @@ from bench.comparison.ratios import (
     spread_of_ratios,
 )
 from bench.comparison.rounds import Run
+from bench.comparison.scenarios.report import (
+    crowd_lines,
+    fan_out_lines,
+    queue_lines,
+    sign_in_lines,
+)
 from bench.comparison.targets.targets import (
     LIMITED,
     LIMITED_WORKLOADS,
@@ -80,15 +87,21 @@ def format_run(run: Run) -> str:
     return "\n".join([line, *problems])
 
 
-def summary(runs: Sequence[Run]) -> str:
+def summary(figures: Figures) -> str:
     """Return the medians, the ratios and the verdict."""
-    wrong = sum(bool(run.problems) for run in runs)
     verdict = (
-        f"!!! {wrong} of {len(runs)} runs were WRONG: see the lines marked !!! above"
-        if wrong
-        else f"All {len(runs)} runs were correct: MongoDB has every acknowledged booking."
+        f"!!! {figures.wrong} of {figures.count} runs were WRONG: see the lines marked !!! above"
+        if figures.wrong
+        else f"All {figures.count} runs were correct: MongoDB has every acknowledged booking."
     )
-    return "\n".join(["", *_medians(runs), "", *_ratios(runs), "", verdict])
+    scenarios = [
+        *crowd_lines(figures.runs),
+        *queue_lines(figures.queue_runs),
+        *fan_out_lines(figures.fan_out_runs),
+        *sign_in_lines(figures.sign_ins),
+    ]
+    tables = [*_medians(figures.runs), "", *_ratios(figures.runs), *scenarios]
+    return "\n".join(["", *tables, "", verdict])
 
 
 def cases(runs: Iterable[Run]) -> list[tuple[int, str]]:
@@ -159,18 +172,18 @@ def _rate_limits(runs: Sequence[Run]) -> list[str]:
     ]
 
 
-def write_json(file: Path, plan: Plan, machine: Mapping[str, str], runs: Sequence[Run]) -> None:
+def write_json(file: Path, plan: Plan, machine: Mapping[str, str], figures: Figures) -> None:
     """Write all raw figures as JSON."""
     raw: dict[str, Any] = {
         "machine": machine,
         "plan": asdict(plan),
-        "runs": [asdict(run) for run in runs],
+        **asdict(figures),
         "ratios": {
-            f"{processes} processes, {workload}": {
-                title: ratios(runs, metric, (processes, workload), SLOTLOCK, base)
+            f"{processes} x {workload}": {
+                title: ratios(figures.runs, metric, (processes, workload), SLOTLOCK, base)
                 for title, metric, base in COLUMNS
             }
-            for processes, workload in cases(runs)
+            for processes, workload in cases(figures.runs)
         },
     }
     file.write_text(json.dumps(raw, indent=1) + "\n")

@@ -2,19 +2,20 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from redis import Redis
-
 from bench.comparison.correctness import find_problems
-from bench.comparison.cpu import CpuSample, CpuTime, ServerPids
-from bench.comparison.load import CONNECTIONS, Load, Requests, drive
+from bench.comparison.cpu import CpuSample, CpuTime
+from bench.comparison.load import CONNECTIONS, WORKLOADS, Load, Requests, drive
 from bench.comparison.plan import Plan
+from bench.comparison.scenarios.sign_ins import SignIns
+from bench.comparison.servers import BenchmarkServers
 from bench.comparison.targets.apps import TargetApp
 from bench.comparison.targets.slots import Tally, TargetSlots
-from bench.comparison.targets.targets import Target
+from bench.comparison.targets.targets import LIMITED, SLOTLOCK, USERS, Target
 
 WARM_UP_S = 1
 # Mixed has every operation, hot every refusal.
@@ -61,21 +62,21 @@ class RunningTarget:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSetup:
-    """The running targets with so many processes each, their servers, a folder for token files."""
+    """The running targets with so many processes each, and their servers."""
 
     plan: Plan
     processes: int
     targets: Sequence[RunningTarget]
-    redis: "Redis"
-    servers: ServerPids
+    servers: BenchmarkServers
     first_day: datetime
-    folder: Path
+    # Runs during the runs of slotlock only, since the peers have no accounts.
+    sign_ins: SignIns | None = None
 
 
 def warm_up(setup: BenchmarkSetup) -> None:
     """Send requests that do not count, so that every process connects and compiles first."""
     for running in setup.targets:
-        tokens = _tokens_file(setup, running.target)
+        tokens = tokens_file(setup, running.target, USERS)
         for workload in WARM_UP_WORKLOADS:
             requests = _requests(setup, running.target, workload, tokens)
             drive(running.app.url, requests, WARM_UP_S)
@@ -85,13 +86,13 @@ def run_rounds(setup: BenchmarkSetup) -> Iterator[Run]:
     """Yield every run of every round; the first target changes with the round."""
     for number in range(setup.plan.rounds):
         order = rotated(setup.targets, number)
-        tokens = {running.target.name: _tokens_file(setup, running.target) for running in order}
-        workloads = dict.fromkeys(w for running in order for w in running.target.workloads)
-        for workload in workloads:
+        tokens = {each.target.name: tokens_file(setup, each.target, USERS) for each in order}
+        for workload in WORKLOADS:
             for running in order:
-                if workload in running.target.workloads:
-                    file = tokens[running.target.name]
-                    yield _run(setup, number + 1, workload, running, file)
+                target = running.target
+                if workload in target.workloads:
+                    requests = _requests(setup, target, workload, tokens[target.name])
+                    yield run_workload(setup, number + 1, running, requests, CONNECTIONS)
 
 
 def rotated(targets: Sequence[RunningTarget], number: int) -> list[RunningTarget]:
@@ -100,26 +101,41 @@ def rotated(targets: Sequence[RunningTarget], number: int) -> list[RunningTarget
     return [*targets[first:], *targets[:first]]
 
 
-def _run(
-    setup: BenchmarkSetup, number: int, workload: str, running: RunningTarget, tokens: Path
+def run_workload(
+    setup: BenchmarkSetup,
+    number: int,
+    running: RunningTarget,
+    requests: Requests,
+    connections: int,
 ) -> Run:
-    target, app = running.target, running.app
+    """Send requests to free slots for the seconds of a run, and check the bookings."""
+    target, app, servers = running.target, running.app, setup.servers
     target.slots.free_all()
-    setup.redis.flushall()
-    before = CpuSample.take(app, setup.servers)
-    load = drive(app.url, _requests(setup, target, workload, tokens), setup.plan.seconds)
-    cpu = CpuTime.between(before, CpuSample.take(app, setup.servers))
+    servers.redis.flushall()
+    with _background(setup, running):
+        before = CpuSample.take(app, servers.pids)
+        load = drive(app.url, requests, setup.plan.seconds, connections)
+        cpu = CpuTime.between(before, CpuSample.take(app, servers.pids))
     tally = settled_tally(target.slots)
     return Run(
         setup.processes,
         number,
-        workload,
+        requests.workload,
         target.name,
         load,
         tally,
         cpu,
-        find_problems(workload, load, tally, target.statuses, CONNECTIONS),
+        find_problems(requests.workload, load, tally, target.statuses, connections),
     )
+
+
+@contextmanager
+def _background(setup: BenchmarkSetup, running: RunningTarget) -> Iterator[None]:
+    if setup.sign_ins is None or running.target.name not in (SLOTLOCK, LIMITED):
+        yield
+        return
+    with setup.sign_ins.running_against(running.app.url):
+        yield
 
 
 def settled_tally(slots: TargetSlots) -> Tally:
@@ -133,11 +149,12 @@ def settled_tally(slots: TargetSlots) -> Tally:
         tally = latest
 
 
+def tokens_file(setup: BenchmarkSetup, target: Target, users: int) -> Path:
+    """Write the access tokens of so many new users of a target to a file."""
+    file = setup.servers.folder / f"{target.name}.tokens"
+    file.write_text("".join(f"{token}\n" for token in target.fresh_tokens(users)))
+    return file
+
+
 def _requests(setup: BenchmarkSetup, target: Target, workload: str, tokens: Path) -> Requests:
     return Requests(target.kind, workload, setup.plan.slots, setup.first_day, tokens)
-
-
-def _tokens_file(setup: BenchmarkSetup, target: Target) -> Path:
-    file = setup.folder / f"{target.name}.tokens"
-    file.write_text("".join(f"{token}\n" for token in target.fresh_tokens()))
-    return file

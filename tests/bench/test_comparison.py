@@ -15,6 +15,7 @@ from bench.comparison import plot, report
 from bench.comparison.__main__ import main
 from bench.comparison.correctness import find_problems
 from bench.comparison.cpu import CpuSample, CpuTime
+from bench.comparison.figures import Figures
 from bench.comparison.load import WORKLOADS, Load
 from bench.comparison.plan import QUICK
 from bench.comparison.ratios import Spread, p99, percentile, rate, ratios, spread_of_ratios
@@ -215,21 +216,21 @@ def test_the_slots_of_both_shapes_have_the_same_times(client: MongoClient[Docume
 
 def test_the_report_has_every_ratio_and_says_whether_a_run_was_wrong() -> None:
     runs = all_runs()
-    text = report.summary(runs)
+    text = report.summary(Figures(runs))
     for workload in WORKLOADS:
         assert f"2 x {workload:9}       150   1.00 (1.00-1.00)   1.00" in text
     assert "rate limits on / off, 2 x one: requests/s 1.00" in text
     assert "All 44 runs were correct" in text
     wrong = [replace(runs[0], problems=["lost"]), *runs[1:]]
-    assert "1 of 44 runs were WRONG" in report.summary(wrong)
+    assert "1 of 44 runs were WRONG" in report.summary(Figures(wrong))
     assert "!!! P1, spread: lost" in report.format_run(wrong[0])
 
 
 def test_all_figures_are_written_as_json_and_plotted(tmp_path: Path) -> None:
-    report.write_json(tmp_path / "all.json", QUICK, {"cores": "2"}, all_runs())
+    report.write_json(tmp_path / "all.json", QUICK, {"cores": "2"}, Figures(all_runs()))
     written = json.loads((tmp_path / "all.json").read_text())
     assert len(written["runs"]) == 44
-    assert written["ratios"]["2 processes, hot"]["rate / P2"] == [1.0, 1.0]
+    assert written["ratios"]["2 x hot"]["rate / P2"] == [1.0, 1.0]
     plot.draw_plot(all_runs(), tmp_path / "plot.svg")
     assert "<svg" in (tmp_path / "plot.svg").read_text()
 

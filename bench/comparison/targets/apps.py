@@ -75,17 +75,21 @@ def _seconds(stat_fields: list[str]) -> float:
     return (int(user) + int(system)) / TICKS_PER_S
 
 
+def inherited_environment() -> dict[str, str]:
+    """Return the environment without settings of slotlock, which must not reach a target."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("SLOTLOCK_")}
+
+
 @contextmanager
 def running(name: str, command: Command, log_dir: Path) -> Iterator[TargetApp]:
     """Run a target in a process group of its own; raises TargetAppError."""
     port = _free_port()
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith("SLOTLOCK_")}
     log_file = log_dir / f"{name}.log"
     with log_file.open("wb") as log:
         process = subprocess.Popen(
             command.arguments,
             cwd=command.folder,
-            env={**inherited, **command.environment, "PORT": str(port)},
+            env={**inherited_environment(), **command.environment, "PORT": str(port)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -35,29 +35,34 @@ RATE_LIMITS_ON = {
 RATE_LIMITS_OFF = {"SLOTLOCK_RATE_LIMITS": "off"}
 
 
-def command(servers: EmbeddedServers, processes: int, options: Mapping[str, str]) -> Command:
+def command(
+    servers: EmbeddedServers,
+    processes: int,
+    options: Mapping[str, str],
+    database_name: str = DATABASE_NAME,
+) -> Command:
     """Return the command that starts so many processes of slotlock with these settings."""
     arguments = (sys.executable, "-m", "slotlock", "serve", "--workers", str(processes))
-    return Command(arguments, {**settings(servers), **options}, PROJECT, "/readyz")
+    environment = {**settings(servers, database_name), **options}
+    return Command(arguments, environment, PROJECT, "/readyz")
 
 
-def settings(servers: EmbeddedServers) -> dict[str, str]:
+def settings(servers: EmbeddedServers, database_name: str = DATABASE_NAME) -> dict[str, str]:
     """Return the settings that every process needs."""
     return {
-        "SLOTLOCK_MONGO_URL": mongo_url(servers),
+        "SLOTLOCK_MONGO_URL": _mongo_url(servers, database_name),
         "SLOTLOCK_REDIS_URL": servers.redis_url,
         "SLOTLOCK_SECRET_KEY": SECRET,
     }
 
 
-def tokens(servers: EmbeddedServers, count: int) -> list[str]:
+def tokens(servers: EmbeddedServers, count: int, database_name: str = DATABASE_NAME) -> list[str]:
     """Return the access tokens of new sessions, one per new user."""
-    return asyncio.run(_sign_in(mongo_url(servers), count))
+    return asyncio.run(_sign_in(_mongo_url(servers, database_name), count))
 
 
-def mongo_url(servers: EmbeddedServers) -> str:
-    """Return the address of slotlock's database."""
-    return servers.mongo_url.replace("/?", f"/{DATABASE_NAME}?", 1)
+def _mongo_url(servers: EmbeddedServers, database_name: str) -> str:
+    return servers.mongo_url.replace("/?", f"/{database_name}?", 1)
 
 
 async def _sign_in(url: str, count: int) -> list[str]:

@@ -26,13 +26,14 @@ class Target:
     """One measured program.
 
     `kind` selects the requests in load.lua; `statuses` are those that its design returns.
+    `fresh_tokens` takes the number of users.
     """
 
     name: str
     kind: str
     command: Command
     slots: TargetSlots
-    fresh_tokens: Callable[[], list[str]]
+    fresh_tokens: Callable[[int], list[str]]
     statuses: frozenset[str] = frozenset({"200"})
     workloads: tuple[str, ...] = WORKLOADS
 
@@ -42,6 +43,7 @@ class Databases:
     """The servers, and the slots of slotlock and of the peers, which share theirs."""
 
     servers: EmbeddedServers
+    first_day: datetime
     slotlock_slots: TargetSlots
     peer_slots: TargetSlots
 
@@ -52,6 +54,7 @@ class Databases:
         """Return the databases, which have no slots yet."""
         return cls(
             servers,
+            first_day,
             TargetSlots(client, slotlock_target.DATABASE_NAME, SLOTLOCK_SHAPE, first_day),
             TargetSlots(client, node_peers.DATABASE_NAME, PEER_SHAPE, first_day),
         )
@@ -74,7 +77,7 @@ def _p1(databases: Databases, peers_home: Path, processes: int) -> Target:
         kind="rest",
         command=node_peers.p1_command(peers_home, databases.servers, processes),
         slots=databases.peer_slots,
-        fresh_tokens=lambda: node_peers.tokens(USERS),
+        fresh_tokens=node_peers.tokens,
         statuses=frozenset({"200", "409", "423"}),
     )
 
@@ -87,7 +90,7 @@ def _p2(
         kind="mercurius",
         command=node_peers.p2_command(peers_home, databases.servers, processes, options),
         slots=databases.peer_slots,
-        fresh_tokens=lambda: node_peers.tokens(USERS),
+        fresh_tokens=node_peers.tokens,
     )
 
 
@@ -103,6 +106,6 @@ def _slotlock(
         kind="slotlock",
         command=slotlock_target.command(databases.servers, processes, options),
         slots=databases.slotlock_slots,
-        fresh_tokens=lambda: slotlock_target.tokens(databases.servers, USERS),
+        fresh_tokens=lambda count: slotlock_target.tokens(databases.servers, count),
         workloads=workloads,
     )
