@@ -7,7 +7,6 @@ from typing import TypedDict
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -46,7 +45,6 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
 
     app = Starlette(
         routes=[
-            Route("/graphql", _StateEndpoint(lambda state: state.graphql_http)),
             WebSocketRoute("/graphql", _StateEndpoint(lambda state: state.graphql_websocket)),
             Route("/users/import", _StateEndpoint(lambda state: state.user_import)),
             Route("/users/invitations", _StateEndpoint(lambda state: state.user_invitations)),
@@ -57,32 +55,42 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
             Route("/metrics", _metrics),
             Route("/", _service_info),
         ],
-        middleware=_middleware(settings),
         lifespan=lifespan,
         exception_handlers={404: _not_found, 405: _method_not_allowed},
     )
     # Behind a proxy, a redirect could send a token without TLS to the host of the Host header.
     app.router.redirect_slashes = False
-    return SecurityHeadersMiddleware(app)
+    return SecurityHeadersMiddleware(_with_limits(_GraphQLFirst(app), settings))
 
 
-def _middleware(settings: Settings) -> list[Middleware]:
-    load_shedding = Middleware(
-        LoadSheddingMiddleware,
-        max_requests=settings.max_requests,
-        max_sockets=settings.max_sockets,
+def _with_limits(app: ASGIApp, settings: Settings) -> ASGIApp:
+    limited = LoadSheddingMiddleware(
+        app, max_requests=settings.max_requests, max_sockets=settings.max_sockets
     )
     if not settings.allowed_origins:
-        return [load_shedding]
-    cors = Middleware(
-        CORSMiddleware,
+        return limited
+    return CORSMiddleware(
+        limited,
         allow_origins=list(settings.allowed_origins),
         allow_methods=["GET", "POST"],
         allow_headers=["authorization", "content-type"],
         expose_headers=["Retry-After"],
         max_age=600,
     )
-    return [cors, load_shedding]
+
+
+class _GraphQLFirst:
+    """Passes HTTP requests to /graphql directly to their endpoint, and all others to Starlette."""
+
+    def __init__(self, others: ASGIApp) -> None:
+        self._others = others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] == "/graphql":
+            state: LifespanState = scope["state"]
+            await state["app"].graphql_http(scope, receive, send)
+        else:
+            await self._others(scope, receive, send)
 
 
 class _StateEndpoint:

@@ -42,7 +42,7 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
     dry_run = query_params(request, "dryRun").get("dryRun", "false")
     if dry_run not in ("true", "false"):
         raise HttpError(400, "`dryRun` is true or false.")
-    body = await read_body(request, CSV_MEDIA_TYPE, MAX_FILE_BYTES)
+    body = await read_body(request.headers, request.receive, CSV_MEDIA_TYPE, MAX_FILE_BYTES)
     # The body can take minutes to arrive, in which the session may end or the role change.
     organizer = await recheck_organizer(auth, organizer)
     outcome = await import_users(auth, body, dry_run=dry_run == "true", actor_id=organizer.user_id)

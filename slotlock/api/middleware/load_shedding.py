@@ -1,8 +1,6 @@
 """Load shedding: a process rejects requests beyond its limits at once instead of slowing down."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 
 from prometheus_client import Counter
 from starlette.datastructures import Headers
@@ -41,9 +39,8 @@ class _ConcurrencyLimit:
         self._max_active = max_active
         self._active = 0
 
-    @contextmanager
-    def acquire(self) -> Iterator[None]:
-        """Count one more while the context is open.
+    def acquire(self) -> None:
+        """Count one more, until `release`.
 
         Raises:
             _OverloadedError: the limit is reached.
@@ -51,53 +48,27 @@ class _ConcurrencyLimit:
         if self._active >= self._max_active:
             raise _OverloadedError
         self._active += 1
-        try:
-            yield
-        finally:
-            self._active -= 1
 
-
-class _IncompleteBodies:
-    """At most `max_incomplete` requests whose bodies are incomplete; the oldest makes room.
-
-    Honest clients send their bodies soon. Rejecting the newest request instead would let slow
-    clients lock out all others.
-    """
-
-    def __init__(self, max_incomplete: int) -> None:
-        self._max_incomplete = max_incomplete
-        self._timeouts: dict[asyncio.Timeout, None] = {}
-
-    @contextmanager
-    def track(self, timeout: asyncio.Timeout) -> Iterator[None]:
-        """Track a request while the context is open; its timeout may be made to expire."""
-        if len(self._timeouts) >= self._max_incomplete:
-            oldest = next(iter(self._timeouts))
-            del self._timeouts[oldest]
-            _expire_now(oldest)
-        self._timeouts[timeout] = None
-        try:
-            yield
-        finally:
-            self._timeouts.pop(timeout, None)
-
-
-def _expire_now(timeout: asyncio.Timeout) -> None:
-    timeout.reschedule(asyncio.get_running_loop().time())
+    def release(self) -> None:
+        """Count one less."""
+        self._active -= 1
 
 
 class LoadSheddingMiddleware:
     """Rejects requests and sockets beyond the limits of the process with 503.
 
-    A request counts once its body is complete; as many more may have incomplete bodies. An event
-    stream counts as a socket from its first line on.
+    A request counts once its body is complete; as many more may have incomplete bodies, of which
+    the oldest makes room for the newest. Honest clients send their bodies soon. Rejecting the
+    newest instead would let slow clients lock out all others. An event stream counts as a socket
+    from its first line on.
     """
 
     def __init__(self, app: ASGIApp, max_requests: int, max_sockets: int) -> None:
         self._app = app
-        self._requests = _ConcurrencyLimit(max_requests)
-        self._sockets = _ConcurrencyLimit(max_sockets)
-        self._incomplete_bodies = _IncompleteBodies(max_requests)
+        self.requests = _ConcurrencyLimit(max_requests)
+        self.sockets = _ConcurrencyLimit(max_sockets)
+        self._max_incomplete_bodies = max_requests
+        self.incomplete_bodies: dict[_TrackedRequest, None] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request or socket, or reject it."""
@@ -109,58 +80,63 @@ class LoadSheddingMiddleware:
             if kind == "http":
                 await self._handle_http(scope, receive, send)
             else:
-                with self._sockets.acquire():
-                    await self._app(scope, receive, send)
+                await self._handle_websocket(scope, receive, send)
         except _OverloadedError:
             SHED_REQUESTS.labels(kind).inc()
             await _reject(kind, send)
 
+    async def _handle_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.sockets.acquire()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self.sockets.release()
+
     async def _handle_http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with ExitStack() as permit:
-            request = _TrackedRequest(permit, self._requests, self._sockets, receive, send)
+        request = _TrackedRequest(self, receive, send)
+        try:
             if scope["method"] == "POST":
-                await self._handle_post(scope, request)
+                self._wait_for_body(request)
             else:
                 request.start_processing()
-                await self._app(scope, receive, request.send)
+            await self._app(scope, request.receive, request.send)
+        except asyncio.CancelledError:
+            if request.is_own_cancellation():
+                raise _OverloadedError from None
+            raise
+        finally:
+            request.end()
 
-    async def _handle_post(self, scope: Scope, request: "_TrackedRequest") -> None:
-        try:
-            async with asyncio.timeout(None) as timeout:
-                request.wait_for_body(self._incomplete_bodies, timeout)
-                await self._app(scope, request.receive, request.send)
-        except TimeoutError:
-            if not timeout.expired():
-                raise
-            raise _OverloadedError from None
+    def _wait_for_body(self, request: "_TrackedRequest") -> None:
+        if len(self.incomplete_bodies) >= self._max_incomplete_bodies:
+            oldest = next(iter(self.incomplete_bodies))
+            del self.incomplete_bodies[oldest]
+            oldest.cancel()
+        self.incomplete_bodies[request] = None
 
 
 class _TrackedRequest:
-    """A request that counts first as an incomplete body, then as a request, then as a stream.
+    """A request that counts first as an incomplete body, then as a request, then as a stream."""
 
-    `permit` holds its current place.
-    """
-
-    def __init__(
-        self,
-        permit: ExitStack,
-        requests: _ConcurrencyLimit,
-        sockets: _ConcurrencyLimit,
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        self._permit = permit
-        self._requests = requests
-        self._sockets = sockets
+    def __init__(self, shedding: LoadSheddingMiddleware, receive: Receive, send: Send) -> None:
+        self._shedding = shedding
         self._receive = receive
         self._send = send
+        self._task = asyncio.current_task()
         self._is_processing = False
-        self._timeout: asyncio.Timeout | None = None
+        self._is_cancelled = False
+        # The limit that the request counts against now.
+        self._limit: _ConcurrencyLimit | None = None
 
-    def wait_for_body(self, incomplete_bodies: _IncompleteBodies, timeout: asyncio.Timeout) -> None:
-        """Count the request as an incomplete body, which a newer one may expire."""
-        self._timeout = timeout
-        self._permit.enter_context(incomplete_bodies.track(timeout))
+    def cancel(self) -> None:
+        """Cancel the request, because the process has no room for it."""
+        self._is_cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def is_own_cancellation(self) -> bool:
+        """Return whether `cancel` caused the cancellation that was caught, and nobody else did."""
+        return self._is_cancelled and self._task is not None and self._task.uncancel() == 0
 
     def start_processing(self) -> None:
         """Count the request as active.
@@ -170,8 +146,19 @@ class _TrackedRequest:
         """
         if not self._is_processing:
             self._is_processing = True
-            self._permit.close()
-            self._permit.enter_context(self._requests.acquire())
+            self._count_against(self._shedding.requests)
+
+    def end(self) -> None:
+        """Stop counting the request."""
+        self._shedding.incomplete_bodies.pop(self, None)
+        if self._limit is not None:
+            self._limit.release()
+            self._limit = None
+
+    def _count_against(self, limit: _ConcurrencyLimit) -> None:
+        self.end()
+        limit.acquire()
+        self._limit = limit
 
     async def receive(self) -> Message:
         """Receive a part of the body; the last one starts the processing."""
@@ -180,9 +167,8 @@ class _TrackedRequest:
             try:
                 self.start_processing()
             except _OverloadedError:
-                # The application would handle the error as its own, so the timeout cancels it.
-                if self._timeout is not None:
-                    _expire_now(self._timeout)
+                # The application would handle the error as its own, so the request is cancelled.
+                self.cancel()
                 await asyncio.get_running_loop().create_future()
         return message
 
@@ -190,8 +176,7 @@ class _TrackedRequest:
         """Send a part of the response; an event stream counts as a socket from its start."""
         self.start_processing()
         if message["type"] == "http.response.start" and _is_event_stream(message):
-            self._permit.close()
-            self._permit.enter_context(self._sockets.acquire())
+            self._count_against(self._shedding.sockets)
         await self._send(message)
 
 

@@ -3,7 +3,6 @@
 from functools import lru_cache
 from ipaddress import IPv6Address, IPv6Network, ip_address
 
-from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from slotlock.graphql.context import ClientInfo
@@ -23,10 +22,10 @@ def client_address(scope: Scope) -> str | None:
     return _normalize_address(client[0]) if client else None
 
 
-def client_info(connection: HTTPConnection) -> ClientInfo:
-    """Return the address and the user agent of a connection."""
-    user_agent = _printable(connection.headers.get("user-agent", "")[:MAX_USER_AGENT_LENGTH])
-    return ClientInfo(client_address(connection.scope), user_agent or None)
+def client_info(scope: Scope, user_agent: str) -> ClientInfo:
+    """Return the address and the printable part of the user agent of a connection."""
+    printable = _printable(user_agent[:MAX_USER_AGENT_LENGTH])
+    return ClientInfo(client_address(scope), printable or None)
 
 
 @lru_cache(maxsize=1_000)

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 import orjson
 from graphql import OperationType
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -24,7 +24,7 @@ from slotlock.graphql.execution.operation_executor import execute_operation
 from slotlock.graphql.transport.client_info import client_info
 from slotlock.graphql.transport.content_negotiation import names_explicitly, negotiate
 from slotlock.graphql.transport.graphiql import graphiql_page
-from slotlock.graphql.transport.http_requests import HttpError, read_body
+from slotlock.graphql.transport.http_requests import HttpError, parse_headers, read_body
 from slotlock.graphql.transport.server import GraphQLRequest, GraphQLServer
 from slotlock.graphql.transport.sse import sse_stream
 from slotlock.infrastructure.mongo.client import is_unavailable
@@ -51,20 +51,20 @@ class HttpEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request; every failure becomes a well-formed response."""
-        request = Request(scope, receive)
         media_type = JSON
         try:
-            media_type = self._negotiate_media_type(request)
-            response = await self._respond(request, media_type)
+            headers = parse_headers(scope["headers"])
+            media_type = self._negotiate_media_type(scope["method"], headers)
+            response = await self._respond(scope, receive, headers, media_type)
         except ClientDisconnect:
             return
         except Exception as error:
             response = _error_response(error, media_type)
         await response(scope, receive, send)
 
-    def _negotiate_media_type(self, request: Request) -> str:
-        accept = ",".join(request.headers.getlist("accept"))[:MAX_ACCEPT_LENGTH] or "*/*"
-        is_get = request.method == "GET"
+    def _negotiate_media_type(self, method: str, headers: Mapping[str, str]) -> str:
+        accept = headers.get("accept", "")[:MAX_ACCEPT_LENGTH] or "*/*"
+        is_get = method == "GET"
         offered = BROWSER_MEDIA_TYPES if is_get and self._development else OFFERED_MEDIA_TYPES
         media_type = negotiate(accept, offered)
         if media_type is None:
@@ -75,21 +75,26 @@ class HttpEndpoint:
             raise HttpError(406, f"Name the type of the response to a GET in `Accept`: {types}.")
         return media_type
 
-    async def _respond(self, request: Request, media_type: str) -> Response:
-        if request.method not in ("GET", "POST"):
+    async def _respond(
+        self, scope: Scope, receive: Receive, headers: Mapping[str, str], media_type: str
+    ) -> Response:
+        method = scope["method"]
+        if method not in ("GET", "POST"):
             raise HttpError(405, "Use GET or POST.", {"Allow": "GET, POST"})
         if media_type == HTML:
             return graphiql_page()
-        if request.method == "GET":
-            payload: object = _parse_query_string(request.scope["query_string"])
+        if method == "GET":
+            payload: object = _parse_query_string(scope["query_string"])
         else:
-            body = await read_body(request, JSON, self._max_body_bytes, reject_by_length=True)
+            body = await read_body(
+                headers, receive, JSON, self._max_body_bytes, reject_by_length=True
+            )
             payload = _decode_json(body, "The body")
-        token = self._server.verify_token(request.headers.get("authorization"))
-        client = client_info(request)
+        token = self._server.verify_token(headers.get("authorization"))
+        client = client_info(scope, headers.get("user-agent", ""))
         graphql_request = await self._server.parse_request(payload, token, client)
         operation = graphql_request.operation
-        if request.method == "GET" and operation.is_mutation:
+        if method == "GET" and operation.is_mutation:
             raise HttpError(405, "Send mutations by POST.", {"Allow": "POST"})
         identity = await self._server.authenticate_and_charge(operation, token, client)
         context = self._server.create_context(identity, client)

@@ -1,9 +1,10 @@
 """Reading HTTP requests, and the error that rejects one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
-from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
 
 from slotlock.graphql.core.errors import ErrorCode
 
@@ -33,8 +34,28 @@ class HttpError(Exception):
         self.code = code or _DEFAULT_CODES.get(status, ErrorCode.BAD_USER_INPUT)
 
 
+def parse_headers(raw_headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Return the headers of a request by their lower-case names, of each the first value.
+
+    The values of `accept` are a list, so they are joined.
+    """
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in raw_headers:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        if name not in headers:
+            headers[name] = value
+        elif name == "accept":
+            headers[name] += "," + value
+    return headers
+
+
 async def read_body(
-    request: Request, media_type: str, max_bytes: int, *, reject_by_length: bool = False
+    headers: Mapping[str, str],
+    receive: Receive,
+    media_type: str,
+    max_bytes: int,
+    *,
+    reject_by_length: bool = False,
 ) -> bytes:
     """Return the body of a request.
 
@@ -44,33 +65,42 @@ async def read_body(
     Raises:
         HttpError: 415 if the body is of another type, not in UTF-8 or compressed; 413 if it is
             larger than `max_bytes`.
+        ClientDisconnect: the client has gone.
     """
-    if not _declares(request.headers, media_type):
+    content_type, encoding = headers.get("content-type", ""), headers.get("content-encoding", "")
+    if not _declares(content_type, encoding, media_type):
         text = f"Send {media_type} in UTF-8, without compression."
         raise HttpError(415, text, {"Accept": media_type})
-    if reject_by_length and int(request.headers.get("content-length", 0)) > max_bytes:
+    if reject_by_length and int(headers.get("content-length", 0)) > max_bytes:
         raise _too_large(max_bytes)
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > max_bytes:
+    chunks: list[bytes] = []
+    size, has_more = 0, True
+    while has_more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > max_bytes:
             raise _too_large(max_bytes)
-    return bytes(body)
+        has_more = message.get("more_body", False)
+    return b"".join(chunks)
 
 
-def _declares(headers: Headers, media_type: str) -> bool:
-    """Return whether the headers declare this media type in UTF-8 without compression.
+@lru_cache(maxsize=256)
+def _declares(content_type: str, encoding: str, media_type: str) -> bool:
+    """Return whether headers declare this media type in UTF-8 without compression.
 
     For JSON this also protects against other sites. Before a page of another origin may send such
     a body, its browser sends a preflight request (Fetch standard, CORS).
     """
-    content_type, *parameters = headers.get("content-type", "").lower().split(";")
+    declared_type, *parameters = content_type.lower().split(";")
     pairs = (parameter.partition("=") for parameter in parameters)
     values = {name.strip(): value.strip(' "') for name, _, value in pairs}
     return (
-        content_type.strip() == media_type
+        declared_type.strip() == media_type
         and values.get("charset", "utf-8") == "utf-8"
-        and headers.get("content-encoding", "identity").lower() == "identity"
+        and encoding.lower() in ("", "identity")
     )
 
 

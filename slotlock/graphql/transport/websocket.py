@@ -51,9 +51,8 @@ class WebSocketSession:
         self._server = server
         direct_writes = find_direct_writes(websocket.scope)
         self._writer = SocketWriter(direct_writes, server.fan_out) if direct_writes else None
-        self._operations = SocketOperations(
-            server, client_info(websocket), self._send, self._reject, self._writer
-        )
+        client = client_info(websocket.scope, websocket.headers.get("user-agent", ""))
+        self._operations = SocketOperations(server, client, self._send, self._reject, self._writer)
         self._authorization: str | None = None
         self._initialized = False
         self._acknowledged = False
