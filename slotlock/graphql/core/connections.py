@@ -1,10 +1,12 @@
 """Lists as Relay connections (relay.dev/graphql/connections.htm) with keyset cursors."""
 
+from collections.abc import Callable
 from typing import Annotated, Generic, Self, TypeVar
 
 import strawberry
 
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.node import property_field
 
 # The longest page of a list, and the largest number of ids in one request.
 MAX_LIST_SIZE = 100
@@ -38,24 +40,55 @@ class Edge(Generic[Item]):
 
 @strawberry.type(description="One page of a list.")
 class Connection(Generic[Item]):
-    edges: list[Edge[Item]] = strawberry.field(description="The items with their cursors.")
-    nodes: list[Item] = strawberry.field(description="The items without cursors.")
-    page_info: PageInfo = strawberry.field(description="The position of this page in the list.")
+    def __init__(
+        self,
+        nodes: list[Item],
+        cursor_at: Callable[[int], str],
+        *,
+        has_more: bool,
+        after: str | None,
+        end_cursor: str | None = None,
+    ) -> None:
+        self._nodes = nodes
+        self._cursor_at = cursor_at
+        self._has_more = has_more
+        self._after = after
+        self._end_cursor = end_cursor
 
     @classmethod
     def from_items(
-        cls, items: list[tuple[str, Item]], *, has_more: bool, after: str | None
+        cls,
+        items: list[tuple[str, Item]],
+        *,
+        has_more: bool,
+        after: str | None,
+        end_cursor: str | None = None,
     ) -> Self:
-        """Build a page from items with their cursors."""
+        """Build a page from items with their cursors; it ends at `end_cursor`, or the last item."""
+        cursors = [cursor for cursor, _ in items]
+        nodes = [node for _, node in items]
         return cls(
-            edges=[Edge(cursor=cursor, node=node) for cursor, node in items],
-            nodes=[node for _, node in items],
-            page_info=PageInfo(
-                has_next_page=has_more,
-                has_previous_page=after is not None,
-                start_cursor=items[0][0] if items else None,
-                end_cursor=items[-1][0] if items else None,
-            ),
+            nodes, cursors.__getitem__, has_more=has_more, after=after, end_cursor=end_cursor
+        )
+
+    @property_field(description="The items with their cursors.")
+    def edges(self) -> list[Edge[Item]]:
+        return [
+            Edge(cursor=self._cursor_at(index), node=node) for index, node in enumerate(self._nodes)
+        ]
+
+    @property_field(description="The items without cursors.")
+    def nodes(self) -> list[Item]:
+        return self._nodes
+
+    @property_field(description="The position of this page in the list.")
+    def page_info(self) -> PageInfo:
+        last = len(self._nodes) - 1
+        return PageInfo(
+            has_next_page=self._has_more,
+            has_previous_page=self._after is not None,
+            start_cursor=self._cursor_at(0) if self._nodes else None,
+            end_cursor=self._end_cursor or (self._cursor_at(last) if self._nodes else None),
         )
 
 

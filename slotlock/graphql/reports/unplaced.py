@@ -54,8 +54,10 @@ def unplaced_connection(
         )
         for unplaced in page.items
     ]
-    connection = UnplacedConnection.from_items(items, has_more=page.has_more, after=after)
-    connection.page_info.end_cursor = (
-        encode_cursor(UNPLACED_CURSOR, page.searched_until) if page.searched_until else None
+    end = page.searched_until
+    return UnplacedConnection.from_items(
+        items,
+        has_more=page.has_more,
+        after=after,
+        end_cursor=encode_cursor(UNPLACED_CURSOR, end) if end else None,
     )
-    return connection

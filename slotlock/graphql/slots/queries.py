@@ -24,7 +24,7 @@ from slotlock.graphql.core.connections import (
 from slotlock.graphql.core.cursors import decode_id, decode_position, encode_cursor, encode_position
 from slotlock.graphql.core.enums import SlotKind, SlotOrder, SlotStatus
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
-from slotlock.graphql.slots.types import Booking, Slot
+from slotlock.graphql.slots.types import Booking, Slot, load_slot
 from slotlock.services.slots import queries
 
 SLOTS_CURSOR = "slots"
@@ -103,10 +103,8 @@ SlotIdArgument = Annotated[strawberry.ID, argument(description="The id of the sl
 class SlotQueries:
     @field(description="A slot by id, or null if the caller cannot see such a slot.")
     async def slot(self, info: Info, id: SlotIdArgument) -> Slot | None:  # noqa: A002
-        viewer = info.context.viewer
         slot_id = ids.parse_slot_id(id)
-        found = await info.context.loaders.slots.load(slot_id) if slot_id else None
-        return Slot.from_domain(found, viewer) if found else None
+        return await load_slot(info, slot_id) if slot_id else None
 
     @field(description="The slots that match a filter, by default all published slots.")
     async def slots(
@@ -127,11 +125,12 @@ class SlotQueries:
             decode_position(SLOTS_CURSOR, after),
             viewer,
         )
-        items = [
-            (_slot_cursor(SLOTS_CURSOR, found), Slot.from_domain(found, viewer))
-            for found in page.items
-        ]
-        return SlotConnection.from_items(items, has_more=page.has_more, after=after)
+        return SlotConnection(
+            [Slot.from_domain(found, viewer) for found in page.items],
+            lambda index: _slot_cursor(SLOTS_CURSOR, page.items[index]),
+            has_more=page.has_more,
+            after=after,
+        )
 
     @field(
         description="The active bookings of the caller, and those that were cancelled with their "

@@ -7,10 +7,10 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain.booking import booking
-from slotlock.domain.booking.booking import HistoryEntry, SlotId, history_changes
+from slotlock.domain.booking.booking import SlotId, history_changes
 from slotlock.domain.booking.refusals import SlotOutcome
+from slotlock.domain.booking.slot import SlotCancellation
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.types import Campaign, load_campaign
 from slotlock.graphql.context import Info
@@ -21,7 +21,7 @@ from slotlock.graphql.core.ids import (
     slot_global_id,
     waitlist_entry_global_id,
 )
-from slotlock.graphql.core.node import Node
+from slotlock.graphql.core.node import Node, property_field
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimit, Meeting
@@ -31,51 +31,94 @@ from slotlock.graphql.users.types import User, load_user
 
 @strawberry.type(description="The booking of one place in a slot by or for one user.")
 class Booking(Node):
-    slot: "Slot" = field(description="The slot that the booking is for.")
-    status: BookingStatus = field(description="Whether the booking occupies a place.")
-    held_until: datetime | None = field(
-        description="When the hold expires; null for a booking that is no hold."
-    )
-    created_at: datetime = field(description="When the booking was created.")
-    cancelled_at: datetime | None = field(
+    def __init__(self, booking: booking.Booking, slot: "Slot", viewer: Caller | None) -> None:
+        self.id = booking_global_id(booking.slot_id, booking.id)
+        self._booking = booking
+        self._slot = slot
+        self._viewer = viewer
+
+    @classmethod
+    def from_domain(cls, booking: booking.Booking, slot: "Slot", viewer: Caller | None) -> Self:
+        """Show a booking in its slot to a viewer."""
+        if slot.cancellation is not None and booking.status.is_live:
+            booking = booking.with_entry(slot.cancellation.to_history_entry())
+        return cls(booking, slot, viewer)
+
+    @property_field(description="The slot that the booking is for.")
+    def slot(self) -> "Slot":
+        return self._slot
+
+    @property_field(description="Whether the booking occupies a place.")
+    def status(self) -> BookingStatus:
+        return self._booking.status
+
+    @property_field(description="When the hold expires; null for a booking that is no hold.")
+    def held_until(self) -> datetime | None:
+        return self._booking.history[-1].held_until
+
+    @property_field(description="When the booking was created.")
+    def created_at(self) -> datetime:
+        return self._booking.created_at
+
+    @property_field(
         description="When the booking was cancelled or moved, or its slot was cancelled."
     )
-    ended_at: datetime | None = field(
+    def cancelled_at(self) -> datetime | None:
+        is_cancelled = self._booking.status is BookingStatus.CANCELLED
+        return self._booking.ended_at if is_cancelled else None
+
+    @property_field(
         description="When the booking ended and its place became free; null while it is active."
     )
-    on_behalf: bool = field(
+    def ended_at(self) -> datetime | None:
+        return self._booking.ended_at
+
+    @property_field(
         description="Whether someone else made the booking. Only the user, the booker and "
         "organizers see it; false for others."
     )
-    waited_since: datetime | None = field(
+    def on_behalf(self) -> bool:
+        made_by = self._booking.made_by
+        return self._shows_history and made_by not in (None, self._booking.user_id)
+
+    @property_field(
         description="When the user joined the waiting list that led to the booking. Only the user, "
         "the booker and organizers see it; null for others."
     )
-    moved_from: strawberry.ID | None = field(
+    def waited_since(self) -> datetime | None:
+        return self._booking.waited_since if self._shows_history else None
+
+    @property_field(
         description="The booking that was moved to this one. Only the user, the booker and "
         "organizers see it; null for others."
     )
-    moved_to: strawberry.ID | None = field(
+    def moved_from(self) -> strawberry.ID | None:
+        return _ref_global_id(self._booking.moved_from) if self._shows_history else None
+
+    @property_field(
         description="The booking that this one was moved to. Only the user, the booker and "
         "organizers see it; null for others."
     )
-    overridden_limits: list[BookingLimit] = field(
+    def moved_to(self) -> strawberry.ID | None:
+        return _ref_global_id(self._booking.moved_to) if self._shows_history else None
+
+    @property_field(
         description="The limits that the last change overrode. Only the user, the booker and "
         "organizers see them; empty for others."
     )
-    user_id: strawberry.Private[UserId]
-    history_entries: strawberry.Private[tuple[HistoryEntry, ...]]
+    def overridden_limits(self) -> list[BookingLimit]:
+        return list(self._booking.history[-1].overridden_limits) if self._shows_history else []
 
     @field(description="The user who has the place.")
     async def user(self, info: Info) -> User | None:
-        return await load_user(info, self.user_id)
+        return await load_user(info, self._booking.user_id)
 
     @field(
         description="The booker: the user who made the booking. Only the user, the booker and "
         "organizers see them; null for others and for the waiting list."
     )
     async def made_by(self, info: Info) -> User | None:
-        made_by = self.history_entries[0].by if self.history_entries else None
+        made_by = self._booking.made_by if self._shows_history else None
         return await load_user(info, made_by) if made_by else None
 
     @field(
@@ -83,39 +126,15 @@ class Booking(Node):
         "organizers see them; empty for others."
     )
     def history(self) -> list[BookingChange]:
-        return [
-            BookingChange.from_domain(change) for change in history_changes(self.history_entries)
-        ]
+        entries = self._booking.history if self._shows_history else ()
+        return [BookingChange.from_domain(change) for change in history_changes(entries)]
 
-    @classmethod
-    def from_domain(cls, booking: booking.Booking, slot: "Slot", viewer: Caller | None) -> Self:
-        """Show a booking in its slot to a viewer."""
-        if slot.cancellation_entry is not None and booking.status.is_live:
-            booking = booking.with_entry(slot.cancellation_entry)
-        last = booking.history[-1]
-        sees_history = _may_see_history(booking, viewer)
-        return cls(
-            id=booking_global_id(booking.slot_id, booking.id),
-            slot=slot,
-            status=last.status,
-            held_until=last.held_until,
-            created_at=booking.created_at,
-            cancelled_at=booking.ended_at if last.status is BookingStatus.CANCELLED else None,
-            ended_at=booking.ended_at,
-            on_behalf=sees_history and booking.made_by not in (None, booking.user_id),
-            waited_since=booking.waited_since if sees_history else None,
-            moved_from=_ref_global_id(booking.moved_from) if sees_history else None,
-            moved_to=_ref_global_id(booking.moved_to) if sees_history else None,
-            overridden_limits=list(last.overridden_limits) if sees_history else [],
-            user_id=booking.user_id,
-            history_entries=booking.history if sees_history else (),
-        )
-
-
-def _may_see_history(booking: booking.Booking, viewer: Caller | None) -> bool:
-    if viewer is None:
-        return False
-    return viewer.is_organizer or viewer.user_id in (booking.user_id, booking.made_by)
+    @property
+    def _shows_history(self) -> bool:
+        viewer, booking = self._viewer, self._booking
+        if viewer is None:
+            return False
+        return viewer.is_organizer or viewer.user_id in (booking.user_id, booking.made_by)
 
 
 def _ref_global_id(ref: booking.BookingRef | None) -> strawberry.ID | None:
@@ -124,96 +143,45 @@ def _ref_global_id(ref: booking.BookingRef | None) -> strawberry.ID | None:
 
 @strawberry.type(description="The entry of one user on the waiting list of a slot.")
 class WaitlistEntry:
-    id: strawberry.ID = field(
+    def __init__(self, entry: booking.WaitlistEntry, slot: "Slot") -> None:
+        self._entry = entry
+        self._slot = slot
+
+    @classmethod
+    def from_domain(cls, entry: booking.WaitlistEntry, slot: "Slot") -> Self:
+        """Show a waiting list entry of a slot."""
+        return cls(entry, slot)
+
+    @property_field(
         description="An opaque id. The booking that follows from the entry has another one."
     )
-    slot: "Slot" = field(description="The slot that the user waits for.")
-    since: datetime = field(description="When the user joined the waiting list.")
-    entry: strawberry.Private[booking.WaitlistEntry]
+    def id(self) -> strawberry.ID:
+        return waitlist_entry_global_id(self._entry)
+
+    @property_field(description="The slot that the user waits for.")
+    def slot(self) -> "Slot":
+        return self._slot
+
+    @property_field(description="When the user joined the waiting list.")
+    def since(self) -> datetime:
+        return self._entry.since
 
     @field(
         description="The position on the waiting list, starting at 1; null if the user no longer "
         "waits."
     )
     async def position(self, info: Info) -> int | None:
-        entry_ids = await info.context.loaders.waitlists.load(self.entry.slot_id)
-        return entry_ids.index(self.entry.id) + 1 if self.entry.id in entry_ids else None
-
-    @classmethod
-    def from_domain(cls, entry: booking.WaitlistEntry, slot: "Slot") -> Self:
-        """Show a waiting list entry of a slot."""
-        return cls(id=waitlist_entry_global_id(entry), slot=slot, since=entry.since, entry=entry)
+        entry_ids = await info.context.loaders.waitlists.load(self._entry.slot_id)
+        return entry_ids.index(self._entry.id) + 1 if self._entry.id in entry_ids else None
 
 
 @strawberry.type(description="A time slot with a number of places that users can book.")
 class Slot(Node):
-    title: str = field(description="The title of the slot.")
-    start_time: datetime = field(
-        description="When the slot starts; for a course, when its first meeting starts."
-    )
-    end_time: datetime = field(
-        description="When the slot ends; for a course, when its last meeting ends."
-    )
-    meetings: list[Meeting] = field(
-        description="All meetings of the slot in order. Most slots have exactly one."
-    )
-    time_zone: TimeZone = field(description="The time zone in which the slot takes place.")
-    location: str | None = field(description="Where the slot takes place.")
-    kind: SlotKind = field(description="The kind of event that the slot is for.")
-    status: SlotStatus = field(description="Whether the slot is visible and can be booked.")
-    capacity: int = field(description="The number of places, 1 to 1000.")
-    remaining: int = field(description="The number of free places.")
-    is_booked: bool = field(description="Whether no place is free.")
-    version: int = field(
-        description="A number that grows with every change. Of two states, the one with the higher "
-        "version is newer."
-    )
-    my_booking: Booking | None = field(
-        description="The caller's active booking of the slot, or the one that was cancelled with "
-        "the slot."
-    )
-    hold_minutes: int = field(description="How long a hold lasts, 1 to 60 minutes.")
-    cancel_cutoff_minutes: int = field(
-        description="How many minutes before the start members can no longer cancel a booking."
-    )
-    choice_group: str | None = field(
-        description="A name that alternative slots share, such as the beds of a dormitory. Each "
-        "user can have at most one booking in a choice group."
-    )
-    group_limits: list[GroupLimit] = field(
-        description="How many places a group may have in the slot, in addition to the limits of "
-        "the campaign."
-    )
-    resource: str | None = field(
-        description="A resource that the slot occupies, such as a room. Published slots with the "
-        "same resource cannot overlap."
-    )
-    series_id: strawberry.ID | None = field(description="The series that the slot belongs to.")
-    waitlist_capacity: int = field(
-        description="How many users can be on the waiting list; 0 if there is no waiting list."
-    )
-    waitlist_offer_minutes: int | None = field(
-        description="How many minutes a free place is held for the first user on the waiting list; "
-        "null if the place is booked for them immediately."
-    )
-    waitlist_length: int = field(description="How many users are on the waiting list.")
-    my_waitlist_entry: WaitlistEntry | None = field(
-        description="The caller's entry on the waiting list."
-    )
-    booker_id: strawberry.Private[UserId | None]
-    cancellation_entry: strawberry.Private[HistoryEntry | None]
-    campaign_id: strawberry.Private[CampaignId | None]
-
-    @field(description="The campaign that the slot belongs to.")
-    async def campaign(self, info: Info) -> Campaign | None:
-        return await load_campaign(info, self.campaign_id) if self.campaign_id else None
-
-    @field(
-        description="The user who has the only place of a slot with one place. Only that user and "
-        "organizers see them; null for others."
-    )
-    async def booked_by(self, info: Info) -> User | None:
-        return await load_user(info, self.booker_id) if self.booker_id else None
+    def __init__(self, state: SlotState, viewer: Caller | None) -> None:
+        self.id = slot_global_id(state.slot.id)
+        self._state = state
+        self._slot = state.slot
+        self._viewer = viewer
 
     @classmethod
     def for_outcome(cls, outcome: SlotOutcome, view: ResultView) -> Self:
@@ -223,41 +191,146 @@ class Slot(Node):
     @classmethod
     def from_domain(cls, state: SlotState, viewer: Caller | None) -> Self:
         """Show a slot to a viewer, with the viewer's own booking and waiting list entry."""
-        slot = state.slot
-        shown = cls(
-            id=slot_global_id(slot.id),
-            title=slot.title,
-            start_time=slot.start,
-            end_time=slot.end,
-            time_zone=TimeZone(slot.time_zone),
-            location=slot.location,
-            kind=slot.kind,
-            status=slot.status,
-            capacity=slot.capacity,
-            remaining=state.remaining,
-            is_booked=state.is_booked,
-            version=state.version,
-            my_booking=None,
-            hold_minutes=slot.hold_minutes,
-            cancel_cutoff_minutes=slot.cancel_cutoff_minutes,
-            choice_group=slot.choice_group,
-            meetings=[Meeting.from_domain(meeting) for meeting in slot.all_meetings],
-            group_limits=[GroupLimit.from_domain(limit) for limit in slot.group_limits],
-            resource=slot.resource,
-            series_id=series_global_id(slot.series_id) if slot.series_id else None,
-            waitlist_capacity=slot.waitlist_capacity,
-            waitlist_offer_minutes=slot.waitlist_offer_minutes,
-            waitlist_length=state.waitlist_length,
-            my_waitlist_entry=None,
-            booker_id=_visible_booker_id(state, viewer),
-            campaign_id=slot.terms.campaign_id if slot.terms else None,
-            cancellation_entry=slot.cancellation.to_history_entry() if slot.cancellation else None,
-        )
-        if viewer is not None and (own_booking := state.booking_of(viewer.user_id)):
-            shown.my_booking = Booking.from_domain(own_booking, shown, viewer)
-        if viewer is not None and (own_entry := state.waitlist_entry_of(viewer.user_id)):
-            shown.my_waitlist_entry = WaitlistEntry.from_domain(own_entry, shown)
-        return shown
+        return cls(state, viewer)
+
+    @property
+    def cancellation(self) -> SlotCancellation | None:
+        """When the slot was cancelled, which ended its bookings."""
+        return self._slot.cancellation
+
+    @property_field(description="The title of the slot.")
+    def title(self) -> str:
+        return self._slot.title
+
+    @property_field(
+        description="When the slot starts; for a course, when its first meeting starts."
+    )
+    def start_time(self) -> datetime:
+        return self._slot.start
+
+    @property_field(description="When the slot ends; for a course, when its last meeting ends.")
+    def end_time(self) -> datetime:
+        return self._slot.end
+
+    @property_field(description="All meetings of the slot in order. Most slots have exactly one.")
+    def meetings(self) -> list[Meeting]:
+        return [Meeting.from_domain(meeting) for meeting in self._slot.all_meetings]
+
+    @property_field(description="The time zone in which the slot takes place.")
+    def time_zone(self) -> TimeZone:
+        return TimeZone(self._slot.time_zone)
+
+    @property_field(description="Where the slot takes place.")
+    def location(self) -> str | None:
+        return self._slot.location
+
+    @property_field(description="The kind of event that the slot is for.")
+    def kind(self) -> SlotKind:
+        return self._slot.kind
+
+    @property_field(description="Whether the slot is visible and can be booked.")
+    def status(self) -> SlotStatus:
+        return self._slot.status
+
+    @property_field(description="The number of places, 1 to 1000.")
+    def capacity(self) -> int:
+        return self._slot.capacity
+
+    @property_field(description="The number of free places.")
+    def remaining(self) -> int:
+        return self._state.remaining
+
+    @property_field(description="Whether no place is free.")
+    def is_booked(self) -> bool:
+        return self._state.is_booked
+
+    @property_field(
+        description="A number that grows with every change. Of two states, the one with the higher "
+        "version is newer."
+    )
+    def version(self) -> int:
+        return self._state.version
+
+    @property_field(
+        description="The caller's active booking of the slot, or the one that was cancelled with "
+        "the slot."
+    )
+    def my_booking(self) -> Booking | None:
+        viewer = self._viewer
+        own_booking = self._state.booking_of(viewer.user_id) if viewer else None
+        return Booking.from_domain(own_booking, self, viewer) if own_booking else None
+
+    @property_field(description="How long a hold lasts, 1 to 60 minutes.")
+    def hold_minutes(self) -> int:
+        return self._slot.hold_minutes
+
+    @property_field(
+        description="How many minutes before the start members can no longer cancel a booking."
+    )
+    def cancel_cutoff_minutes(self) -> int:
+        return self._slot.cancel_cutoff_minutes
+
+    @property_field(
+        description="A name that alternative slots share, such as the beds of a dormitory. Each "
+        "user can have at most one booking in a choice group."
+    )
+    def choice_group(self) -> str | None:
+        return self._slot.choice_group
+
+    @property_field(
+        description="How many places a group may have in the slot, in addition to the limits of "
+        "the campaign."
+    )
+    def group_limits(self) -> list[GroupLimit]:
+        return [GroupLimit.from_domain(limit) for limit in self._slot.group_limits]
+
+    @property_field(
+        description="A resource that the slot occupies, such as a room. Published slots with the "
+        "same resource cannot overlap."
+    )
+    def resource(self) -> str | None:
+        return self._slot.resource
+
+    @property_field(description="The series that the slot belongs to.")
+    def series_id(self) -> strawberry.ID | None:
+        series_id = self._slot.series_id
+        return series_global_id(series_id) if series_id else None
+
+    @property_field(
+        description="How many users can be on the waiting list; 0 if there is no waiting list."
+    )
+    def waitlist_capacity(self) -> int:
+        return self._slot.waitlist_capacity
+
+    @property_field(
+        description="How many minutes a free place is held for the first user on the waiting list; "
+        "null if the place is booked for them immediately."
+    )
+    def waitlist_offer_minutes(self) -> int | None:
+        return self._slot.waitlist_offer_minutes
+
+    @property_field(description="How many users are on the waiting list.")
+    def waitlist_length(self) -> int:
+        return self._state.waitlist_length
+
+    @property_field(description="The caller's entry on the waiting list.")
+    def my_waitlist_entry(self) -> WaitlistEntry | None:
+        viewer = self._viewer
+        own_entry = self._state.waitlist_entry_of(viewer.user_id) if viewer else None
+        return WaitlistEntry.from_domain(own_entry, self) if own_entry else None
+
+    @field(description="The campaign that the slot belongs to.")
+    async def campaign(self, info: Info) -> Campaign | None:
+        terms = self._slot.terms
+        return await load_campaign(info, terms.campaign_id) if terms else None
+
+    @field(
+        description="The user who has the only place of a slot with one place. Only that user and "
+        "organizers see them; null for others."
+    )
+    async def booked_by(self, info: Info) -> User | None:
+        booker_id = _visible_booker_id(self._state, self._viewer)
+        return await load_user(info, booker_id) if booker_id else None
 
 
 def _visible_booker_id(state: SlotState, viewer: Caller | None) -> UserId | None:
