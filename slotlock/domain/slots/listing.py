@@ -1,11 +1,12 @@
-"""Filters and order of the list of slots."""
+"""Filters, order and selected parts of the list of slots."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 
 from slotlock.domain.booking.slot import SeriesId, SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.users.user import Caller
 
 
 class SlotOrder(Enum):
@@ -28,3 +29,27 @@ class SlotFilter:
     series_id: SeriesId | None = None
     include_unpublished_campaigns: bool = False
     only_with_places_left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSelection:
+    """The parts of a slot, besides its facts, that a reader selects.
+
+    Only with `remaining` are the free places those as of now: without expired holds and without
+    places that are promised to the waiting list. Without it they are not to be shown.
+    """
+
+    remaining: bool = True
+    my_booking: bool = True
+    my_waitlist_entry: bool = True
+    waitlist_length: bool = True
+    booked_by: bool = True
+
+    def visible_to(self, viewer: Caller | None) -> "SlotSelection":
+        """Return the selection without the parts that this viewer never sees."""
+        if viewer is None:
+            return replace(self, my_booking=False, my_waitlist_entry=False, booked_by=False)
+        if viewer.is_organizer:
+            return self
+        # A member sees nobody else as the booker of a slot with one place.
+        return replace(self, my_booking=self.my_booking or self.booked_by, booked_by=False)

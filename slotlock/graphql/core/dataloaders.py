@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from strawberry.dataloader import DataLoader
 
@@ -12,6 +12,7 @@ from slotlock.domain.booking.booking import SlotId, WaitlistEntryId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.slots.listing import SlotSelection
 from slotlock.domain.users.user import Caller, User, UserId
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
@@ -25,16 +26,20 @@ class DataLoaders:
         self._services = services
         self._auth = auth
         self._viewer = viewer
+        self._slots: dict[SlotSelection, DataLoader[SlotId, SlotState | None]] = {}
 
     @cached_property
     def users(self) -> DataLoader[UserId, User | None]:
         """Load users by id."""
         return DataLoader(self._load_users)
 
-    @cached_property
-    def slots(self) -> DataLoader[SlotId, SlotState | None]:
-        """Load visible slots by id."""
-        return DataLoader(self._load_slots)
+    def slots(self, selection: SlotSelection) -> DataLoader[SlotId, SlotState | None]:
+        """Load the selected parts of visible slots by id."""
+        loader = self._slots.get(selection)
+        if loader is None:
+            loader = DataLoader(partial(self._load_slots, selection))
+            self._slots[selection] = loader
+        return loader
 
     @cached_property
     def campaigns(self) -> DataLoader[CampaignId, Campaign | None]:
@@ -55,8 +60,10 @@ class DataLoaders:
         found = await self._services.users.find_many(user_ids)
         return [found.get(user_id) for user_id in user_ids]
 
-    async def _load_slots(self, slot_ids: list[SlotId]) -> Sequence[SlotState | None]:
-        found = await queries.find_slots(self._services, slot_ids, self._viewer)
+    async def _load_slots(
+        self, selection: SlotSelection, slot_ids: list[SlotId]
+    ) -> Sequence[SlotState | None]:
+        found = await queries.find_slots(self._services, slot_ids, self._viewer, selection)
         return [found.get(slot_id) for slot_id in slot_ids]
 
     async def _load_campaigns(self, campaign_ids: list[CampaignId]) -> Sequence[Campaign | None]:

@@ -11,6 +11,7 @@ from slotlock.domain.users.user import Caller
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.connections import Connection
 from slotlock.graphql.core.cursors import encode_cursor
+from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.slots.types import Slot, WaitlistEntry
 from slotlock.graphql.users.types import User
 
@@ -22,7 +23,7 @@ class UnplacedUser:
 
     @field(description="The user's waiting list entries in the campaign, by start of the slot.")
     async def waiting(self, info: Info) -> list[WaitlistEntry]:
-        slots = await info.context.loaders.slots.load_many(
+        slots = await info.context.loaders.slots(slot_selection(info)).load_many(
             [entry.slot_id for entry in self.waitlist_entries]
         )
         return [

@@ -24,6 +24,7 @@ from slotlock.graphql.core.connections import (
 from slotlock.graphql.core.cursors import decode_id, decode_position, encode_cursor, encode_position
 from slotlock.graphql.core.enums import SlotKind, SlotOrder, SlotStatus
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.slots.types import Booking, Slot, load_slot
 from slotlock.services.slots import queries
 
@@ -124,6 +125,7 @@ class SlotQueries:
             require_valid_first(first),
             decode_position(SLOTS_CURSOR, after),
             viewer,
+            slot_selection(info),
         )
         return SlotConnection(
             [Slot.from_domain(found, viewer) for found in page.items],
@@ -145,6 +147,7 @@ class SlotQueries:
             caller,
             require_valid_first(first),
             decode_position(MY_BOOKINGS_CURSOR, after),
+            slot_selection(info),
         )
         items = [
             (_slot_cursor(MY_BOOKINGS_CURSOR, found), own_booking)
@@ -166,6 +169,7 @@ class SlotQueries:
             caller,
             require_valid_first(first),
             decode_position(MY_ENDED_BOOKINGS_CURSOR, after),
+            slot_selection(info),
         )
         shown_slots = {slot_id: Slot.from_domain(found, caller) for slot_id, found in slots.items()}
         items = [

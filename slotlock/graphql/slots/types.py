@@ -26,6 +26,7 @@ from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimit, Meeting
 from slotlock.graphql.slots.history import BookingChange
+from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.users.types import User, load_user
 
 
@@ -342,5 +343,5 @@ def _visible_booker_id(state: SlotState, viewer: Caller | None) -> UserId | None
 
 async def load_slot(info: Info, slot_id: SlotId) -> Slot | None:
     """Load a slot if the viewer may see it."""
-    found = await info.context.loaders.slots.load(slot_id)
+    found = await info.context.loaders.slots(slot_selection(info)).load(slot_id)
     return Slot.from_domain(found, info.context.viewer) if found else None

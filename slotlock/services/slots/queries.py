@@ -1,7 +1,7 @@
 """Queries for slots and bookings that return only what their viewer may see."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,27 +10,36 @@ from slotlock.domain.booking.booking import Booking, BookingId, SlotId
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Page, Position
-from slotlock.domain.slots.listing import SlotFilter, SlotOrder
+from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
 from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.mongo.slots.queries import SlotRead
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 
+EVERYTHING = SlotSelection()
+
 
 async def find_slots(
-    services: Services, slot_ids: Iterable[SlotId], viewer: Caller | None
+    services: Services,
+    slot_ids: Iterable[SlotId],
+    viewer: Caller | None,
+    selection: SlotSelection = EVERYTHING,
 ) -> dict[SlotId, SlotState]:
-    """Return those of the slots that the viewer may see."""
-    found = await _find_all(services, slot_ids, viewer)
+    """Return the selected parts of those of the slots that the viewer may see."""
+    found = await _find_all(services, slot_ids, viewer, selection)
     return {slot_id: slot for slot_id, slot in found.items() if is_visible(slot.slot, viewer)}
 
 
 async def _find_all(
-    services: Services, slot_ids: Iterable[SlotId], viewer: Caller | None
+    services: Services,
+    slot_ids: Iterable[SlotId],
+    viewer: Caller | None,
+    selection: SlotSelection,
 ) -> dict[SlotId, SlotState]:
-    # One query per slot: the repository batches those of concurrent requests.
-    user_ids, now = _viewer_ids(viewer), services.now()
-    queries = (SlotQuery(slot_id, now, user_ids) for slot_id in slot_ids)
-    found = await asyncio.gather(*map(services.slots.find, queries))
+    # One read per slot: the repository batches those of concurrent requests.
+    now, user_id, selection = services.now(), _user_id(viewer), selection.visible_to(viewer)
+    reads = (SlotRead(slot_id, now, selection, user_id) for slot_id in slot_ids)
+    found = await asyncio.gather(*map(services.slots.read, reads))
     return {slot.id: as_of(slot, now) for slot in found if slot}
 
 
@@ -41,19 +50,27 @@ async def list_slots(
     first: int,
     after: Position | None,
     viewer: Caller | None,
+    selection: SlotSelection = EVERYTHING,
 ) -> Page[SlotState]:
-    """Return a page of the slots that match a filter."""
-    now = services.now()
-    page = await services.slots.page(slot_filter, order, first, after, now, _viewer_ids(viewer))
+    """Return the selected parts of a page of the slots that match a filter."""
+    now, selection = services.now(), selection.visible_to(viewer)
+    user_id = _user_id(viewer)
+    page = await services.slots.page(slot_filter, order, first, after, now, selection, user_id)
     return _as_of(page, now)
 
 
 async def list_bookings(
-    services: Services, caller: Caller, first: int, after: Position | None
+    services: Services,
+    caller: Caller,
+    first: int,
+    after: Position | None,
+    selection: SlotSelection = EVERYTHING,
 ) -> Page[SlotState]:
     """Return a page of the slots in which the caller has a live booking, with that booking."""
     now = services.now()
-    return _as_of(await services.slots.page_of_user(caller.user_id, first, after, now), now)
+    selection = replace(selection.visible_to(caller), my_booking=True)
+    page = await services.slots.page_of_user(caller.user_id, first, after, now, selection)
+    return _as_of(page, now)
 
 
 def _as_of(page: Page[SlotState], now: datetime) -> Page[SlotState]:
@@ -113,12 +130,17 @@ async def slot_history(
 
 
 async def list_ended_bookings(
-    services: Services, caller: Caller, first: int, after: Position | None
+    services: Services,
+    caller: Caller,
+    first: int,
+    after: Position | None,
+    selection: SlotSelection = EVERYTHING,
 ) -> tuple[Page[Booking], dict[SlotId, SlotState]]:
     """Return a page of the caller's ended bookings, the latest first, and their slots."""
     page = await services.ended_bookings.page_of_user(caller.user_id, first, after)
-    return page, await _find_all(services, {booking.slot_id for booking in page.items}, caller)
+    slot_ids = {booking.slot_id for booking in page.items}
+    return page, await _find_all(services, slot_ids, caller, selection)
 
 
-def _viewer_ids(viewer: Caller | None) -> Sequence[UserId]:
-    return [viewer.user_id] if viewer else []
+def _user_id(viewer: Caller | None) -> UserId | None:
+    return viewer.user_id if viewer else None

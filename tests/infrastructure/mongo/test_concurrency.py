@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.slots.listing import SlotFilter, SlotOrder
+from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
 from slotlock.infrastructure.mongo import concurrency
 from slotlock.infrastructure.mongo.client import Database, connect
 from slotlock.infrastructure.mongo.concurrency import (
@@ -60,7 +60,7 @@ async def test_mongodb_stays_usable_after_thousands_of_callers_were_cancelled(
         if number % 3:
             return asyncio.create_task(slots.find_with_roster(new.id))
         return asyncio.create_task(
-            slots.page(SlotFilter(), SlotOrder.START_ASC, 100, None, utc_now())
+            slots.page(SlotFilter(), SlotOrder.START_ASC, 100, None, utc_now(), SlotSelection())
         )
 
     for start in range(0, CANCELLED_CALLERS, 300):

@@ -19,6 +19,7 @@ from tests.support.model.linearizability import (
     states_after_sweep,
 )
 from tests.support.model.operations import NormalizedOutcome, PlannedOperation
+from tests.support.model.reads import check_reads
 from tests.support.model.service_pair import ServicePair
 from tests.support.model.state import ModelSlot
 from tests.support.model.stored_state import StoredState
@@ -234,18 +235,8 @@ class ModelChecker:
         self._steps += 1
         services = self.pair.services[self._steps % 2]
         viewer = self.pair.callers[self._steps % len(self.pair.callers)]
+        await check_reads(services, viewer, self.model, self.tokens_by_id, self._steps)
         ids = [SlotId(slot_id) for slot_id in self.model.slots]
-        slots = await queries.find_slots(services, ids, viewer)
-        for slot_id, expected in self.model.slots.items():
-            slot = slots[SlotId(slot_id)]
-            assert slot.remaining == expected.remaining(self.now), (slot, expected)
-            booking = slot.booking_of(viewer.user_id)
-            tokens = [
-                each.token
-                for each in expected.live_bookings(self.now)
-                if each.user == viewer.user_id
-            ]
-            assert ([self.tokens_by_id[booking.id]] if booking else []) == tokens, (slot, expected)
         sampled_id = ids[self._steps % len(ids)]
         found = await queries.slot_roster(services, sampled_id, 100, None)
         assert found is not None

@@ -34,6 +34,7 @@ from slotlock.infrastructure.mongo.ids import (
 from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.preconditions import CampaignVersion, ResourceVersion
+from slotlock.infrastructure.mongo.slots.queries import SlotRead
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.teams import TeamRepository
@@ -44,6 +45,7 @@ from slotlock.services.container import utc_now
 from tests.support.domain.builders import build_slot, with_facts
 from tests.support.domain.campaign_builders import build_terms
 from tests.support.domain.decisions import as_written, decide, expire_and_promote
+from tests.support.domain.selections import EVERYTHING, NOTHING
 from tests.support.stores.slots import insert_new_slots
 
 ADA, BEN, CLEO = (UserId(digit * 24) for digit in "012")
@@ -115,6 +117,8 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
         position = Position(now, booking_id)
         assert (await repositories.ended_bookings.page_of_slot(slot_id, 1, None)).items
         await repositories.ended_bookings.page_of_slot(slot_id, 1, position)
+        for selection in (NOTHING, EVERYTHING):
+            assert await slots.read(SlotRead(slot_id, now, selection, ADA))
         await slots.find_with_roster(slot_id)
         await slots.waitlist_ids(slot_id)
     # The writer searches the live and the ended bookings for a plain one that was not written.
@@ -152,9 +156,10 @@ async def run_list_queries(slots: SlotRepository) -> None:
             (SlotFilter(only_with_places_left=True), None),
             (SlotFilter(text="yog"), None),
         ]:
-            await slots.page(slot_filter, order, 10, after, now, [ADA])
-    await slots.page_of_user(ADA, 10, None, now)
-    await slots.page_of_user(ADA, 10, position, now)
+            for selection in (NOTHING, EVERYTHING):
+                await slots.page(slot_filter, order, 10, after, now, selection, ADA)
+    await slots.page_of_user(ADA, 10, None, now, EVERYTHING)
+    await slots.page_of_user(ADA, 10, position, now, NOTHING)
 
 
 async def run_campaign_queries(repositories: Repositories) -> None:
@@ -195,7 +200,7 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     assert await slots.find_by_series(series_id, now)
     await slots.find_waitlisted([ADA])
     for slot_filter in (SlotFilter(campaign_id=before.id), SlotFilter(series_id=series_id)):
-        await slots.page(slot_filter, SlotOrder.START_ASC, 10, None, now)
+        await slots.page(slot_filter, SlotOrder.START_ASC, 10, None, now, NOTHING)
 
 
 async def run_user_queries(repositories: Repositories) -> None:

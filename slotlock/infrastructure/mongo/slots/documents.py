@@ -87,15 +87,30 @@ def to_slot_state(document: Document) -> SlotState:
     )
 
 
-def _to_slot(slot_id: SlotId, document: Document) -> Slot:
-    return Slot(
-        id=slot_id,
-        **{
-            name: _from_stored(name, document[stored_name])
-            for name, stored_name in STORED_NAMES.items()
-            if stored_name in document
-        },
+def to_read_state(document: Document) -> SlotState:
+    """Return the state of a slot as far as a client selected it (see queries)."""
+    slot_id = SlotId(str(document["_id"]))
+    entries = document.get("ownWaitlistEntries", ())
+    return SlotState(
+        slot=_to_slot(slot_id, document),
+        version=document["version"],
+        changed_at=document["changedAt"],
+        booked_count=document["capacity"] - document["remaining"],
+        bookings=tuple([to_booking(slot_id, each) for each in document.get("bookings", ())]),
+        waitlist=tuple([to_waitlist_entry(slot_id, each) for each in entries]),
+        waitlist_length=document.get("waitlistLength", 0),
+        next_deadline=document.get("nextDeadline"),
     )
+
+
+def _to_slot(slot_id: SlotId, document: Document) -> Slot:
+    facts = {}
+    for name, stored_name in STORED_NAMES.items():
+        if stored_name in document:
+            value = document[stored_name]
+            convert = _FROM_STORED.get(name)
+            facts[name] = value if convert is None or value is None else convert(value)
+    return Slot(id=slot_id, **facts)
 
 
 def to_waitlist_entry(slot_id: SlotId, subdocument: Document) -> WaitlistEntry:
@@ -219,11 +234,6 @@ def _waitlist_entry_to_subdocument(entry: WaitlistEntry) -> Document:
     return {**subdocument, "groups": list(entry.groups)} if entry.groups else subdocument
 
 
-def _from_stored(name: str, value: Any) -> Any:
-    convert = _FROM_STORED.get(name)
-    return value if convert is None or value is None else convert(value)
-
-
 def _to_stored(name: str, value: Any) -> Any:
     convert = _TO_STORED.get(name)
     return value if convert is None or value is None else convert(value)
@@ -251,8 +261,8 @@ def _to_series_id(object_id: ObjectId) -> SeriesId:
 
 # How attributes are converted whose stored values differ from their values in the domain.
 _FROM_STORED: dict[str, Callable[[Any], Any]] = {
-    "kind": SlotKind,
-    "status": SlotStatus,
+    "kind": {kind.value: kind for kind in SlotKind}.__getitem__,
+    "status": {status.value: status for status in SlotStatus}.__getitem__,
     "cancellation": _to_cancellation,
     "terms": to_terms,
     "group_limits": to_group_limits,

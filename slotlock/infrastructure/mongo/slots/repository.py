@@ -1,7 +1,7 @@
 """Reads slots from MongoDB."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -14,7 +14,7 @@ from slotlock.domain.booking.rules.promotion import promotion_candidates
 from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Page, Position
-from slotlock.domain.slots.listing import SlotFilter, SlotOrder
+from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import (
@@ -25,8 +25,16 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
-from slotlock.infrastructure.mongo.slots import documents
-from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query
+from slotlock.infrastructure.mongo.slots.documents import INDEXES, to_read_state, to_slot_state
+from slotlock.infrastructure.mongo.slots.queries import (
+    SlotRead,
+    filter_query,
+    merged_read_projection,
+    needs_decision_state,
+    page_query,
+    part_for,
+    read_projection,
+)
 from slotlock.infrastructure.mongo.slots.slot_query import (
     SharedSlot,
     SlotQuery,
@@ -45,11 +53,12 @@ class SlotRepository:
         self._slots = database["slots"]
         self._user_contexts = UserContextLoader(database)
         self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
+        self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
         self._waitlist_batcher = Batcher(self._read_waitlist_batch, is_outage=is_unavailable)
 
     async def create_indexes(self) -> None:
         """Create the indexes that are missing."""
-        for name, (keys, options) in documents.INDEXES.items():
+        for name, (keys, options) in INDEXES.items():
             await self._slots.create_index(keys, name=name, **options)
 
     async def find(self, query: SlotQuery) -> SlotState | None:
@@ -77,13 +86,7 @@ class SlotRepository:
 
     async def _find_batch(self, queries: list[SlotQuery]) -> list[SlotState | Exception | None]:
         slot_ids = {query.slot_id for query in queries}
-        try:
-            found = await self._load_slots(slot_ids, queries)
-        except OperationFailure as error:
-            if is_unavailable(error):
-                raise
-            # A slot that MongoDB cannot evaluate is the failure of its own callers only.
-            found = {slot_id: await self._load_slot(slot_id, queries) for slot_id in slot_ids}
+        found = await self._load_each(slot_ids, merged_projection(queries), to_slot_state)
         if len(queries) == 1:
             return [found.get(queries[0].slot_id)]
         shared = {
@@ -98,23 +101,48 @@ class SlotRepository:
             for query in queries
         ]
 
-    async def _load_slot(
-        self, slot_id: SlotId, queries: list[SlotQuery]
-    ) -> SlotState | Exception | None:
+    async def read(self, read: SlotRead) -> SlotState | None:
+        """Return the selected parts of a slot as a client sees them; None if there is none."""
+        state = await self._read_batcher.submit(read)
+        if state is not None and needs_decision_state(state, read.selection, read.now):
+            return await self.find(SlotQuery(read.slot_id, read.now, _user_ids(read.user_id)))
+        return state
+
+    async def _read_batch(self, reads: list[SlotRead]) -> list[SlotState | Exception | None]:
+        slot_ids = {read.slot_id for read in reads}
+        found = await self._load_each(slot_ids, merged_read_projection(reads), to_read_state)
+        return [
+            part_for(state, read) if isinstance(state, SlotState) else state
+            for read in reads
+            for state in [found.get(read.slot_id)]
+        ]
+
+    async def _load_each(
+        self, slot_ids: set[SlotId], projection: Document, convert: Callable[[Document], SlotState]
+    ) -> Mapping[SlotId, SlotState | Exception]:
+        """Load slots with one command. One that cannot be loaded fails its own callers only."""
         try:
-            return (await self._load_slots({slot_id}, queries)).get(slot_id)
+            return await self._load_slots(slot_ids, projection, convert)
         except OperationFailure as error:
-            return error
+            if is_unavailable(error):
+                raise
+        found: dict[SlotId, SlotState | Exception] = {}
+        for slot_id in slot_ids:
+            try:
+                found |= await self._load_slots({slot_id}, projection, convert)
+            except OperationFailure as error:  # MongoDB cannot evaluate this slot
+                found[slot_id] = error
+        return found
 
     async def _load_slots(
-        self, slot_ids: set[SlotId], queries: list[SlotQuery]
-    ) -> Mapping[SlotId, SlotState | Exception | None]:
+        self, slot_ids: set[SlotId], projection: Document, convert: Callable[[Document], SlotState]
+    ) -> dict[SlotId, SlotState | Exception]:
         by_id = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
-        found: dict[SlotId, SlotState | Exception | None] = {}
-        async for document in self._slots.find(by_id, merged_projection(queries)):
+        found: dict[SlotId, SlotState | Exception] = {}
+        async for document in self._slots.find(by_id, projection):
             slot_id = SlotId(str(document["_id"]))
             try:
-                found[slot_id] = documents.to_slot_state(document)
+                found[slot_id] = convert(document)
             except (KeyError, ValueError, TypeError) as error:  # concerns its own callers only
                 found[slot_id] = error
         return found
@@ -123,7 +151,7 @@ class SlotRepository:
     async def find_with_roster(self, slot_id: SlotId) -> SlotState | None:
         """Return a slot with all live bookings in the order they were made, and its waitlist."""
         document = await self._slots.find_one({"_id": ObjectId(slot_id)})
-        return documents.to_slot_state(document) if document else None
+        return to_slot_state(document) if document else None
 
     async def waitlist_ids(self, slot_id: SlotId) -> Sequence[WaitlistEntryId]:
         """Return the ids of all waitlist entries, in the order they are served."""
@@ -147,18 +175,25 @@ class SlotRepository:
         first: int,
         after: Position | None,
         now: datetime,
-        user_ids: Sequence[UserId] = (),
+        selection: SlotSelection,
+        user_id: UserId | None = None,
     ) -> Page[SlotState]:
-        """Return the next `first` slots that the filter selects."""
-        query = filter_query(slot_filter, now)
-        return await self._page(query, order, first, after, now, user_ids)
+        """Return the selected parts of the next `first` slots that the filter selects."""
+        query = page_query(filter_query(slot_filter, now), after, order)
+        return await self._page(query, order, first, now, selection, user_id)
 
     async def page_of_user(
-        self, user_id: UserId, first: int, after: Position | None, now: datetime
+        self,
+        user_id: UserId,
+        first: int,
+        after: Position | None,
+        now: datetime,
+        selection: SlotSelection,
     ) -> Page[SlotState]:
         """Return the next `first` slots in which a user has a live booking, by start."""
-        query = {"bookings.user": ObjectId(user_id)}
-        return await self._page(query, SlotOrder.START_ASC, first, after, now, [user_id])
+        order = SlotOrder.START_ASC
+        query = page_query({"bookings.user": ObjectId(user_id)}, after, order)
+        return await self._page(query, order, first, now, selection, user_id)
 
     @limited_listing
     async def _page(
@@ -166,18 +201,26 @@ class SlotRepository:
         query: Document,
         order: SlotOrder,
         first: int,
-        after: Position | None,
         now: datetime,
-        user_ids: Sequence[UserId],
+        selection: SlotSelection,
+        user_id: UserId | None,
     ) -> Page[SlotState]:
+        user_ids = _user_ids(user_id)
         found = self._slots.find(
-            page_query(query, after, order),
-            slot_projection(now, user_ids),
+            query,
+            read_projection(selection, user_ids),
             sort=[("start", order.value), ("_id", order.value)],
             limit=first + 1,
         )
-        slots = [documents.to_slot_state(document) async for document in found]
-        return Page(tuple(slots[:first]), len(slots) > first)
+        slots = [to_read_state(document) for document in await found.to_list()]
+        page, has_more = slots[:first], len(slots) > first
+        if due := [slot.id for slot in page if needs_decision_state(slot, selection, now)]:
+            # With the same query: meanwhile a slot may have become invisible to the viewer.
+            by_id = {"_id": {"$in": [ObjectId(slot_id) for slot_id in due]}}
+            loaded = self._slots.find({"$and": [query, by_id]}, slot_projection(now, user_ids))
+            states = {slot.id: slot for slot in map(to_slot_state, await loaded.to_list())}
+            page = [states.get(slot.id, slot) for slot in page]
+        return Page(tuple(page), has_more)
 
     @limited
     async def find_by_users(
@@ -186,7 +229,7 @@ class SlotRepository:
         """Return the slots that start after `since` in which these users have live bookings."""
         query = _booked_by_users(user_ids, since)
         found = self._slots.find(query, slot_projection(now, user_ids))
-        return [documents.to_slot_state(document) async for document in found]
+        return [to_slot_state(document) async for document in found]
 
     @limited
     async def find_versions_by_users(
@@ -213,7 +256,7 @@ class SlotRepository:
         """Return the slots of a series, by start."""
         query, order = {"series": ObjectId(series_id)}, [("start", 1), ("_id", 1)]
         found = self._slots.find(query, slot_projection(now), sort=order)
-        return [documents.to_slot_state(document) async for document in found]
+        return [to_slot_state(document) async for document in found]
 
     @limited
     async def find_booked_users(
@@ -233,6 +276,10 @@ class SlotRepository:
             {"nextDeadline": {"$lte": now}}, {"_id": 1}, sort=[("nextDeadline", 1)], limit=limit
         )
         return [SlotId(str(document["_id"])) async for document in found]
+
+
+def _user_ids(user_id: UserId | None) -> Sequence[UserId]:
+    return [] if user_id is None else [user_id]
 
 
 def _affected_users(slot: SlotState, query: SlotQuery) -> Iterator[UserId]:
