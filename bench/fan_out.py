@@ -22,6 +22,7 @@ from statistics import median
 from typing import Any
 
 import httpx
+import uvloop
 
 from bench.app_process import PROJECT
 from bench.machine import machine_summary
@@ -32,6 +33,7 @@ from tests.support.transport.raw_connection import (
     WEBSOCKET_HANDSHAKE,
     message_frame,
     subscribe_frame,
+    websocket_frame,
 )
 
 EMAIL, PASSWORD = "admin@slotlock.test", "the password of the fan-out"
@@ -44,6 +46,9 @@ SET_CAPACITY = """mutation($id: ID!, $capacity: Int!) {
 WATCH = """subscription($slots: [ID!]!) {
   slotAvailability(slotIds: $slots) { slotId version remaining isBooked }
 }"""
+# uvicorn pings with four bytes.
+PING_BYTES, PONG_OPCODE = 4, 10
+PING_HEADER = bytes((0x89, PING_BYTES))
 FIRST_PORT = 18200
 OPENING_AT_ONCE = 50
 WARM_UP_CHANGES = 3
@@ -99,7 +104,11 @@ class Subscriber(asyncio.Protocol):
         transport.write(WEBSOCKET_HANDSHAKE)
 
     def data_received(self, data: bytes) -> None:
-        """Subscribe, then pass messages on."""
+        """Subscribe, then pass messages on and answer pings."""
+        ping_at = data.find(PING_HEADER)
+        if ping_at >= 0:
+            payload = data[ping_at + len(PING_HEADER) :][:PING_BYTES]
+            self._transport.write(websocket_frame(payload, PONG_OPCODE))
         if self.subscribed.done():
             self._subscribers.on_data(data)
         elif b"101 Switching" in data:
@@ -287,7 +296,7 @@ def main() -> None:
     args = parser.parse_args()
     print(machine_summary(), flush=True)
     folders = [folder.resolve() for folder in args.checkouts]
-    asyncio.run(compare(folders, args.subscribers, args.changes, args.rounds))
+    uvloop.run(compare(folders, args.subscribers, args.changes, args.rounds))
 
 
 if __name__ == "__main__":
