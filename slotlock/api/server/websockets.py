@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
+from struct import pack
 from typing import Any, cast
 
 from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame, Opcode
+from websockets.frames import Frame
 from websockets.http11 import Response
 from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
@@ -23,6 +24,8 @@ PONG_TIMEOUT_S = 20.0
 MAX_FRAMES = 1_000
 # A read is parsed in chunks of this size, with other tasks in between: it can be many frames.
 READ_CHUNK = 4 * 1024
+# The first byte of the only frame of a text message.
+FINAL_TEXT = 0x81
 CLOSE_INVALID_UTF8 = 1007
 CLOSE_TOO_BIG = 1009
 
@@ -64,8 +67,7 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
         )
 
     def _write_text(self, text: bytes) -> None:
-        # A message may be sent uncompressed on a connection with compression (RFC 7692, 6).
-        self.transport.write(Frame(Opcode.TEXT, text).serialize(mask=False))
+        self.transport.write(_text_frame(text))
 
     def _set_on_writable(self, callback: Callable[[], None]) -> None:
         self._on_writable = callback
@@ -170,6 +172,21 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
         if self.conn.state is OPEN:
             self.conn.send_close(code)
             self.handle_parser_exception()
+
+
+def _text_frame(text: bytes) -> bytes:
+    """Return a message in one frame (RFC 6455, 5.2).
+
+    It is uncompressed, which is also allowed on a connection with compression (RFC 7692, 6).
+    """
+    length = len(text)
+    if length < 126:
+        header = pack("!BB", FINAL_TEXT, length)
+    elif length < 2**16:
+        header = pack("!BBH", FINAL_TEXT, 126, length)
+    else:
+        header = pack("!BBQ", FINAL_TEXT, 127, length)
+    return header + text
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -73,10 +73,9 @@ class SharedStream:
         self._subscription = subscription
         self._shared = shared
 
-    def take(self) -> GraphQLResponse | None:
-        """Return the next response; None if the subscriber has every state."""
-        state = self._subscription.take()
-        return None if state is None else self._shared.respond(state)
+    def take(self) -> GraphQLResponse:
+        """Return the next response; call it only while one is pending."""
+        return self._shared.respond(self._subscription.take())
 
     @property
     def has_pending(self) -> bool:

@@ -60,9 +60,9 @@ class AvailabilitySubscription:
         """Whether there is a state that was not read yet."""
         return bool(self._pending)
 
-    def take(self) -> Availability | None:
-        """Return the state that waits longest, None if the reader has every state."""
-        return self._pending.pop(next(iter(self._pending))) if self._pending else None
+    def take(self) -> Availability:
+        """Return the state that waits longest; call it only while one is pending."""
+        return self._pending.pop(next(iter(self._pending)))
 
     def on_update(self, callback: Callable[[], None]) -> None:
         """Call back, instead of waking `states`, when a state is pending after none was."""
@@ -74,8 +74,8 @@ class AvailabilitySubscription:
         """Yield states without end. States that a slow reader missed are left out."""
         while True:
             await self._updated.wait()
-            while (state := self.take()) is not None:
-                yield state
+            while self._pending:
+                yield self.take()
             self._updated.clear()
 
 

@@ -75,12 +75,10 @@ class PushedResponses:
             self._end.set_exception(error)
 
     def _write_pending(self) -> None:
-        while self._writer.is_writable:
-            response = self._stream.take()
-            if response is None:
+        while self._stream.has_pending:
+            if not self._writer.is_writable:
+                self._writer.deliver_when_writable(self._deliver)
                 return
-            payload = orjson.Fragment(response.encode())
+            payload = orjson.Fragment(self._stream.take().encode())
             message = {"id": self._operation_id, "type": "next", "payload": payload}
             self._writer.write(orjson.dumps(message))
-        if self._stream.has_pending:
-            self._writer.deliver_when_writable(self._deliver)

@@ -10,11 +10,12 @@ import pytest
 import uvicorn
 from pydantic import SecretStr
 from websockets.asyncio.client import connect
+from websockets.frames import Frame, Opcode
 from websockets.typing import Subprotocol
 
 from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.server.timeouts import TimeoutConfig
-from slotlock.api.server.websockets import StrictWebSocketProtocol
+from slotlock.api.server.websockets import StrictWebSocketProtocol, _text_frame
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
@@ -120,6 +121,12 @@ async def test_direct_writes_and_awaited_sends_arrive_in_order_with_and_without_
             await client.subscribe("2", "{ __typename }")
             assert await client.next_result() == "Query"
             assert (await client.receive())["type"] == "complete"
+
+
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 127, 65_535, 65_536, 100_000])
+def test_a_text_frame_of_any_size_is_that_of_the_library(size: int) -> None:
+    text = b"x" * size
+    assert _text_frame(text) == Frame(Opcode.TEXT, text).serialize(mask=False)
 
 
 async def test_a_client_that_does_not_read_misses_states_and_delays_no_other_client(
