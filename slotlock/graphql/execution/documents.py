@@ -21,6 +21,7 @@ from graphql import (
 )
 
 from slotlock.graphql.core.errors import ErrorCode, error_body, without_values
+from slotlock.graphql.execution.compiled.operation import CompiledOperation, compile_operation
 from slotlock.graphql.limits.complexity import MAX_DOCUMENT_BYTES, MAX_TOKENS, exceeded_limit
 from slotlock.graphql.limits.field_merging import field_merge_excess
 from slotlock.graphql.limits.operation_kinds import OperationKind, operation_costs
@@ -61,6 +62,8 @@ class Operation:
     root_fields: tuple[tuple[str, str], ...]
     # Whether errors may suggest names of the schema, which reveals parts of it.
     allows_suggestions: bool
+    # None for an operation that only graphql-core can execute, such as introspection.
+    compiled: CompiledOperation | None
     costs: Mapping[OperationKind, int]
 
     @property
@@ -122,7 +125,9 @@ class DocumentCache:
             raise DocumentError(errors)
         try:
             return _build_operations(
-                self._parse_and_validate(text), allows_suggestions=self._introspection
+                self._schema,
+                self._parse_and_validate(text),
+                allows_suggestions=self._introspection,
             )
         except DocumentError as error:
             self._rejected.put(text, error.errors)
@@ -164,7 +169,7 @@ class DocumentCache:
 
 
 def _build_operations(
-    document: DocumentNode, *, allows_suggestions: bool
+    schema: GraphQLSchema, document: DocumentNode, *, allows_suggestions: bool
 ) -> dict[str | None, Operation]:
     fragments = {
         node.name.value: node
@@ -178,6 +183,13 @@ def _build_operations(
             node.operation,
             _root_fields(node),
             allows_suggestions=allows_suggestions,
+            compiled=compile_operation(
+                schema,
+                document,
+                name,
+                hide_suggestions=not allows_suggestions,
+                max_coercion_errors=MAX_ERRORS,
+            ),
             costs=operation_costs(node, fragments),
         )
         for node in document.definitions

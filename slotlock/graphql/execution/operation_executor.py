@@ -11,9 +11,11 @@ from prometheus_client import Counter
 
 from slotlock.graphql.context import Context
 from slotlock.graphql.core.errors import format_error
+from slotlock.graphql.execution.compiled.execution import ValueLimit
 from slotlock.graphql.execution.documents import MAX_ERRORS, Operation
 from slotlock.graphql.execution.session_recheck import SessionRecheckMiddleware
-from slotlock.graphql.limits.result_size import ResultSizeLimitExecutor
+from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
+from slotlock.graphql.limits.result_size import ResultSizeLimitExecutor, result_too_large
 from slotlock.graphql.schema.schema import executable_schema
 
 REQUESTS = Counter(
@@ -21,6 +23,8 @@ REQUESTS = Counter(
     "Executed root fields, by field and by `ok` or the code of the error",
     ["operation", "outcome"],
 )
+
+RESULT_SIZE_LIMIT = ValueLimit(DOCUMENT_LIMITS.values, result_too_large)
 
 Variables = dict[str, Any]
 
@@ -78,6 +82,27 @@ def execute_shared_event(
 def _start_execution(
     operation: Operation, variables: Variables | None, context: Context, event: object
 ) -> AwaitableOrValue[ExecutionResult]:
+    result: AwaitableOrValue[ExecutionResult] | None = None
+    if operation.compiled is not None:
+        result = operation.compiled.execute(
+            root_value=event,
+            context_value=context,
+            variable_values=variables,
+            middleware=SessionRecheckMiddleware().resolve
+            if operation.has_several_mutations
+            else None,
+            # A mutation has taken effect, so its result is never rejected as too large.
+            limit=None if operation.is_mutation else RESULT_SIZE_LIMIT,
+        )
+    if result is None:
+        return _execute_uncompiled(operation, variables, context, event)
+    return result
+
+
+def _execute_uncompiled(
+    operation: Operation, variables: Variables | None, context: Context, event: object
+) -> AwaitableOrValue[ExecutionResult]:
+    """Execute an operation that has no plan, with graphql-core and the same checks."""
     return execute(
         executable_schema,
         operation.document,
@@ -85,7 +110,6 @@ def _start_execution(
         context_value=context,
         variable_values=variables,
         operation_name=operation.name,
-        # A mutation has taken effect, so its result is never rejected as too large.
         executor_class=None if operation.is_mutation else ResultSizeLimitExecutor,
         middleware=MiddlewareManager(SessionRecheckMiddleware())
         if operation.has_several_mutations

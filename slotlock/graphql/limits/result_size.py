@@ -17,6 +17,11 @@ TOO_LARGE_MESSAGE = (
 )
 
 
+def result_too_large() -> GraphQLRequestError:
+    """Create the error for a result that exceeds the limit."""
+    return GraphQLRequestError(ErrorCode.LIMIT_EXCEEDED, TOO_LARGE_MESSAGE)
+
+
 class ResultSizeLimitExecutor(Executor[Any]):
     """Stops an execution whose result has more fields and list items than DOCUMENT_LIMITS."""
 
@@ -50,4 +55,4 @@ class ResultSizeLimitExecutor(Executor[Any]):
     def _add_values(self, count: int) -> None:
         self.value_count += count
         if self.value_count > DOCUMENT_LIMITS.values:
-            raise GraphQLRequestError(ErrorCode.LIMIT_EXCEEDED, TOO_LARGE_MESSAGE)
+            raise result_too_large()

@@ -1,0 +1,34 @@
+"""The check whether a value must be awaited, remembered for each type."""
+
+from types import CoroutineType, FunctionType, GeneratorType
+from typing import Any, TypeGuard
+
+from graphql import pyutils
+
+# Programs have few types. The limit bounds the memory of one that creates types without end.
+MAX_TYPES = 5_000
+
+_plain_types: set[type] = set()
+
+
+def is_awaitable(value: object) -> TypeGuard[Any]:
+    """Return what graphql-core's `is_awaitable` returns, for most values without asking it."""
+    value_type = type(value)
+    if value_type in _plain_types:
+        return False
+    if value_type is CoroutineType:
+        return True
+    if pyutils.is_awaitable(value):
+        return True
+    if _is_decided_by_type(value_type) and len(_plain_types) < MAX_TYPES:
+        _plain_types.add(value_type)
+    return False
+
+
+def _is_decided_by_type(value_type: type) -> bool:
+    """Return whether a type computes no attributes, so that its values are all alike."""
+    return not (
+        hasattr(value_type, "__getattr__")
+        or isinstance(value_type.__getattribute__, FunctionType)
+        or issubclass(value_type, type | GeneratorType)
+    )

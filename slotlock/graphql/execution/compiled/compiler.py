@@ -1,0 +1,197 @@
+"""The compilation of a validated operation: from its selections to the plan of its execution."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from graphql import (
+    FieldNode,
+    FragmentDefinitionNode,
+    GraphQLEnumType,
+    GraphQLField,
+    GraphQLInterfaceType,
+    GraphQLList,
+    GraphQLNonNull,
+    GraphQLObjectType,
+    GraphQLOutputType,
+    GraphQLScalarType,
+    GraphQLSchema,
+    GraphQLUnionType,
+    OperationDefinitionNode,
+)
+from graphql.execution.collect_fields import (
+    FieldDetailsList,
+    FragmentDetails,
+    GroupedFieldSet,
+    collect_fields,
+    collect_subfields,
+)
+from graphql.execution.values import VariableValues
+
+from slotlock.graphql.execution.compiled import strawberry_fields
+from slotlock.graphql.execution.compiled.completion import (
+    Completer,
+    EnumCompleter,
+    LeafCompleter,
+    ListCompleter,
+    OutputPosition,
+    unchanged_type,
+)
+from slotlock.graphql.execution.compiled.inputs.argument_converters import ArgumentsConverter
+from slotlock.graphql.execution.compiled.object_types import AbstractCompleter, ObjectCompleter
+from slotlock.graphql.execution.compiled.plan import (
+    AttributeFieldPlan,
+    FieldPlan,
+    ObjectPlan,
+    StrawberryFieldPlan,
+)
+from slotlock.graphql.execution.compiled.resolve_info import FieldInfo
+
+INTROSPECTION_FIELDS = {"__schema", "__type"}
+
+
+class SubfieldsCompiler:
+    """Compiles the fields below a field for an object type, when its first object is completed."""
+
+    __slots__ = ("_compiler", "_details")
+
+    def __init__(self, compiler: "PlanCompiler", details: FieldDetailsList) -> None:
+        self._compiler = compiler
+        self._details = details
+
+    def __call__(self, object_type: GraphQLObjectType) -> ObjectPlan:
+        """Compile the fields."""
+        return self._compiler.compile_subfields(object_type, self._details)
+
+
+class PlanCompiler:
+    """Compiles one operation for one combination of its `@skip` and `@include` variables."""
+
+    def __init__(
+        self,
+        schema: GraphQLSchema,
+        operation: OperationDefinitionNode,
+        fragments: dict[str, FragmentDefinitionNode],
+        conditions: dict[str, bool],
+        *,
+        hide_suggestions: bool,
+    ) -> None:
+        self._schema = schema
+        self._operation = operation
+        self._fragments = {name: FragmentDetails(node) for name, node in fragments.items()}
+        # Selections depend on no other variable.
+        self._conditions = VariableValues({}, conditions)
+        self._hide_suggestions = hide_suggestions
+
+    def compile_root(self, root_type: GraphQLObjectType) -> ObjectPlan | None:
+        """Compile the operation; None if it selects introspection."""
+        collected = collect_fields(
+            self._schema,
+            self._fragments,
+            self._conditions,
+            root_type,
+            self._operation,
+            self._hide_suggestions,
+        )
+        fields = collected.grouped_field_set
+        if any(details[0].node.name.value in INTROSPECTION_FIELDS for details in fields.values()):
+            return None
+        return self._compile_fields(root_type, fields)
+
+    def compile_subfields(
+        self, object_type: GraphQLObjectType, details: FieldDetailsList
+    ) -> ObjectPlan:
+        """Compile the fields below a field for an object type."""
+        collected = collect_subfields(
+            self._schema,
+            self._fragments,
+            self._conditions,
+            self._operation,
+            object_type,
+            details,
+            self._hide_suggestions,
+        )
+        return self._compile_fields(object_type, collected.grouped_field_set)
+
+    def _compile_fields(
+        self, object_type: GraphQLObjectType, fields: GroupedFieldSet
+    ) -> ObjectPlan:
+        plans = []
+        for key, details in fields.items():
+            definition = self._schema.get_field(object_type, details[0].node.name.value)
+            if definition is not None:
+                plan = self._compile_field(object_type, key, definition, details)
+                plans.append((plan, unchanged_type(_nullable(definition.type))))
+        return ObjectPlan(object_type, plans)
+
+    def _compile_field(
+        self,
+        parent_type: GraphQLObjectType,
+        key: str,
+        definition: GraphQLField,
+        details: FieldDetailsList,
+    ) -> FieldPlan:
+        nodes = [one.node for one in details]
+        info = FieldInfo(parent_type, definition, nodes)
+        position = self._compile_position(definition.type, info, details)
+        read = self._reader(parent_type, definition, nodes[0])
+        if read is not None:
+            return AttributeFieldPlan(key, info, position, read)
+        arguments = (
+            ArgumentsConverter(definition, nodes[0], hide_suggestions=self._hide_suggestions)
+            if definition.args
+            else None
+        )
+        call = strawberry_fields.direct_call(self._schema, definition)
+        if call is not None:
+            return StrawberryFieldPlan(key, info, arguments, position, call)
+        return FieldPlan(key, info, arguments, position)
+
+    def _reader(
+        self, parent_type: GraphQLObjectType, definition: GraphQLField, node: FieldNode
+    ) -> Callable[[Any], Any] | None:
+        if node.name.value == "__typename":
+            return TypeNameReader(parent_type.name)
+        return None if definition.args else strawberry_fields.attribute_reader(definition)
+
+    def _compile_position(
+        self, output_type: GraphQLOutputType, info: FieldInfo, details: FieldDetailsList
+    ) -> OutputPosition:
+        nullable = _nullable(output_type)
+        return OutputPosition(
+            self._compile_completer(nullable, info, details),
+            info.nodes,
+            info.coordinate,
+            is_nullable=nullable is output_type,
+        )
+
+    def _compile_completer(
+        self, output_type: GraphQLOutputType, info: FieldInfo, details: FieldDetailsList
+    ) -> Completer:
+        if isinstance(output_type, GraphQLList):
+            item = self._compile_position(output_type.of_type, info, details)
+            return ListCompleter(item, info.nodes, info.coordinate)
+        if isinstance(output_type, GraphQLObjectType):
+            return ObjectCompleter(output_type, info, SubfieldsCompiler(self, details))
+        if isinstance(output_type, GraphQLInterfaceType | GraphQLUnionType):
+            subfields = SubfieldsCompiler(self, details)
+            return AbstractCompleter(self._schema, output_type, info, subfields)
+        if isinstance(output_type, GraphQLEnumType):
+            return EnumCompleter(output_type)
+        return LeafCompleter(cast("GraphQLScalarType", output_type))
+
+
+class TypeNameReader:
+    """Reads `__typename`: the same for every object of a type."""
+
+    __slots__ = ("_type_name",)
+
+    def __init__(self, type_name: str) -> None:
+        self._type_name = type_name
+
+    def __call__(self, _source: Any) -> str:
+        """Return the name of the type."""
+        return self._type_name
+
+
+def _nullable(output_type: GraphQLOutputType) -> GraphQLOutputType:
+    return output_type.of_type if isinstance(output_type, GraphQLNonNull) else output_type

@@ -1,0 +1,1 @@
+"""The conversion of variables and arguments, specialized for a document."""

@@ -1,0 +1,51 @@
+"""Compiled operations give the results of graphql-core, for generated documents and data."""
+
+import asyncio
+
+import pytest
+from graphql import parse, validate
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+from tests.support.compiled.comparison import comparable, run_compiled, run_reference
+from tests.support.compiled.random_documents import RandomRequest, requests
+from tests.support.compiled.synthetic_schema import SCHEMA, Chances
+
+# When a sibling fails, both executors cancel coroutines that have not begun.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+LONG = settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.filter_too_much,
+        HealthCheck.data_too_large,
+    ],
+)
+
+
+@given(
+    requests(),
+    st.integers(0, 2**32),
+    st.sampled_from([0.0, 0.02, 0.1, 0.3]),
+    st.sampled_from([0.0, 0.1, 0.5]),
+)
+@LONG
+def test_results_and_errors_equal_those_of_graphql_core(
+    request: RandomRequest, seed: int, failure: float, waiting: float
+) -> None:
+    document = parse(request.text)
+    assume(not validate(SCHEMA, document))
+    chances = Chances(seed, failure, waiting)
+    expected = asyncio.run(run_reference(SCHEMA, document, request.variables, chances))
+    result = asyncio.run(run_compiled(SCHEMA, document, request.variables, chances))
+    if result is None:
+        assert None in request.variables.values()
+        event("unsupported")
+        return
+    event("errors" if expected.errors else "data only")
+    event("no data" if expected.data is None else "some data")
+    assert comparable(result) == comparable(expected)
