@@ -27,7 +27,7 @@ from slotlock.graphql.slots.queries import SlotConnection
 from slotlock.graphql.slots.types import Slot
 
 ROUNDS = 9
-ROUND_S = 0.25
+ROUND_S = 0.15
 NOW = datetime(2030, 5, 17, 14, 0, tzinfo=UTC)
 CALLER = Caller(UserId("0" * 24), Role.MEMBER, "session", NOW)
 BOOK = """mutation($input: BookSlotInput!) {
@@ -104,8 +104,8 @@ async def microseconds(operation: Operation, variables: dict[str, Any]) -> float
     """Execute an operation for a while; return the time of one execution."""
     # The stubs need no context.
     context = cast("Context", None)
-    count, start = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - start) < ROUND_S:
+    count, start = 0, time.process_time()
+    while (elapsed := time.process_time() - start) < ROUND_S:
         response = await execute_operation(operation, variables, context)
         count += 1
     if "errors" in response.body:
@@ -130,7 +130,7 @@ async def main() -> None:
     """Measure both documents."""
     replace_resolver("Mutation", "bookSlot", build_booked())
     replace_resolver("Query", "slots", build_page())
-    print(f"{machine_summary()}; microseconds of one execution, medians of {ROUNDS} rounds")
+    print(f"{machine_summary()}; microseconds of CPU an execution, medians of {ROUNDS} rounds")
     print(f"{'document':28} {'graphql-core':>12} {'plan':>10} {'ratio':>7}")
     await measure("bookSlot", BOOK, BOOK_VARIABLES)
     await measure("slots(first: 50)", LIST, LIST_VARIABLES)

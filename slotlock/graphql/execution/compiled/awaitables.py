@@ -25,10 +25,15 @@ def is_awaitable(value: object) -> TypeGuard[Any]:
     return False
 
 
+def is_never_awaitable(value_type: type) -> bool:
+    """Return whether `is_awaitable` is known to be false for all values of a type."""
+    return value_type in _plain_types
+
+
 def _is_decided_by_type(value_type: type) -> bool:
     """Return whether a type computes no attributes, so that its values are all alike."""
     return not (
-        hasattr(value_type, "__getattr__")
+        any("__getattr__" in base.__dict__ for base in value_type.__mro__)
         or isinstance(value_type.__getattribute__, FunctionType)
         or issubclass(value_type, type | GeneratorType)
     )

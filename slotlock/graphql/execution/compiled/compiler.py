@@ -6,14 +6,13 @@ from typing import Any, cast
 from graphql import (
     FieldNode,
     FragmentDefinitionNode,
-    GraphQLEnumType,
     GraphQLField,
     GraphQLInterfaceType,
+    GraphQLLeafType,
     GraphQLList,
     GraphQLNonNull,
     GraphQLObjectType,
     GraphQLOutputType,
-    GraphQLScalarType,
     GraphQLSchema,
     GraphQLUnionType,
     OperationDefinitionNode,
@@ -30,17 +29,16 @@ from graphql.execution.values import VariableValues
 from slotlock.graphql.execution.compiled import strawberry_fields
 from slotlock.graphql.execution.compiled.completion import (
     Completer,
-    EnumCompleter,
     LeafCompleter,
     ListCompleter,
     OutputPosition,
-    unchanged_type,
 )
 from slotlock.graphql.execution.compiled.inputs.argument_converters import ArgumentsConverter
 from slotlock.graphql.execution.compiled.object_types import AbstractCompleter, ObjectCompleter
 from slotlock.graphql.execution.compiled.plan import (
     AttributeFieldPlan,
     FieldPlan,
+    LeafFieldPlan,
     ObjectPlan,
     StrawberryFieldPlan,
 )
@@ -119,8 +117,7 @@ class PlanCompiler:
         for key, details in fields.items():
             definition = self._schema.get_field(object_type, details[0].node.name.value)
             if definition is not None:
-                plan = self._compile_field(object_type, key, definition, details)
-                plans.append((plan, unchanged_type(_nullable(definition.type))))
+                plans.append(self._compile_field(object_type, key, definition, details))
         return ObjectPlan(object_type, plans)
 
     def _compile_field(
@@ -135,6 +132,8 @@ class PlanCompiler:
         position = self._compile_position(definition.type, info, details)
         read = self._reader(parent_type, definition, nodes[0])
         if read is not None:
+            if isinstance(position.completer, LeafCompleter):
+                return LeafFieldPlan(key, info, position, read, position.completer)
             return AttributeFieldPlan(key, info, position, read)
         arguments = (
             ArgumentsConverter(definition, nodes[0], hide_suggestions=self._hide_suggestions)
@@ -175,9 +174,7 @@ class PlanCompiler:
         if isinstance(output_type, GraphQLInterfaceType | GraphQLUnionType):
             subfields = SubfieldsCompiler(self, details)
             return AbstractCompleter(self._schema, output_type, info, subfields)
-        if isinstance(output_type, GraphQLEnumType):
-            return EnumCompleter(output_type)
-        return LeafCompleter(cast("GraphQLScalarType", output_type))
+        return LeafCompleter(cast("GraphQLLeafType", output_type))
 
 
 class TypeNameReader:

@@ -15,13 +15,15 @@ from types import CoroutineType
 from typing import Any
 
 from graphql import (
+    GRAPHQL_MAX_INT,
+    GRAPHQL_MIN_INT,
     FieldNode,
     GraphQLBoolean,
     GraphQLEnumType,
     GraphQLError,
     GraphQLID,
+    GraphQLInt,
     GraphQLLeafType,
-    GraphQLOutputType,
     GraphQLString,
     Undefined,
     located_error,
@@ -37,7 +39,7 @@ Completer = Callable[[Any, Execution, ValuePath], Any]
 
 # Values of exactly these types are their own result for these scalars.
 _UNCHANGED_TYPES = ((GraphQLString, str), (GraphQLID, str), (GraphQLBoolean, bool))
-_PLAIN_RESULTS = frozenset({str, int, float, bool})
+PLAIN_RESULTS = frozenset({str, int, float, bool})
 
 
 class OutputPosition:
@@ -46,17 +48,17 @@ class OutputPosition:
     An error becomes null here, or passes through to the next position if null is not allowed.
     """
 
-    __slots__ = ("_complete", "_nodes", "_null_message", "is_nullable")
+    __slots__ = ("_nodes", "_null_message", "completer", "is_nullable")
 
     def __init__(
         self,
-        complete: Completer,
+        completer: Completer,
         nodes: list[FieldNode],
         field_coordinate: str,
         *,
         is_nullable: bool,
     ) -> None:
-        self._complete = complete
+        self.completer = completer
         self._nodes = nodes
         self._null_message = f"Cannot return null for non-nullable field {field_coordinate}."
         self.is_nullable = is_nullable
@@ -69,7 +71,7 @@ class OutputPosition:
             raise TypeError(self._null_message)
         if isinstance(value, Exception):
             raise value
-        return self._complete(value, execution, path)
+        return self.completer(value, execution, path)
 
     async def complete_later(
         self, awaitable: Awaitable[Any], execution: Execution, path: ValuePath
@@ -102,50 +104,62 @@ class OutputPosition:
         execution.field_errors.add(located, path)
 
 
-def unchanged_type(output_type: GraphQLOutputType) -> type | None:
-    """Return the Python type whose values a scalar returns as they are, if there is one."""
-    return next((known for scalar, known in _UNCHANGED_TYPES if scalar is output_type), None)
-
-
 class LeafCompleter:
     """Converts a value of a scalar or an enum to its result."""
 
-    __slots__ = ("_coerce", "_type")
+    __slots__ = ("_type", "serialize", "unchanged_type")
 
     def __init__(self, leaf_type: GraphQLLeafType) -> None:
         self._type = leaf_type
-        self._coerce: Callable[[Any], Any] = leaf_type.coerce_output_value
+        self.serialize = _serializer(leaf_type)
+        self.unchanged_type: type | None = next(
+            (known for scalar, known in _UNCHANGED_TYPES if scalar is leaf_type), None
+        )
 
     def __call__(self, value: Any, _execution: Execution, _path: ValuePath) -> Any:
         """Return the result. Raises an error for a value that the type does not have."""
-        coerced = self._coerce(value)
-        return coerced if type(coerced) in _PLAIN_RESULTS else self._check_result(value, coerced)
-
-    def _check_result(self, value: Any, coerced: Any) -> Any:
-        if coerced is None or coerced is Undefined:
+        result = self.serialize(value)
+        if type(result) in PLAIN_RESULTS:
+            return result
+        if result is None or result is Undefined:
             raise TypeError(
                 f"Expected `{inspect(self._type)}.coerce_output_value({inspect(value)})`"
-                f" to return non-nullable value, returned: {inspect(coerced)}"
+                f" to return non-nullable value, returned: {inspect(result)}"
             )
-        return _await(coerced) if is_awaitable(coerced) else coerced
+        return _await(result) if is_awaitable(result) else result
 
 
-class EnumCompleter(LeafCompleter):
+def _serializer(leaf_type: GraphQLLeafType) -> Callable[[Any], Any]:
+    if leaf_type is GraphQLInt:
+        return serialize_int
+    if isinstance(leaf_type, GraphQLEnumType):
+        return EnumSerializer(leaf_type)
+    return leaf_type.coerce_output_value
+
+
+def serialize_int(value: Any) -> Any:
+    """Return an integer of 32 bits as it is, and what graphql-core makes of anything else."""
+    if type(value) is int and GRAPHQL_MIN_INT <= value <= GRAPHQL_MAX_INT:
+        return value
+    return GraphQLInt.coerce_output_value(value)
+
+
+class EnumSerializer:
     """Converts a member of an enum to its name, and remembers the name."""
 
-    __slots__ = ("_names",)
+    __slots__ = ("_coerce", "_names")
 
     def __init__(self, enum_type: GraphQLEnumType) -> None:
-        super().__init__(enum_type)
+        self._coerce = enum_type.coerce_output_value
         # By the identity of the member, which is faster to hash than the member.
         self._names: dict[int, tuple[Enum, str]] = {}
 
-    def __call__(self, value: Any, execution: Execution, path: ValuePath) -> Any:
+    def __call__(self, value: Any) -> Any:
         """Return the name. Raises an error for a value that the enum does not have."""
         known = self._names.get(id(value))
         if known is not None:
             return known[1]
-        name = super().__call__(value, execution, path)
+        name = self._coerce(value)
         if isinstance(value, Enum):
             self._names[id(value)] = (value, name)
         return name
@@ -174,7 +188,9 @@ class ListCompleter:
                 raise GraphQLError(
                     f"Expected Iterable, but did not find one for field '{self._field_coordinate}'."
                 )
-        execution.count_values(len(value) if isinstance(value, Sized) else 0)
+        execution.values_left -= len(value) if isinstance(value, Sized) else 0
+        if execution.values_left < 0:
+            raise execution.too_large_error()
         return self._complete_items(value, execution, path)
 
     def _complete_items(

@@ -74,11 +74,11 @@ class Execution:
         self._background: set[asyncio.Future[Any]] | None = None
         self._helpers: GraphQLResolveInfoHelpers | None = None
 
-    def count_values(self, count: int) -> None:
-        """Count fields or list items of the result. Raises the error of the limit."""
-        self.values_left -= count
-        if self.values_left < 0 and self._limit is not None:
-            raise self._limit.create_error()
+    def too_large_error(self) -> Exception:
+        """Create the error for more values than `values_left` allowed."""
+        if self._limit is None:
+            raise RuntimeError("an execution without a limit cannot exceed it")
+        return self._limit.create_error()
 
     @property
     def errors(self) -> list[GraphQLError] | None:

@@ -7,8 +7,12 @@ from typing import Any
 from graphql import GraphQLObjectType, default_field_resolver
 from graphql.pyutils import gather_with_cancel
 
-from slotlock.graphql.execution.compiled.awaitables import is_awaitable
-from slotlock.graphql.execution.compiled.completion import OutputPosition
+from slotlock.graphql.execution.compiled.awaitables import is_awaitable, is_never_awaitable
+from slotlock.graphql.execution.compiled.completion import (
+    PLAIN_RESULTS,
+    LeafCompleter,
+    OutputPosition,
+)
 from slotlock.graphql.execution.compiled.errors import ValuePath
 from slotlock.graphql.execution.compiled.execution import Execution, RootFieldMiddleware
 from slotlock.graphql.execution.compiled.inputs.argument_converters import ArgumentsConverter
@@ -22,7 +26,7 @@ DataOrCoroutine = Data | Coroutine[Any, Any, Data]
 class FieldPlan:
     """A field of an object in the response, resolved by the function that the schema has for it."""
 
-    __slots__ = ("_arguments", "_info", "_resolve", "key", "position", "read")
+    __slots__ = ("_arguments", "_info", "_resolve", "key", "position")
 
     def __init__(
         self,
@@ -33,8 +37,6 @@ class FieldPlan:
     ) -> None:
         self.key = key
         self.position = position
-        # Reads the value of a plain attribute without the resolver; None for other fields.
-        self.read: Callable[[Any], Any] | None = None
         self._info = info
         self._arguments = arguments
         self._resolve: Callable[..., Any] = info.definition.resolve or default_field_resolver
@@ -62,17 +64,62 @@ class FieldPlan:
 class AttributeFieldPlan(FieldPlan):
     """A field whose resolver only reads an attribute of the source."""
 
-    __slots__ = ("_read",)
+    __slots__ = ("read",)
 
     def __init__(
         self, key: str, info: FieldInfo, position: OutputPosition, read: Callable[[Any], Any]
     ) -> None:
         super().__init__(key, info, None, position)
-        self.read = self._read = read
+        self.read = read
 
     def resolve(self, source: Any, _execution: Execution, _path: ValuePath) -> Any:
         """Return the value of the attribute."""
-        return self._read(source)
+        return self.read(source)
+
+
+class LeafFieldPlan(AttributeFieldPlan):
+    """An attribute that is a scalar or an enum.
+
+    Most values of a field have one Python type, and the serializer of the leaf type is all that
+    they need. The types of such values are remembered.
+    """
+
+    __slots__ = ("_is_nullable", "_serializable_types", "_serialize", "unchanged_type")
+
+    def __init__(
+        self,
+        key: str,
+        info: FieldInfo,
+        position: OutputPosition,
+        read: Callable[[Any], Any],
+        leaf: LeafCompleter,
+    ) -> None:
+        super().__init__(key, info, position, read)
+        self._is_nullable = position.is_nullable
+        self._serialize = leaf.serialize
+        self._serializable_types: set[type] = set()
+        # A value of exactly this type is its own result; None if there is no such type.
+        self.unchanged_type = leaf.unchanged_type
+
+    def complete(self, value: Any, execution: Execution, path: ValuePath) -> Any:
+        """Complete the value of the attribute. The result may be a coroutine."""
+        if value is None and self._is_nullable:
+            return None
+        if type(value) in self._serializable_types:
+            result = self._serialize(value)
+            if type(result) in PLAIN_RESULTS:
+                return result
+        return self._complete_slowly(value, execution, path)
+
+    def _complete_slowly(self, value: Any, execution: Execution, path: ValuePath) -> Any:
+        if is_awaitable(value):
+            return self.position.complete_later(value, execution, path)
+        completed = self.position.complete(value, execution, path)
+        if type(completed) is CoroutineType:
+            return self.position.finish_later(completed, execution, path)
+        if type(completed) in PLAIN_RESULTS and is_never_awaitable(type(value)):
+            self._serializable_types.add(type(value))
+        return completed
 
 
 class StrawberryFieldPlan(FieldPlan):
@@ -102,35 +149,38 @@ class ObjectPlan:
 
     __slots__ = ("_fields", "_size", "_type_name")
 
-    def __init__(
-        self, object_type: GraphQLObjectType, fields: list[tuple[FieldPlan, type | None]]
-    ) -> None:
+    def __init__(self, object_type: GraphQLObjectType, fields: list[FieldPlan]) -> None:
         self._type_name = object_type.name
-        # A value of exactly the type is its own result; None if there is no such type.
-        self._fields = [(field.key, field.read, unchanged, field) for field, unchanged in fields]
+        self._fields = [
+            (field.key, field, field if isinstance(field, LeafFieldPlan) else None)
+            for field in fields
+        ]
         self._size = len(fields)
 
     def execute(self, source: Any, execution: Execution, path: ValuePath | None) -> DataOrCoroutine:
         """Return the fields of an object, or a coroutine that awaits some of them."""
-        execution.count_values(self._size)
+        execution.values_left -= self._size
+        if execution.values_left < 0:
+            raise execution.too_large_error()
+        has_middleware = path is None and execution.middleware is not None
         results: Data = {}
         pending: list[str] = []
         try:
-            for key, read, unchanged, field in self._fields:
-                if read is not None and unchanged is not None:
+            for key, field, leaf in self._fields:
+                if leaf is None or has_middleware:
+                    value = self._execute_field(field, source, execution, path)
+                else:
                     try:
-                        value = read(source)
+                        value = leaf.read(source)
+                        if type(value) is not leaf.unchanged_type:
+                            field_path = (path, key, self._type_name)
+                            value = leaf.complete(value, execution, field_path)
                     except Exception as error:
                         field.position.handle_error(error, execution, (path, key, self._type_name))
-                        results[key] = None
-                        continue
-                    if type(value) is unchanged:
-                        results[key] = value
-                        continue
-                completed = self._execute_field(field, source, execution, path)
-                if type(completed) is CoroutineType:
+                        value = None
+                if type(value) is CoroutineType:
                     pending.append(key)
-                results[key] = completed
+                results[key] = value
         except Exception:
             if pending:
                 execution.settle_in_background([results[key] for key in pending])
@@ -140,7 +190,7 @@ class ObjectPlan:
     def execute_serially(self, source: Any, execution: Execution) -> DataOrCoroutine:
         """Return the fields of a mutation; each begins after the one before it is complete."""
         results: Data = {}
-        for index, (key, _, _, field) in enumerate(self._fields):
+        for index, (key, field, _) in enumerate(self._fields):
             completed = self._execute_field(field, source, execution, None)
             if type(completed) is CoroutineType:
                 return self._continue_serially(index, completed, results, source, execution)
@@ -156,7 +206,7 @@ class ObjectPlan:
         execution: Execution,
     ) -> Data:
         results[self._fields[index][0]] = await completed
-        for key, _, _, field in self._fields[index + 1 :]:
+        for key, field, _ in self._fields[index + 1 :]:
             completed = self._execute_field(field, source, execution, None)
             results[key] = await completed if type(completed) is CoroutineType else completed
         return results
