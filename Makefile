@@ -32,6 +32,9 @@ conformance: .venv/installed  ## run third-party tools and clients against serve
 bench: .venv/installed  ## compare with three Node peers (needs wrk, node and npm; ARGS="--quick")
 	@$(BIN)/python -m bench.comparison $(ARGS)
 
+bench-growth: .venv/installed  ## measure how cost grows with data and processes (needs wrk; ARGS="--quick")
+	@$(BIN)/python -m bench.growth $(ARGS)
+
 bench-lock: .venv/installed  ## compare the lock queue with the ideal
 	@$(BIN)/python -m bench.lock
 
@@ -71,4 +74,4 @@ lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
 	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
 
-.PHONY: help install run simulate test conformance bench bench-lock bench-exports bench-rush soak lint types imports format schema settings lock
+.PHONY: help install run simulate test conformance bench bench-growth bench-lock bench-exports bench-rush soak lint types imports format schema settings lock

@@ -35,6 +35,14 @@ def machine_summary() -> str:
     return f"{now:%Y-%m-%d %H:%M UTC}, {os.cpu_count()} cores, {memory:.0f} GiB, load {load:.1f}"
 
 
+def load_warning() -> str | None:
+    """Return a warning if other programs use the machine, or None."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load < cores / 2:
+        return None
+    return f"!!! other programs use this machine (load {load:.1f}): do not quote these figures"
+
+
 def describe_machine(client: MongoClient[Document], redis: "Redis") -> dict[str, str]:
     """Return the properties of the machine, with the versions of the software."""
     load = ", ".join(f"{average:.1f}" for average in os.getloadavg())

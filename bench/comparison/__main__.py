@@ -28,7 +28,7 @@ from bench.comparison.targets import node_peers
 from bench.comparison.targets.apps import TargetAppError, running
 from bench.comparison.targets.slots import SlotRange
 from bench.comparison.targets.targets import Databases, create_targets
-from bench.machine import describe_machine, missing_tools
+from bench.machine import describe_machine, load_warning, missing_tools
 from bench.packages import InstallError
 from slotlock.devserver.binaries import ServerStartError
 
@@ -50,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _print_step("installing the peers, starting the servers")
         node_peers.install(PEERS_HOME)
+        warning = load_warning()
         with running_servers() as servers:
             description = describe_machine(servers.client, servers.redis)
             plan = _plan(args)
@@ -62,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     print(report.summary(figures))
+    if warning:
+        print(warning)
     report.write_json(args.json, plan, description, figures)
     plot.draw_plot(figures.runs, args.plot)
     print(f"all figures: {args.json}; plot: {args.plot}")

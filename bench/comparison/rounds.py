@@ -20,7 +20,7 @@ from bench.comparison.targets.targets import LIMITED, SLOTLOCK, USERS, Target
 WARM_UP_S = 1
 # Mixed has every operation, hot every refusal.
 WARM_UP_WORKLOADS = ("mixed", "hot")
-SETTLE_S = 0.15
+MIN_SETTLE_S = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,8 @@ def warm_up(setup: BenchmarkSetup) -> None:
         tokens = tokens_file(setup, running.target, USERS)
         for workload in WARM_UP_WORKLOADS:
             requests = _requests(setup, running.target, workload, tokens)
-            drive(running.app.url, requests, WARM_UP_S)
+            load = drive(running.app.url, requests, WARM_UP_S)
+            settled_tally(running.target.slots, load)
 
 
 def run_rounds(setup: BenchmarkSetup) -> Iterator[Run]:
@@ -116,7 +117,7 @@ def run_workload(
         before = CpuSample.take(app, servers.pids)
         load = drive(app.url, requests, setup.plan.seconds, connections)
         cpu = CpuTime.between(before, CpuSample.take(app, servers.pids))
-    tally = settled_tally(target.slots)
+    tally = settled_tally(target.slots, load)
     return Run(
         setup.processes,
         number,
@@ -138,11 +139,15 @@ def _background(setup: BenchmarkSetup, running: RunningTarget) -> Iterator[None]
         yield
 
 
-def settled_tally(slots: TargetSlots) -> Tally:
-    """Return the tally when no request changes it anymore after wrk has stopped."""
+def settled_tally(slots: TargetSlots, load: Load) -> Tally:
+    """Return the tally when no request changes it anymore after wrk has stopped.
+
+    On a busy machine, an open request can take as long as the slowest ones of the load.
+    """
+    settle_s = max(MIN_SETTLE_S, load.p99_us / 1e6)
     tally = slots.tally()
     while True:
-        time.sleep(SETTLE_S)
+        time.sleep(settle_s)
         latest = slots.tally()
         if latest == tally:
             return tally

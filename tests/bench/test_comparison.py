@@ -30,6 +30,7 @@ from bench.comparison.targets.slots import (
     TargetSlots,
 )
 from bench.comparison.targets.targets import LIMITED, LIMITED_WORKLOADS, PEERS, SLOTLOCK
+from bench.machine import load_warning
 from slotlock.devserver.embedded import EmbeddedServers
 
 FIRST_DAY = datetime(2031, 5, 1, tzinfo=UTC)
@@ -243,3 +244,12 @@ def test_missing_tools_are_named(
     errors = capsys.readouterr().err
     for tool in ("wrk", "node", "npm"):
         assert f"bench: {tool} is missing" in errors
+
+
+@pytest.mark.parametrize(("load_average", "is_busy"), [(0.9, False), (3.0, True)])
+def test_the_report_warns_of_a_busy_machine(
+    monkeypatch: pytest.MonkeyPatch, load_average: float, is_busy: bool
+) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (load_average, 0.0, 0.0))
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert bool(load_warning()) is is_busy

@@ -92,7 +92,7 @@ def run_queues(plan: Plan, servers: BenchmarkServers, databases: Databases) -> I
             seconds = time.perf_counter() - started_at
             cpu = CpuTime.between(cpu_before, CpuSample.take(app, servers.pids))
             worker_cpu_s = _cpu_seconds(workers) - worker_cpu_before
-            tally = settled_tally(databases.slotlock_slots)
+            tally = settled_tally(databases.slotlock_slots, load)
             booked = tally.booked - booked_before
             problems = find_problems(load, booked, tally.wrong, drained=drained)
             yield QueueRun(number + 1, load, seconds, booked, cpu, worker_cpu_s, problems)

@@ -1,0 +1,1 @@
+"""How the cost of a request grows with the data and the processes."""
