@@ -1,18 +1,24 @@
-"""Queues of this process for callers who wait for a slot: they are served together, in order.
+"""Queues of this process for the callers of a slot: they are served together, in order.
 
-A queue acquires the lock of its slot once for all callers who wait by then. They are decided as
-one batch in their order of arrival: one read, one write and one outcome each.
+A queue acquires the lock of its slot once for all callers who have come by then. They are decided
+as one batch in their order of arrival: one read, one write and one outcome each.
+
+A caller who does not wait joins an acquisition that is under way, or begins one. The caller is
+refused as soon as the lock turns out to be taken, and at once while it is known to be taken: by
+another process, or by a batch of this one.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import Locked
+from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 
@@ -27,12 +33,15 @@ ServeBatch = Callable[[Lease, Sequence[Command]], Awaitable[Sequence[CommandResu
 
 
 @dataclass(slots=True, eq=False)
-class _Waiter(Generic[Command]):
-    command: Command
-    deadline: float
-    result: asyncio.Future[CommandResult[object]]
+class _Caller(Generic[Command]):
+    """A command with the future of its result, which is None if its batch did not begin."""
 
-    def resolve(self, result: CommandResult[object]) -> None:
+    command: Command
+    waits: bool
+    deadline: float  # time of the event loop
+    result: asyncio.Future[CommandResult[object] | None]
+
+    def resolve(self, result: CommandResult[object] | None) -> None:
         if not self.result.done():
             self.result.set_result(result)
 
@@ -43,26 +52,62 @@ class _Waiter(Generic[Command]):
 
 @dataclass(slots=True, eq=False)
 class _WaitQueue(Generic[Command]):
-    waiters: deque[_Waiter[Command]] = field(default_factory=deque)
+    callers: deque[_Caller[Command]] = field(default_factory=deque)
+    # Whether the lock may still turn out to be free, so that any caller may join.
+    is_open: bool = True
     # Waits for the lock of the slot; cancelled once the queue is empty.
     acquire_task: asyncio.Task[Lease | None] | None = None
+    # How many callers at the beginning are served alone, because their batch failed.
+    isolated_count: int = 0
 
-    def remove(self, waiter: _Waiter[Command]) -> bool:
-        """Remove a waiter. Returns False if its batch has been taken out of the queue already."""
-        if waiter not in self.waiters:
+    def remove(self, caller: _Caller[Command]) -> bool:
+        """Remove a caller. Returns False if its batch has been taken out of the queue already."""
+        if caller not in self.callers:
             return False
-        self.waiters.remove(waiter)
-        if not self.waiters and self.acquire_task is not None:
-            self.acquire_task.cancel()
+        self.callers.remove(caller)
+        self._stop_if_empty()
         return True
 
-    def take(self, max_size: int) -> list[_Waiter[Command]]:
-        """Take the first waiters out of the queue."""
-        return [self.waiters.popleft() for _ in range(min(len(self.waiters), max_size))]
+    def time_out(self, caller: _Caller[Command]) -> None:
+        """Refuse a caller whose deadline has passed, unless its batch has begun."""
+        if self.remove(caller):
+            caller.resolve(None)
+
+    def on_lock_taken(self) -> None:
+        """Refuse the callers who do not wait, until the next acquisition."""
+        self.is_open = False
+        refused = [caller for caller in self.callers if not caller.waits]
+        if refused:
+            self.callers = deque(caller for caller in self.callers if caller.waits)
+            for caller in refused:
+                caller.resolve(None)
+            self._stop_if_empty()
+
+    def _stop_if_empty(self) -> None:
+        if not self.callers and self.acquire_task is not None:
+            self.acquire_task.cancel()
+
+    def take_batch(self) -> list[_Caller[Command]]:
+        """Take the first callers out of the queue."""
+        if self.isolated_count:
+            self.isolated_count -= 1
+            return [self.callers.popleft()] if self.callers else []
+        return [self.callers.popleft() for _ in range(min(len(self.callers), MAX_BATCH_SIZE))]
+
+    def isolate(self, batch: Sequence[_Caller[Command]]) -> None:
+        """Put a batch that failed back to the beginning, to serve each of its callers alone."""
+        remaining = [caller for caller in batch if not caller.result.done()]
+        self.callers.extendleft(reversed(remaining))
+        self.isolated_count = len(remaining)
+
+    def fail_all(self, error: Exception) -> None:
+        """Raise the error to every caller in the queue."""
+        while self.callers:
+            self.callers.popleft().fail(error)
 
 
 class WaitQueues(Generic[Command]):
-    """The wait queues of this process, one per slot with waiting callers."""
+    """The queues of this process, one per slot that has callers."""
 
     def __init__(self, locks: Locks) -> None:
         self._locks = locks
@@ -76,44 +121,61 @@ class WaitQueues(Generic[Command]):
 
         A caller that is cancelled leaves the queue, unless its batch has begun.
         """
-        loop = asyncio.get_running_loop()
-        waiter = _Waiter(command, loop.time() + wait_s, loop.create_future())
+        waits = wait_s > 0
         queue = self._queues.get(slot_id)
         if queue is None:
-            queue = self._queues[slot_id] = _WaitQueue()
-            task = asyncio.create_task(self._serve_queue(slot_id, queue, serve_batch))
-            self._serve_tasks.add(task)
-            task.add_done_callback(self._serve_tasks.discard)
-        queue.waiters.append(waiter)
-        try:
-            await asyncio.wait([waiter.result], timeout=wait_s)
-        except asyncio.CancelledError:
-            queue.remove(waiter)
-            raise
-        if not waiter.result.done() and queue.remove(waiter):
+            queue = self._start_queue(slot_id, serve_batch)
+        elif not (waits or queue.is_open):
             return None
-        return await waiter.result
+        loop = asyncio.get_running_loop()
+        caller = _Caller(command, waits, loop.time() + wait_s, loop.create_future())
+        queue.callers.append(caller)
+        timer = loop.call_at(caller.deadline, queue.time_out, caller) if waits else None
+        try:
+            return await caller.result
+        except asyncio.CancelledError:
+            queue.remove(caller)
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _start_queue(
+        self, slot_id: SlotId, serve_batch: ServeBatch[Command]
+    ) -> _WaitQueue[Command]:
+        queue = self._queues[slot_id] = _WaitQueue()
+        # In a context of its own: the batches must not inherit anything of their first caller.
+        serving = self._serve_queue(slot_id, queue, serve_batch)
+        task = asyncio.create_task(serving, context=Context())
+        self._serve_tasks.add(task)
+        task.add_done_callback(self._serve_tasks.discard)
+        return queue
 
     async def _serve_queue(
         self, slot_id: SlotId, queue: _WaitQueue[Command], serve_batch: ServeBatch[Command]
     ) -> None:
         try:
-            while queue.waiters:
+            while queue.callers:
+                queue.is_open = True
                 try:
                     lease = await self._acquire(slot_id, queue)
                 except Exception as error:  # every caller must be released, whatever the error
-                    for waiter in queue.take(len(queue.waiters)):
-                        waiter.fail(error)
+                    queue.fail_all(error)
                     continue
-                if lease is not None:
+                if lease is None:
+                    queue.on_lock_taken()
+                else:
+                    queue.is_open = False
                     await _serve_next_batch(queue, lease, serve_batch)
         finally:
             del self._queues[slot_id]
 
     async def _acquire(self, slot_id: SlotId, queue: _WaitQueue[Command]) -> Lease | None:
-        """Wait for the lock of the slot; None if it takes too long or the queue is empty."""
+        """Acquire the lock of the slot; None if it takes too long or the queue is empty."""
+        if not any(caller.waits for caller in queue.callers):
+            return await self._locks.acquire(slot_id)
         # Later callers may wait longer than all who are in the queue now.
-        acquire = self._locks.acquire(slot_id, wait_s=MAX_WAIT_S)
+        acquire = self._locks.acquire(slot_id, wait_s=MAX_WAIT_S, on_wait=queue.on_lock_taken)
         queue.acquire_task = asyncio.create_task(acquire)
         try:
             return await queue.acquire_task
@@ -126,19 +188,22 @@ class WaitQueues(Generic[Command]):
 async def _serve_next_batch(
     queue: _WaitQueue[Command], lease: Lease, serve_batch: ServeBatch[Command]
 ) -> None:
-    batch = queue.take(MAX_BATCH_SIZE)
+    batch = queue.take_batch()
     try:
-        results = await serve_batch(lease, [waiter.command for waiter in batch])
+        results = await serve_batch(lease, [caller.command for caller in batch])
     except Exception as error:  # every caller must be released, whatever the error
-        for waiter in batch:
-            waiter.fail(error)
+        if len(batch) > 1 and not is_unavailable(error):
+            queue.isolate(batch)  # one of them is to blame, and the others are not
+            return
+        for caller in batch:
+            caller.fail(error)
         return
     # A caller whose command is still locked returns to the beginning of the queue.
     now = asyncio.get_running_loop().time()
     locked = []
-    for waiter, result in zip(batch, results, strict=True):
-        if isinstance(result.outcome, Locked) and now < waiter.deadline:
-            locked.append(waiter)
+    for caller, result in zip(batch, results, strict=True):
+        if isinstance(result.outcome, Locked) and now < caller.deadline:
+            locked.append(caller)
         else:
-            waiter.resolve(result)
-    queue.waiters.extendleft(reversed(locked))
+            caller.resolve(result)
+    queue.callers.extendleft(reversed(locked))

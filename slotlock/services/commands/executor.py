@@ -1,10 +1,11 @@
 """Executing commands: acquire the locks, load the slots, decide, commit, release and publish.
 
 The calls of `bookSlot`, from the resolver to the domain rule: `book_slot`, `execute_booking` and
-`_execute_if_permitted` (services/booking/book), `execute`, `run_with_lock`, `serve_and_release` and
-`decide_and_commit` (here), `decide_batch` (decisions), `BookSlotCommand.apply` and `book`
-(domain/booking/rules). A caller who waits passes through `WaitQueues` instead of `run_with_lock`.
-`decide_and_commit` writes with `SlotWriter.commit`.
+`_execute_if_permitted` (services/booking/book), `execute` (here), `WaitQueues.submit`
+(services/wait_queue), `serve_and_release` and `decide_and_commit` (here), `decide_batch`
+(decisions), `BookSlotCommand.apply` and `book` (domain/booking/rules). A command for several slots
+or for a team passes through `run_with_lock` instead of `WaitQueues`. `decide_and_commit` writes
+with `SlotWriter.commit`.
 """
 
 import asyncio
@@ -62,7 +63,7 @@ async def execute(
     versions that were read: if the lease expires or the process dies, it has happened completely or
     not at all.
     """
-    if wait_s > 0 and len(command.slot_ids) == 1 and not command.team_versions:
+    if len(command.slot_ids) == 1 and not command.team_versions:
         result = await services.wait_queues.submit(
             command.slot_ids[0], command, wait_s, partial(serve_and_release, services)
         )

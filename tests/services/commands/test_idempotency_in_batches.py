@@ -41,7 +41,7 @@ async def _served_together(
 
         async def all_stand() -> bool:
             line = services.wait_queues._queues.get(slot_id)
-            return line is not None and len(line.waiters) == len(sends)
+            return line is not None and len(line.callers) == len(sends)
 
         await eventually(all_stand, "each request waits")
         # Redis loses the order of the key's sends, or the next would not get as far.

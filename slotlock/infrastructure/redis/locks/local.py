@@ -2,8 +2,20 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
 
 LocalGrant = asyncio.Future[bool]
+
+
+class Wait(NamedTuple):
+    """Until when a caller waits for its locks, and what to call once it has to wait.
+
+    `deadline` is a time of the event loop. `on_wait` may be called once for each lock.
+    """
+
+    deadline: float
+    on_wait: Callable[[], object]
 
 
 class InProcessLocks:
@@ -13,12 +25,12 @@ class InProcessLocks:
         # The waiters of each lock that is held, the first one first.
         self._waiters: dict[str, deque[LocalGrant]] = {}
 
-    async def acquire(self, names: tuple[str, ...], deadline: float) -> bool:
-        """Acquire all locks one after the other, or none, by this time of the event loop."""
+    async def acquire(self, names: tuple[str, ...], wait: Wait) -> bool:
+        """Acquire all locks one after the other, or none, by the deadline."""
         acquired: list[str] = []
         try:
             for name in names:
-                if not await self._acquire_one(name, deadline):
+                if not await self._acquire_one(name, wait):
                     break
                 acquired.append(name)
         finally:
@@ -26,16 +38,17 @@ class InProcessLocks:
                 self.release(tuple(acquired))
         return len(acquired) == len(names)
 
-    async def _acquire_one(self, name: str, deadline: float) -> bool:
+    async def _acquire_one(self, name: str, wait: Wait) -> bool:
         if name not in self._waiters:
             self._waiters[name] = deque()
             return True
         loop = asyncio.get_running_loop()
-        if deadline <= loop.time():
+        if wait.deadline <= loop.time():
             return False
+        wait.on_wait()
         grant: LocalGrant = loop.create_future()
         self._waiters[name].append(grant)
-        timer = loop.call_at(deadline, _time_out, grant)
+        timer = loop.call_at(wait.deadline, _time_out, grant)
         try:
             return await grant
         except asyncio.CancelledError:

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from slotlock.infrastructure.redis.locks.leases import (
     LeaseRenewer,
     RedisLease,
 )
-from slotlock.infrastructure.redis.locks.local import InProcessLocks
+from slotlock.infrastructure.redis.locks.local import InProcessLocks, Wait
 from slotlock.infrastructure.redis.locks.scripts import (
     ACQUIRE,
     INSTANCE_ID_CHARS,
@@ -51,6 +51,10 @@ LOCK_WAIT = Histogram(
         *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0),
     ),
 )
+
+
+def _ignore() -> None:
+    pass
 
 
 class _AcquiredLock(NamedTuple):
@@ -94,8 +98,12 @@ class Locks:
         self._waiters.stop()
         self._renewer.stop()
 
-    async def acquire(self, *names: str, wait_s: float = 0.0) -> Lease | None:
+    async def acquire(
+        self, *names: str, wait_s: float = 0.0, on_wait: Callable[[], object] = _ignore
+    ) -> Lease | None:
         """Acquire all locks or none. Returns None if that takes longer than `wait_s` seconds.
+
+        `on_wait` is called as soon as a lock turns out to be held by another, and is waited for.
 
         Waiters are granted a lock in order of arrival, before any caller that does not wait. Locks
         are acquired in sorted order, so that no two callers wait for each other. While Redis is
@@ -103,30 +111,30 @@ class Locks:
         """
         requested_at = time.perf_counter()
         sorted_names = tuple(sorted(set(names)))
-        deadline = asyncio.get_running_loop().time() + wait_s
+        wait = Wait(asyncio.get_running_loop().time() + wait_s, on_wait)
         try:
-            return await self._acquire_in_redis(sorted_names, deadline)
+            return await self._acquire_in_redis(sorted_names, wait)
         except RedisUnavailableError:
-            return await self._acquire_in_process(sorted_names, deadline)
+            return await self._acquire_in_process(sorted_names, wait)
         finally:
             if self._record_metrics:
                 LOCK_WAIT.observe(time.perf_counter() - requested_at)
 
     async def _acquire_in_process(
-        self, names: tuple[str, ...], deadline: float
+        self, names: tuple[str, ...], wait: Wait
     ) -> InProcessLease | None:
-        if not await self._local_locks.acquire(names, deadline):
+        if not await self._local_locks.acquire(names, wait):
             return None
         return InProcessLease(names, self._fencing_tokens.issue())
 
-    async def _acquire_in_redis(self, names: tuple[str, ...], deadline: float) -> RedisLease | None:
+    async def _acquire_in_redis(self, names: tuple[str, ...], wait: Wait) -> RedisLease | None:
         token = self._instance_id + secrets.token_hex(16)
         lost = asyncio.Event()
         acquired: list[str] = []
         fencing_token = 0
         try:
             for name in names:
-                lock = await self._acquire_one(name, token, deadline)
+                lock = await self._acquire_one(name, token, wait)
                 if lock is None:
                     break
                 acquired.append(name)
@@ -140,11 +148,11 @@ class Locks:
             return None
         return RedisLease(names, token, fencing_token, lost)
 
-    async def _acquire_one(self, name: str, token: str, deadline: float) -> _AcquiredLock | None:
+    async def _acquire_one(self, name: str, token: str, wait: Wait) -> _AcquiredLock | None:
         """Acquire one lock. On any failure, the token is removed from Redis."""
         try:
-            if deadline > asyncio.get_running_loop().time():
-                lock = await self._acquire_or_wait(name, token, deadline)
+            if wait.deadline > asyncio.get_running_loop().time():
+                lock = await self._acquire_or_wait(name, token, wait)
             else:
                 lock = await self._try_acquire(name, token, wait=False)
         except RedisUnavailableError as error:
@@ -158,14 +166,13 @@ class Locks:
             self._fencing_tokens.observe(lock.fencing_token)
         return lock
 
-    async def _acquire_or_wait(
-        self, name: str, token: str, deadline: float
-    ) -> _AcquiredLock | None:
+    async def _acquire_or_wait(self, name: str, token: str, wait: Wait) -> _AcquiredLock | None:
         with self._waiters.pending_grant(name, token) as grant:
             lock = await self._try_acquire(name, token, wait=True)
             if lock is not None:
                 return lock
-            timer = asyncio.get_running_loop().call_at(deadline, _time_out, grant)
+            wait.on_wait()
+            timer = asyncio.get_running_loop().call_at(wait.deadline, _time_out, grant)
             try:
                 fencing_token = await grant
             finally:

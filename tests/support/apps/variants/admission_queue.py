@@ -31,12 +31,10 @@ def skip_existing_ticket_check() -> None:
     replace_everywhere(ENQUEUE, ENQUEUE.replace(EXISTING_TICKET_CHECK, "false"))
 
 
-async def _acquire_without_queue_lease(
-    self: Locks, *names: str, wait_s: float = 0.0
-) -> Lease | None:
+async def _acquire_without_queue_lease(self: Locks, *names: str, **options: Any) -> Lease | None:
     if names[0].startswith(ADMISSION_LOCK_PREFIX):
         return RedisLease((), "no owner", 0)
-    return await original_acquire(self, *names, wait_s=wait_s)
+    return await original_acquire(self, *names, **options)
 
 
 def serve_partitions_concurrently() -> None:

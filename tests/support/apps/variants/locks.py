@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import ModuleType
+from typing import Any
 
 from slotlock.domain.booking.availability import Availability
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK, IDEMPOTENCY_LOCK_PREFIX, lock_keys
 from slotlock.infrastructure.redis.locks import leases, locks, waiters
@@ -15,6 +17,7 @@ from slotlock.infrastructure.redis.slot_events import availability_message
 from slotlock.services.commands import executor
 from slotlock.services.container import Services
 from slotlock.services.slot_command import SlotCommand
+from slotlock.services.wait_queue import Command, ServeBatch, WaitQueues
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 CONSTANT_DIGIT = "5"
@@ -28,7 +31,7 @@ SCRIPT_GUARDS = {
     "ttl": (", 'PX', ttl_ms", ""),
 }
 
-original_acquire = Locks.acquire
+original_acquire, original_submit = Locks.acquire, WaitQueues.submit
 
 
 def scripts_without(guard: str) -> Iterator[tuple[ModuleType, str, str]]:
@@ -45,13 +48,27 @@ def remove_script_guard(guard: str) -> None:
         setattr(module, name, script)
 
 
-async def _acquire_always(self: Locks, *names: str, wait_s: float = 0.0) -> Lease:
+async def _acquire_always(self: Locks, *names: str, **options: Any) -> Lease:
     return RedisLease(names, "no owner", 0)
 
 
+async def _serve_at_once(
+    self: WaitQueues[Command],
+    slot_id: SlotId,
+    command: Command,
+    wait_s: float,
+    serve_batch: ServeBatch[Command],
+) -> CommandResult[object] | None:
+    if wait_s > 0:
+        return await original_submit(self, slot_id, command, wait_s, serve_batch)
+    (result,) = await serve_batch(RedisLease((slot_id,), "no owner", 0), [command])
+    return result
+
+
 def skip_lock() -> None:
-    """Grant every lock without asking Redis."""
+    """Grant every lock without asking Redis, and share none among the callers of one process."""
     Locks.acquire = _acquire_always  # type: ignore[method-assign]
+    WaitQueues.submit = _serve_at_once  # type: ignore[method-assign]
 
 
 def release_without_owner_check() -> None:
@@ -101,8 +118,8 @@ def release_in_two_steps() -> None:
     Locks.release = _release_in_two_steps  # type: ignore[method-assign]
 
 
-async def _acquire_partially(self: Locks, *names: str, wait_s: float = 0.0) -> Lease | None:
-    lease = await original_acquire(self, *names, wait_s=wait_s)
+async def _acquire_partially(self: Locks, *names: str, **options: Any) -> Lease | None:
+    lease = await original_acquire(self, *names, **options)
     if lease is None and len(names) > 1:
         for name in names:
             await original_acquire(self, name)
@@ -114,8 +131,8 @@ def hold_partial_locks() -> None:
     Locks.acquire = _acquire_partially  # type: ignore[method-assign]
 
 
-async def _acquire_and_extend(self: Locks, *names: str, wait_s: float = 0.0) -> Lease | None:
-    lease = await original_acquire(self, *names, wait_s=wait_s)
+async def _acquire_and_extend(self: Locks, *names: str, **options: Any) -> Lease | None:
+    lease = await original_acquire(self, *names, **options)
     if lease is None:
         for name in names:
             await self.pipeline.send("PEXPIRE", lock_keys(name).lock, LOCK_TTL_MS)
@@ -127,10 +144,10 @@ def extend_lock_on_refusal() -> None:
     Locks.acquire = _acquire_and_extend  # type: ignore[method-assign]
 
 
-async def _acquire_except_keys(self: Locks, *names: str, wait_s: float = 0.0) -> Lease | None:
+async def _acquire_except_keys(self: Locks, *names: str, **options: Any) -> Lease | None:
     if names[0].startswith(IDEMPOTENCY_LOCK_PREFIX):
         return InProcessLease((), 0)
-    return await original_acquire(self, *names, wait_s=wait_s)
+    return await original_acquire(self, *names, **options)
 
 
 def skip_key_locks() -> None:

@@ -1,0 +1,254 @@
+"""Callers of one process who do not wait share the acquisition of a slot's lock."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from datetime import datetime
+
+import pytest
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState
+from slotlock.domain.booking.outcomes import Booked, BookOutcome
+from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.redis.locks.leases import Lease
+from slotlock.infrastructure.redis.locks.locks import Locks
+from slotlock.services import wait_queue
+from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
+from slotlock.services.commands import executor
+from slotlock.services.container import Services
+from slotlock.services.wait_queue import ServeBatch, WaitQueues
+from tests.support.apps.processes import database_url
+from tests.support.domain.builders import NOW, build_slot
+from tests.support.model.service_pair import (
+    ManualClock,
+    PausableSlotWriter,
+    open_repositories,
+    open_services,
+)
+from tests.support.polling import eventually
+from tests.support.stores.lock_nodes import acquire_lease
+from tests.support.stores.slots import insert_new_slots
+
+Processes = tuple[Services, Services]
+CALLERS = [Caller(UserId(f"{n:024x}"), Role.MEMBER, "session", NOW) for n in range(1, 51)]
+
+
+@pytest.fixture
+async def processes(servers: EmbeddedServers) -> AsyncIterator[Processes]:
+    """Yield the services of two processes."""
+    url, clock = database_url(servers, "shared_acquisitions"), ManualClock(NOW)
+    async with AsyncExitStack() as stack:
+        first, second = [
+            await open_services(
+                stack, await open_repositories(stack, url), servers.redis_url, clock
+            )
+            for _ in range(2)
+        ]
+        yield first, second
+
+
+@pytest.fixture
+def acquisitions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """Return the names of the locks that are acquired, in a list that grows."""
+    acquired: list[tuple[str, ...]] = []
+    original_acquire = Locks._acquire_in_redis
+
+    async def record(self: Locks, names: tuple[str, ...], wait: object) -> Lease | None:
+        acquired.append(names)
+        return await original_acquire(self, names, wait)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Locks, "_acquire_in_redis", record)
+    return acquired
+
+
+async def add_slot(services: Services, capacity: int) -> SlotId:
+    """Insert an empty slot and return its id."""
+    slot = build_slot(capacity, id=new_slot_id())
+    await insert_new_slots(slot_writer(services)._database, slot)
+    return slot.id
+
+
+def slot_writer(services: Services) -> PausableSlotWriter:
+    """Return the slot writer, which can be paused."""
+    assert isinstance(services.slot_writer, PausableSlotWriter)
+    return services.slot_writer
+
+
+async def book(services: Services, caller: Caller, slot_id: SlotId, wait_s: float = 0.0) -> str:
+    """Book a slot and return the type of the outcome."""
+    options = BookingOptions(wait_s=wait_s)
+    result = await book_slot(services, caller, slot_id, caller.user_id, options)
+    return type(result.outcome).__name__
+
+
+async def book_together(
+    services: Services, slot_id: SlotId, callers: Sequence[Caller] = CALLERS
+) -> list[str]:
+    """Book a slot for all callers at once and return the types of the outcomes."""
+    return await asyncio.gather(*(book(services, caller, slot_id) for caller in callers))
+
+
+async def test_callers_who_come_together_share_one_acquisition_and_all_get_a_place(
+    processes: Processes, acquisitions: list[tuple[str, ...]]
+) -> None:
+    slot_id = await add_slot(processes[0], capacity=50)
+    assert await book_together(processes[0], slot_id) == ["Booked"] * 50
+    assert acquisitions == [(slot_id,)]
+
+
+async def test_control_without_sharing_callers_of_one_process_refuse_each_other(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def acquire_alone(
+        self: WaitQueues[BookSlotCommand],
+        slot_id: SlotId,
+        command: BookSlotCommand,
+        wait_s: float,
+        serve_batch: ServeBatch[BookSlotCommand],
+    ) -> CommandResult[object] | None:
+        results = await executor.run_with_lock(processes[0], [command], wait_s)
+        return results[0] if results else None
+
+    monkeypatch.setattr(WaitQueues, "submit", acquire_alone)
+    slot_id = await add_slot(processes[0], capacity=50)
+    assert "Locked" in await book_together(processes[0], slot_id)
+
+
+async def test_callers_who_share_an_acquisition_are_served_in_order_of_arrival(
+    processes: Processes,
+) -> None:
+    slot_id = await add_slot(processes[0], capacity=3)
+    outcomes = await book_together(processes[0], slot_id)
+    assert outcomes == ["Booked"] * 3 + ["SlotFull"] * 47
+
+
+async def test_callers_who_share_an_acquisition_that_fails_learn_the_truth(
+    processes: Processes,
+) -> None:
+    slot_id = await add_slot(processes[0], capacity=2)
+    assert await book(processes[0], CALLERS[0], slot_id) == "Booked"
+    lease = await acquire_lease(processes[1].locks, slot_id)
+    counts = Counter(await book_together(processes[0], slot_id))
+    assert counts == {"AlreadyBooked": 1, "Locked": 49}
+    await processes[1].locks.release(lease)
+    assert await book(processes[0], CALLERS[1], slot_id) == "Booked"
+    await acquire_lease(processes[1].locks, slot_id)
+    counts = Counter(await book_together(processes[0], slot_id))
+    assert counts == {"AlreadyBooked": 2, "SlotFull": 48}
+
+
+async def test_while_a_batch_of_this_process_is_served_callers_learn_the_truth_without_the_lock(
+    processes: Processes, acquisitions: list[tuple[str, ...]]
+) -> None:
+    services = processes[0]
+    slot_id = await add_slot(services, capacity=2)
+    assert await book(services, CALLERS[0], slot_id) == "Booked"
+    paused = slot_writer(services).pause_next_commit()
+    serving = asyncio.create_task(book(services, CALLERS[1], slot_id))
+    await paused.wait()
+    acquisitions.clear()
+    try:
+        counts = Counter(await book_together(services, slot_id, [CALLERS[0], *CALLERS[2:]]))
+    finally:
+        slot_writer(services).resume_event.set()
+    assert counts == {"AlreadyBooked": 1, "Locked": 48}
+    assert acquisitions == []
+    assert await serving == "Booked"
+
+
+async def test_a_caller_who_waits_is_served_though_those_who_do_not_are_refused(
+    processes: Processes,
+) -> None:
+    services = processes[0]
+    slot_id = await add_slot(services, capacity=50)
+    lease = await acquire_lease(processes[1].locks, slot_id)
+    waiting = asyncio.create_task(book(services, CALLERS[0], slot_id, wait_s=20))
+    # These join the acquisition of the caller who waits, until the lock turns out to be taken.
+    outcomes = await book_together(services, slot_id, CALLERS[1:20])
+    assert set(outcomes) == {"Locked"}
+    # These come while the lock is known to be taken.
+    assert set(await book_together(services, slot_id, CALLERS[20:])) == {"Locked"}
+    await processes[1].locks.release(lease)
+    assert await waiting == "Booked"
+
+
+async def test_a_caller_who_does_not_wait_joins_the_acquisition_of_one_who_does(
+    processes: Processes, acquisitions: list[tuple[str, ...]]
+) -> None:
+    slot_id = await add_slot(processes[0], capacity=2)
+    outcomes = await asyncio.gather(
+        book(processes[0], CALLERS[0], slot_id, wait_s=20), book(processes[0], CALLERS[1], slot_id)
+    )
+    assert list(outcomes) == ["Booked", "Booked"]
+    assert acquisitions == [(slot_id,)]
+
+
+async def test_an_acquisition_continues_for_the_others_when_its_first_caller_is_cancelled(
+    processes: Processes,
+) -> None:
+    slot_id = await add_slot(processes[0], capacity=50)
+    tasks = [asyncio.create_task(book(processes[0], each, slot_id)) for each in CALLERS]
+    await asyncio.sleep(0)
+    tasks[0].cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(outcomes[0], asyncio.CancelledError)
+    assert outcomes[1:] == ["Booked"] * 49
+
+
+async def test_an_acquisition_that_all_callers_left_leaves_no_lock(processes: Processes) -> None:
+    slot_id = await add_slot(processes[0], capacity=50)
+    tasks = [asyncio.create_task(book(processes[0], each, slot_id)) for each in CALLERS]
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def is_free() -> bool:
+        return await processes[1].locks.acquire(slot_id) is not None
+
+    await eventually(is_free, "the lock")
+
+
+class PoisonedCommand(BookSlotCommand):
+    """A booking that cannot be decided."""
+
+    def apply(self, _state: LoadedState, _now: datetime) -> Decision[BookOutcome]:
+        """Raise: ValueError."""
+        raise ValueError("poison")
+
+
+async def book_with_a_poisoned_neighbor(
+    services: Services, slot_id: SlotId
+) -> list[CommandResult[BookOutcome] | BaseException]:
+    """Book a slot for three callers at once, of whom the second has a poisoned command."""
+    commands = [
+        cls.create(caller, slot_id, caller.user_id, False, None)
+        for cls, caller in zip(
+            (BookSlotCommand, PoisonedCommand, BookSlotCommand), CALLERS, strict=False
+        )
+    ]
+    executing = (executor.execute(services, command) for command in commands)
+    return await asyncio.gather(*executing, return_exceptions=True)
+
+
+async def test_a_poisoned_command_fails_alone(processes: Processes) -> None:
+    slot_id = await add_slot(processes[0], capacity=3)
+    first, second, third = await book_with_a_poisoned_neighbor(processes[0], slot_id)
+    assert isinstance(second, ValueError)
+    assert isinstance(first, CommandResult)
+    assert isinstance(first.outcome, Booked)
+    assert isinstance(third, CommandResult)
+    assert isinstance(third.outcome, Booked)
+
+
+async def test_control_without_isolation_a_poisoned_command_fails_its_neighbors(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wait_queue, "is_unavailable", lambda _: True)
+    slot_id = await add_slot(processes[0], capacity=3)
+    results = await book_with_a_poisoned_neighbor(processes[0], slot_id)
+    assert [type(result) for result in results] == [ValueError] * 3
