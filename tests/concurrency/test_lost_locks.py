@@ -121,6 +121,9 @@ async def late_release(
             bens = redis.get(lock_key(slot_id))
             before_release.resume()
             await ada
+            # The response does not wait for the release, but the next acquisition comes after it.
+            other_id = (await organizer.create_slot(capacity=1))["id"]
+            await GraphQLTestClient(http, slow.url, user_tokens.members[2]).book(other_id)
             left = redis.get(lock_key(slot_id))
             before_commit.resume()
             assert (await ben)["__typename"] == "Booked"

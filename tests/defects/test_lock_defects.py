@@ -43,6 +43,7 @@ async def release_expired_lock(
     lock_before = deployment.redis.get(lock_key(slot_id))
     before_release.resume()
     await first
+    await deployment.wait_for_releases(slow_app)
     lock_after = deployment.redis.get(lock_key(slot_id))
     before_commit.resume()
     await second
@@ -87,6 +88,7 @@ async def is_locked_after_refusal(deployment: Deployment, app: AppProcess) -> bo
     ada, ben = deployment.clients(app, 2)
     assert (await ada.book_slot(slot_id))["__typename"] == "Booked"
     assert (await ben.book_slot(slot_id))["__typename"] == "SlotFull"
+    await deployment.wait_for_releases(app)
     return bool(deployment.redis.exists(lock_key(slot_id)))
 
 
@@ -106,6 +108,7 @@ async def lock_and_outcome_after_error(
     slot_id = await deployment.add_slot(app)
     ada, ben = deployment.clients(app, 2)
     assert "errors" in await ada.send(BOOK_SLOT, slot=slot_id)
+    await deployment.wait_for_releases(app)
     is_locked = bool(deployment.redis.exists(lock_key(slot_id)))
     return is_locked, (await ben.book_slot(slot_id))["__typename"]
 
@@ -124,6 +127,7 @@ async def locks_after_failed_acquisition(deployment: Deployment, app: AppProcess
     deployment.redis.set(lock_key(slot_ids[1]), OTHER_OWNER, px=10_000)
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
     assert (await deployment.client(app, 0).book_all(*claims))["__typename"] == "Locked"
+    await deployment.wait_for_releases(app)
     locked = [bool(deployment.redis.exists(lock_key(slot_id))) for slot_id in slot_ids]
     deployment.redis.delete(*map(lock_key, slot_ids))
     return locked

@@ -39,6 +39,9 @@ Outcome = TypeVar("Outcome")
 # A second attempt usually succeeds. More are needed when one user books several slots of a campaign
 # at once: their version document conflicts, and the lock of one slot does not order those writes.
 MAX_ATTEMPTS = 5
+# No response waits for the release of a lock: the next request, sent to another process, may come
+# before it. So the first failed acquisition does not show that the slot is still being changed.
+ACQUISITIONS_WITHOUT_WAIT = 2
 # A lock is held for milliseconds. The spread keeps refused clients from retrying together.
 RETRY_AFTER_MS = (50, 250)
 # Waitlist entries to load besides those that can be promoted: some users have booked elsewhere.
@@ -64,10 +67,7 @@ async def execute(
     not at all.
     """
     if len(command.slot_ids) == 1 and not command.team_versions:
-        result = await services.wait_queues.submit(
-            command.slot_ids[0], command, wait_s, partial(serve_and_release, services)
-        )
-        return command.check_result(result or await _preview_without_lock(services, command))
+        return command.check_result(await _execute_in_batch(services, command, wait_s))
     deadline = Deadline.after(wait_s)
     if len(command.slot_ids) > 1:
         # The locks of several slots block many callers: a command without a write takes none.
@@ -82,6 +82,24 @@ async def execute(
     return command.check_result(await _preview_without_lock(services, command))
 
 
+async def _execute_in_batch(
+    services: Services, command: SlotCommand[object], wait_s: float
+) -> CommandResult[object]:
+    """Execute a command for one slot together with the others that reach the slot with it."""
+    serve_batch = partial(serve_and_release, services)
+    attempts_left = 1 if wait_s > 0 else ACQUISITIONS_WITHOUT_WAIT
+    while True:
+        result = await services.wait_queues.submit(
+            command.slot_ids[0], command, wait_s, serve_batch
+        )
+        if result is not None:
+            return result
+        attempts_left -= 1
+        refused = await _preview_without_lock(services, command)
+        if not (attempts_left and isinstance(refused.outcome, Locked)):
+            return refused
+
+
 async def run_with_lock(
     services: Services, commands: Sequence[SlotCommand[object]], wait_s: float
 ) -> tuple[CommandResult[object], ...] | None:
@@ -93,7 +111,10 @@ async def run_with_lock(
 async def serve_and_release(
     services: Services, lease: Lease, commands: Sequence[SlotCommand[object]]
 ) -> tuple[CommandResult[object], ...]:
-    """Execute the commands, then release the lease and publish the events in one round trip."""
+    """Execute the commands, then release the lease and publish the events in one round trip.
+
+    The results do not wait for this round trip.
+    """
     events: tuple[Availability, ...] = ()
     try:
         batch = await decide_and_commit(services, commands)

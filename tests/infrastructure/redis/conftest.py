@@ -1,10 +1,13 @@
 """Redis as one server, behind Sentinels and as a Cluster, and two lock nodes that use it."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from slotlock.infrastructure.redis.locks.locks import Locks
 from tests.support.apps.redis_topologies import TOPOLOGIES, RedisTopology
+from tests.support.apps.restartable_servers import RestartableServer, restartable_server
 from tests.support.apps.variants.locks import scripts_without
 from tests.support.stores.lock_nodes import LockNodes, open_lock_node
 
@@ -26,6 +29,20 @@ async def lock_nodes(redis_topology: RedisTopology) -> AsyncIterator[LockNodes]:
         open_lock_node(redis_topology.url) as other,
     ):
         yield one, other
+
+
+@pytest.fixture
+def valkey(tmp_path: Path) -> Iterator[RestartableServer]:
+    """Yield a server that a test may kill or pause."""
+    with restartable_server(tmp_path / "valkey", "valkey") as server:
+        yield server
+
+
+@pytest.fixture
+async def locks(valkey: RestartableServer) -> AsyncIterator[Locks]:
+    """Yield a lock node of this server."""
+    async with open_lock_node(valkey.url) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from tests.support.stores.lock_nodes import (
     LockNodes,
     acquire_lease,
     open_lock_node,
+    release_lease,
     start_waiter,
 )
 
@@ -38,10 +39,10 @@ async def grant_order(lock_nodes: LockNodes, count: int) -> list[int]:
         lease = await tasks[n]
         assert lease is not None
         order.append(n)
-        await lock_nodes[n % 2].release(lease)
+        await release_lease(lock_nodes[n % 2], lease)
 
     releasing = [asyncio.create_task(release_when_granted(n)) for n in range(count)]
-    await lock_nodes[0].release(first)
+    await release_lease(lock_nodes[0], first)
     await asyncio.gather(*releasing)
     return order
 
@@ -68,7 +69,7 @@ async def test_a_waiter_is_woken_by_the_release_without_asking_again(
         slot_id = new_slot_id()
         lease = await acquire_lease(lock_nodes[0], slot_id)
         waiter = await start_waiter(node, slot_id)
-        await lock_nodes[0].release(lease)
+        await release_lease(lock_nodes[0], lease)
         assert await asyncio.wait_for(waiter, 10)
 
 
@@ -81,7 +82,7 @@ async def test_control_a_waiter_that_receives_no_messages_is_not_woken(
         slot_id = new_slot_id()
         lease = await acquire_lease(lock_nodes[0], slot_id)
         waiter = await start_waiter(unsubscribed, slot_id, wait_s=HEARTBEAT_S)
-        await lock_nodes[0].release(lease)
+        await release_lease(lock_nodes[0], lease)
         assert await waiter is None
 
 
@@ -92,7 +93,7 @@ async def test_a_heartbeat_replaces_a_lost_wakeup(
         slot_id = new_slot_id()
         lease = await acquire_lease(lock_nodes[0], slot_id)
         waiter = await start_waiter(unsubscribed, slot_id)
-        await lock_nodes[0].release(lease)
+        await release_lease(lock_nodes[0], lease)
         assert await asyncio.wait_for(waiter, 10)
 
 
@@ -100,7 +101,7 @@ async def test_a_granted_lock_soon_has_the_full_time_to_live(lock_nodes: LockNod
     slot_id = new_slot_id()
     lease = await acquire_lease(lock_nodes[0], slot_id)
     waiter = await start_waiter(lock_nodes[1], slot_id)
-    await lock_nodes[0].release(lease)
+    await release_lease(lock_nodes[0], lease)
     granted = await waiter
     assert granted is not None
     assert granted.fencing_token > lease.fencing_token
@@ -148,7 +149,7 @@ async def test_50_waiters_send_a_few_commands_each_and_do_not_poll(
     async def work(node: Locks) -> None:
         lease = await acquire_lease(node, slot_id, wait_s=20)
         await asyncio.sleep(WORK_S)
-        await node.release(lease)
+        await release_lease(node, lease)
 
     before = redis_topology.commands_processed()
     await asyncio.gather(*(work(lock_nodes[n % 2]) for n in range(WAITERS)))

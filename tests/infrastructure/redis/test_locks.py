@@ -19,6 +19,7 @@ from tests.support.stores.lock_nodes import (
     LockNodes,
     acquire_lease,
     open_lock_node,
+    release_lease,
     stored_lock,
 )
 
@@ -41,7 +42,7 @@ async def test_a_lease_lasts_ten_seconds_and_ends_with_its_release(lock_nodes: L
     slot_id, node = new_slot_id(), lock_nodes[0]
     lease = await acquire_lease(node, slot_id)
     assert LOCK_TTL_MS - 2_000 < await ttl_ms(node, slot_id) <= LOCK_TTL_MS
-    await node.release(lease)
+    await release_lease(node, lease)
     assert await ttl_ms(node, slot_id) == -2
     assert not lease.lost.is_set()
 
@@ -122,8 +123,8 @@ async def test_a_lease_is_renewed_while_it_is_held(redis_topology: RedisTopology
         await wait_for_renewals(holder, slot_id, 6)  # twice its time to live
         assert await other.acquire(slot_id) is None
         assert not lease.lost.is_set()
-        await holder.release(lease)
-        await other.release(await acquire_lease(other, slot_id))
+        await release_lease(holder, lease)
+        await release_lease(other, await acquire_lease(other, slot_id))
 
 
 @ON_ONE_SERVER
@@ -171,7 +172,7 @@ async def test_renewal_and_release_never_change_the_lock_of_another_holder(
         lease, new_lease = await lose_to(holder, other, slot_id)
         await asyncio.wait_for(lease.lost.wait(), 10)
         assert await ttl_ms(other, slot_id) > SHORT_TTL_MS
-        await holder.release(lease)
+        await release_lease(holder, lease)
         assert isinstance(new_lease, RedisLease)
         assert (await stored_lock(other, slot_id) or b"").startswith(new_lease.token.encode())
 
@@ -183,7 +184,7 @@ async def test_control_without_the_owner_check_a_release_frees_the_lock_of_anoth
     slot_id = new_slot_id()
     lease, _ = await lose_to(*lock_nodes, slot_id)
     monkeypatch.setattr(locks, "RELEASE", RELEASE_WITHOUT_OWNER)
-    await lock_nodes[0].release(lease)
+    await release_lease(lock_nodes[0], lease)
     assert await stored_lock(lock_nodes[1], slot_id) is None
 
 
@@ -207,7 +208,7 @@ async def test_each_lease_has_a_new_token_and_a_higher_fencing_token(
         issued.append(lease)
         if n % 5 == 4:
             redis_topology.flush_all()
-        await lock_nodes[n % 2].release(lease)
+        await release_lease(lock_nodes[n % 2], lease)
     fencing_tokens = [lease.fencing_token for lease in issued]
     assert fencing_tokens == sorted(set(fencing_tokens))
     assert len({lease.token for lease in issued}) == 20

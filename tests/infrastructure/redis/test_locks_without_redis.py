@@ -1,39 +1,23 @@
 """Locks while Redis is unavailable, and after it recovers or another server takes over."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-
-import pytest
 
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks.leases import InProcessLease, RedisLease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from tests.support.apps.redis_topologies import sentinel_topology
-from tests.support.apps.restartable_servers import RestartableServer, restartable_server
+from tests.support.apps.restartable_servers import RestartableServer
 from tests.support.polling import eventually
 from tests.support.stores.lock_nodes import (
     acquire_lease,
     open_lock_node,
+    release_lease,
     start_waiter,
     stored_lock,
     waiter_count,
 )
-
-
-@pytest.fixture
-def valkey(tmp_path: Path) -> Iterator[RestartableServer]:
-    """Yield a server that a test may kill or pause."""
-    with restartable_server(tmp_path / "valkey", "valkey") as server:
-        yield server
-
-
-@pytest.fixture
-async def locks(valkey: RestartableServer) -> AsyncIterator[Locks]:
-    """Yield a lock node of this server."""
-    async with open_lock_node(valkey.url) as opened:
-        yield opened
 
 
 async def kill_redis(locks: Locks, valkey: RestartableServer) -> None:
@@ -60,7 +44,7 @@ async def acquire_in_process(locks: Locks, slot_id: str, n: int) -> int:
     """Wait for a lock inside this process, release it and return the number."""
     lease = await acquire_lease(locks, slot_id, wait_s=20)
     assert isinstance(lease, InProcessLease)
-    await locks.release(lease)
+    await release_lease(locks, lease)
     return n
 
 
@@ -76,7 +60,7 @@ async def test_without_redis_a_lock_is_granted_inside_the_process_in_order_of_ar
     tasks = [asyncio.create_task(acquire_in_process(locks, slot_id, n)) for n in range(10)]
     await asyncio.sleep(0)
     tasks[3].cancel()
-    await locks.release(lease)
+    await release_lease(locks, lease)
     del tasks[3]
     assert await completion_order(tasks) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
     assert (await acquire_lease(locks, slot_id)).fencing_token > lease.fencing_token
@@ -105,8 +89,8 @@ async def test_without_redis_several_locks_are_acquired_together_or_not_at_all(
     lease = await acquire_lease(locks, second)
     assert await locks.acquire(first, second) is None
     assert await locks.acquire(first, second, wait_s=0.01) is None
-    await locks.release(await acquire_lease(locks, first))
-    await locks.release(lease)
+    await release_lease(locks, await acquire_lease(locks, first))
+    await release_lease(locks, lease)
     assert (await acquire_lease(locks, first, second)).names == (first, second)
 
 
@@ -119,7 +103,7 @@ async def test_releases_that_a_hung_redis_missed_are_sent_after_it_recovers(
     valkey.pause()
     waiter.cancel()
     for lease in leases[:-1]:
-        await locks.release(lease)
+        await release_lease(locks, lease)
     valkey.resume()
     await wait_for_recovery(locks)
     for lease in leases[:-1]:
@@ -145,7 +129,7 @@ async def test_locks_work_again_after_sentinel_promotes_another_master(tmp_path:
         async with open_lock_node(topology.url) as one, open_lock_node(topology.url) as other:
             slot_id = new_slot_id()
             first = await acquire_lease(one, slot_id)
-            await one.release(first)
+            await release_lease(one, first)
             topology.nodes[0].process.kill()
             assert not await one.pipeline.check()
             assert not await other.pipeline.check()
@@ -158,5 +142,5 @@ async def test_locks_work_again_after_sentinel_promotes_another_master(tmp_path:
             stored = topology.nodes[1].run_command(f"GET {lock_keys(slot_id).lock}")
             assert stored.startswith(lease.token)
             waiter = await start_waiter(other, slot_id)
-            await one.release(lease)
+            await release_lease(one, lease)
             assert await asyncio.wait_for(waiter, 10)

@@ -10,6 +10,7 @@ from tests.support.polling import eventually
 from tests.support.stores.lock_nodes import (
     LockNodes,
     acquire_lease,
+    release_lease,
     stored_lock,
     waiter_count,
 )
@@ -23,7 +24,7 @@ async def test_several_locks_are_held_and_released_together(lock_nodes: LockNode
     assert lease.names == (first, second)
     for slot_id in (first, second):
         assert await lock_nodes[1].acquire(slot_id) is None
-    await lock_nodes[0].release(lease)
+    await release_lease(lock_nodes[0], lease)
     await acquire_lease(lock_nodes[1], first, second)
 
 
@@ -32,7 +33,7 @@ async def test_requests_in_opposite_orders_do_not_deadlock(lock_nodes: LockNodes
 
     async def acquire_and_release(node: Locks, *names: str) -> None:
         for _ in range(ROUNDS):
-            await node.release(await acquire_lease(node, *names, wait_s=20))
+            await release_lease(node, await acquire_lease(node, *names, wait_s=20))
 
     async with asyncio.timeout(20):
         await asyncio.gather(
@@ -48,10 +49,10 @@ async def test_a_lease_on_several_locks_has_a_higher_fencing_token_than_each_bef
     for node in lock_nodes:
         single = [await acquire_lease(node, slot_id) for slot_id in (first, second)]
         for lease in single:
-            await node.release(lease)
+            await release_lease(node, lease)
         together = await acquire_lease(node, first, second)
         assert together.fencing_token > max(lease.fencing_token for lease in single)
-        await node.release(together)
+        await release_lease(node, together)
 
 
 @pytest.mark.parametrize("reason", ["not waiting", "timeout", "cancelled"])
@@ -77,5 +78,5 @@ async def test_a_caller_that_does_not_get_all_locks_holds_none(
         return is_free and await waiter_count(lock_nodes[0], second) == 0
 
     await eventually(nothing_left, "a free first lock and no waiter for the second")
-    await lock_nodes[0].release(blocking)
+    await release_lease(lock_nodes[0], blocking)
     assert await stored_lock(lock_nodes[0], second) is None

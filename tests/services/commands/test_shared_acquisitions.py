@@ -20,6 +20,7 @@ from slotlock.services import wait_queue
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
 from slotlock.services.commands import executor
 from slotlock.services.container import Services
+from slotlock.services.slot_command import SlotCommand
 from slotlock.services.wait_queue import ServeBatch, WaitQueues
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot
@@ -30,7 +31,7 @@ from tests.support.model.service_pair import (
     open_services,
 )
 from tests.support.polling import eventually
-from tests.support.stores.lock_nodes import acquire_lease
+from tests.support.stores.lock_nodes import acquire_lease, release_lease
 from tests.support.stores.slots import insert_new_slots
 
 Processes = tuple[Services, Services]
@@ -134,11 +135,40 @@ async def test_callers_who_share_an_acquisition_that_fails_learn_the_truth(
     lease = await acquire_lease(processes[1].locks, slot_id)
     counts = Counter(await book_together(processes[0], slot_id))
     assert counts == {"AlreadyBooked": 1, "Locked": 49}
-    await processes[1].locks.release(lease)
+    await release_lease(processes[1].locks, lease)
     assert await book(processes[0], CALLERS[1], slot_id) == "Booked"
     await acquire_lease(processes[1].locks, slot_id)
     counts = Counter(await book_together(processes[0], slot_id))
     assert counts == {"AlreadyBooked": 2, "SlotFull": 48}
+
+
+async def book_during_a_release(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Book a slot whose lock another process releases just after the acquisition has failed."""
+    slot_id = await add_slot(processes[0], capacity=2)
+    lease = await acquire_lease(processes[1].locks, slot_id)
+    original_preview = executor._preview_without_lock
+
+    async def release_first(
+        services: Services, command: SlotCommand[object]
+    ) -> CommandResult[object]:
+        await release_lease(processes[1].locks, lease)
+        return await original_preview(services, command)
+
+    monkeypatch.setattr(executor, "_preview_without_lock", release_first)
+    return await book(processes[0], CALLERS[0], slot_id)
+
+
+async def test_a_release_that_comes_just_after_the_next_caller_does_not_refuse_that_caller(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await book_during_a_release(processes, monkeypatch) == "Booked"
+
+
+async def test_control_with_one_acquisition_a_release_under_way_refuses_the_next_caller(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "ACQUISITIONS_WITHOUT_WAIT", 1)
+    assert await book_during_a_release(processes, monkeypatch) == "Locked"
 
 
 async def test_while_a_batch_of_this_process_is_served_callers_learn_the_truth_without_the_lock(
@@ -172,7 +202,7 @@ async def test_a_caller_who_waits_is_served_though_those_who_do_not_are_refused(
     assert set(outcomes) == {"Locked"}
     # These come while the lock is known to be taken.
     assert set(await book_together(services, slot_id, CALLERS[20:])) == {"Locked"}
-    await processes[1].locks.release(lease)
+    await release_lease(processes[1].locks, lease)
     assert await waiting == "Booked"
 
 

@@ -18,6 +18,7 @@ from slotlock.services.workers import hold_sweeper
 from tests.support.model.checker import ModelChecker, SlotShape
 from tests.support.model.scenario import ModelScenario
 from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.stores.lock_nodes import release_lease
 
 # Members that no other test of this module needs.
 BANNED_BEFORE_JOINING, BANNED_WHILE_WAITING = 2, 3
@@ -179,6 +180,6 @@ def test_a_banned_user_is_removed_from_a_locked_slot_once_it_is_released(
     assert lease is not None
     pair.runner.run(waitlist.remove_recently_banned(services))
     assert waitlist_length(pair, slot_id) == 1
-    pair.runner.run(pair.services[1].locks.release(lease))
+    pair.runner.run(release_lease(pair.services[1].locks, lease))
     pair.runner.run(waitlist.remove_recently_banned(services))
     assert waitlist_length(pair, slot_id) == 0

@@ -139,6 +139,13 @@ class Deployment:
         """Create a slot as the organizer and return its id."""
         return str((await self.organizer(app).create_slot(**fields))["id"])
 
+    async def wait_for_releases(self, app: AppProcess) -> None:
+        """Wait until Redis has executed the releases of a process, which no response waits for.
+
+        A process sends its commands in order, so that its next acquisition comes after them.
+        """
+        await self.client(app, -1).book_slot(await self.add_slot(app))
+
     def slot_document(self, slot_id: str) -> Json:
         """Return the document of a slot."""
         return find_slot_document(self.mongo, slot_id)
@@ -194,6 +201,11 @@ def object_id(global_id: str) -> ObjectId:
 def lock_key(slot_global_id: str) -> str:
     """Return the Redis key of a slot's lock."""
     return lock_keys(slot_global_id.removeprefix("slot_")).lock
+
+
+def wait_until_released(redis: Redis, slot_global_id: str) -> None:
+    """Wait until a slot is not locked, for less time than its lock would need to expire."""
+    wait_until(lambda: not redis.exists(lock_key(slot_global_id)), "no lock is left", timeout_s=5)
 
 
 def find_slot_document(client: MongoClient[Json], slot_global_id: str) -> Json:

@@ -67,6 +67,12 @@ async def acquire_lease(locks: Locks, *slot_ids: str, wait_s: float = 0.0) -> Le
     return lease
 
 
+async def release_lease(locks: Locks, lease: Lease) -> None:
+    """Release a lease and wait until Redis has replied."""
+    await locks.release(lease)
+    await locks.wait_for_releases()
+
+
 @contextmanager
 def waiting_process(
     url: str, slot_id: str, waiter_count_wanted: int

@@ -5,7 +5,6 @@ check of each write to MongoDB, so a lock may be lost at any time.
 """
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import time
@@ -26,6 +25,7 @@ from slotlock.infrastructure.redis.locks.leases import (
     RedisLease,
 )
 from slotlock.infrastructure.redis.locks.local import InProcessLocks, Wait
+from slotlock.infrastructure.redis.locks.releases import PendingReleases
 from slotlock.infrastructure.redis.locks.scripts import (
     ACQUIRE,
     INSTANCE_ID_CHARS,
@@ -78,6 +78,7 @@ class Locks:
         self._fencing_tokens = FencingTokens()
         self._renewer = LeaseRenewer(pipeline, ttl_ms)
         self._local_locks = InProcessLocks()
+        self._pending_releases = PendingReleases()
         self._waiters = LockWaiters(
             pipeline, self._instance_id, self._fencing_tokens, self._on_granted
         )
@@ -93,10 +94,11 @@ class Locks:
         )
 
     async def stop(self) -> None:
-        """Unsubscribe and stop renewing leases."""
+        """Unsubscribe, stop renewing leases, and wait for the releases that are under way."""
         await self._wakeup_subscriber.stop()
         self._waiters.stop()
         self._renewer.stop()
+        await self.wait_for_releases()
 
     async def acquire(
         self, *names: str, wait_s: float = 0.0, on_wait: Callable[[], object] = _ignore
@@ -195,37 +197,37 @@ class Locks:
     async def release(self, lease: Lease, *changed_slots: Availability) -> None:
         """Release what is still held and publish these states in the same round trip.
 
-        All commands are queued before the first await, so cancelling the caller has no effect.
+        The commands are queued at once, before any later command of this process, and the replies
+        are not awaited. A release that fails is counted and sent again after Redis recovers; the
+        lock expires in any case. Only a caller with too many releases before it has to wait.
         """
         messages = [part for state in changed_slots for part in availability_message(state)]
         if isinstance(lease, RedisLease):
-            replies = self._release_all(lease.token, lease.names, messages)
+            self._release_all(lease.token, lease.names, messages)
         else:
             self._local_locks.release(lease.names)
-            pairs = zip(messages[::2], messages[1::2], strict=True)
-            replies = [self.pipeline.send("PUBLISH", *pair) for pair in pairs]
-        for reply in replies:
-            with contextlib.suppress(RedisUnavailableError):
-                await asyncio.shield(reply)
+            for pair in zip(messages[::2], messages[1::2], strict=True):
+                self._pending_releases.add(self.pipeline.send("PUBLISH", *pair))
+        await self._pending_releases.wait_for_room()
+
+    async def wait_for_releases(self) -> None:
+        """Wait until Redis has replied to every release, or failed to."""
+        await self._pending_releases.drain()
 
     def _release_all(
         self, token: str, names: Sequence[str], messages: Sequence[str | bytes] = ()
-    ) -> list[asyncio.Future[bytes | None]]:
+    ) -> None:
         self._renewer.remove(token)
-        replies = []
         for name in names:
-            replies.append(self._release_one(name, token, messages))
+            self._release_one(name, token, messages)
             messages = ()  # the first release publishes them
-        return replies
 
-    def _release_one(
-        self, name: str, token: str, messages: Sequence[str | bytes] = ()
-    ) -> asyncio.Future[bytes | None]:
+    def _release_one(self, name: str, token: str, messages: Sequence[str | bytes] = ()) -> None:
         """Release a lock or leave its queue, whichever applies when Redis runs the script."""
         command = ("EVAL", RELEASE, 3, *lock_keys(name), token, self._fencing_tokens.highest)
         reply: asyncio.Future[bytes | None] = self.pipeline.send(*command, *messages)
         reply.add_done_callback(partial(self._on_released, name, command))
-        return reply
+        self._pending_releases.add(reply)
 
     def _on_released(
         self, name: str, command: Command, reply: asyncio.Future[bytes | None]
