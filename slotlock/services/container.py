@@ -25,6 +25,7 @@ from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import RedisClient
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
+from slotlock.services.full_slots import FullSlots
 from slotlock.services.live.availability import AvailabilityHub
 from slotlock.services.live.booking_events import BookingEventHub
 from slotlock.services.live.ticket_updates import TicketHub
@@ -59,6 +60,7 @@ class Services:
     write_probe: WriteProbe
     locks: Locks
     wait_queues: WaitQueues[SlotCommand[object]]
+    full_slots: FullSlots
     admission_queue: AdmissionQueue
     availability: AvailabilityHub
     booking_events: BookingEventHub
@@ -97,6 +99,7 @@ def build_services(
         write_probe=repositories.write_probe,
         locks=locks,
         wait_queues=WaitQueues(locks),
+        full_slots=FullSlots(),
         admission_queue=admission_queue,
         availability=availability,
         booking_events=booking_events,

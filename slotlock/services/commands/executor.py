@@ -85,7 +85,14 @@ async def execute(
 async def _execute_in_batch(
     services: Services, command: SlotCommand[object], wait_s: float
 ) -> CommandResult[object]:
-    """Execute a command for one slot together with the others that reach the slot with it."""
+    """Execute a command for one slot together with the others that reach the slot with it.
+
+    A caller who does not wait asks for no lock while the slot is full and refuses the command.
+    """
+    if wait_s <= 0 and command.slot_ids[0] in services.full_slots:
+        refused = await _preview_without_lock(services, command)
+        if not isinstance(refused.outcome, Locked):
+            return refused
     serve_batch = partial(serve_and_release, services)
     attempts_left = 1 if wait_s > 0 else ACQUISITIONS_WITHOUT_WAIT
     while True:
@@ -171,6 +178,7 @@ async def decide_and_commit(
         results |= zip(pending, decided.results, strict=True)
         change_set = _change_set(batch, decided, now)
         if not decided.updates or check_written(await services.slot_writer.commit(change_set)):
+            services.full_slots.observe(decided.slots.values())
             events = publish_changes(services, decided.updates)
             break
         if not decided.has_requested_changes:  # another writer ends the expired holds

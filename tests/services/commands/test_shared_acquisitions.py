@@ -18,6 +18,7 @@ from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services import wait_queue
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
+from slotlock.services.booking.changes import BookingChangeRequest, cancel
 from slotlock.services.commands import executor
 from slotlock.services.container import Services
 from slotlock.services.slot_command import SlotCommand
@@ -188,6 +189,30 @@ async def test_while_a_batch_of_this_process_is_served_callers_learn_the_truth_w
     assert counts == {"AlreadyBooked": 1, "Locked": 48}
     assert acquisitions == []
     assert await serving == "Booked"
+
+
+async def test_callers_of_a_full_slot_learn_the_truth_without_the_lock(
+    processes: Processes, acquisitions: list[tuple[str, ...]]
+) -> None:
+    slot_id = await add_slot(processes[0], capacity=2)
+    await book_together(processes[0], slot_id, CALLERS[:2])
+    acquisitions.clear()
+    counts = Counter(await book_together(processes[0], slot_id))
+    assert counts == {"AlreadyBooked": 2, "SlotFull": 48}
+    assert acquisitions == []
+
+
+async def test_a_place_that_another_process_freed_is_booked_although_the_slot_was_full(
+    processes: Processes,
+) -> None:
+    slot_id = await add_slot(processes[0], capacity=1)
+    options = BookingOptions()
+    booked = await book_slot(processes[0], CALLERS[0], slot_id, CALLERS[0].user_id, options)
+    assert isinstance(booked.outcome, Booked)
+    assert await book(processes[0], CALLERS[1], slot_id) == "SlotFull"
+    request = BookingChangeRequest(slot_id, booked.outcome.booking.id, CALLERS[0])
+    await cancel(processes[1], request)
+    assert await book(processes[0], CALLERS[1], slot_id) == "Booked"
 
 
 async def test_a_caller_who_waits_is_served_though_those_who_do_not_are_refused(
