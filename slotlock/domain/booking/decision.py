@@ -21,6 +21,9 @@ class LoadedState:
 
     def with_slots(self, changed: Iterable[SlotState]) -> "LoadedState":
         """Return the state with these slots changed, and their new bookings known to the others."""
+        changed = tuple(changed)
+        if not changed:
+            return self
         slots, users = dict(self.slots), self.users
         for after in changed:
             before = slots[after.id]

@@ -30,12 +30,23 @@ class SlotChange:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
-        return self == EMPTY_CHANGE
+        return self is EMPTY_CHANGE or not (self.added or self._changes_more_than_added)
 
     @property
     def only_adds_bookings(self) -> bool:
         """Whether bookings are added and nothing else changes, which is the plain booking."""
-        return bool(self.added) and self == SlotChange(added=self.added)
+        return bool(self.added) and not self._changes_more_than_added
+
+    @property
+    def _changes_more_than_added(self) -> bool:
+        return bool(
+            self.changed
+            or self.ended
+            or self.joined
+            or self.removed_entries
+            or self.ended_entries
+            or self.is_edited
+        )
 
     def with_added(self, booking: Booking) -> "SlotChange":
         """Record a new booking."""

@@ -221,7 +221,9 @@ async def _execute_if_permitted(
         )
         if permissions.refusals:
             return CommandResult(command.not_permitted(permissions.refusals))
-        attempt = replace(command, team_versions=permissions.team_versions)
+        attempt = command
+        if permissions.team_versions:
+            attempt = replace(command, team_versions=permissions.team_versions)
         result = await execute(services, attempt, deadline.remaining_s)
         if not (permissions.team_versions and isinstance(result.outcome, Locked)):
             break

@@ -16,6 +16,7 @@ from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.services.commands.idempotency import to_record
 from slotlock.services.commands.slot_redaction import redacted_slots
+from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.slot_command import SlotCommand
 
 
@@ -50,12 +51,12 @@ def decide_batch(
     Expired holds end first. A place that a command frees goes to the waiting list before the next
     command is decided.
     """
-    released = loaded.with_slots(without_expired(state, now) for state in loaded.slots.values())
-    state = promote_waitlists(released, now)
+    state = promote_waitlists(_without_expired(loaded, now), now)
     decisions = []
     for command in commands:
         decision = command.apply(state, now)
-        state = promote_waitlists(state.with_slots(decision.changed_slots), now)
+        if decision.changed_slots:
+            state = promote_waitlists(state.with_slots(decision.changed_slots), now)
         decisions.append(decision)
     updates = tuple(
         SlotUpdate(before, next_version(before, state.slots[slot_id], loaded.users, now))
@@ -66,17 +67,26 @@ def decide_batch(
     return BatchDecision(tuple(decisions), latest.slots, updates, loaded.users)
 
 
+def _without_expired(loaded: LoadedState, now: datetime) -> LoadedState:
+    released = (without_expired(state, now) for state in loaded.slots.values())
+    return loaded.with_slots(each for each in released if each is not loaded.slots[each.id])
+
+
 def idempotency_records(
     commands: Sequence[SlotCommand[object]], decided: BatchDecision, now: datetime
 ) -> tuple[IdempotencyRecord, ...]:
     """Return a record for each accepted command that has an idempotency key."""
     return tuple(
-        to_record(key, decision.outcome, now, redacted_slots(result, command.user_ids))
-        for command, decision, result in zip(
-            commands, decided.decisions, decided.results, strict=True
-        )
+        _to_record(key, command, CommandResult(decision.outcome, decided.slots), now)
+        for command, decision in zip(commands, decided.decisions, strict=True)
         if decision.accepted and (key := command.idempotency_key)
     )
+
+
+def _to_record(
+    key: IdempotencyKey, command: SlotCommand[object], result: CommandResult[object], now: datetime
+) -> IdempotencyRecord:
+    return to_record(key, result.outcome, now, redacted_slots(result, command.user_ids))
 
 
 def audit_notes(

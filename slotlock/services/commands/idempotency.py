@@ -35,18 +35,23 @@ class IdempotencyGuard(Protocol):
         """Return the final result of the request that was executed, which may be a replay."""
 
 
-@contextlib.asynccontextmanager
-async def guard(
+def guard(
     services: Services, key: IdempotencyKey | None, slot_id: SlotId, deadline: Deadline
-) -> AsyncIterator[IdempotencyGuard]:
-    """Serialize the requests of one key, in all processes.
+) -> contextlib.AbstractAsyncContextManager[IdempotencyGuard]:
+    """Serialize the requests of one key, in all processes. One without a key passes at once.
 
     The second request of a key replays the outcome of the first. If Redis loses their order, the
     unique id of the record lets only one of them write, and the others replay its outcome.
     """
     if key is None:
-        yield _PassThrough(None)
-        return
+        return contextlib.nullcontext(_PassThrough(None))
+    return _hold_key(services, key, slot_id, deadline)
+
+
+@contextlib.asynccontextmanager
+async def _hold_key(
+    services: Services, key: IdempotencyKey, slot_id: SlotId, deadline: Deadline
+) -> AsyncIterator[IdempotencyGuard]:
     wait_s = max(deadline.remaining_s, KEY_LOCK_TIMEOUT_S)
     lease = await services.locks.acquire(idempotency_lock(key.record_id), wait_s=wait_s)
     if lease is None:

@@ -18,8 +18,13 @@ def next_version(
     slot = after.slot
     if slot.revision != before.slot.revision:
         slot = replace(slot, revised_at=changed_at)
-    after = replace(after, slot=slot, changed_at=changed_at, version=before.version + 1)
-    return replace(after, next_deadline=next_deadline(after, users, now))
+    return replace(
+        after,
+        slot=slot,
+        changed_at=changed_at,
+        version=before.version + 1,
+        next_deadline=next_deadline(after, users, now),
+    )
 
 
 def next_deadline(state: SlotState, users: UserContexts, now: datetime) -> datetime | None:

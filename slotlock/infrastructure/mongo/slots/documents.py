@@ -71,15 +71,17 @@ def to_slot_state(document: Document) -> SlotState:
     """Return the state of the slot that a document describes, as far as it was loaded."""
     slot_id = SlotId(str(document["_id"]))
     loaded = document["waitlist"]
-    loaded_ids = {entry["id"] for entry in loaded}
-    own = [each for each in document.get("ownWaitlistEntries", ()) if each["id"] not in loaded_ids]
+    entries = loaded
+    if own := document.get("ownWaitlistEntries"):
+        loaded_ids = {entry["id"] for entry in loaded}
+        entries = [*loaded, *(each for each in own if each["id"] not in loaded_ids)]
     return SlotState(
         slot=_to_slot(slot_id, document),
         version=document["version"],
         changed_at=document["changedAt"],
         booked_count=document["capacity"] - document["remaining"],
         bookings=tuple(to_booking(slot_id, each) for each in document["bookings"]),
-        waitlist=tuple(to_waitlist_entry(slot_id, each) for each in (*loaded, *own)),
+        waitlist=tuple(to_waitlist_entry(slot_id, each) for each in entries),
         loaded_waitlist=len(loaded),
         waitlist_length=document.get("waitlistLength", len(loaded)),
         group_counts={each["group"]: each["count"] for each in document.get("groupCounts", ())},
