@@ -98,7 +98,11 @@ def percentiles(waits: Sequence[float | None]) -> dict[str, float]:
 
 
 def time_series(result: SimulationResult) -> list[SampledPoint]:
-    """Return the counts from the opening to the last final response, at most 200 points."""
+    """Return the counts from the opening to the last final response, at most 200 points.
+
+    The places left in the last point are those that arrived last: a response does not wait until
+    its availability is published.
+    """
     attempts = result.attempt_log.attempts
     sent_times = sorted(attempt.sent_at for attempt in attempts if attempt.sent_at is not None)
     finals = sorted(
@@ -115,7 +119,8 @@ def time_series(result: SimulationResult) -> list[SampledPoint]:
         while counted < len(finals) and finals[counted][0] <= at:
             outcomes[finals[counted][1]] += 1
             counted += 1
-        index = bisect_right(places_left_times, at)
+        is_last = step == step_count
+        index = len(places_left_times) if is_last else bisect_right(places_left_times, at)
         places_left = result.places_left_series[index - 1][1] if index else None
         series.append(
             SampledPoint(round(at, 4), bisect_right(sent_times, at), dict(outcomes), places_left)

@@ -40,6 +40,7 @@ METRICS = {
     "slotlock_queue_wait_seconds": "histogram",
     "slotlock_rate_limit_unchecked_total": "counter",
     "slotlock_redis_degraded": "gauge",
+    "slotlock_release_failures_total": "counter",
     "slotlock_requests_total": "counter",
     "slotlock_shed_requests_total": "counter",
     "slotlock_subscriptions_active": "gauge",

@@ -76,7 +76,11 @@ async def test_versions_only_increase_while_40_users_book_at_both_processes(
         states = await watching
     versions = [state["version"] for state in states]
     assert versions == sorted(set(versions))
-    assert all(state["remaining"] == 41 - state["version"] for state in states)
+    # One write may add the bookings of several callers.
+    remaining = [state["remaining"] for state in states]
+    assert remaining == sorted(set(remaining), reverse=True)
+    assert all(state["remaining"] <= 41 - state["version"] for state in states)
+    assert remaining[-1] == 0
 
 
 async def test_a_subscription_reports_edits_and_the_cancellation_of_a_slot(

@@ -19,6 +19,7 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.rate_limits import RateLimit
 from slotlock.services.booking import book
+from slotlock.services.wait_queue import Command, ServeBatch, WaitQueues
 from tests.support.apps.pause_points import replace_everywhere
 
 # Windows begin at multiples of their length since 1970: this one ends in 2033.
@@ -72,9 +73,27 @@ async def _decrement_then_book(services: Any, caller: Any, slot_id: SlotId, *opt
     return await original_book(services, caller, slot_id, *options)
 
 
+async def _submit_alone(
+    self: WaitQueues[Command],
+    slot_id: SlotId,
+    command: Command,
+    wait_s: float,
+    serve_batch: ServeBatch[Command],
+) -> CommandResult[object] | None:
+    lease = await self._locks.acquire(slot_id, wait_s=wait_s)
+    if lease is None:
+        return None
+    (result,) = await serve_batch(lease, [command])
+    return result
+
+
 def admit_by_redis_counter() -> None:
-    """Decrement a counter in Redis first; a later failure does not increment it (D5)."""
+    """Decrement a counter in Redis first; a later failure does not increment it (D5).
+
+    As in that design, every request acquires the lock for itself.
+    """
     replace_everywhere(original_book, _decrement_then_book)
+    WaitQueues.submit = _submit_alone  # type: ignore[method-assign]
 
 
 def make_windows_endless() -> None:
