@@ -100,7 +100,7 @@ class OwnSessionMutations:
     ) -> PasswordChanged | Refusal:
         context = info.context
         caller = context.caller
-        user = await context.loaders.users.load(caller.user_id)
+        user = await context.loaders.user(caller.user_id)
         outcome = await throttle_login(
             context.auth,
             user.email if user else None,

@@ -1,20 +1,34 @@
 """The parts of GraphQL types: the interface of objects with an id, and fields that are properties.
 
 A type with such fields is a view: it holds a value of the domain, and computes of it only the
-fields that an operation selects.
+fields that an operation selects. A resolver can tell which these are before it loads the value.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 import strawberry
+from graphql import (
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLResolveInfo,
+    InlineFragmentNode,
+    SelectionNode,
+)
 from strawberry import field
 from strawberry.annotation import StrawberryAnnotation
 from strawberry.types.field import StrawberryField
 
 View = TypeVar("View")
 Value = TypeVar("Value")
+
+MAX_REMEMBERED = 5_000
+
+# By the identity of the list of nodes, which the plan of an operation keeps. The list is stored
+# with the names, so that no other list can get its identity.
+_remembered: dict[int, tuple[Sequence[FieldNode], frozenset[str]]] = {}
 
 
 @strawberry.interface(description="An object that `node` returns again for its id.")
@@ -40,3 +54,47 @@ def property_field(*, description: str) -> Callable[[Callable[[View], Value]], V
         return cast("Value", declared)
 
     return declare
+
+
+def selected_names(info: GraphQLResolveInfo[object]) -> frozenset[str]:
+    """Return the names that are selected anywhere below the resolved field."""
+    nodes = info.field_nodes
+    known = _remembered.get(id(nodes))
+    if known is not None:
+        return known[1]
+    names = names_below(nodes, info.fragments)
+    if len(_remembered) >= MAX_REMEMBERED:
+        _remembered.clear()
+    _remembered[id(nodes)] = nodes, names
+    return names
+
+
+def names_below(
+    nodes: Sequence[FieldNode], fragments: Mapping[str, FragmentDefinitionNode]
+) -> frozenset[str]:
+    """Return the names that are selected anywhere below these fields.
+
+    That may be more than is needed: a name counts at any depth, and also where `@skip` or
+    `@include` leaves it out.
+    """
+    names: set[str] = set()
+    spread: set[str] = set()
+    pending: list[SelectionNode] = []
+    for parent in nodes:
+        if parent.selection_set is not None:
+            pending += parent.selection_set.selections
+    while pending:
+        node = pending.pop()
+        if isinstance(node, FieldNode):
+            names.add(node.name.value)
+            inner = node.selection_set
+        elif isinstance(node, InlineFragmentNode):
+            inner = node.selection_set
+        elif isinstance(node, FragmentSpreadNode) and node.name.value not in spread:
+            spread.add(node.name.value)
+            inner = fragments[node.name.value].selection_set
+        else:
+            continue
+        if inner is not None:
+            pending += inner.selections
+    return frozenset(names)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from typing import NewType
 
+import orjson
 import strawberry
 from graphql import StringValueNode, ValueNode
 from strawberry.types.scalar import ScalarDefinition
@@ -32,7 +33,12 @@ def parse_time(value: object) -> datetime:
 
 def format_time(instant: datetime) -> str:
     """Format a time in UTC as RFC 3339 with milliseconds."""
-    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if instant.tzinfo is not UTC:
+        instant = instant.astimezone(UTC)
+    # A third of the time of `isoformat`. The text is in quotes, and ends in a variable way.
+    seconds = orjson.dumps(instant)[1:20].decode()
+    milliseconds = instant.microsecond // 1000
+    return f"{seconds}.{milliseconds:03}Z" if milliseconds else seconds + ".000Z"
 
 
 def parse_zone(value: object) -> str:

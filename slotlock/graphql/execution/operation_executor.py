@@ -1,7 +1,7 @@
 """The execution of operations, the same for every transport."""
 
 from dataclasses import dataclass, field
-from inspect import isawaitable
+from functools import cache
 from typing import Any
 
 import orjson
@@ -62,7 +62,7 @@ async def execute_event(
 ) -> GraphQLResponse:
     """Execute a subscription for one event, or another operation without an event."""
     result = _start_execution(operation, variables, context, event)
-    return to_response(await result if isawaitable(result) else result)
+    return to_response(result if isinstance(result, ExecutionResult) else await result)
 
 
 def execute_shared_event(
@@ -134,11 +134,17 @@ def record_metrics(operation: Operation, response: GraphQLResponse) -> None:
     errors = response.body.get("errors")
     if not errors:
         for _, name in operation.root_fields:
-            REQUESTS.labels(name, "ok").inc()
+            _request_counter(name, "ok").inc()
         return
     codes = {
         error["path"][0] if error.get("path") else None: error["extensions"]["code"]
         for error in errors
     }
     for key, name in operation.root_fields:
-        REQUESTS.labels(name, codes.get(key) or codes.get(None) or "ok").inc()
+        _request_counter(name, codes.get(key) or codes.get(None) or "ok").inc()
+
+
+@cache
+def _request_counter(field: str, outcome: str) -> Counter:
+    """Return one counter of REQUESTS. The names are from the schema, so there are few."""
+    return REQUESTS.labels(field, outcome)

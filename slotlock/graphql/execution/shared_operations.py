@@ -69,6 +69,8 @@ class SharedOperations:
 class SharedStream:
     """The responses for one subscriber: those to the latest state of each slot."""
 
+    __slots__ = ("_shared", "_subscription")
+
     def __init__(self, subscription: AvailabilitySubscription, shared: SharedOperation) -> None:
         self._subscription = subscription
         self._shared = shared

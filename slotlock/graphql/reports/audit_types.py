@@ -14,7 +14,7 @@ from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import Connection
 from slotlock.graphql.core.enums import AuditAction, BookingLimit, BookingStatus
 from slotlock.graphql.slots.types import Slot, load_slot
-from slotlock.graphql.users.types import User, load_user
+from slotlock.graphql.users.types import User, load_referenced_user
 
 
 @strawberry.type(description="The change of one field in an entry of the audit log.")
@@ -30,7 +30,7 @@ class AuditEdit:
         description="The user whose field changed, in an entry about several users; null otherwise."
     )
     async def user(self, info: Info) -> User | None:
-        return await load_user(info, self.user_id) if self.user_id else None
+        return await load_referenced_user(info, self.user_id) if self.user_id else None
 
     @classmethod
     def from_domain(cls, edit: log.FieldEdit) -> Self:
@@ -65,14 +65,14 @@ class AuditEntry:
         "the command line."
     )
     async def by(self, info: Info) -> User | None:
-        return await load_user(info, self.entry.by) if self.entry.by else None
+        return await load_referenced_user(info, self.entry.by) if self.entry.by else None
 
     @field(
         description="The user whom the action concerns, or whose booking or waiting list entry it "
         "concerns; null for an entry about several users."
     )
     async def user(self, info: Info) -> User | None:
-        return await load_user(info, self.entry.user_id) if self.entry.user_id else None
+        return await load_referenced_user(info, self.entry.user_id) if self.entry.user_id else None
 
     @field(description="The campaign that was changed; null for actions on slots and users.")
     async def campaign(self, info: Info) -> Campaign | None:

@@ -14,6 +14,7 @@ from slotlock.graphql.core.cursors import encode_cursor
 from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.slots.types import Slot, WaitlistEntry
 from slotlock.graphql.users.types import User
+from slotlock.services.slots import queries
 
 
 @strawberry.type(description="A user without a booking in a campaign.")
@@ -23,13 +24,15 @@ class UnplacedUser:
 
     @field(description="The user's waiting list entries in the campaign, by start of the slot.")
     async def waiting(self, info: Info) -> list[WaitlistEntry]:
-        slots = await info.context.loaders.slots(slot_selection(info)).load_many(
-            [entry.slot_id for entry in self.waitlist_entries]
+        viewer = info.context.viewer
+        slot_ids = [entry.slot_id for entry in self.waitlist_entries]
+        found = await queries.find_slots(
+            info.context.services, slot_ids, viewer, slot_selection(info)
         )
         return [
-            WaitlistEntry.from_domain(entry, Slot.from_domain(slot, info.context.viewer))
-            for entry, slot in zip(self.waitlist_entries, slots, strict=True)
-            if slot is not None
+            WaitlistEntry.from_domain(entry, Slot.from_domain(found[entry.slot_id], viewer))
+            for entry in self.waitlist_entries
+            if entry.slot_id in found
         ]
 
     @classmethod

@@ -12,7 +12,7 @@ from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import BookingAction, SlotStatus
 from slotlock.graphql.core.ids import slot_global_id
 from slotlock.graphql.slots.types import Booking, Slot
-from slotlock.graphql.users.types import User, load_user
+from slotlock.graphql.users.types import User, load_referenced_user
 from slotlock.services.live.booking_events import LiveBookingEvent
 
 
@@ -54,7 +54,7 @@ class BookingEvent:
         "and for cancelled slots."
     )
     async def by(self, info: Info) -> User | None:
-        return await load_user(info, self.by_id) if self.by_id else None
+        return await load_referenced_user(info, self.by_id) if self.by_id else None
 
     @classmethod
     def from_domain(cls, event: LiveBookingEvent, viewer: Caller) -> Self:

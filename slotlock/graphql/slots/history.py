@@ -10,7 +10,7 @@ from slotlock.domain.booking.booking import HistoryChange
 from slotlock.domain.users.user import UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import BookingAction, BookingLimit, BookingStatus
-from slotlock.graphql.users.types import User, load_user
+from slotlock.graphql.users.types import User, load_referenced_user
 
 
 @strawberry.type(description="One entry in the history of a booking.")
@@ -33,7 +33,7 @@ class BookingChange:
         description="The user who made the change; null for the waiting list and for expired holds."
     )
     async def by(self, info: Info) -> User | None:
-        return await load_user(info, self.by_id) if self.by_id else None
+        return await load_referenced_user(info, self.by_id) if self.by_id else None
 
     @classmethod
     def from_domain(cls, change: HistoryChange) -> Self:

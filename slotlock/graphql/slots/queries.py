@@ -11,6 +11,7 @@ from slotlock.domain.booking.booking import BookingId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.listing import SlotFilter
+from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.context import Context, Info
 from slotlock.graphql.core import ids
@@ -128,7 +129,7 @@ class SlotQueries:
             slot_selection(info),
         )
         return SlotConnection(
-            [Slot.from_domain(found, viewer) for found in page.items],
+            [Slot(found, viewer) for found in page.items],
             lambda index: _slot_cursor(SLOTS_CURSOR, page.items[index]),
             has_more=page.has_more,
             after=after,
@@ -246,7 +247,7 @@ def _bookings_of_slot(
     )
 
 
-def _slot_cursor(list_name: str, found: SlotState) -> str:
+def _slot_cursor(list_name: str, found: ReadableSlot) -> str:
     return encode_position(list_name, Position(found.slot.start, found.id))
 
 

@@ -1,60 +1,35 @@
-"""The parts of slots that an operation selects."""
+"""The facts and parts of slots that an operation selects."""
 
-from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
-from graphql import (
-    FieldNode,
-    FragmentDefinitionNode,
-    FragmentSpreadNode,
-    InlineFragmentNode,
-    SelectionNode,
-)
-
+from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.slots.listing import SlotSelection
 from slotlock.graphql.context import Info
+from slotlock.graphql.core.node import selected_names
+
+# The facts that each field of a slot shows. Fields of other types may have the same names.
+FACTS_OF_FIELDS = {field.api_name: {field.name} for field in SLOT_FIELDS if field.api_name} | {
+    "meetings": {"meetings", "start", "end"},
+    "seriesId": {"series_id"},
+    "campaign": {"terms"},
+    "version": {"version"},
+    "bookedBy": {"capacity"},
+}
 
 
 def slot_selection(info: Info) -> SlotSelection:
-    """Return the parts of slots that are selected anywhere below the resolved field."""
-    return select_parts(info._raw_info.field_nodes, info._raw_info.fragments)
+    """Return the facts and parts of slots that are selected anywhere below the resolved field."""
+    return select_parts(selected_names(info._raw_info))
 
 
-def select_parts(
-    fields: Sequence[FieldNode], fragments: Mapping[str, FragmentDefinitionNode]
-) -> SlotSelection:
-    """Return the parts of slots that are selected anywhere below these fields.
-
-    That may be more than is needed: a name counts at any depth, and also where `@skip` or
-    `@include` leaves it out.
-    """
-    names = _selected_names(fields, fragments)
+@lru_cache(maxsize=1_000)
+def select_parts(names: frozenset[str]) -> SlotSelection:
+    """Return the facts and parts of slots that fields with these names show."""
     return SlotSelection(
+        facts=frozenset().union(*(FACTS_OF_FIELDS.get(name, ()) for name in names)),
         remaining="remaining" in names or "isBooked" in names,
         my_booking="myBooking" in names,
         my_waitlist_entry="myWaitlistEntry" in names,
         waitlist_length="waitlistLength" in names,
         booked_by="bookedBy" in names,
     )
-
-
-def _selected_names(
-    fields: Sequence[FieldNode], fragments: Mapping[str, FragmentDefinitionNode]
-) -> set[str]:
-    names: set[str] = set()
-    spread: set[str] = set()
-    pending: list[SelectionNode] = list(fields)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, FieldNode):
-            names.add(node.name.value)
-            inner = node.selection_set
-        elif isinstance(node, InlineFragmentNode):
-            inner = node.selection_set
-        elif isinstance(node, FragmentSpreadNode) and node.name.value not in spread:
-            spread.add(node.name.value)
-            inner = fragments[node.name.value].selection_set
-        else:
-            continue
-        if inner is not None:
-            pending += inner.selections
-    return names

@@ -10,7 +10,7 @@ from slotlock.domain.booking import booking
 from slotlock.domain.booking.booking import SlotId, history_changes
 from slotlock.domain.booking.refusals import SlotOutcome
 from slotlock.domain.booking.slot import SlotCancellation
-from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.types import Campaign, load_campaign
 from slotlock.graphql.context import Info
@@ -27,7 +27,8 @@ from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimit, Meeting
 from slotlock.graphql.slots.history import BookingChange
 from slotlock.graphql.slots.selection import slot_selection
-from slotlock.graphql.users.types import User, load_user
+from slotlock.graphql.users.types import User, load_referenced_user
+from slotlock.services.slots import queries
 
 
 @strawberry.type(description="The booking of one place in a slot by or for one user.")
@@ -41,7 +42,7 @@ class Booking(Node):
     @classmethod
     def from_domain(cls, booking: booking.Booking, slot: "Slot", viewer: Caller | None) -> Self:
         """Show a booking in its slot to a viewer."""
-        if slot.cancellation is not None and booking.status.is_live:
+        if booking.status.is_live and slot.cancellation is not None:
             booking = booking.with_entry(slot.cancellation.to_history_entry())
         return cls(booking, slot, viewer)
 
@@ -112,7 +113,7 @@ class Booking(Node):
 
     @field(description="The user who has the place.")
     async def user(self, info: Info) -> User | None:
-        return await load_user(info, self._booking.user_id)
+        return await load_referenced_user(info, self._booking.user_id)
 
     @field(
         description="The booker: the user who made the booking. Only the user, the booker and "
@@ -120,7 +121,7 @@ class Booking(Node):
     )
     async def made_by(self, info: Info) -> User | None:
         made_by = self._booking.made_by if self._shows_history else None
-        return await load_user(info, made_by) if made_by else None
+        return await load_referenced_user(info, made_by) if made_by else None
 
     @field(
         description="All changes to the booking, oldest first. Only the user, the booker and "
@@ -178,7 +179,7 @@ class WaitlistEntry:
 
 @strawberry.type(description="A time slot with a number of places that users can book.")
 class Slot(Node):
-    def __init__(self, state: SlotState, viewer: Caller | None) -> None:
+    def __init__(self, state: ReadableSlot, viewer: Caller | None) -> None:
         self.id = slot_global_id(state.slot.id)
         self._state = state
         self._slot = state.slot
@@ -190,7 +191,7 @@ class Slot(Node):
         return cls.from_domain(view.slots[outcome.slot_id], view.viewer)
 
     @classmethod
-    def from_domain(cls, state: SlotState, viewer: Caller | None) -> Self:
+    def from_domain(cls, state: ReadableSlot, viewer: Caller | None) -> Self:
         """Show a slot to a viewer, with the viewer's own booking and waiting list entry."""
         return cls(state, viewer)
 
@@ -331,10 +332,10 @@ class Slot(Node):
     )
     async def booked_by(self, info: Info) -> User | None:
         booker_id = _visible_booker_id(self._state, self._viewer)
-        return await load_user(info, booker_id) if booker_id else None
+        return await load_referenced_user(info, booker_id) if booker_id else None
 
 
-def _visible_booker_id(state: SlotState, viewer: Caller | None) -> UserId | None:
+def _visible_booker_id(state: ReadableSlot, viewer: Caller | None) -> UserId | None:
     if viewer is None or state.slot.capacity != 1 or not state.bookings:
         return None
     booker_id = state.bookings[0].user_id
@@ -343,5 +344,7 @@ def _visible_booker_id(state: SlotState, viewer: Caller | None) -> UserId | None
 
 async def load_slot(info: Info, slot_id: SlotId) -> Slot | None:
     """Load a slot if the viewer may see it."""
-    found = await info.context.loaders.slots(slot_selection(info)).load(slot_id)
-    return Slot.from_domain(found, info.context.viewer) if found else None
+    context = info.context
+    viewer = context.viewer
+    found = await queries.find_slot(context.services, slot_id, viewer, slot_selection(info))
+    return Slot.from_domain(found, viewer) if found else None

@@ -12,7 +12,7 @@ from slotlock.graphql.context import Info
 from slotlock.graphql.core.ids import team_global_id
 from slotlock.graphql.core.node import Node
 from slotlock.graphql.core.scalars import EmailAddress
-from slotlock.graphql.users.types import User, load_user
+from slotlock.graphql.users.types import User, load_referenced_user
 
 
 @strawberry.type(description="A member of a team.")
@@ -22,7 +22,7 @@ class TeamMember:
 
     @field(description="The user who is the member.")
     async def user(self, info: Info) -> User | None:
-        return await load_user(info, self.user_id)
+        return await load_referenced_user(info, self.user_id)
 
 
 @strawberry.type(description="An open invitation of a team, as its members see it.")
@@ -71,7 +71,7 @@ class TeamInvitation:
 
     @field(description="The user who sent the invitation. They may have left the team since.")
     async def invited_by(self, info: Info) -> User | None:
-        return await load_user(info, self.inviter_id)
+        return await load_referenced_user(info, self.inviter_id)
 
     @classmethod
     def from_domain(cls, team: team.Team, invitation: team.Invitation) -> Self:

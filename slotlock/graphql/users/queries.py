@@ -57,7 +57,7 @@ class UserQueries:
     @field(description="The account of the caller, or null for an anonymous client.")
     async def me(self, info: Info) -> User | None:
         caller = info.context.optional_caller
-        found = await info.context.loaders.users.load(caller.user_id) if caller else None
+        found = await info.context.loaders.user(caller.user_id) if caller else None
         return User.for_self(found) if found else None
 
     @field(description="The users that match a filter, by e-mail address. Organizers only.")

@@ -11,8 +11,11 @@ from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import Role
 from slotlock.graphql.core.ids import user_global_id
-from slotlock.graphql.core.node import Node
+from slotlock.graphql.core.node import Node, selected_names
 from slotlock.graphql.core.scalars import EmailAddress
+
+# What the reference to a user tells without reading the user.
+REFERENCE_FIELDS = frozenset({"id", "__typename"})
 
 
 @strawberry.type(description="A user account.")
@@ -55,6 +58,13 @@ class User(Node):
         )
 
     @classmethod
+    def for_reference(cls, user_id: UserId) -> Self:
+        """Show a user of whom only the id is selected. The other attributes are missing."""
+        reference = cls.__new__(cls)
+        reference.id = user_global_id(user_id)
+        return reference
+
+    @classmethod
     def for_self(cls, user: user.User) -> Self:
         """Show a user to themselves."""
         return cls._build(user, is_self=True, is_organizer=user.role.is_organizer)
@@ -77,5 +87,12 @@ class User(Node):
 
 async def load_user(info: Info, user_id: UserId) -> User | None:
     """Load a user as the viewer may see them."""
-    user = await info.context.loaders.users.load(user_id)
+    user = await info.context.loaders.user(user_id)
     return User.from_domain(user, info.context.viewer) if user else None
+
+
+async def load_referenced_user(info: Info, user_id: UserId) -> User | None:
+    """Load a user to whom stored data refers, and who therefore exists, unless the id is enough."""
+    if selected_names(info._raw_info) <= REFERENCE_FIELDS:
+        return User.for_reference(user_id)
+    return await load_user(info, user_id)

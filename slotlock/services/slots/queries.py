@@ -10,13 +10,37 @@ from slotlock.domain.booking.booking import Booking, BookingId, SlotId
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Page, Position
-from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
+from slotlock.domain.slots.listing import (
+    VISIBILITY_FACTS,
+    SlotFilter,
+    SlotOrder,
+    SlotSelection,
+)
+from slotlock.domain.slots.reading import ReadableSlot, SlotReading
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.infrastructure.mongo.slots.queries import SlotRead
+from slotlock.infrastructure.mongo.slots.reads.readings import SlotRead
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 
 EVERYTHING = SlotSelection()
+# The order of lists, which the cursors of their items encode.
+ORDER_FACTS = frozenset({"start"})
+
+
+async def find_slot(
+    services: Services,
+    slot_id: SlotId,
+    viewer: Caller | None,
+    selection: SlotSelection = EVERYTHING,
+) -> ReadableSlot | None:
+    """Return what is selected of a slot; None if the viewer sees no such slot."""
+    # The repository combines the reads of concurrent requests.
+    selection = selection.visible_to(viewer).with_facts(VISIBILITY_FACTS)
+    now = services.now()
+    slot = await services.slots.read(SlotRead(slot_id, now, selection, _user_id(viewer)))
+    if slot is None or not is_visible(slot.slot, viewer):
+        return None
+    return _as_of(slot, selection, now)
 
 
 async def find_slots(
@@ -24,9 +48,9 @@ async def find_slots(
     slot_ids: Iterable[SlotId],
     viewer: Caller | None,
     selection: SlotSelection = EVERYTHING,
-) -> dict[SlotId, SlotState]:
-    """Return the selected parts of those of the slots that the viewer may see."""
-    found = await _find_all(services, slot_ids, viewer, selection)
+) -> dict[SlotId, ReadableSlot]:
+    """Return what is selected of those of the slots that the viewer may see."""
+    found = await _find_all(services, slot_ids, viewer, selection.with_facts(VISIBILITY_FACTS))
     return {slot_id: slot for slot_id, slot in found.items() if is_visible(slot.slot, viewer)}
 
 
@@ -35,12 +59,12 @@ async def _find_all(
     slot_ids: Iterable[SlotId],
     viewer: Caller | None,
     selection: SlotSelection,
-) -> dict[SlotId, SlotState]:
+) -> dict[SlotId, ReadableSlot]:
     # One read per slot: the repository batches those of concurrent requests.
     now, user_id, selection = services.now(), _user_id(viewer), selection.visible_to(viewer)
     reads = (SlotRead(slot_id, now, selection, user_id) for slot_id in slot_ids)
     found = await asyncio.gather(*map(services.slots.read, reads))
-    return {slot.id: as_of(slot, now) for slot in found if slot}
+    return {slot.id: _as_of(slot, selection, now) for slot in found if slot}
 
 
 async def list_slots(
@@ -51,12 +75,12 @@ async def list_slots(
     after: Position | None,
     viewer: Caller | None,
     selection: SlotSelection = EVERYTHING,
-) -> Page[SlotState]:
-    """Return the selected parts of a page of the slots that match a filter."""
-    now, selection = services.now(), selection.visible_to(viewer)
+) -> Page[ReadableSlot]:
+    """Return what is selected of a page of the slots that match a filter, and their starts."""
+    now, selection = services.now(), selection.visible_to(viewer).with_facts(ORDER_FACTS)
     user_id = _user_id(viewer)
     page = await services.slots.page(slot_filter, order, first, after, now, selection, user_id)
-    return _as_of(page, now)
+    return _page_as_of(page, selection, now)
 
 
 async def list_bookings(
@@ -65,16 +89,26 @@ async def list_bookings(
     first: int,
     after: Position | None,
     selection: SlotSelection = EVERYTHING,
-) -> Page[SlotState]:
+) -> Page[ReadableSlot]:
     """Return a page of the slots in which the caller has a live booking, with that booking."""
     now = services.now()
-    selection = replace(selection.visible_to(caller), my_booking=True)
+    selection = replace(selection.visible_to(caller), my_booking=True).with_facts(ORDER_FACTS)
     page = await services.slots.page_of_user(caller.user_id, first, after, now, selection)
-    return _as_of(page, now)
+    return _page_as_of(page, selection, now)
 
 
-def _as_of(page: Page[SlotState], now: datetime) -> Page[SlotState]:
-    return Page(tuple(as_of(slot, now) for slot in page.items), page.has_more)
+def _page_as_of(
+    page: Page[ReadableSlot], selection: SlotSelection, now: datetime
+) -> Page[ReadableSlot]:
+    if not (selection.remaining or selection.shows_bookings):
+        return page  # what was read does not change with time
+    return Page(tuple([_as_of(slot, selection, now) for slot in page.items]), page.has_more)
+
+
+def _as_of(slot: ReadableSlot, selection: SlotSelection, now: datetime) -> ReadableSlot:
+    if not isinstance(slot, SlotReading):
+        return as_of(slot, now)
+    return slot.without_expired(now) if selection.shows_bookings else slot
 
 
 async def slot_roster(
@@ -135,7 +169,7 @@ async def list_ended_bookings(
     first: int,
     after: Position | None,
     selection: SlotSelection = EVERYTHING,
-) -> tuple[Page[Booking], dict[SlotId, SlotState]]:
+) -> tuple[Page[Booking], dict[SlotId, ReadableSlot]]:
     """Return a page of the caller's ended bookings, the latest first, and their slots."""
     page = await services.ended_bookings.page_of_user(caller.user_id, first, after)
     slot_ids = {booking.slot_id for booking in page.items}

@@ -1,9 +1,12 @@
 """Scalars accept valid values and reject all others, as literals and as variables."""
 
 import json
+from datetime import UTC, datetime
 
 import httpx
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from slotlock.graphql.core.scalars import format_time, parse_time
 from slotlock.graphql.schema.schema import executable_schema
@@ -154,6 +157,16 @@ async def test_a_value_that_is_no_string_is_rejected(
 def test_a_time_is_returned_in_utc_with_milliseconds(sent: str, returned: str) -> None:
     assert format_time(parse_time(sent)) == returned
     assert format_time(parse_time(returned)) == returned
+
+
+@given(st.datetimes(timezones=st.timezones() | st.just(UTC)))
+def test_every_time_is_formatted_as_isoformat_formats_it(instant: datetime) -> None:
+    try:
+        in_utc = instant.astimezone(UTC)
+    except OverflowError:
+        assume(False)
+    expected = in_utc.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    assert format_time(instant) == expected
 
 
 def test_scalars_with_a_public_specification_link_to_it() -> None:

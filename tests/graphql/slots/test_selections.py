@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 
 import httpx
 import pytest
@@ -14,13 +15,15 @@ from graphql import (
     parse,
 )
 
-from slotlock.domain.slots.listing import SlotSelection
+from slotlock.domain.slots.listing import ALL_FACTS, SlotSelection
+from slotlock.graphql.core.node import names_below
 from slotlock.graphql.schema.schema import executable_schema
-from slotlock.graphql.slots.selection import select_parts
+from slotlock.graphql.slots.selection import FACTS_OF_FIELDS, select_parts
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
-from tests.support.domain.selections import NOTHING, select
+from tests.support.domain.selections import select
 
 # The fields of other types that are selected of a slot's fields.
 INNER_FIELDS = {
@@ -45,36 +48,50 @@ def selection_of(text: str) -> SlotSelection:
         for node in document.definitions
         if isinstance(node, FragmentDefinitionNode)
     }
-    return select_parts([field], fragments)
+    return select_parts(names_below([field], fragments))
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "parts", "facts"),
     [
-        ("{ slots { nodes { id title version } } }", NOTHING),
-        ("{ slots { nodes { left: remaining } } }", select("remaining")),
+        ("{ slots { nodes { id title version } } }", [], {"title", "version"}),
+        ("{ slots { nodes { left: remaining } } }", ["remaining"], set()),
         (
             "{ slot(id: 1) { isBooked } other: slot(id: 2) { bookedBy { id } } }",
-            select("remaining"),
+            ["remaining"],
+            set(),
         ),
-        ("{ slot(id: 1) { bookedBy { id } } }", select("booked_by")),
-        ("{ node(id: 1) { ... on Slot { waitlistLength } } }", select("waitlist_length")),
+        ("{ slot(id: 1) { bookedBy { id } } }", ["booked_by"], {"capacity"}),
+        ("{ node(id: 1) { ... on Slot { waitlistLength } } }", ["waitlist_length"], set()),
         (
             "{ myBookings { nodes { slot { ...F } } } } "
             "fragment F on Slot { myWaitlistEntry { slot { ...G } } } "
-            "fragment G on Slot { myBooking { id } }",
-            select("my_booking", "my_waitlist_entry"),
+            "fragment G on Slot { myBooking { id } location }",
+            ["my_booking", "my_waitlist_entry"],
+            {"location"},
         ),
         (
             "query($no: Boolean!) { slots { nodes { remaining @include(if: $no) } } }",
-            select("remaining"),
+            ["remaining"],
+            set(),
+        ),
+        (
+            "{ slots { edges { node { timeZone seriesId campaign { id } meetings { id } } } } }",
+            [],
+            {"time_zone", "series_id", "terms", "meetings", "start", "end"},
         ),
     ],
 )
 def test_the_parts_are_those_that_are_selected_below_the_field(
-    text: str, expected: SlotSelection
+    text: str, parts: list[str], facts: set[str]
 ) -> None:
-    assert selection_of(text) == expected
+    assert selection_of(text) == replace(select(*parts), facts=frozenset(facts))
+
+
+def test_every_stored_fact_that_the_schema_shows_is_selected_by_its_field() -> None:
+    shown = frozenset[str]().union(*FACTS_OF_FIELDS.values())
+    assert ALL_FACTS - shown == {"cancellation", "revision", "revised_at"}
+    assert {name for name, _ in slot_fields()} >= FACTS_OF_FIELDS.keys()
 
 
 def slot_fields() -> Iterator[tuple[str, str]]:
@@ -107,12 +124,16 @@ async def test_each_field_has_the_same_value_alone_as_with_all_others(
 ) -> None:
     (ada, ben), organizer = create_booking_clients(http, 2, app)
     limits = [{"group": "class:*", "limit": 2}]
-    single, several = secrets.token_hex(8), secrets.token_hex(8)
+    single, several, course = (secrets.token_hex(8) for _ in range(3))
+    campaign_id = await create_campaign(organizer)
     titles = {
         await organizer.add_slot(title=single, capacity=1, waitlistCapacity=5): single,
         await organizer.add_slot(
             title=several, capacity=3, location="Hall", groupLimits=limits
         ): several,
+        await organizer.add_slot(
+            title=course, campaignId=campaign_id, resource=course, choiceGroup=course
+        ): course,
     }
     for slot_id in titles:
         await ada.book_slot(slot_id)

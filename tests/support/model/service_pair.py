@@ -1,7 +1,7 @@
 """Two sets of services on real servers, with one event loop and one manual clock."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Caller, Role
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
@@ -65,11 +65,19 @@ class PausableSlotWriter(SlotWriter):
 
     async def commit(self, changes: ChangeSet) -> CommitResult:
         """Commit, after a pause if one was requested."""
+        await self._pause()
+        return await super().commit(changes)
+
+    async def add_bookings(self, slot_updates: Sequence[SlotUpdate]) -> list[bool]:
+        """Write the bookings of a group, after a pause if one was requested."""
+        await self._pause()
+        return await super().add_bookings(slot_updates)
+
+    async def _pause(self) -> None:
         if self.paused_event is not None:
             reached, self.paused_event = self.paused_event, None
             reached.set()
             await self.resume_event.wait()
-        return await super().commit(changes)
 
 
 @dataclass

@@ -34,7 +34,7 @@ from slotlock.infrastructure.mongo.ids import (
 from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.preconditions import CampaignVersion, ResourceVersion
-from slotlock.infrastructure.mongo.slots.queries import SlotRead
+from slotlock.infrastructure.mongo.slots.reads.readings import SlotRead
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.teams import TeamRepository

@@ -168,7 +168,9 @@ class PlanCompiler:
     ) -> Completer:
         if isinstance(output_type, GraphQLList):
             item = self._compile_position(output_type.of_type, info, details)
-            return ListCompleter(item, info.nodes, info.coordinate)
+            completer = item.completer
+            plans = completer.plans if isinstance(completer, ObjectCompleter) else {}
+            return ListCompleter(item, plans, info.nodes, info.coordinate)
         if isinstance(output_type, GraphQLObjectType):
             return ObjectCompleter(output_type, info, SubfieldsCompiler(self, details))
         if isinstance(output_type, GraphQLInterfaceType | GraphQLUnionType):

@@ -7,6 +7,7 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Iterator,
+    Mapping,
     Sized,
 )
 from contextlib import suppress
@@ -30,6 +31,7 @@ from graphql import (
 )
 from graphql.pyutils import gather_with_cancel, inspect, is_iterable
 
+from slotlock.graphql.execution.compiled import strawberry_fields
 from slotlock.graphql.execution.compiled.awaitables import is_awaitable
 from slotlock.graphql.execution.compiled.errors import ValuePath, path_keys
 from slotlock.graphql.execution.compiled.execution import Execution
@@ -172,10 +174,18 @@ async def _await(awaitable: Awaitable[Any]) -> Any:
 class ListCompleter:
     """Completes the items of a list, all at the same time."""
 
-    __slots__ = ("_field_coordinate", "_item", "_nodes")
+    __slots__ = ("_field_coordinate", "_item", "_nodes", "_object_plans")
 
-    def __init__(self, item: OutputPosition, nodes: list[FieldNode], field_coordinate: str) -> None:
+    def __init__(
+        self,
+        item: OutputPosition,
+        object_plans: Mapping[type, Completer],
+        nodes: list[FieldNode],
+        field_coordinate: str,
+    ) -> None:
         self._item = item
+        # The plans of items whose Python type says all about them; the completer adds to them.
+        self._object_plans = object_plans
         self._nodes = nodes
         self._field_coordinate = field_coordinate
 
@@ -216,9 +226,13 @@ class ListCompleter:
     def _complete_item(self, value: Any, execution: Execution, path: ValuePath) -> Any:
         item = self._item
         try:
-            if is_awaitable(value):
+            execute_plan = self._object_plans.get(type(value))
+            if execute_plan is not None and strawberry_fields.is_not_cast(value):
+                completed = execute_plan(value, execution, path)
+            elif is_awaitable(value):
                 return item.complete_later(value, execution, path)
-            completed = item.complete(value, execution, path)
+            else:
+                completed = item.complete(value, execution, path)
             if type(completed) is CoroutineType:
                 return item.finish_later(completed, execution, path)
         except Exception as error:

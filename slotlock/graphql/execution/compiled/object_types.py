@@ -15,10 +15,11 @@ from graphql import (
 from graphql.pyutils import inspect
 
 from slotlock.graphql.execution.compiled import strawberry_fields
-from slotlock.graphql.execution.compiled.awaitables import is_awaitable
+from slotlock.graphql.execution.compiled.awaitables import is_awaitable, is_never_awaitable
+from slotlock.graphql.execution.compiled.completion import Completer
 from slotlock.graphql.execution.compiled.errors import ValuePath
 from slotlock.graphql.execution.compiled.execution import Execution
-from slotlock.graphql.execution.compiled.plan import DataOrCoroutine, ObjectPlan
+from slotlock.graphql.execution.compiled.plan import ObjectPlan
 from slotlock.graphql.execution.compiled.resolve_info import FieldInfo
 
 CompileFields = Callable[[GraphQLObjectType], ObjectPlan]
@@ -27,7 +28,7 @@ CompileFields = Callable[[GraphQLObjectType], ObjectPlan]
 class ObjectCompleter:
     """Completes the objects of one type at one place of a document."""
 
-    __slots__ = ("_compile", "_info", "_is_type_of", "_plan", "_type", "_verified_types")
+    __slots__ = ("_compile", "_info", "_is_type_of", "_plan", "_type", "plans")
 
     def __init__(
         self, object_type: GraphQLObjectType, info: FieldInfo, compile_fields: CompileFields
@@ -38,35 +39,39 @@ class ObjectCompleter:
         # Compiled at the first object: most places never get one of some of their types.
         self._plan: ObjectPlan | None = None
         self._is_type_of: Callable[..., Any] | None = object_type.is_type_of
-        # The Python types that the predicate accepts, if it depends on nothing else.
-        self._verified_types: set[type] = set()
+        # The plan for each Python type that the predicate accepts, if it depends on nothing else.
+        self.plans: dict[type, Completer] = {}
 
-    def __call__(self, value: Any, execution: Execution, path: ValuePath) -> DataOrCoroutine:
+    def __call__(self, value: Any, execution: Execution, path: ValuePath) -> Any:
         """Return the fields, or a coroutine of them."""
-        if self._is_type_of is not None and not (
-            type(value) in self._verified_types and strawberry_fields.is_not_cast(value)
-        ):
+        known_plan = self.plans.get(type(value))
+        if known_plan is not None and strawberry_fields.is_not_cast(value):
+            return known_plan(value, execution, path)
+        if self._is_type_of is not None:
             is_type_of = self._is_type_of(value, self._info.build(execution, path))
             if is_awaitable(is_type_of):
                 return self._complete_later(is_type_of, value, execution, path)
             if not is_type_of:
                 raise self._wrong_type_error(value)
             if strawberry_fields.is_decided_by_type(self._is_type_of, value):
-                self._verified_types.add(type(value))
-        return self.execute_fields(value, execution, path)
+                self._remember(type(value))
+        return self._compiled_plan().execute(value, execution, path)
 
-    def execute_fields(self, value: Any, execution: Execution, path: ValuePath) -> DataOrCoroutine:
-        """Return the fields of an object whose type is verified, or a coroutine of them."""
+    def _remember(self, value_type: type) -> None:
+        if is_never_awaitable(value_type):
+            self.plans[value_type] = self._compiled_plan().execute
+
+    def _compiled_plan(self) -> ObjectPlan:
         if self._plan is None:
             self._plan = self._compile(self._type)
-        return self._plan.execute(value, execution, path)
+        return self._plan
 
     async def _complete_later(
         self, is_type_of: Awaitable[bool], value: Any, execution: Execution, path: ValuePath
     ) -> Any:
         if not await is_type_of:
             raise self._wrong_type_error(value)
-        completed = self.execute_fields(value, execution, path)
+        completed = self._compiled_plan().execute(value, execution, path)
         return await completed if type(completed) is CoroutineType else completed
 
     def _wrong_type_error(self, value: Any) -> GraphQLError:
@@ -103,7 +108,7 @@ class AbstractCompleter:
         self._by_name: dict[str, ObjectCompleter] = {}
         self._by_python_type: dict[type, ObjectCompleter] = {}
 
-    def __call__(self, value: Any, execution: Execution, path: ValuePath) -> DataOrCoroutine:
+    def __call__(self, value: Any, execution: Execution, path: ValuePath) -> Any:
         """Return the fields of the object's runtime type, or a coroutine of them."""
         known = self._by_python_type.get(type(value))
         if known is not None and strawberry_fields.is_not_cast(value):

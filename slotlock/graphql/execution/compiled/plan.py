@@ -81,10 +81,10 @@ class LeafFieldPlan(AttributeFieldPlan):
     """An attribute that is a scalar or an enum.
 
     Most values of a field have one Python type, and the serializer of the leaf type is all that
-    they need. The types of such values are remembered.
+    they need. `serializers` remembers the types of such values.
     """
 
-    __slots__ = ("_is_nullable", "_serializable_types", "_serialize", "unchanged_type")
+    __slots__ = ("_is_nullable", "_serialize", "serializers", "unchanged_type")
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class LeafFieldPlan(AttributeFieldPlan):
         super().__init__(key, info, position, read)
         self._is_nullable = position.is_nullable
         self._serialize = leaf.serialize
-        self._serializable_types: set[type] = set()
+        self.serializers: dict[type, Callable[[Any], Any]] = {}
         # A value of exactly this type is its own result; None if there is no such type.
         self.unchanged_type = leaf.unchanged_type
 
@@ -105,20 +105,13 @@ class LeafFieldPlan(AttributeFieldPlan):
         """Complete the value of the attribute. The result may be a coroutine."""
         if value is None and self._is_nullable:
             return None
-        if type(value) in self._serializable_types:
-            result = self._serialize(value)
-            if type(result) in PLAIN_RESULTS:
-                return result
-        return self._complete_slowly(value, execution, path)
-
-    def _complete_slowly(self, value: Any, execution: Execution, path: ValuePath) -> Any:
         if is_awaitable(value):
             return self.position.complete_later(value, execution, path)
         completed = self.position.complete(value, execution, path)
         if type(completed) is CoroutineType:
             return self.position.finish_later(completed, execution, path)
         if type(completed) in PLAIN_RESULTS and is_never_awaitable(type(value)):
-            self._serializable_types.add(type(value))
+            self.serializers[type(value)] = self._serialize
         return completed
 
 
@@ -172,9 +165,16 @@ class ObjectPlan:
                 else:
                     try:
                         value = leaf.read(source)
-                        if type(value) is not leaf.unchanged_type:
-                            field_path = (path, key, self._type_name)
-                            value = leaf.complete(value, execution, field_path)
+                        value_type = type(value)
+                        if value_type is leaf.unchanged_type:
+                            results[key] = value
+                            continue
+                        serialize = leaf.serializers.get(value_type)
+                        if serialize is None or (
+                            type(result := serialize(value)) not in PLAIN_RESULTS
+                        ):
+                            result = leaf.complete(value, execution, (path, key, self._type_name))
+                        value = result
                     except Exception as error:
                         field.position.handle_error(error, execution, (path, key, self._type_name))
                         value = None

@@ -89,28 +89,12 @@ def to_slot_state(document: Document) -> SlotState:
     )
 
 
-def to_read_state(document: Document) -> SlotState:
-    """Return the state of a slot as far as a client selected it (see queries)."""
-    slot_id = SlotId(str(document["_id"]))
-    entries = document.get("ownWaitlistEntries", ())
-    return SlotState(
-        slot=_to_slot(slot_id, document),
-        version=document["version"],
-        changed_at=document["changedAt"],
-        booked_count=document["capacity"] - document["remaining"],
-        bookings=tuple([to_booking(slot_id, each) for each in document.get("bookings", ())]),
-        waitlist=tuple([to_waitlist_entry(slot_id, each) for each in entries]),
-        waitlist_length=document.get("waitlistLength", 0),
-        next_deadline=document.get("nextDeadline"),
-    )
-
-
 def _to_slot(slot_id: SlotId, document: Document) -> Slot:
     facts = {}
     for name, stored_name in STORED_NAMES.items():
         if stored_name in document:
             value = document[stored_name]
-            convert = _FROM_STORED.get(name)
+            convert = FROM_STORED.get(name)
             facts[name] = value if convert is None or value is None else convert(value)
     return Slot(id=slot_id, **facts)
 
@@ -262,7 +246,7 @@ def _to_series_id(object_id: ObjectId) -> SeriesId:
 
 
 # How attributes are converted whose stored values differ from their values in the domain.
-_FROM_STORED: dict[str, Callable[[Any], Any]] = {
+FROM_STORED: dict[str, Callable[[Any], Any]] = {
     "kind": {kind.value: kind for kind in SlotKind}.__getitem__,
     "status": {status.value: status for status in SlotStatus}.__getitem__,
     "cancellation": _to_cancellation,

@@ -65,14 +65,14 @@ class SlotQuery:
     for_update: bool = False
 
 
-def merged_projection(queries: Sequence[SlotQuery]) -> Document:
+def merged_projection(queries: Sequence[SlotQuery], *, for_update: bool = False) -> Document:
     """Return the projection that reads enough of each slot for all these queries."""
     return slot_projection(
         max(query.now for query in queries),
         {user_id for query in queries for user_id in query.user_ids},
         {booking_id for query in queries for booking_id in query.booking_ids},
         max(query.waitlist_depth for query in queries),
-        for_update=any(query.for_update for query in queries),
+        for_update=for_update or any(query.for_update for query in queries),
     )
 
 

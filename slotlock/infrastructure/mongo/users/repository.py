@@ -101,9 +101,13 @@ class UserRepository:
         document = await self._users.find_one({"email": email})
         return (to_user(document), document.get("passwordHash")) if document else None
 
+    def find_soon(self, user_id: UserId) -> asyncio.Future[User | None]:
+        """Queue the read of a user. The future has the user, or None if there is none."""
+        return self._read_batcher.submit_nowait(user_id)
+
     async def find_many(self, user_ids: Iterable[UserId]) -> dict[UserId, User]:
         """Return those of the users who exist, by id."""
-        found = await asyncio.gather(*map(self._read_batcher.submit, user_ids))
+        found = await asyncio.gather(*map(self._read_batcher.submit_nowait, user_ids))
         return {user.id: user for user in found if user is not None}
 
     async def _read_batch(self, user_ids: list[UserId]) -> list[User | None]:

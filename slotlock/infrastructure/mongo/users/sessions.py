@@ -11,7 +11,7 @@ TTL index deletes expired sessions. `passwordChanges` counts the password change
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -155,9 +155,9 @@ class SessionRepository:
         if oldest := [document["_id"] async for document in found]:
             await self._sessions.delete_many({"_id": {"$in": oldest}}, session=session)
 
-    async def find_role(self, session_id: str) -> Role | None:
+    def find_role(self, session_id: str) -> Awaitable[Role | None]:
         """Return the current role of the session's user; None if the session has ended."""
-        return await self._role_batcher.submit(session_id)
+        return self._role_batcher.submit_nowait(session_id)
 
     async def find_roles(self, session_ids: Sequence[str]) -> dict[str, Role]:
         """Return the roles of those sessions that are open, without delaying requests."""
@@ -174,7 +174,7 @@ class SessionRepository:
         # One more than there are, so that the first reply contains all: by default it has 101.
         query = {"_id": {"$in": session_ids}}
         found = self._sessions.find(query, {"role": 1}, batch_size=len(session_ids) + 1)
-        return {document["_id"]: Role(document["role"]) async for document in found}
+        return {document["_id"]: Role(document["role"]) for document in await found.to_list()}
 
     @limited
     async def find_open(self, user_id: UserId, now: datetime) -> list[SessionRecord]:

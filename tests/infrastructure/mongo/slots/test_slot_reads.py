@@ -10,14 +10,15 @@ from bson import ObjectId
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.rules.expiry import as_of
-from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
+from slotlock.domain.slots.reading import ReadableSlot, SlotReading
 from slotlock.domain.users.user import Role, UserId
 from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
 from slotlock.infrastructure.mongo.slots import repository
-from slotlock.infrastructure.mongo.slots.queries import SlotRead
+from slotlock.infrastructure.mongo.slots.reads import readings
+from slotlock.infrastructure.mongo.slots.reads.readings import SlotRead
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from tests.support.domain.builders import NOW, build_caller, build_slot
@@ -68,10 +69,15 @@ async def insert_slots(store: SlotStore) -> list[SlotId]:
 
 async def page(
     slots: SlotRepository, now: datetime, selection: SlotSelection, user_id: UserId | None
-) -> Sequence[SlotState]:
+) -> Sequence[ReadableSlot]:
     """Return the selected parts of all slots."""
     slot_filter, order = SlotFilter(include_unpublished_campaigns=True), SlotOrder.START_ASC
     return (await slots.page(slot_filter, order, 10, None, now, selection, user_id)).items
+
+
+def free_places_of(slot: ReadableSlot, now: datetime) -> int:
+    """Return the free places that a client is shown."""
+    return slot.remaining if isinstance(slot, SlotReading) else as_of(slot, now).remaining
 
 
 async def free_places(
@@ -83,7 +89,7 @@ async def free_places(
     together = await asyncio.gather(*map(slots.read, reads))
     listed = await page(slots, now, selection, BEN)
     return [
-        {each.id: as_of(each, now).remaining for each in states if each}
+        {each.id: free_places_of(each, now) for each in states if each}
         for states in (one_by_one, together, listed)
     ]
 
@@ -118,11 +124,12 @@ async def test_control_the_stored_count_is_not_the_number_of_free_places(
     assert differing == ids[2:3] + ids[4:]  # an expired hold, a group limit, an open campaign
 
 
-def parts_of(state: SlotState | None) -> tuple[object, ...]:
+def parts_of(slot: ReadableSlot | None) -> tuple[object, ...]:
     """Return the users of the loaded bookings and entries, and the length of the waitlist."""
-    assert state is not None
-    bookings = [booking.user_id for booking in state.bookings]
-    return bookings, [entry.user_id for entry in state.waitlist], state.waitlist_length
+    assert slot is not None
+    bookings = [booking.user_id for booking in getattr(slot, "bookings", ())]
+    entries = [entry.user_id for entry in getattr(slot, "waitlist", ())]
+    return bookings, entries, getattr(slot, "waitlist_length", 0)
 
 
 async def test_only_selected_parts_of_the_reader_are_loaded(store: SlotStore) -> None:
@@ -168,7 +175,7 @@ async def test_concurrent_reads_return_what_each_alone_would_have_returned(
 async def test_control_without_the_cut_a_reader_gets_the_rows_of_others(
     store: SlotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repository, "part_for", lambda state, _: state)
+    monkeypatch.setattr(readings, "own_rows", lambda rows, _: rows)
     slots, ids = store.repositories.slots, await insert_slots(store)
     reads = [SlotRead(ids[1], NOW, EVERYTHING, user_id) for user_id in (ADA, BEN, None)]
     found = await asyncio.gather(*map(slots.read, reads))
@@ -209,6 +216,20 @@ async def test_a_list_loads_again_only_the_slots_whose_deadline_has_come(
         if count == 2:
             assert recorder.commands[1]["filter"]["$and"][1] == {"_id": {"$in": [due]}}
         recorder.commands.clear()
+
+
+async def test_only_selected_facts_are_loaded(store: SlotStore) -> None:
+    slots, ids = store.repositories.slots, await insert_slots(store)
+    selection = replace(NOTHING, facts=frozenset({"title", "meetings"}))
+    listed = {each.id: each for each in await page(slots, NOW, selection, ADA)}
+    for slot_id in ids:
+        alone = await slots.read(SlotRead(slot_id, NOW, selection, ADA))
+        assert alone == listed[slot_id]
+        assert isinstance(alone, SlotReading)
+        assert (alone.title, alone.meetings) == ("Yoga", ())
+        for name in ("location", "status", "version", "remaining", "bookings"):
+            with pytest.raises(AttributeError):
+                getattr(alone, name)
 
 
 def test_a_selection_has_only_parts_that_its_viewer_sees() -> None:

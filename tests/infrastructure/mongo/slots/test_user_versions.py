@@ -10,7 +10,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
-from slotlock.services.commands.decisions import decide_batch
+from slotlock.services.decisions import decide_batch
 from tests.support.domain.builders import HOUR, NOW
 from tests.support.domain.decisions import as_written, decide_all
 from tests.support.stores.slot_store import (

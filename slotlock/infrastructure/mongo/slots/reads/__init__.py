@@ -1,0 +1,1 @@
+"""Reads of slots for clients: what an operation selects, and nothing else."""

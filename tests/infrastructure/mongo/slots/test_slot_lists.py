@@ -1,0 +1,189 @@
+"""Concurrent readers of lists share a command, and each gets the page of its own query."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from itertools import product
+
+import pytest
+from bson import ObjectId
+from pymongo.errors import OperationFailure
+
+from slotlock.domain.shared.pagination import Page
+from slotlock.domain.slots.listing import SlotOrder
+from slotlock.domain.slots.reading import ReadableSlot
+from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots.reads import slot_lists
+from slotlock.infrastructure.mongo.slots.reads.slot_lists import (
+    MAX_LISTS,
+    SlotListRead,
+    SlotListReader,
+)
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.selections import EVERYTHING, NOTHING, SELECTIONS
+from tests.support.stores.query_plans import (
+    SESSION_FIELDS,
+    CommandRecorder,
+    recorded_commands,
+    values_of,
+)
+from tests.support.stores.slot_store import ADA, BEN
+from tests.support.stores.slots import insert_new_slots
+
+__all__ = ["recorded_commands"]
+
+Recorded = tuple[Database, CommandRecorder]
+
+
+def list_read(query: Document, **fields: object) -> SlotListRead:
+    """Return the read of three slots by start, with these other fields."""
+    read = SlotListRead(query, SlotOrder.START_ASC, 3, NOW, NOTHING, None)
+    return replace(read, **fields)  # type: ignore[arg-type]
+
+
+async def create_reader(recorded: Recorded) -> SlotListReader:
+    """Insert ten slots on ten days, some with a booking of Ada. Return a reader of their lists."""
+    database, recorder = recorded
+    await SlotRepository(database).create_indexes()
+    states = [
+        build_slot(3, id=new_slot_id(), title=f"Slot {day}", start=NOW + timedelta(days=day))
+        for day in range(10)
+    ]
+    await insert_new_slots(database, *states)
+    booking = {"id": ObjectId(), "user": ObjectId(ADA), "at": NOW}
+    await database["slots"].update_many(
+        {"title": {"$in": ["Slot 1", "Slot 4"]}},
+        {"$set": {"bookings": [booking], "remaining": 2, "nextDeadline": NOW}},
+    )
+    recorder.commands.clear()
+    return SlotListReader(database["slots"], ConcurrencyLimiter(3))
+
+
+def reads_of_every_kind() -> list[SlotListRead]:
+    """Return reads with different filters, orders, lengths, selections and users."""
+    queries: tuple[Document, ...] = (
+        {"status": "published"},
+        {"status": "published", "start": {"$gte": NOW + timedelta(days=8)}},
+        {"status": "draft"},
+        {"bookings.user": ObjectId(ADA)},
+    )
+    selections = (NOTHING, EVERYTHING, *SELECTIONS[3::7])
+    return [
+        list_read(query, order=order, first=first, selection=selection, user_id=user_id)
+        for query, order, first, selection, user_id in product(
+            queries, SlotOrder, (1, 9, 10, 50), selections, (ADA, BEN, None)
+        )
+    ]
+
+
+async def test_each_reader_gets_the_page_that_its_query_alone_returns(
+    recorded_commands: Recorded,
+) -> None:
+    reader = await create_reader(recorded_commands)
+    reads = reads_of_every_kind()
+    alone = [await reader.read_alone(read) for read in reads]
+    together = await asyncio.gather(*map(reader.read, reads))
+    assert together == alone
+    assert {len(page.items) for page in alone} == {0, 1, 2, 9, 10}
+    assert {page.has_more for page in alone} == {False, True}
+
+
+async def test_control_pages_in_the_wrong_order_are_seen(
+    recorded_commands: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = await create_reader(recorded_commands)
+    stages = slot_lists._page_stages
+    monkeypatch.setattr(slot_lists, "_page_stages", lambda number, read: stages(5 - number, read))
+    reads = [list_read({"status": "published"}, first=first) for first in range(1, 13)]
+    alone = [await reader.read_alone(read) for read in reads]
+    assert list(await asyncio.gather(*map(reader.read, reads))) != alone
+
+
+async def test_concurrent_lists_are_one_command_for_many(recorded_commands: Recorded) -> None:
+    reader, recorder = await create_reader(recorded_commands), recorded_commands[1]
+    reads = [list_read({"status": "published"}, first=first) for first in range(1, MAX_LISTS + 1)]
+    await asyncio.gather(*map(reader.read, reads * 2))
+    assert [next(iter(command)) for command in recorder.commands] == ["aggregate"] * 2
+
+
+async def test_no_list_waits_for_a_command_that_takes_long(
+    recorded_commands: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, may_end = await create_reader(recorded_commands), asyncio.Event()
+    slow, quick = list_read({"status": "draft"}), list_read({"status": "published"})
+    find = reader._find
+
+    async def find_slowly(read: SlotListRead) -> Sequence[Document]:
+        if read is slow:
+            await may_end.wait()
+        return await find(read)
+
+    monkeypatch.setattr(reader, "_find", find_slowly)
+    waiting = asyncio.create_task(reader.read(slow))
+    await asyncio.sleep(2 * slot_lists.SLOW_AFTER_S)
+    async with asyncio.timeout(5):
+        assert len((await reader.read(quick)).items) == 3
+    assert not waiting.done()
+    may_end.set()
+    assert (await waiting).items == ()
+
+
+async def test_a_single_list_is_a_plain_query(recorded_commands: Recorded) -> None:
+    reader, recorder = await create_reader(recorded_commands), recorded_commands[1]
+    await reader.read(list_read({"status": "published"}))
+    assert [next(iter(command)) for command in recorder.commands] == ["find"]
+
+
+async def test_every_page_of_a_shared_command_comes_in_the_order_of_the_index(
+    recorded_commands: Recorded,
+) -> None:
+    reader, (database, recorder) = await create_reader(recorded_commands), recorded_commands
+    reads = [
+        list_read({"status": "published", "start": {"$gte": NOW}}, order=order, first=first)
+        for order in SlotOrder
+        for first in range(1, 9)
+    ]
+    await asyncio.gather(*map(reader.read, reads))
+    (command,) = recorder.commands
+    plain = {name: value for name, value in command.items() if name not in SESSION_FIELDS}
+    reply = await database.command("explain", plain, verbosity="queryPlanner")
+    plans = list(values_of("winningPlan", reply))
+    assert len(plans) == len(reads)
+    for plan in plans:
+        assert set(values_of("indexName", plan)) == {"list"}
+        assert not {"SORT", "COLLSCAN"} & set(values_of("stage", plan))
+
+
+async def read_all(
+    reader: SlotListReader, reads: Sequence[SlotListRead]
+) -> list[Page[ReadableSlot] | BaseException]:
+    """Read lists at the same time. Return the page or the error of each."""
+    return await asyncio.gather(*map(reader.read, reads), return_exceptions=True)
+
+
+async def test_a_query_that_fails_fails_its_own_reader_only(recorded_commands: Recorded) -> None:
+    reader = await create_reader(recorded_commands)
+    good = list_read({"status": "published"})
+    page = await reader.read(good)
+    bad = list_read({"$expr": {"$divide": ["$capacity", 0]}})
+    found = await read_all(reader, [good, good, bad, bad, good, good])
+    errors = [each for each in found if isinstance(each, OperationFailure)]
+    assert len(errors) == 2
+    assert [each for each in found if each not in errors] == [page] * 4
+
+
+async def test_a_document_that_is_broken_fails_the_readers_of_its_page_only(
+    recorded_commands: Recorded,
+) -> None:
+    reader, database = await create_reader(recorded_commands), recorded_commands[0]
+    await database["slots"].update_one({"title": "Slot 9"}, {"$unset": {"location": ""}})
+    await database["slots"].update_one({"title": "Slot 9"}, {"$unset": {"title": ""}})
+    first, last = (
+        list_read({"status": "published"}, order=order) for order in (SlotOrder(1), SlotOrder(-1))
+    )
+    found = await read_all(reader, [first, last, first, last])
+    assert [isinstance(each, KeyError) for each in found] == [False, True, False, True]
