@@ -6,19 +6,22 @@ from contextlib import asynccontextmanager
 from typing import TypedDict
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route, WebSocketRoute
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.endpoints.health import healthz
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
 from slotlock.api.middleware.security_headers import SecurityHeadersMiddleware
+from slotlock.api.server.garbage_collection import tuned_garbage_collection
 from slotlock.api.server.graceful_shutdown import exit_with_parent
 from slotlock.api.settings.settings import Settings, read_settings
+from slotlock.graphql.transport.http_exchange import without_exchange
 
 
 class LifespanState(TypedDict):
@@ -39,13 +42,13 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
     async def lifespan(app: Starlette) -> AsyncIterator[LifespanState]:
         async with open_app_state(settings, development=development) as state:
             parent_watch = asyncio.create_task(exit_with_parent()) if supervised else None
-            yield {"app": state}
+            with tuned_garbage_collection():
+                yield {"app": state}
             if parent_watch is not None:
                 parent_watch.cancel()
 
     app = Starlette(
         routes=[
-            WebSocketRoute("/graphql", _StateEndpoint(lambda state: state.graphql_websocket)),
             Route("/users/import", _StateEndpoint(lambda state: state.user_import)),
             Route("/users/invitations", _StateEndpoint(lambda state: state.user_invitations)),
             Route("/exports/{path:path}", _StateEndpoint(lambda state: state.exports)),
@@ -69,7 +72,7 @@ def _with_limits(app: ASGIApp, settings: Settings) -> ASGIApp:
     )
     if not settings.allowed_origins:
         return limited
-    return CORSMiddleware(
+    return _CorsMiddleware(
         limited,
         allow_origins=list(settings.allowed_origins),
         allow_methods=["GET", "POST"],
@@ -79,16 +82,27 @@ def _with_limits(app: ASGIApp, settings: Settings) -> ASGIApp:
     )
 
 
+class _CorsMiddleware(CORSMiddleware):
+    """Adds its headers to every response to a page of another origin."""
+
+    async def simple_response(
+        self, scope: Scope, receive: Receive, send: Send, request_headers: Headers
+    ) -> None:
+        await super().simple_response(without_exchange(scope), receive, send, request_headers)
+
+
 class _GraphQLFirst:
-    """Passes HTTP requests to /graphql directly to their endpoint, and all others to Starlette."""
+    """Passes what asks for /graphql directly to its endpoint, and all else to Starlette."""
 
     def __init__(self, others: ASGIApp) -> None:
         self._others = others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] == "/graphql":
+        if scope["type"] in ("http", "websocket") and scope["path"] == "/graphql":
             state: LifespanState = scope["state"]
-            await state["app"].graphql_http(scope, receive, send)
+            app = state["app"]
+            endpoint = app.graphql_http if scope["type"] == "http" else app.graphql_websocket
+            await endpoint(scope, receive, send)
         else:
             await self._others(scope, receive, send)
 

@@ -17,20 +17,26 @@ def verify_authorization(auth: Auth, authorization: str | None) -> VerifiedToken
     """
     if not authorization:
         return None
+    claims = auth.verified_tokens.get(authorization)
+    if claims is None:
+        verified = _verify_first_use(auth, authorization)
+        if isinstance(verified, TokenClaims):
+            auth.verified_tokens.put(authorization, verified)
+        return verified
+    if claims.expires_at <= auth.now():
+        return BadTokenError(EXPIRED_MESSAGE)
+    return claims
+
+
+def _verify_first_use(auth: Auth, authorization: str) -> TokenClaims | BadTokenError:
     scheme, _, encoded_token = authorization.partition(" ")
     encoded_token = encoded_token.strip()
     if scheme.lower() != "bearer" or not encoded_token:
         return BadTokenError("The authorization must be 'Bearer' and an access token.")
-    claims = auth.verified_tokens.get(encoded_token)
-    if claims is not None and claims.expires_at <= auth.now():
-        return BadTokenError(EXPIRED_MESSAGE)
-    if claims is None:
-        try:
-            claims = auth.tokens.verify("access", encoded_token)
-        except BadTokenError as error:
-            return error
-        auth.verified_tokens.put(encoded_token, claims)
-    return claims
+    try:
+        return auth.tokens.verify("access", encoded_token)
+    except BadTokenError as error:
+        return error
 
 
 def user_to_charge(auth: Auth, token: VerifiedToken) -> UserId | None:

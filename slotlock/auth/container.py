@@ -33,7 +33,8 @@ def _ended_session_cache() -> LRUCache[bool]:
 class Auth:
     """Accounts, sessions, signing keys, the login throttle and open streams.
 
-    `verified_tokens` holds the claims of access tokens whose signature was verified.
+    `verified_tokens` holds the claims of access tokens whose signature was verified, by the
+    `Authorization` header with the token.
     `ended_sessions` holds the ids of sessions that MongoDB reported as ended.
     """
 

@@ -131,12 +131,12 @@ class PausedRead:
 
 def share_pending_reads() -> Any:
     """Return a lookup that joins a read that is already pending."""
-    find_role, pending = SessionRepository.find_role, dict[str, asyncio.Task[Role | None]]()
+    find_role, pending = SessionRepository.find_role, dict[str, asyncio.Future[Role | None]]()
 
     async def find_role_shared(self: SessionRepository, session_id: str) -> Role | None:
         task = pending.get(session_id)
         if task is None or task.done():
-            task = pending[session_id] = asyncio.create_task(find_role(self, session_id))
+            task = pending[session_id] = asyncio.ensure_future(find_role(self, session_id))
         return await task
 
     return find_role_shared

@@ -22,7 +22,7 @@ from slotlock.domain.users.user import Caller
 from slotlock.graphql.core.errors import ErrorCode
 from slotlock.graphql.core.scalars import format_time
 from slotlock.graphql.limits.rates import OperationRateLimits
-from slotlock.graphql.transport.http_requests import HttpError, read_body
+from slotlock.graphql.transport.http_requests import HttpError, check_declared_body, receive_body
 
 CSV_MEDIA_TYPE = "text/csv"
 INVITATION_COLUMNS = ("email", "name", "token", "expires_at")
@@ -42,7 +42,8 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
     dry_run = query_params(request, "dryRun").get("dryRun", "false")
     if dry_run not in ("true", "false"):
         raise HttpError(400, "`dryRun` is true or false.")
-    body = await read_body(request.headers, request.receive, CSV_MEDIA_TYPE, MAX_FILE_BYTES)
+    check_declared_body(request.headers, CSV_MEDIA_TYPE)
+    body = await receive_body(request.receive, MAX_FILE_BYTES)
     # The body can take minutes to arrive, in which the session may end or the role change.
     organizer = await recheck_organizer(auth, organizer)
     outcome = await import_users(auth, body, dry_run=dry_run == "true", actor_id=organizer.user_id)

@@ -6,6 +6,8 @@ from prometheus_client import Counter
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from slotlock.graphql.transport.http_exchange import find_exchange
+
 # Monitoring asks these whether the process lives.
 NEVER_SHED_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 RETRY_AFTER_S = 2
@@ -95,11 +97,12 @@ class LoadSheddingMiddleware:
     async def _handle_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = _TrackedRequest(self, receive, send)
         try:
-            if scope["method"] == "POST":
-                self._wait_for_body(request)
-            else:
+            if scope["method"] != "POST" or find_exchange(scope) is not None:
                 request.start_processing()
-            await self._app(scope, request.receive, request.send)
+                await self._app(scope, receive, request.send)
+            else:
+                self._wait_for_body(request)
+                await self._app(scope, request.receive, request.send)
         except asyncio.CancelledError:
             if request.is_own_cancellation():
                 raise _OverloadedError from None
@@ -112,21 +115,37 @@ class LoadSheddingMiddleware:
             oldest = next(iter(self.incomplete_bodies))
             del self.incomplete_bodies[oldest]
             oldest.cancel()
-        self.incomplete_bodies[request] = None
+        request.wait_for_body()
 
 
 class _TrackedRequest:
     """A request that counts first as an incomplete body, then as a request, then as a stream."""
 
+    __slots__ = (
+        "_is_cancelled",
+        "_is_processing",
+        "_limit",
+        "_receive",
+        "_send",
+        "_shedding",
+        "_task",
+    )
+
     def __init__(self, shedding: LoadSheddingMiddleware, receive: Receive, send: Send) -> None:
         self._shedding = shedding
         self._receive = receive
         self._send = send
-        self._task = asyncio.current_task()
+        # The task of the request while its body arrives.
+        self._task: asyncio.Task[object] | None = None
         self._is_processing = False
         self._is_cancelled = False
         # The limit that the request counts against now.
         self._limit: _ConcurrencyLimit | None = None
+
+    def wait_for_body(self) -> None:
+        """Count the request as an incomplete body; from now on it can be cancelled."""
+        self._task = asyncio.current_task()
+        self._shedding.incomplete_bodies[self] = None
 
     def cancel(self) -> None:
         """Cancel the request, because the process has no room for it."""

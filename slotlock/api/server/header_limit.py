@@ -1,7 +1,7 @@
 """HTTP connections with a limit on header bytes; uvicorn would buffer an endless header."""
 
+from slotlock.api.server.exchanges import ExchangeProtocol
 from slotlock.api.server.raw_response import raw_response
-from slotlock.api.server.upgrades import NoUpgradeProtocol
 
 MAX_HEADER_BYTES = 64 * 1024
 TOO_LARGE_MESSAGE = f"A header may have at most {MAX_HEADER_BYTES} bytes."
@@ -13,7 +13,7 @@ class _HeaderTooLargeError(Exception):
     """A complete header is larger than MAX_HEADER_BYTES."""
 
 
-class HeaderLimitProtocol(NoUpgradeProtocol):
+class HeaderLimitProtocol(ExchangeProtocol):
     """Closes a connection after more than MAX_HEADER_BYTES that belong to no body.
 
     Such bytes are headers, trailers and extensions of chunked bodies, and empty lines. Bytes that

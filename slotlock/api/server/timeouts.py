@@ -12,8 +12,6 @@ from typing import Any
 
 from starlette.types import ASGIApp
 from uvicorn import Config
-from uvicorn._types import ASGI3Application
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from slotlock.api.server.header_limit import HeaderLimitProtocol
 from slotlock.api.server.raw_response import raw_response
@@ -63,8 +61,6 @@ class TimeoutProtocol(HeaderLimitProtocol):
     _uncredited_body_bytes = 0
     _read_timer: asyncio.TimerHandle | None = None
     _stopping = False
-    # The request that the application processes; `cycle` is the one that arrived last.
-    _current_cycle: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timer for the first header."""
@@ -101,6 +97,7 @@ class TimeoutProtocol(HeaderLimitProtocol):
         self._upgraded = True
         self._cancel_read_timer()
         super().handle_websocket_upgrade()
+        self.parser = None  # type: ignore[assignment]  # they refer to each other
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timers, and tell the application that the client has disconnected."""
@@ -110,10 +107,6 @@ class TimeoutProtocol(HeaderLimitProtocol):
         if self._current_cycle is not None:
             self._current_cycle.disconnected = True
             self._current_cycle.message_event.set()
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._current_cycle = cycle
-        super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:
         """Start the timer for reading: the write buffer is full."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import lru_cache
 from http import HTTPStatus
 from struct import pack
 from typing import Any, cast
@@ -14,6 +15,7 @@ from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
 from slotlock.api.middleware.security_headers import SECURITY_HEADERS
+from slotlock.api.server.connection_state import EventQueue, Gate
 from slotlock.api.server.raw_response import raw_response
 from slotlock.graphql.transport.push.direct_writes import EXTENSION, DirectWrites
 from slotlock.graphql.transport.shutdown import SHUTDOWN_SEND_TIMEOUT_S
@@ -40,6 +42,25 @@ class _HandshakeProtocol(ServerProtocol):
         return response
 
 
+class _SocketWrites:
+    """Writes text to one socket, by the shortest way: thousands of sockets are sent a message."""
+
+    __slots__ = ("_conn", "_gate", "_transport")
+
+    def __init__(
+        self, conn: ServerProtocol, gate: asyncio.Event, transport: asyncio.Transport
+    ) -> None:
+        self._conn = conn
+        self._gate = gate
+        self._transport = transport
+
+    def is_writable(self) -> bool:
+        return self._gate.is_set() and self._conn.state is OPEN and not self._transport.is_closing()
+
+    def write_text(self, text: bytes) -> None:
+        self._transport.write(_text_frame(text))
+
+
 class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
     """uvicorn's protocol with limits, and without its unlimited waits for a peer."""
 
@@ -48,26 +69,25 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._on_writable: Callable[[], None] = lambda: None
-        self.conn = _HandshakeProtocol(
-            extensions=self.conn.available_extensions,
-            max_size=self.config.ws_max_size,
-            logger=self.conn.logger,
+        self._on_writable: Callable[[], None] = _ignore
+        self.queue = cast("asyncio.Queue[ASGIReceiveEvent]", EventQueue())
+        self.writable = cast("asyncio.Event", Gate())
+        replaced, self.conn = (
+            self.conn,
+            _HandshakeProtocol(
+                extensions=self.conn.available_extensions,
+                max_size=self.config.ws_max_size,
+                logger=self.conn.logger,
+            ),
         )
+        replaced.parser.close()  # it refers to the object that holds it
 
     async def run_asgi(self) -> None:
         """Run the application, which may write text without waiting."""
-        writes = DirectWrites(self._is_writable, self._write_text, self._set_on_writable)
-        cast("dict[str, object]", self.scope["extensions"])[EXTENSION] = writes
+        writes = _SocketWrites(self.conn, self.writable, self.transport)
+        extension = DirectWrites(writes.is_writable, writes.write_text, self._set_on_writable)
+        cast("dict[str, object]", self.scope["extensions"])[EXTENSION] = extension
         await super().run_asgi()
-
-    def _is_writable(self) -> bool:
-        return (
-            self.writable.is_set() and self.conn.state is OPEN and not self.transport.is_closing()
-        )
-
-    def _write_text(self, text: bytes) -> None:
-        self.transport.write(_text_frame(text))
 
     def _set_on_writable(self, callback: Callable[[], None]) -> None:
         self._on_writable = callback
@@ -128,6 +148,10 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
     async def send(self, message: ASGISendEvent) -> None:
         """Send an event; uvicorn would log an error after each rejected handshake."""
         await super().send(message)
+        if message["type"] == "websocket.accept":
+            # The parser and uvicorn refer to the headers as long as the socket is open.
+            self.request.headers.clear()
+            self.response.headers.clear()
         if self.initial_response is not None and self.close_sent:
             self.handshake_complete = True
 
@@ -174,8 +198,9 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
             self.handle_parser_exception()
 
 
+@lru_cache(maxsize=4)
 def _text_frame(text: bytes) -> bytes:
-    """Return a message in one frame (RFC 6455, 5.2).
+    """Return a message in one frame (RFC 6455, 5.2). Many sockets are sent the same messages.
 
     It is uncompressed, which is also allowed on a connection with compression (RFC 7692, 6).
     """
@@ -187,6 +212,10 @@ def _text_frame(text: bytes) -> bytes:
     else:
         header = pack("!BBQ", FINAL_TEXT, 127, length)
     return header + text
+
+
+def _ignore() -> None:
+    """Do nothing."""
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -203,12 +203,15 @@ def _requested_id_count(node: FieldNode) -> int:
 
 def has_too_many_values(variables: object) -> bool:
     """Return whether variables hold more than MAX_VARIABLE_VALUES, including nested values."""
+    if not variables:
+        return False
     count, pending = 0, [variables]
     while pending:
-        value = pending.pop()
-        if isinstance(value, dict | list):
-            count += len(value)
+        container = pending.pop()
+        if isinstance(container, dict | list):
+            count += len(container)
             if count > MAX_VARIABLE_VALUES:
                 return True
-            pending.extend(value.values() if isinstance(value, dict) else value)
+            values = container.values() if isinstance(container, dict) else container
+            pending += [value for value in values if isinstance(value, dict | list)]
     return False

@@ -14,6 +14,7 @@ from slotlock.graphql.core.errors import RateLimitedError
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.local_rate_limits import InProcessRateLimiter
+from slotlock.infrastructure.redis.rate_leases import RateLeases
 from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateCharge, RateLimit, RateLimiter
 
 # Limits of one user in a minute.
@@ -37,10 +38,20 @@ ALWAYS_COUNTED_KINDS = frozenset(
     }
 )
 
+# A process charges these in advance, a hundredth of a limit at once. Most requests are of these
+# kinds. The others are expensive, and have small limits.
+LEASED_KINDS = frozenset({OperationKind.READ, OperationKind.WRITE})
+LEASES_PER_LIMIT = 100
+
 UNCHECKED_RATE_LIMITS = Counter(
     "slotlock_rate_limit_unchecked_total",
     "Operations whose rate was not checked because Redis was unavailable",
 )
+
+
+def _rate_limit(kind: OperationKind, maximum: int) -> RateLimit:
+    max_lease = maximum // LEASES_PER_LIMIT if kind in LEASED_KINDS else 0
+    return RateLimit(kind.value, maximum, max_lease=max_lease)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,7 @@ class OperationRateLimits:
         self, limiter: RateLimiter | None, max_reads: int, max_writes: int, users_per_address: int
     ) -> None:
         self._limiter = limiter
+        self._leases = RateLeases(limiter) if limiter else None
         self._local_limiter = InProcessRateLimiter()
         per_minute: dict[OperationKind, int] = {
             OperationKind.READ: max_reads,
@@ -72,13 +84,13 @@ class OperationRateLimits:
         }
         # A thief of a token must not keep its user from ending the stolen session.
         self._user_limits: dict[OperationKind, RateLimit] = {
-            kind: RateLimit(kind.value, maximum)
+            kind: _rate_limit(kind, maximum)
             for kind, maximum in per_minute.items()
             if kind is not OperationKind.SIGN_OUT
         }
         # Only organizers send files: others must not use up the limit of a shared address.
         self._address_limits: dict[OperationKind, RateLimit] = {
-            kind: RateLimit(kind.value, maximum * users_per_address)
+            kind: _rate_limit(kind, maximum * users_per_address)
             for kind, maximum in per_minute.items()
             if kind is not OperationKind.FILE
         }
@@ -90,25 +102,27 @@ class OperationRateLimits:
     def charge(
         self, costs: Mapping[OperationKind, int], user_id: UserId | None, address: str | None
     ) -> PendingCharge | None:
-        """Start to charge an operation to its user and address; `wait` returns the verdict."""
-        if self._limiter is None:
+        """Start to charge an operation to its user and address; `wait` returns the verdict.
+
+        Return None if the operation need not wait for one.
+        """
+        if self._leases is None:
             return None
         charges = self._charges(costs, user_id, address)
-        return PendingCharge(charges, self._limiter.charge(charges)) if charges else None
+        wait_ms = self._leases.charge(charges)
+        return None if wait_ms is None else PendingCharge(charges, wait_ms)
 
     def _charges(
         self, costs: Mapping[OperationKind, int], user_id: UserId | None, address: str | None
     ) -> Sequence[RateCharge]:
-        return [
-            (f"{subject}:{key}", limits[kind], count)
-            for subject, key, limits in (
-                ("user", user_id, self._user_limits),
-                ("address", address, self._address_limits),
-            )
-            if key is not None
-            for kind, count in costs.items()
-            if kind in limits
-        ]
+        charges: list[RateCharge] = []
+        for kind, count in costs.items():
+            user_limit, address_limit = self._user_limits.get(kind), self._address_limits.get(kind)
+            if user_id is not None and user_limit is not None:
+                charges.append((f"user:{user_id}", user_limit, count))
+            if address is not None and address_limit is not None:
+                charges.append((f"address:{address}", address_limit, count))
+        return charges
 
     async def refund(
         self, kind: OperationKind, user_id: UserId | None, address: str | None

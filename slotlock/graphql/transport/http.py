@@ -24,7 +24,19 @@ from slotlock.graphql.execution.operation_executor import execute_operation
 from slotlock.graphql.transport.client_info import client_info
 from slotlock.graphql.transport.content_negotiation import names_explicitly, negotiate
 from slotlock.graphql.transport.graphiql import graphiql_page
-from slotlock.graphql.transport.http_requests import HttpError, parse_headers, read_body
+from slotlock.graphql.transport.http_exchange import (
+    HttpResponse,
+    RawHeaders,
+    find_exchange,
+    send_response,
+)
+from slotlock.graphql.transport.http_requests import (
+    HttpError,
+    check_body_size,
+    check_declared_body,
+    parse_headers,
+    receive_body,
+)
 from slotlock.graphql.transport.server import GraphQLRequest, GraphQLServer
 from slotlock.graphql.transport.sse import sse_stream
 from slotlock.infrastructure.mongo.client import is_unavailable
@@ -38,6 +50,9 @@ MAX_ACCEPT_LENGTH = 1_000
 OFFERED_MEDIA_TYPES = (JSON, GRAPHQL_JSON, EVENT_STREAM)
 BROWSER_MEDIA_TYPES = (*OFFERED_MEDIA_TYPES, HTML)
 
+_CONTENT_TYPES: Mapping[str, RawHeaders] = {
+    media_type: ((b"content-type", media_type.encode()),) for media_type in (JSON, GRAPHQL_JSON)
+}
 _DOCUMENT_ERROR_CODES = {ErrorCode.PARSE_FAILED, ErrorCode.VALIDATION_FAILED}
 
 
@@ -60,7 +75,10 @@ class HttpEndpoint:
             return
         except Exception as error:
             response = _error_response(error, media_type)
-        await response(scope, receive, send)
+        if isinstance(response, HttpResponse):
+            await send_response(response, scope, send)
+        else:
+            await response(scope, receive, send)
 
     def _negotiate_media_type(self, method: str, headers: Mapping[str, str]) -> str:
         accept = headers.get("accept", "")[:MAX_ACCEPT_LENGTH] or "*/*"
@@ -77,7 +95,7 @@ class HttpEndpoint:
 
     async def _respond(
         self, scope: Scope, receive: Receive, headers: Mapping[str, str], media_type: str
-    ) -> Response:
+    ) -> HttpResponse | Response:
         method = scope["method"]
         if method not in ("GET", "POST"):
             raise HttpError(405, "Use GET or POST.", {"Allow": "GET, POST"})
@@ -86,10 +104,7 @@ class HttpEndpoint:
         if method == "GET":
             payload: object = _parse_query_string(scope["query_string"])
         else:
-            body = await read_body(
-                headers, receive, JSON, self._max_body_bytes, reject_by_length=True
-            )
-            payload = _decode_json(body, "The body")
+            payload = _decode_json(await self._read_body(scope, receive, headers), "The body")
         token = self._server.verify_token(headers.get("authorization"))
         client = client_info(scope, headers.get("user-agent", ""))
         graphql_request = await self._server.parse_request(payload, token, client)
@@ -109,11 +124,20 @@ class HttpEndpoint:
             raise HttpError(406, text)
         return await _execute(graphql_request, context, media_type)
 
+    async def _read_body(self, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> bytes:
+        check_declared_body(headers, JSON)
+        check_body_size(int(headers.get("content-length", 0)), self._max_body_bytes)
+        exchange = find_exchange(scope)
+        if exchange is None:
+            return await receive_body(receive, self._max_body_bytes)
+        check_body_size(len(exchange.body), self._max_body_bytes)
+        return exchange.body
 
-async def _execute(request: GraphQLRequest, context: Context, media_type: str) -> Response:
+
+async def _execute(request: GraphQLRequest, context: Context, media_type: str) -> HttpResponse:
     result = await execute_operation(request.operation, request.variables, context)
     status = 400 if result.is_request_error and media_type == GRAPHQL_JSON else 200
-    return Response(orjson.dumps(result.body), status, media_type=media_type)
+    return HttpResponse(status, _CONTENT_TYPES[media_type], orjson.dumps(result.body))
 
 
 class _EventStreamResponse(StreamingResponse):
@@ -129,7 +153,7 @@ class _EventStreamResponse(StreamingResponse):
             await super().stream_response(send)
 
 
-def _error_response(error: Exception, media_type: str) -> Response:
+def _error_response(error: Exception, media_type: str) -> HttpResponse:
     match error:
         case HttpError():
             errors = [error_body(ErrorCode(error.code), str(error))]
@@ -153,10 +177,10 @@ def _errors(
     errors: list[dict[str, Any]],
     media_type: str,
     headers: Mapping[str, str] | None = None,
-) -> Response:
-    body = orjson.dumps({"errors": errors})
-    error_type = GRAPHQL_JSON if media_type == GRAPHQL_JSON else JSON
-    return Response(body, status, headers=headers, media_type=error_type)
+) -> HttpResponse:
+    content_type = _CONTENT_TYPES[GRAPHQL_JSON if media_type == GRAPHQL_JSON else JSON]
+    others = ((name.lower().encode(), value.encode()) for name, value in (headers or {}).items())
+    return HttpResponse(status, (*content_type, *others), orjson.dumps({"errors": errors}))
 
 
 def _parse_query_string(query: bytes) -> dict[str, Any]:

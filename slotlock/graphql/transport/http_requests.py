@@ -49,30 +49,39 @@ def parse_headers(raw_headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, st
     return headers
 
 
-async def read_body(
-    headers: Mapping[str, str],
-    receive: Receive,
-    media_type: str,
-    max_bytes: int,
-    *,
-    reject_by_length: bool = False,
-) -> bytes:
-    """Return the body of a request.
-
-    With `reject_by_length` a large Content-Length is rejected before the body arrives. For files
-    it must stay off: a client that is still sending would see a broken connection, no response.
+def check_declared_body(headers: Mapping[str, str], media_type: str) -> None:
+    """Check the declared type of a body before it is read.
 
     Raises:
-        HttpError: 415 if the body is of another type, not in UTF-8 or compressed; 413 if it is
-            larger than `max_bytes`.
-        ClientDisconnect: the client has gone.
+        HttpError: 415 if the body is of another type, not in UTF-8 or compressed.
     """
     content_type, encoding = headers.get("content-type", ""), headers.get("content-encoding", "")
     if not _declares(content_type, encoding, media_type):
         text = f"Send {media_type} in UTF-8, without compression."
         raise HttpError(415, text, {"Accept": media_type})
-    if reject_by_length and int(headers.get("content-length", 0)) > max_bytes:
-        raise _too_large(max_bytes)
+
+
+def check_body_size(size: int, max_bytes: int) -> None:
+    """Check the size of a body, declared or received so far.
+
+    Do not check the declared size of a file: a client that is still sending would see a broken
+    connection, no response.
+
+    Raises:
+        HttpError: 413 if it is larger than `max_bytes`.
+    """
+    if size > max_bytes:
+        text = f"The body of this request may have at most {max_bytes} bytes."
+        raise HttpError(413, text, {"Connection": "close"})
+
+
+async def receive_body(receive: Receive, max_bytes: int) -> bytes:
+    """Return the body of a request.
+
+    Raises:
+        HttpError: 413 if the body is larger than `max_bytes`.
+        ClientDisconnect: the client has gone.
+    """
     chunks: list[bytes] = []
     size, has_more = 0, True
     while has_more:
@@ -81,8 +90,7 @@ async def read_body(
             raise ClientDisconnect
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
-        if size > max_bytes:
-            raise _too_large(max_bytes)
+        check_body_size(size, max_bytes)
         has_more = message.get("more_body", False)
     return b"".join(chunks)
 
@@ -102,8 +110,3 @@ def _declares(content_type: str, encoding: str, media_type: str) -> bool:
         and values.get("charset", "utf-8") == "utf-8"
         and encoding.lower() in ("", "identity")
     )
-
-
-def _too_large(max_bytes: int) -> HttpError:
-    text = f"The body of this request may have at most {max_bytes} bytes."
-    return HttpError(413, text, {"Connection": "close"})

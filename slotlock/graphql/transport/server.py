@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from slotlock.auth.authentication import (
     VerifiedToken,
@@ -67,21 +67,17 @@ class GraphQLServer:
             DocumentError: the request is malformed, its document invalid or too large.
             RateLimitedError: the client sent too many new documents.
         """
-        raw_request = _parse_raw_request(payload)
-        if self.document_cache.is_cached(raw_request.text):
-            return self._build_request(raw_request)
-        costs = {OperationKind.DOCUMENT: 1 + len(raw_request.text) // 1000}
-        user_id = user_to_charge(self.auth, token)
-        await self.rate_limits.wait(self.rate_limits.charge(costs, user_id, client.address))
-        async with self.parse_lock:
-            await asyncio.sleep(0)  # other requests proceed between two documents
-            return self._build_request(raw_request)
-
-    def _build_request(self, raw_request: "_RawRequest") -> "GraphQLRequest":
-        operation = self.document_cache.resolve_operation(
-            raw_request.text, raw_request.operation_name
-        )
-        return GraphQLRequest(operation, raw_request.variables)
+        text, operation_name, variables = _parse_raw_request(payload)
+        if not self.document_cache.is_cached(text):
+            costs = {OperationKind.DOCUMENT: 1 + len(text) // 1000}
+            user_id = user_to_charge(self.auth, token)
+            await self.rate_limits.wait(self.rate_limits.charge(costs, user_id, client.address))
+            async with self.parse_lock:
+                await asyncio.sleep(0)  # other requests proceed between two documents
+                operation = self.document_cache.resolve_operation(text, operation_name)
+        else:
+            operation = self.document_cache.resolve_operation(text, operation_name)
+        return GraphQLRequest(operation, variables)
 
     async def authenticate_and_charge(
         self, operation: Operation, token: VerifiedToken, client: ClientInfo
@@ -125,22 +121,15 @@ class GraphQLServer:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class GraphQLRequest:
+class GraphQLRequest(NamedTuple):
     """An operation of a valid document, with its variables."""
 
     operation: Operation
     variables: dict[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
-class _RawRequest:
-    text: str
-    operation_name: str | None
-    variables: dict[str, Any] | None
-
-
-def _parse_raw_request(payload: object) -> _RawRequest:
+def _parse_raw_request(payload: object) -> tuple[str, str | None, dict[str, Any] | None]:
+    """Return the text of the document, the name of the operation and the variables."""
     if isinstance(payload, list):
         raise _bad_input("Batches are not supported: send one request at a time.")
     if not isinstance(payload, dict):
@@ -161,7 +150,7 @@ def _parse_raw_request(payload: object) -> _RawRequest:
         raise _bad_input("`extensions` must be an object or null.")
     if name is not None and not isinstance(name, str):
         raise _bad_input("`operationName` must be a string or null.")
-    return _RawRequest(query, name or None, variables)
+    return query, name or None, variables
 
 
 def _bad_input(message: str) -> DocumentError:

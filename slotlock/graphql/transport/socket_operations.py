@@ -47,7 +47,7 @@ class SocketOperations:
         self._writer = writer
         self._running: dict[str, asyncio.Task[None]] = {}
         # Queries and mutations run to their end, even after the client completed them.
-        self._must_finish: set[asyncio.Task[Any]] = set()
+        self._must_finish: list[asyncio.Task[Any]] = []
 
     def __contains__(self, operation_id: str) -> bool:
         return operation_id in self._running
@@ -110,7 +110,7 @@ class SocketOperations:
         self, operation_id: str, request: GraphQLRequest, identity: Caller | None
     ) -> None:
         if request.operation.operation_type is not OperationType.SUBSCRIPTION:
-            self._must_finish.add(_current_task())
+            self._must_finish.append(_current_task())
         context = self._server.create_context(identity, self._client)
         push = partial(_push, operation_id, self._writer) if self._writer else None
         async with aclosing(self._server.execute_stream(request, context, push)) as results:
@@ -132,7 +132,8 @@ class SocketOperations:
         return self._running.get(operation_id) is _current_task()
 
     def _unregister(self, operation_id: str) -> None:
-        self._must_finish.discard(_current_task())
+        if _current_task() in self._must_finish:
+            self._must_finish.remove(_current_task())
         if self._is_current(operation_id):
             del self._running[operation_id]
 

@@ -58,10 +58,14 @@ class WebSocketSession:
         self._acknowledged = False
         self._closed = False
         # A send waits until the client reads; a shutdown sets the deadline of these timeouts.
-        self._send_timeouts: set[asyncio.Timeout] = set()
+        self._send_timeouts: list[asyncio.Timeout] = []
+        self._init_timer: asyncio.TimerHandle | None = None
         self._timers: list[asyncio.TimerHandle] = []
-        self._close_tasks: set[asyncio.Task[None]] = set()
-        self._cleanup = contextlib.ExitStack()
+        self._close_tasks: list[asyncio.Task[None]] = []
+        # Run in reverse order when the socket has closed.
+        self._cleanup: list[Callable[[], object]] = []
+        # Nothing reads the headers any more, but the scope lives as long as the socket.
+        websocket.scope["headers"].clear()
 
     async def serve(self) -> None:
         """Handle messages until the socket closes, then end every operation."""
@@ -70,8 +74,8 @@ class WebSocketSession:
         if not accepted:
             await self._close(BAD_SUBPROTOCOL, f"The subprotocol is {PROTOCOL}")
             return
-        self._call_later(INIT_TIMEOUT_S, self._close_uninitialized)
-        self._cleanup.callback(self._server.shutdown.register(self._close_for_shutdown))
+        self._init_timer = self._call_later(INIT_TIMEOUT_S, self._close_uninitialized)
+        self._cleanup.append(self._server.shutdown.register(self._close_for_shutdown))
         if self._server.shutdown.has_started:
             await self._close_for_shutdown()
         try:
@@ -121,6 +125,9 @@ class WebSocketSession:
             await self._close(TOO_MANY_INITS, "Too many initialisation requests")
             return
         self._initialized = True
+        if self._init_timer is not None:
+            self._init_timer.cancel()
+            self._init_timer = None
         if not _is_object_or_null(payload):
             await self._close(BAD_REQUEST, "The payload is an object or null")
             return
@@ -142,13 +149,14 @@ class WebSocketSession:
 
     def _bind_to_session(self, caller: Caller) -> bool:
         """Close the socket when the token or the session ends; False if the user has too many."""
-        permit = self._server.streams_per_user.acquire(caller.user_id)
-        if not self._cleanup.enter_context(permit):
+        permit = contextlib.ExitStack()
+        self._cleanup.append(permit.close)
+        if not permit.enter_context(self._server.streams_per_user.acquire(caller.user_id)):
             return False
         token_lifetime = caller.expires_at - self._server.auth.now()
-        self._call_later(token_lifetime.total_seconds(), self._close_expired)
+        self._timers.append(self._call_later(token_lifetime.total_seconds(), self._close_expired))
         unregister = self._server.session_streams.register(caller, self._on_session_end)
-        self._cleanup.callback(unregister)
+        self._cleanup.append(unregister)
         return True
 
     async def _subscribe(self, operation_id: object, payload: object) -> None:
@@ -196,11 +204,11 @@ class WebSocketSession:
         stopping = self._server.shutdown.has_started
         try:
             async with asyncio.timeout(SHUTDOWN_SEND_TIMEOUT_S if stopping else None) as timeout:
-                self._send_timeouts.add(timeout)
+                self._send_timeouts.append(timeout)
                 try:
                     await send
                 finally:
-                    self._send_timeouts.discard(timeout)
+                    self._send_timeouts.remove(timeout)
         except TimeoutError:
             self._stop_sending()  # further sends would wait as long again
             raise
@@ -212,25 +220,25 @@ class WebSocketSession:
 
     async def _clean_up(self) -> None:
         self._stop_sending()
-        self._cleanup.close()
-        for timer in self._timers:
-            timer.cancel()
+        while self._cleanup:
+            self._cleanup.pop()()
+        for timer in (*self._timers, self._init_timer):
+            if timer is not None:
+                timer.cancel()
         await self._operations.close()
 
     def _call_later(
         self, seconds: float, callback: Callable[[], Coroutine[Any, Any, None]]
-    ) -> None:
-        loop = asyncio.get_running_loop()
+    ) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(seconds, self._start, callback)
 
-        def start() -> None:
-            task = loop.create_task(callback())
-            self._close_tasks.add(task)
-            task.add_done_callback(self._close_tasks.discard)
-
-        self._timers.append(loop.call_later(seconds, start))
+    def _start(self, callback: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        task = asyncio.get_running_loop().create_task(callback())
+        self._close_tasks.append(task)
+        task.add_done_callback(self._close_tasks.remove)
 
     def _on_session_end(self) -> None:
-        self._call_later(0, self._close_session_ended)
+        self._timers.append(self._call_later(0, self._close_session_ended))
 
     async def _close_uninitialized(self) -> None:
         if not self._initialized:

@@ -1,5 +1,6 @@
 """The WebSocket endpoint: checks the origin and the number of streams of an address."""
 
+from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
@@ -21,8 +22,7 @@ class WebSocketEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one socket until it closes."""
         websocket = WebSocket(scope, receive, send)
-        headers = websocket.headers
-        if not self._allows_origin(headers.get("origin"), headers.get("host")):
+        if not self._allows_origin(websocket.headers):
             text = "Pages of this origin may not open sockets (SLOTLOCK_ALLOWED_ORIGINS)."
             await websocket.send_denial_response(PlainTextResponse(text, 403))
             return
@@ -34,8 +34,9 @@ class WebSocketEndpoint:
         response = PlainTextResponse(text, 429, {"Retry-After": str(RETRY_AFTER_S)})
         await websocket.send_denial_response(response)
 
-    def _allows_origin(self, origin: str | None, host: str | None) -> bool:
+    def _allows_origin(self, headers: Headers) -> bool:
         """Return whether a page of this origin may open a socket; programs send no origin."""
+        origin, host = headers.get("origin"), headers.get("host")
         if origin is None or origin in self._allowed_origins or "*" in self._allowed_origins:
             return True
         # urlsplit would raise for malformed origins.

@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from redis.asyncio import RedisCluster
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from slotlock.infrastructure.futures import ignore_unretrieved
@@ -60,6 +61,11 @@ class AutoPipeline:
         self._breaker = CircuitBreaker(
             self.is_writable, partial(drop_connections, client), self._send_deferred
         )
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the keys lie on several nodes, so that a script may not use any two of them."""
+        return isinstance(self.client, RedisCluster)
 
     @property
     def is_unavailable(self) -> bool:

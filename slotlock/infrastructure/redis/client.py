@@ -4,13 +4,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from redis.asyncio import Redis, RedisCluster, Sentinel
+from redis.asyncio import Connection, Redis, RedisCluster, Sentinel
 from redis.asyncio.client import PubSub
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.connection import SSLConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import SentinelConnectionPool, SentinelManagedSSLConnection
 from redis.backoff import NoBackoff
+from redis.connection import HiredisRespSerializer
+from redis.typing import EncodableT
 
 from slotlock.infrastructure.redis.keys import PROBE_KEY
 
@@ -88,6 +90,17 @@ def _options(parts: SplitResult, location: str) -> ClientOptions:
     return options
 
 
+class PackingConnection(Connection):
+    """A connection that packs commands in C, as the synchronous client does."""
+
+    _packer = HiredisRespSerializer()
+
+    def pack_command(self, *args: EncodableT) -> list[bytes]:
+        """Return the command in the protocol of Redis."""
+        packed: list[bytes] = self._packer.pack(*args)  # type: ignore[arg-type]
+        return packed
+
+
 def redis_client(url: str) -> RedisClient:
     """Open a client that never retries, since the circuit breaker does. Raises: ValueError."""
     address = parse_address(url)
@@ -102,7 +115,8 @@ def redis_client(url: str) -> RedisClient:
         return RedisCluster(startup_nodes=nodes, **{**connection_options, **address.options})
     if address.mode == "sentinel":
         return _sentinel_master(address, connection_options)
-    return Redis.from_url(url, **connection_options)
+    # A URL for TLS or for a Unix socket selects a connection class of its own.
+    return Redis.from_url(url, connection_class=PackingConnection, **connection_options)
 
 
 def _sentinel_master(address: RedisAddress, connection_options: ClientOptions) -> Redis:

@@ -34,11 +34,15 @@ class ChargeMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """At most `max_count` within the last `window_s` seconds. The name is part of the key."""
+    """At most `max_count` within the last `window_s` seconds. The name is part of the key.
+
+    A process may charge up to `max_lease` in advance, see `rate_leases`.
+    """
 
     name: str
     max_count: int
     window_s: int = 60
+    max_lease: int = 0
 
 
 # A subject, its limit and the amount to charge.

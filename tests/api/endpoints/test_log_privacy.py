@@ -49,7 +49,7 @@ def own_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[AppProcess]:
 
 
 def corrupt_slot(mongo_url: str, slot_id: str) -> None:
-    """Remove a field of a slot, so that every read of it fails."""
+    """Remove a field of a slot, so that every read of it and every booking fails."""
     with closing(MongoClient[Json](mongo_url)) as client:
         slots = client.get_default_database()["slots"]
         slots.update_one({"_id": ObjectId(slot_id[-24:])}, {"$unset": {"capacity": 1}})
@@ -120,7 +120,7 @@ async def cause_internal_errors(
     await ada.book_slot(slot_id)
     corrupt_slot(app.environment["SLOTLOCK_MONGO_URL"], slot_id)
     before = app.log.count(" ERROR ")
-    query = "query($id: ID!) { slot(id: $id) { id } }"
+    query = "query($id: ID!) { slot(id: $id) { id capacity } }"
     assert await ada.error_code(query, id=slot_id) == "INTERNAL"
     booking = {"slotId": slot_id, "idempotencyKey": key}
     assert await ada.error_code(BOOK, input=booking) == "INTERNAL"

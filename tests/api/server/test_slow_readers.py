@@ -3,28 +3,27 @@
 import asyncio
 import contextlib
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
-import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
 from slotlock.api.server import timeouts
-from slotlock.api.server.timeouts import TimeoutConfig
 from tests.support.polling import wait_until
 from tests.support.transport.raw_connection import read_until, reset_connection
+from tests.support.transport.uvicorn_server import (
+    SOCKET_BUFFER_BYTES,
+    Address,
+    connected,
+    running_server,
+)
 
 UNREAD_TIMEOUT_S = 1.0
-# The size of the buffers of both kernels.
-SOCKET_BUFFER_BYTES = 64 * 1024
 LARGE_BYTES = 2 * 1024 * 1024
 LARGE_HEADERS = [(b"content-length", str(LARGE_BYTES).encode())]
-
-Address = tuple[str, int]
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,38 +53,22 @@ async def send_until_disconnected(receive: Receive, send: Send) -> None:
         await asyncio.wait((disconnected,), timeout=0.02)
 
 
+def one_request_at_once() -> ASGIApp:
+    """Return the application with room for one request."""
+    return LoadSheddingMiddleware(application, max_requests=1, max_sockets=1)
+
+
 @pytest.fixture(scope="module")
 def address() -> Iterator[Address]:
     """Yield the address of a server with room for one request and a short timeout for readers."""
-    with running_server(UNREAD_TIMEOUT_S) as (_, address):
+    with running_server(one_request_at_once(), UNREAD_TIMEOUT_S) as (_, address):
         yield address
-
-
-@contextlib.contextmanager
-def running_server(unread_timeout_s: float) -> Iterator[tuple[uvicorn.Server, Address]]:
-    """Run a server in a thread; at the end it must stop by itself."""
-    app = LoadSheddingMiddleware(application, max_requests=1, max_sockets=1)
-    config = TimeoutConfig(app, 10, 10, unread_timeout_s, lifespan="off", log_config=None)
-    server = uvicorn.Server(config)
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
-        listener.bind(("127.0.0.1", 0))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        wait_until(lambda: server.started, "the server has started")
-        yield server, listener.getsockname()
-        server.should_exit = True
-        thread.join(20)
-        assert not thread.is_alive()
 
 
 @contextlib.contextmanager
 def sent_request(address: Address, path: str) -> Iterator[socket.socket]:
     """Open a connection and send a request without reading the response."""
-    with socket.socket() as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
-        connection.settimeout(20)
-        connection.connect(address)
+    with connected(address) as connection:
         connection.sendall(b"GET %s HTTP/1.1\r\nHost: here\r\n\r\n" % path.encode())
         yield connection
 
@@ -155,7 +138,7 @@ def test_a_client_that_reads_nothing_does_not_delay_a_stop(
     monkeypatch.setattr(timeouts, "SHUTDOWN_SEND_TIMEOUT_S", 0.5)
     with (
         contextlib.ExitStack() as after_the_stop,
-        running_server(unread_timeout_s=1_000) as (_, address),
+        running_server(one_request_at_once(), 1_000) as (_, address),
     ):
         after_the_stop.enter_context(sent_request(address, path)).recv(1)
 
@@ -166,7 +149,7 @@ def test_a_stop_waits_for_a_client_that_reads_slowly_but_steadily(
 ) -> None:
     monkeypatch.setattr(timeouts, "SHUTDOWN_SEND_TIMEOUT_S", UNREAD_TIMEOUT_S)
     with (
-        running_server(unread_timeout_s=1_000) as (server, address),
+        running_server(one_request_at_once(), 1_000) as (server, address),
         sent_request(address, path) as connection,
     ):
         connection.recv(1)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 import orjson
 
@@ -16,10 +16,13 @@ Deliver = Callable[[], None]
 class SocketWriter:
     """Writes to one socket; stores the deliveries that wait until its client reads on."""
 
+    __slots__ = ("_is_closed", "_is_writable", "_waiting", "deliver_soon", "write")
+
     def __init__(self, direct_writes: DirectWrites, fan_out: FanOutQueue) -> None:
         self.write = direct_writes.write
+        # Runs a delivery with those to other sockets.
+        self.deliver_soon = fan_out.add
         self._is_writable = direct_writes.is_writable
-        self._fan_out = fan_out
         self._waiting: list[Deliver] = []
         self._is_closed = False
         direct_writes.on_writable(self._resume)
@@ -28,10 +31,6 @@ class SocketWriter:
     def is_writable(self) -> bool:
         """Whether the socket is open and its client reads."""
         return not self._is_closed and self._is_writable()
-
-    def deliver_soon(self, deliver: Deliver) -> None:
-        """Run a delivery with those to other sockets."""
-        self._fan_out.add(deliver)
 
     def deliver_when_writable(self, deliver: Deliver) -> None:
         """Run a delivery once the client has read enough."""
@@ -45,7 +44,7 @@ class SocketWriter:
     def _resume(self) -> None:
         waiting, self._waiting = self._waiting, []
         for deliver in waiting:
-            self._fan_out.add(deliver)
+            self.deliver_soon(deliver)
 
 
 class PushedResponses:
@@ -53,6 +52,8 @@ class PushedResponses:
 
     While the client does not read, the responses stay pending: at most one for each slot.
     """
+
+    __slots__ = ("_end", "_operation_id", "_stream", "_writer")
 
     def __init__(self, operation_id: str, stream: SharedStream, writer: SocketWriter) -> None:
         self._operation_id = operation_id
@@ -79,6 +80,12 @@ class PushedResponses:
             if not self._writer.is_writable:
                 self._writer.deliver_when_writable(self._deliver)
                 return
-            payload = orjson.Fragment(self._stream.take().encode())
-            message = {"id": self._operation_id, "type": "next", "payload": payload}
-            self._writer.write(orjson.dumps(message))
+            payload = self._stream.take().encode()
+            self._writer.write(_next_message(self._operation_id, payload))
+
+
+@lru_cache(maxsize=4)
+def _next_message(operation_id: str, payload: bytes) -> bytes:
+    """Return the message with a response. Clients of one kind use equal operation ids."""
+    message = {"id": operation_id, "type": "next", "payload": orjson.Fragment(payload)}
+    return orjson.dumps(message)

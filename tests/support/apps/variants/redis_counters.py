@@ -19,8 +19,9 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.rate_limits import RateLimit
 from slotlock.services.booking import book
-from slotlock.services.wait_queue import Command, ServeBatch, WaitQueues
+from slotlock.services.wait_queue import BatchServer, Command, LockedBatch, WaitQueues
 from tests.support.apps.pause_points import replace_everywhere
+from tests.support.apps.variants.locks import serve_each_alone
 
 # Windows begin at multiples of their length since 1970: this one ends in 2033.
 ENDLESS_WINDOW_S = 1_000_000_000
@@ -60,6 +61,7 @@ async def _commit_and_cache_count(self: SlotWriter, changes: ChangeSet) -> Commi
 
 def trust_cached_counts() -> None:
     """Read the number of free places from Redis; a missing counter means all (D2)."""
+    serve_each_alone()
     SlotRepository.find_for_update = _find_with_cached_count  # type: ignore[method-assign]
     SlotWriter.commit = _commit_and_cache_count  # type: ignore[method-assign]
 
@@ -78,12 +80,12 @@ async def _submit_alone(
     slot_id: SlotId,
     command: Command,
     wait_s: float,
-    serve_batch: ServeBatch[Command],
+    server: BatchServer[Command],
 ) -> CommandResult[object] | None:
     lease = await self._locks.acquire(slot_id, wait_s=wait_s)
     if lease is None:
         return None
-    (result,) = await serve_batch(lease, [command])
+    (result,) = await server.serve(LockedBatch(slot_id, lease, [command]))
     return result
 
 

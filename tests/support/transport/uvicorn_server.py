@@ -1,0 +1,46 @@
+"""A server in a thread, for applications that are simpler than slotlock."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from slotlock.api.server.timeouts import TimeoutConfig
+from tests.support.polling import wait_until
+
+# The size of the buffers of both kernels.
+SOCKET_BUFFER_BYTES = 64 * 1024
+
+Address = tuple[str, int]
+
+
+@contextlib.contextmanager
+def running_server(
+    app: ASGIApp, unread_timeout_s: float
+) -> Iterator[tuple[uvicorn.Server, Address]]:
+    """Run a server in a thread; at the end it must stop by itself."""
+    config = TimeoutConfig(app, 10, 10, unread_timeout_s, lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
+        listener.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        wait_until(lambda: server.started, "the server has started")
+        yield server, listener.getsockname()
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+@contextlib.contextmanager
+def connected(address: Address) -> Iterator[socket.socket]:
+    """Open a connection with a small buffer for what the server sends."""
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
+        connection.settimeout(20)
+        connection.connect(address)
+        yield connection
