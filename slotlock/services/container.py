@@ -29,6 +29,7 @@ from slotlock.services.full_slots import FullSlots
 from slotlock.services.live.availability import AvailabilityHub
 from slotlock.services.live.booking_events import BookingEventHub
 from slotlock.services.live.ticket_updates import TicketHub
+from slotlock.services.previews import Previews
 from slotlock.services.slot_command import SlotCommand
 from slotlock.services.wait_queue import WaitQueues
 
@@ -61,6 +62,7 @@ class Services:
     locks: Locks
     wait_queues: WaitQueues[SlotCommand[object]]
     full_slots: FullSlots
+    previews: Previews
     admission_queue: AdmissionQueue
     availability: AvailabilityHub
     booking_events: BookingEventHub
@@ -100,6 +102,7 @@ def build_services(
         locks=locks,
         wait_queues=WaitQueues(locks),
         full_slots=FullSlots(),
+        previews=Previews(repositories.slots, now),
         admission_queue=admission_queue,
         availability=availability,
         booking_events=booking_events,

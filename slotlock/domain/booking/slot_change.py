@@ -50,6 +50,8 @@ class SlotChange:
 
     def with_added(self, booking: Booking) -> "SlotChange":
         """Record a new booking."""
+        if self is EMPTY_CHANGE:
+            return SlotChange((booking,))
         return replace(self, added=(*self.added, booking))
 
     def with_changed(self, booking: Booking) -> "SlotChange":

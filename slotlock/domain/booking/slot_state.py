@@ -88,12 +88,19 @@ class SlotState:
 
     def with_booking(self, booking: Booking) -> "SlotState":
         """Return the state with one more booking."""
-        return replace(
-            self,
-            booked_count=self.booked_count + 1,
-            bookings=(*self.bookings, booking),
-            group_counts=self._with_group_counts(booking.groups, 1),
-            change=self.change.with_added(booking),
+        # Not `replace`, which takes twice as long.
+        return SlotState(
+            self.slot,
+            self.version,
+            self.changed_at,
+            self.booked_count + 1,
+            (*self.bookings, booking),
+            self.waitlist,
+            self.loaded_waitlist,
+            self.waitlist_length,
+            self._with_group_counts(booking.groups, 1),
+            self.next_deadline,
+            self.change.with_added(booking),
         )
 
     def with_changed_booking(self, booking: Booking) -> "SlotState":

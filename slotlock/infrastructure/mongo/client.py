@@ -1,10 +1,10 @@
 """Connects to MongoDB, which is the source of truth, and recognizes when it is unavailable."""
 
 import asyncio
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
-from bson.codec_options import CodecOptions
+from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.errors import BulkWriteError, ConnectionFailure, OperationFailure, PyMongoError
@@ -34,6 +34,24 @@ WRITE_PROBE_CONCURRENCY = 1
 DEFAULT_DATABASE = "slotlock"
 
 
+class UtcTimeDecoder(TypeDecoder):
+    """Decodes times in UTC, which takes less time than with `tz_aware` and `tzinfo`."""
+
+    @property
+    def bson_type(self) -> type[datetime]:
+        """The type of times without a zone, as PyMongo decodes them."""
+        return datetime
+
+    def transform_bson(self, value: datetime) -> datetime:
+        """Return the time with its zone."""
+        return value.replace(tzinfo=UTC)
+
+
+CODEC_OPTIONS: CodecOptions[Document] = CodecOptions(
+    tz_aware=False, type_registry=TypeRegistry([UtcTimeDecoder()])
+)
+
+
 def connect(url: str) -> "tuple[AsyncMongoClient[Document], Database]":
     """Return the client of the process, and the database that the URL names."""
     client: AsyncMongoClient[Document] = AsyncMongoClient(
@@ -48,8 +66,7 @@ def connect(url: str) -> "tuple[AsyncMongoClient[Document], Database]":
         maxConnecting=MAX_POOL_SIZE,
         appname="slotlock",
     )
-    options: CodecOptions[Document] = CodecOptions(tz_aware=True, tzinfo=UTC)
-    return client, client.get_default_database(DEFAULT_DATABASE).with_options(options)
+    return client, client.get_default_database(DEFAULT_DATABASE).with_options(CODEC_OPTIONS)
 
 
 DUPLICATE_KEY = 11000

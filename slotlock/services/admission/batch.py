@@ -1,6 +1,6 @@
 """Decides a batch of queued requests for one slot, in order of arrival, and stores the outcomes."""
 
-import asyncio
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,11 +14,13 @@ from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, UserBanned, UserNotFound
 from slotlock.domain.users.user import Caller, Role, User, UserId
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking
 from slotlock.services.booking.book import BOOKINGS_TOTAL, BookSlotCommand, execute_booking
-from slotlock.services.commands.executor import locked_refusal, run_with_lock
-from slotlock.services.commands.idempotency import find_replay, to_record
+from slotlock.services.commands.batches import locked_refusal
+from slotlock.services.commands.executor import run_with_lock
+from slotlock.services.commands.idempotency import to_record, to_replay
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey
@@ -157,13 +159,20 @@ async def _find_known_results(
     services: Services, requests: Sequence[_QueuedRequest]
 ) -> list[CommandResult[object] | None]:
     """Find the results that need no decision, of refused senders too. None for the others."""
-    stored = await asyncio.gather(
-        *(find_replay(services.idempotency_records, request.key) for request in requests)
+    records = await services.idempotency_records.find_many(
+        request.key.record_id for request in requests
     )
     return [
-        result or (CommandResult(request.refusal) if request.refusal else None)
-        for result, request in zip(stored, requests, strict=True)
+        _known_result(request, record) for request, record in zip(requests, records, strict=True)
     ]
+
+
+def _known_result(
+    request: _QueuedRequest, record: IdempotencyRecord | None
+) -> CommandResult[object] | None:
+    if record is not None:
+        return to_replay(request.key, record)
+    return CommandResult(request.refusal) if request.refusal else None
 
 
 async def _store_refusals(
@@ -181,6 +190,10 @@ async def _store_refusals(
     ]
     if refusals:  # outcomes that were stored meanwhile are not replaced
         await services.idempotency_records.save_all(refusals)
-    for request, outcome in zip(requests, outcomes, strict=True):
-        if not request.is_on_behalf:  # execute_booking has counted the others
-            BOOKINGS_TOTAL.labels(outcome_label(outcome)).inc()
+    counts = Counter(
+        outcome_label(outcome)
+        for request, outcome in zip(requests, outcomes, strict=True)
+        if not request.is_on_behalf  # execute_booking has counted the others
+    )
+    for label, count in counts.items():
+        BOOKINGS_TOTAL.labels(label).inc(count)

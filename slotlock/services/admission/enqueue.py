@@ -33,7 +33,6 @@ from slotlock.services.booking.book import (
     check_booking_permissions,
     execute_booking,
 )
-from slotlock.services.commands.executor import preview
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey
@@ -188,9 +187,10 @@ async def _preview_refusal(
     permissions = await check_booking_permissions(services, command.caller, [user_id])
     if refusal := permissions.refusals.get(user_id):
         return CommandResult(refusal)
-    (result,) = (await preview(services, command)).results
-    outcome = result.outcome
-    return CommandResult(outcome, result.slots) if isinstance(outcome, BookingRefusal) else None
+    result = await services.previews.decide(command)
+    if result is None or not isinstance(result.outcome, BookingRefusal):
+        return None
+    return CommandResult(result.outcome, result.slots)
 
 
 async def _ticket_at(

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from typing import ClassVar, Self
 
 from prometheus_client import Counter
@@ -177,14 +178,28 @@ async def execute_booking(
     The outcome is a BookOutcome. For queued requests it may be RequestLost: the ticket has reported
     the loss already.
     """
-    key, deadline = command.idempotency_key, Deadline.after(wait_s)
-    async with idempotency.guard(services, key, command.slot_id, deadline) as guard:
-        result = guard.replay
-        if result is None:
-            result = await guard.finish(await _execute_if_permitted(services, command, deadline))
+    result = await _execute_once(services, command, Deadline.after(wait_s))
     result = await with_current_slot(services, result, command.caller.user_id)
-    BOOKINGS_TOTAL.labels(outcome_label(result.outcome)).inc()
+    _outcome_counter(outcome_label(result.outcome)).inc()
     return result
+
+
+async def _execute_once(
+    services: Services, command: BookSlotCommand | BookSlotsCommand, deadline: Deadline
+) -> CommandResult[object]:
+    """Execute a booking, unless its idempotency key has an outcome already."""
+    key = command.idempotency_key
+    if key is None:
+        return await _execute_if_permitted(services, command, deadline)
+    async with idempotency.guard(services, key, command.slot_ids[0], deadline) as guard:
+        if guard.replay is not None:
+            return guard.replay
+        return await guard.finish(await _execute_if_permitted(services, command, deadline))
+
+
+@cache
+def _outcome_counter(label: str) -> Counter:
+    return BOOKINGS_TOTAL.labels(label)
 
 
 async def book_slots(
@@ -200,11 +215,7 @@ async def book_slots(
         for slot_id, user_id in claims
     )
     command = BookSlotsCommand(caller, tuple(requests), key)
-    deadline = Deadline.after(options.wait_s)
-    async with idempotency.guard(services, key, command.slot_ids[0], deadline) as guard:
-        result = guard.replay
-        if result is None:
-            result = await guard.finish(await _execute_if_permitted(services, command, deadline))
+    result = await _execute_once(services, command, Deadline.after(options.wait_s))
     final = command.check_result(result)
     BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(final.outcome)).inc()
     return final
@@ -214,6 +225,8 @@ async def _execute_if_permitted(
     services: Services, command: BookSlotCommand | BookSlotsCommand, deadline: Deadline
 ) -> CommandResult[object]:
     """Execute a booking, unless the caller may not book for one of its users."""
+    if all(user_id == command.caller.user_id for user_id in command.booked_user_ids):
+        return await execute(services, command, deadline.remaining_s)
     result: CommandResult[object]
     for _ in range(MAX_TEAM_ATTEMPTS):
         permissions = await check_booking_permissions(

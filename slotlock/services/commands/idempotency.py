@@ -123,14 +123,17 @@ def _is_lost(result: CommandResult[object] | None) -> bool:
 async def find_replay(
     records: IdempotencyRecords, key: IdempotencyKey
 ) -> CommandResult[object] | None:
-    """Return the stored result of a key; None if it has none.
+    """Return the stored result of a key; None if it has none."""
+    record = await records.find(key.record_id)
+    return None if record is None else to_replay(key, record)
+
+
+def to_replay(key: IdempotencyKey, record: IdempotencyRecord) -> CommandResult[object]:
+    """Return the result to replay for a key that has a record.
 
     KeyReused if the key was sent with another request. RequestLost if a ticket has reported the
     request as lost, which must not be executed any more.
     """
-    record = await records.find(key.record_id)
-    if record is None:
-        return None
     if not key.matches(record):
         return CommandResult(KeyReused(key.key))
     return recorded_result(record)

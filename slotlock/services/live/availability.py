@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from prometheus_client import Counter
@@ -37,22 +38,27 @@ RESYNCED = Counter(
 class AvailabilitySubscription:
     """The states of some slots for one reader: at most one pending state per slot."""
 
+    __slots__ = ("_latest", "_on_update", "_pending", "slot_ids")
+
     def __init__(self, slot_ids: Iterable[SlotId]) -> None:
-        self.slot_ids = frozenset(slot_ids)
-        self._latest_versions: dict[SlotId, int] = {}
-        self._pending: dict[SlotId, Availability] = {}
-        self._updated = asyncio.Event()
-        self._on_update: Callable[[], None] = self._updated.set
+        self.slot_ids = tuple(dict.fromkeys(slot_ids))
+        # The latest state of each slot. All subscriptions share it, so that it costs no memory.
+        self._latest: dict[SlotId, Availability] = {}
+        # The slots whose latest state was not read yet; the state that waits longest is first.
+        self._pending: list[SlotId] = []
+        self._on_update: Callable[[], None] | None = None
 
     def publish(self, state: Availability) -> bool:
         """Queue a state unless it is older than one that was queued before. Returns whether."""
-        if state.version <= self._latest_versions.get(state.slot_id, -1):
+        slot_id, pending = state.slot_id, self._pending
+        latest = self._latest.get(slot_id)
+        if latest is not None and state.version <= latest.version:
             return False
-        had_pending = self.has_pending
-        self._latest_versions[state.slot_id] = state.version
-        self._pending[state.slot_id] = state
-        if not had_pending:
-            self._on_update()
+        self._latest[slot_id] = state
+        if slot_id not in pending:
+            pending.append(slot_id)
+            if len(pending) == 1 and self._on_update is not None:
+                self._on_update()
         return True
 
     @property
@@ -62,21 +68,45 @@ class AvailabilitySubscription:
 
     def take(self) -> Availability:
         """Return the state that waits longest; call it only while one is pending."""
-        return self._pending.pop(next(iter(self._pending)))
+        return self._latest[self._pending.pop(0)]
 
     def on_update(self, callback: Callable[[], None]) -> None:
-        """Call back, instead of waking `states`, when a state is pending after none was."""
+        """Call back when a state is pending after none was, in place of an earlier callback."""
         self._on_update = callback
         if self.has_pending:
             callback()
 
     async def states(self) -> AsyncGenerator[Availability, None]:
         """Yield states without end. States that a slow reader missed are left out."""
+        updated = asyncio.Event()
+        self.on_update(updated.set)
         while True:
-            await self._updated.wait()
+            await updated.wait()
             while self._pending:
                 yield self.take()
-            self._updated.clear()
+            updated.clear()
+
+
+@dataclass(slots=True)
+class _SlotSubscriptions:
+    """The subscriptions of one slot, the oldest first, and the latest version passed to them."""
+
+    subscriptions: dict[AvailabilitySubscription, None] = field(default_factory=dict)
+    version: int = -1
+
+    def publish(self, state: Availability) -> int:
+        """Pass a state to the subscriptions. Returns for how many it was new.
+
+        A process receives its own states again from Redis. A later subscription reads a state that
+        is at least as new, so that what was passed on once is never passed on again.
+        """
+        if state.version <= self.version:
+            return 0
+        self.version = state.version
+        count = 0
+        for subscription in self.subscriptions:
+            count += subscription.publish(state)
+        return count
 
 
 class AvailabilityHub:
@@ -85,7 +115,7 @@ class AvailabilityHub:
     def __init__(self, slots: SlotRepository, now: Callable[[], datetime]) -> None:
         self._slots = slots
         self._now = now
-        self._subscriptions: dict[SlotId, set[AvailabilitySubscription]] = {}
+        self._subscriptions: dict[SlotId, _SlotSubscriptions] = {}
         self._slot_events: SlotEventBus | None = None
         self._resync_task: asyncio.Task[None] | None = None
 
@@ -108,8 +138,8 @@ class AvailabilityHub:
 
     def publish(self, state: Availability) -> int:
         """Pass a state to the subscriptions of its slot. Returns for how many it was new."""
-        subscriptions = self._subscriptions.get(state.slot_id, ())
-        return sum(subscription.publish(state) for subscription in subscriptions)
+        slot_subscriptions = self._subscriptions.get(state.slot_id)
+        return slot_subscriptions.publish(state) if slot_subscriptions else 0
 
     @contextlib.asynccontextmanager
     async def subscribe(
@@ -118,7 +148,8 @@ class AvailabilityHub:
         """Subscribe to slots. The present state of each slot that exists comes first."""
         subscription = AvailabilitySubscription(slot_ids)
         for slot_id in subscription.slot_ids:
-            self._subscriptions.setdefault(slot_id, set()).add(subscription)
+            of_slot = self._subscriptions.setdefault(slot_id, _SlotSubscriptions())
+            of_slot.subscriptions[subscription] = None
         try:
             if self._slot_events is not None:
                 await self._slot_events.subscribe_slots(set(subscription.slot_ids))
@@ -131,8 +162,9 @@ class AvailabilityHub:
     async def _unsubscribe(self, subscription: AvailabilitySubscription) -> None:
         unused = set()
         for slot_id in subscription.slot_ids:
-            self._subscriptions[slot_id].discard(subscription)
-            if not self._subscriptions[slot_id]:
+            of_slot = self._subscriptions[slot_id]
+            of_slot.subscriptions.pop(subscription, None)
+            if not of_slot.subscriptions:
                 del self._subscriptions[slot_id]
                 unused.add(slot_id)
         if unused and self._slot_events is not None:

@@ -16,7 +16,7 @@ from slotlock.domain.slots.resources import ResourceUsage, uses_resource
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.infrastructure.mongo.slots.preconditions import Precondition
-from slotlock.services.commands.executor import locked_refusal
+from slotlock.services.commands.batches import locked_refusal
 from slotlock.services.slot_command import SlotCommand, UnexpectedOutcomeError
 
 EditSlotsOutcome = SlotsSaved | EditSlotOutcome

@@ -25,7 +25,7 @@ from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.mongo.slots.preconditions import CampaignVersion, Precondition
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
-from slotlock.services.commands.executor import decide_and_commit, locked_refusal
+from slotlock.services.commands.batches import decide_and_commit, locked_refusal
 from slotlock.services.container import Services
 from slotlock.services.slots.edit_command import (
     EditSlots,

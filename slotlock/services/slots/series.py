@@ -15,7 +15,7 @@ from slotlock.domain.slots.series import OnConflict, SeriesConflicts, SeriesCrea
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_series_id, new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
-from slotlock.services.commands.executor import locked_refusal
+from slotlock.services.commands.batches import locked_refusal
 from slotlock.services.container import Services
 from slotlock.services.slots.editing import (
     MAX_EDIT_ATTEMPTS,

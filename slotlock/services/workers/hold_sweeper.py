@@ -25,9 +25,9 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.services.commands.decisions import decide_batch
-from slotlock.services.commands.executor import publish_changes
+from slotlock.services.commands.batches import publish_changes
 from slotlock.services.container import Services
+from slotlock.services.decisions import decide_batch
 from slotlock.services.workers.unfinished_changes import finish_changes
 
 log = logging.getLogger("slotlock.hold_sweeper")

@@ -93,7 +93,7 @@ async def test_acquisitions_cancelled_at_any_moment_leave_no_keys(
 async def test_control_if_cancelled_acquisitions_release_nothing_keys_are_left(
     lock_nodes: LockNodes, redis_topology: RedisTopology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "RELEASE", "return false")
+    monkeypatch.setattr(locks, "RELEASE", "return {false}")
     slot_ids = [new_slot_id() for _ in range(20)]
     await cancel_at_random(lock_nodes, slot_ids, 100)
     assert any(slot_id in key for slot_id in slot_ids for key in redis_topology.all_keys())

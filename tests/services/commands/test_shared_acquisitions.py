@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,10 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState
 from slotlock.domain.booking.outcomes import Booked, BookOutcome
+from slotlock.domain.booking.refusals import Locked
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services import wait_queue
@@ -21,8 +24,9 @@ from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book
 from slotlock.services.booking.changes import BookingChangeRequest, cancel
 from slotlock.services.commands import executor
 from slotlock.services.container import Services
+from slotlock.services.previews import Preview, Previews
 from slotlock.services.slot_command import SlotCommand
-from slotlock.services.wait_queue import ServeBatch, WaitQueues
+from slotlock.services.wait_queue import BatchServer, WaitQueues
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.model.service_pair import (
@@ -57,13 +61,18 @@ async def processes(servers: EmbeddedServers) -> AsyncIterator[Processes]:
 def acquisitions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """Return the names of the locks that are acquired, in a list that grows."""
     acquired: list[tuple[str, ...]] = []
-    original_acquire = Locks._acquire_in_redis
+    original_acquire, original_each = Locks._acquire_in_redis, Locks._acquire_each_in_redis
 
     async def record(self: Locks, names: tuple[str, ...], wait: object) -> Lease | None:
         acquired.append(names)
         return await original_acquire(self, names, wait)  # type: ignore[arg-type]
 
+    async def record_each(self: Locks, names: Sequence[str]) -> Sequence[Lease | None]:
+        acquired.extend((name,) for name in names)
+        return await original_each(self, names)
+
     monkeypatch.setattr(Locks, "_acquire_in_redis", record)
+    monkeypatch.setattr(Locks, "_acquire_each_in_redis", record_each)
     return acquired
 
 
@@ -110,7 +119,7 @@ async def test_control_without_sharing_callers_of_one_process_refuse_each_other(
         slot_id: SlotId,
         command: BookSlotCommand,
         wait_s: float,
-        serve_batch: ServeBatch[BookSlotCommand],
+        server: BatchServer[BookSlotCommand],
     ) -> CommandResult[object] | None:
         results = await executor.run_with_lock(processes[0], [command], wait_s)
         return results[0] if results else None
@@ -147,15 +156,13 @@ async def book_during_a_release(processes: Processes, monkeypatch: pytest.Monkey
     """Book a slot whose lock another process releases just after the acquisition has failed."""
     slot_id = await add_slot(processes[0], capacity=2)
     lease = await acquire_lease(processes[1].locks, slot_id)
-    original_preview = executor._preview_without_lock
+    original_decide = Previews.decide
 
-    async def release_first(
-        services: Services, command: SlotCommand[object]
-    ) -> CommandResult[object]:
+    async def release_first(self: Previews, command: SlotCommand[object]) -> Preview:
         await release_lease(processes[1].locks, lease)
-        return await original_preview(services, command)
+        return await original_decide(self, command)
 
-    monkeypatch.setattr(executor, "_preview_without_lock", release_first)
+    monkeypatch.setattr(Previews, "decide", release_first)
     return await book(processes[0], CALLERS[0], slot_id)
 
 
@@ -200,6 +207,67 @@ async def test_callers_of_a_full_slot_learn_the_truth_without_the_lock(
     counts = Counter(await book_together(processes[0], slot_id))
     assert counts == {"AlreadyBooked": 2, "SlotFull": 48}
     assert acquisitions == []
+
+
+async def test_a_request_that_a_ticket_reports_as_lost_meanwhile_is_locked(
+    processes: Processes,
+) -> None:
+    services = processes[0]
+    slot_id = await add_slot(services, capacity=2)
+    options = BookingOptions(key="0123456789abcdef")
+    key = options.to_idempotency_key(CALLERS[0], BookSlotCommand.name, slot_id, CALLERS[0].user_id)
+    assert key is not None
+    paused = slot_writer(services).pause_next_commit()
+    booking = asyncio.create_task(
+        book_slot(services, CALLERS[0], slot_id, CALLERS[0].user_id, options)
+    )
+    await paused.wait()
+    await services.idempotency_records.save(key.lost_record(NOW))
+    slot_writer(services).resume_event.set()
+    assert isinstance((await booking).outcome, Locked)
+
+
+async def test_callers_of_full_slots_share_one_read(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = processes[0]
+    slot_ids = [await add_slot(services, capacity=1) for _ in range(5)]
+    for slot_id in slot_ids:
+        assert await book(services, CALLERS[0], slot_id) == "Booked"
+    reads: list[set[SlotId]] = []
+    original_load_each = SlotRepository._load_each
+
+    async def record(self: SlotRepository, ids: set[SlotId], *rest: Any) -> Any:
+        reads.append(ids)
+        return await original_load_each(self, ids, *rest)
+
+    monkeypatch.setattr(SlotRepository, "_load_each", record)
+    outcomes = await asyncio.gather(
+        *(book(services, caller, slot_id) for caller in CALLERS for slot_id in slot_ids)
+    )
+    assert Counter(outcomes) == {"AlreadyBooked": 5, "SlotFull": 245}
+    assert reads == [set(slot_ids)]
+
+
+async def test_a_refusal_that_fails_leaves_its_neighbors_unharmed(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services = processes[0]
+    slot_id = await add_slot(services, capacity=1)
+    assert await book(services, CALLERS[0], slot_id) == "Booked"
+    original_apply = BookSlotCommand.apply
+
+    def apply(self: BookSlotCommand, state: LoadedState, now: datetime) -> Decision[BookOutcome]:
+        if self.caller == CALLERS[1]:
+            raise ZeroDivisionError
+        return original_apply(self, state, now)
+
+    monkeypatch.setattr(BookSlotCommand, "apply", apply)
+    outcomes = await asyncio.gather(
+        *(book(services, caller, slot_id) for caller in CALLERS), return_exceptions=True
+    )
+    assert isinstance(outcomes.pop(1), ZeroDivisionError)
+    assert outcomes == ["AlreadyBooked", *["SlotFull"] * 48]
 
 
 async def test_a_place_that_another_process_freed_is_booked_although_the_slot_was_full(

@@ -14,7 +14,7 @@ from slotlock.infrastructure.mongo.client import CommitUnknownError, Database, c
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import CommitResult
 from slotlock.services.booking.book import BookingOptions, book_slot
-from slotlock.services.commands import executor
+from slotlock.services.commands import batches
 from slotlock.services.container import Services
 from tests.support.apps.replica_pair import ReplicaPair, replica_pair
 from tests.support.domain.builders import NOW, build_slot
@@ -75,7 +75,7 @@ async def test_a_booking_that_is_acknowledged_too_late_never_ends_as_locked(
 async def test_control_unknown_taken_for_a_conflict_ends_as_locked_with_a_booking(
     services: Services, database: Database, mongo: ReplicaPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "check_written", lambda result: result is CommitResult.WRITTEN)
+    monkeypatch.setattr(batches, "check_written", lambda result: result is CommitResult.WRITTEN)
     new = build_slot(1, id=new_slot_id())
     await insert_new_slots(database, new)
     mongo.secondary.pause()

@@ -54,7 +54,10 @@ class RestartableServer:
 
     def pause(self) -> None:
         """Suspend the server: its connections stay open and it does not respond."""
+        assert self._process is not None
         self._send_signal(signal.SIGSTOP)
+        # Until it has stopped, it may still respond.
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let a suspended server continue."""

@@ -7,6 +7,7 @@ while records of it are stored.
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from datetime import datetime
 from enum import Enum
 
 from slotlock.domain.admission.tickets import RequestLost
@@ -73,6 +74,13 @@ TYPE_TAGS: Mapping[str, type] = {
     "WaitlistEntry": WaitlistEntry,
 }
 _TAG_OF_TYPE = {stored_type: tag for tag, stored_type in TYPE_TAGS.items()}
+# The admission queue stores many outcomes at once: their types are examined here, not per value.
+_FIELDS_OF_TYPE: Mapping[type, tuple[str, ...]] = {
+    stored_type: tuple(field.name for field in fields(stored_type))
+    for stored_type in TYPE_TAGS.values()
+    if is_dataclass(stored_type)
+}
+_STORED_UNCHANGED = frozenset({str, int, bool, datetime, type(None)})
 
 
 def encode(value: object) -> object:
@@ -81,12 +89,22 @@ def encode(value: object) -> object:
     Raises:
         KeyError: the value contains a type without a tag.
     """
+    value_type = type(value)
+    if value_type in _STORED_UNCHANGED:
+        return value
+    names = _FIELDS_OF_TYPE.get(value_type)
+    if names is not None:
+        stored: dict[str, object] = {TYPE_FIELD: _TAG_OF_TYPE[value_type]}
+        for name in names:
+            stored[name] = encode(getattr(value, name))
+        return stored
+    if isinstance(value, tuple):
+        return [encode(each) for each in value]
     if isinstance(value, Enum):
-        return {TYPE_FIELD: _TAG_OF_TYPE[type(value)], VALUE_FIELD: value.value}
+        return {TYPE_FIELD: _TAG_OF_TYPE[value_type], VALUE_FIELD: value.value}
     if is_dataclass(value):
-        stored = {field.name: encode(getattr(value, field.name)) for field in fields(value)}
-        return {TYPE_FIELD: _TAG_OF_TYPE[type(value)], **stored}
-    return [encode(each) for each in value] if isinstance(value, tuple) else value
+        raise KeyError(value_type)
+    return value
 
 
 def decode(stored: object) -> object:
@@ -106,8 +124,8 @@ def decode(stored: object) -> object:
     stored_type = TYPE_TAGS[stored[TYPE_FIELD]]
     if VALUE_FIELD in stored:
         return stored_type(stored[VALUE_FIELD])
-    known = {field.name for field in fields(stored_type)}
-    return stored_type(**{name: decode(each) for name, each in stored.items() if name in known})
+    known = _FIELDS_OF_TYPE[stored_type]
+    return stored_type(**{name: decode(stored[name]) for name in known if name in stored})
 
 
 def decode_slots(stored: list[object]) -> tuple[SlotState, ...]:

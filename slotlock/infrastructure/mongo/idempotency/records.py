@@ -10,7 +10,8 @@ without them. `requestedAt` is the time at which a request joined the admission 
 contains.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -71,6 +72,10 @@ class IdempotencyRecords:
     async def find(self, record_id: str) -> IdempotencyRecord | None:
         """Return the record of a key, if there is one."""
         return await self._read_batcher.submit(record_id)
+
+    async def find_many(self, record_ids: Iterable[str]) -> list[IdempotencyRecord | None]:
+        """Return the record of each key, in order; None where there is none."""
+        return await asyncio.gather(*map(self._read_batcher.submit_nowait, record_ids))
 
     async def save(self, record: IdempotencyRecord) -> None:
         """Store the outcome of a command that wrote nothing, unless its key has a record."""

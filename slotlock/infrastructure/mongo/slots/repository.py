@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from bson import ObjectId
 from pymongo.errors import OperationFailure
@@ -15,6 +16,7 @@ from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
+from slotlock.domain.slots.reading import ReadableSlot, SlotReading
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import (
@@ -25,16 +27,15 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
-from slotlock.infrastructure.mongo.slots.documents import INDEXES, to_read_state, to_slot_state
-from slotlock.infrastructure.mongo.slots.queries import (
+from slotlock.infrastructure.mongo.slots.documents import INDEXES, to_slot_state
+from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query
+from slotlock.infrastructure.mongo.slots.reads.readings import (
     SlotRead,
-    filter_query,
+    converter_for,
     merged_read_projection,
     needs_decision_state,
-    page_query,
-    part_for,
-    read_projection,
 )
+from slotlock.infrastructure.mongo.slots.reads.slot_lists import SlotListRead, SlotListReader
 from slotlock.infrastructure.mongo.slots.slot_query import (
     SharedSlot,
     SlotQuery,
@@ -42,6 +43,8 @@ from slotlock.infrastructure.mongo.slots.slot_query import (
     slot_projection,
 )
 from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader
+
+Loaded = TypeVar("Loaded")
 
 
 class SlotRepository:
@@ -51,6 +54,7 @@ class SlotRepository:
         self.limiter = ConcurrencyLimiter(SLOTS_CONCURRENCY)
         self.list_limiter = ConcurrencyLimiter(SLOT_LISTS_CONCURRENCY)
         self._slots = database["slots"]
+        self._slot_lists = SlotListReader(self._slots, self.list_limiter)
         self._user_contexts = UserContextLoader(database)
         self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
         self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
@@ -71,7 +75,7 @@ class SlotRepository:
         A write that is decided on them is conditional on their versions.
         """
         for_update = (replace(query, for_update=True) for query in queries)
-        found = await asyncio.gather(*map(self._find_batcher.submit, for_update))
+        found = await asyncio.gather(*map(self._find_batcher.submit_nowait, for_update))
         slots = {state.id: state for state in found if state is not None}
         with_context = [state.slot for state in slots.values() if state.slot.needs_user_context]
         if not with_context:
@@ -83,6 +87,18 @@ class SlotRepository:
                 user_ids.update(query.user_ids, _affected_users(state, query))
         now = max(query.now for query in queries)
         return LoadedState(slots, await self._user_contexts.load(user_ids, with_context, now))
+
+    async def find_each_for_update(
+        self, queries: Sequence[SlotQuery]
+    ) -> Mapping[SlotId, SlotState | Exception]:
+        """Return different slots for decisions that depend on nothing else, by one command.
+
+        A slot that cannot be read is its error. The slots may hold more bookings and entries than
+        asked for. Contexts of users are not loaded.
+        """
+        slot_ids = {query.slot_id for query in queries}
+        projection = merged_projection(queries, for_update=True)
+        return await self._load_each(slot_ids, projection, to_slot_state)
 
     async def _find_batch(self, queries: list[SlotQuery]) -> list[SlotState | Exception | None]:
         slot_ids = {query.slot_id for query in queries}
@@ -101,32 +117,28 @@ class SlotRepository:
             for query in queries
         ]
 
-    async def read(self, read: SlotRead) -> SlotState | None:
-        """Return the selected parts of a slot as a client sees them; None if there is none."""
-        state = await self._read_batcher.submit(read)
-        if state is not None and needs_decision_state(state, read.selection, read.now):
+    async def read(self, read: SlotRead) -> ReadableSlot | None:
+        """Return what is selected of a slot, as a client sees it; None if there is none."""
+        reading = await self._read_batcher.submit(read)
+        if reading is not None and needs_decision_state(reading, read.selection, read.now):
             return await self.find(SlotQuery(read.slot_id, read.now, _user_ids(read.user_id)))
-        return state
+        return reading
 
-    async def _read_batch(self, reads: list[SlotRead]) -> list[SlotState | Exception | None]:
+    async def _read_batch(self, reads: list[SlotRead]) -> list[SlotReading | Exception | None]:
         slot_ids = {read.slot_id for read in reads}
-        found = await self._load_each(slot_ids, merged_read_projection(reads), to_read_state)
-        return [
-            part_for(state, read) if isinstance(state, SlotState) else state
-            for read in reads
-            for state in [found.get(read.slot_id)]
-        ]
+        found = await self._load_each(slot_ids, merged_read_projection(reads), dict)
+        return [_to_reading(found.get(read.slot_id), read) for read in reads]
 
     async def _load_each(
-        self, slot_ids: set[SlotId], projection: Document, convert: Callable[[Document], SlotState]
-    ) -> Mapping[SlotId, SlotState | Exception]:
+        self, slot_ids: set[SlotId], projection: Document, convert: Callable[[Document], Loaded]
+    ) -> Mapping[SlotId, Loaded | Exception]:
         """Load slots with one command. One that cannot be loaded fails its own callers only."""
         try:
             return await self._load_slots(slot_ids, projection, convert)
         except OperationFailure as error:
             if is_unavailable(error):
                 raise
-        found: dict[SlotId, SlotState | Exception] = {}
+        found: dict[SlotId, Loaded | Exception] = {}
         for slot_id in slot_ids:
             try:
                 found |= await self._load_slots({slot_id}, projection, convert)
@@ -135,10 +147,10 @@ class SlotRepository:
         return found
 
     async def _load_slots(
-        self, slot_ids: set[SlotId], projection: Document, convert: Callable[[Document], SlotState]
-    ) -> dict[SlotId, SlotState | Exception]:
+        self, slot_ids: set[SlotId], projection: Document, convert: Callable[[Document], Loaded]
+    ) -> dict[SlotId, Loaded | Exception]:
         by_id = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
-        found: dict[SlotId, SlotState | Exception] = {}
+        found: dict[SlotId, Loaded | Exception] = {}
         async for document in self._slots.find(by_id, projection):
             slot_id = SlotId(str(document["_id"]))
             try:
@@ -177,10 +189,14 @@ class SlotRepository:
         now: datetime,
         selection: SlotSelection,
         user_id: UserId | None = None,
-    ) -> Page[SlotState]:
-        """Return the selected parts of the next `first` slots that the filter selects."""
+    ) -> Page[ReadableSlot]:
+        """Return what is selected of the next `first` slots that the filter selects."""
         query = page_query(filter_query(slot_filter, now), after, order)
-        return await self._page(query, order, first, now, selection, user_id)
+        read = SlotListRead(query, order, first, now, selection, user_id)
+        # MongoDB sorts all slots that have the words of a search.
+        if slot_filter.text is not None:
+            return await self._slot_lists.read_alone(read)
+        return await self._slot_lists.read(read)
 
     async def page_of_user(
         self,
@@ -189,38 +205,12 @@ class SlotRepository:
         after: Position | None,
         now: datetime,
         selection: SlotSelection,
-    ) -> Page[SlotState]:
+    ) -> Page[ReadableSlot]:
         """Return the next `first` slots in which a user has a live booking, by start."""
         order = SlotOrder.START_ASC
         query = page_query({"bookings.user": ObjectId(user_id)}, after, order)
-        return await self._page(query, order, first, now, selection, user_id)
-
-    @limited_listing
-    async def _page(
-        self,
-        query: Document,
-        order: SlotOrder,
-        first: int,
-        now: datetime,
-        selection: SlotSelection,
-        user_id: UserId | None,
-    ) -> Page[SlotState]:
-        user_ids = _user_ids(user_id)
-        found = self._slots.find(
-            query,
-            read_projection(selection, user_ids),
-            sort=[("start", order.value), ("_id", order.value)],
-            limit=first + 1,
-        )
-        slots = [to_read_state(document) for document in await found.to_list()]
-        page, has_more = slots[:first], len(slots) > first
-        if due := [slot.id for slot in page if needs_decision_state(slot, selection, now)]:
-            # With the same query: meanwhile a slot may have become invisible to the viewer.
-            by_id = {"_id": {"$in": [ObjectId(slot_id) for slot_id in due]}}
-            loaded = self._slots.find({"$and": [query, by_id]}, slot_projection(now, user_ids))
-            states = {slot.id: slot for slot in map(to_slot_state, await loaded.to_list())}
-            page = [states.get(slot.id, slot) for slot in page]
-        return Page(tuple(page), has_more)
+        read = SlotListRead(query, order, first, now, selection, user_id)
+        return await self._slot_lists.read(read)
 
     @limited
     async def find_by_users(
@@ -276,6 +266,17 @@ class SlotRepository:
             {"nextDeadline": {"$lte": now}}, {"_id": 1}, sort=[("nextDeadline", 1)], limit=limit
         )
         return [SlotId(str(document["_id"])) async for document in found]
+
+
+def _to_reading(
+    document: Document | Exception | None, read: SlotRead
+) -> SlotReading | Exception | None:
+    if document is None or isinstance(document, Exception):
+        return document
+    try:
+        return converter_for(read.selection).convert(document, read.user_id)
+    except (KeyError, ValueError, TypeError) as error:  # concerns its own callers only
+        return error
 
 
 def _user_ids(user_id: UserId | None) -> Sequence[UserId]:

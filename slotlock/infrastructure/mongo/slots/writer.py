@@ -6,7 +6,7 @@ depend on the user's other bookings, and changes with an idempotency record.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
@@ -15,7 +15,6 @@ from bson import ObjectId
 from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import (
-    BulkWriteError,
     OperationFailure,
     PyMongoError,
     WriteError,
@@ -51,6 +50,7 @@ from slotlock.infrastructure.mongo.transactions import in_transaction
 
 MAX_BULK_SIZE = 64
 BULK_TIMEOUT_S = 1.0
+TIME_LIMIT_EXCEEDED = 50
 UNKNOWN_COMMIT_LABEL = "UnknownTransactionCommitResult"
 
 
@@ -92,7 +92,7 @@ class SlotWriter:
         self._database = database
         self._slots = database["slots"]
         self._ended_bookings = database["ended_bookings"]
-        self._bulk_adder = Batcher(self._bulk_add, MAX_BULK_SIZE, is_outage=is_unavailable)
+        self._adder = Batcher(self._add_bookings, MAX_BULK_SIZE, is_outage=is_unavailable)
 
     async def commit(self, changes: ChangeSet) -> CommitResult:
         """Write a change set if everything is still as it was when it was decided.
@@ -102,7 +102,7 @@ class SlotWriter:
         """
         is_repeated = False
         if changes.only_adds_to_one_slot:
-            result = await self._bulk_adder.submit(changes.slot_updates[0])
+            result = await self._adder.submit(changes.slot_updates[0])
             if result is not BulkResult.UNCONFIRMED:
                 return _COMMIT_RESULTS[result]
             is_repeated = True
@@ -147,33 +147,64 @@ class SlotWriter:
                 if done.matched_count + done.upserted_count < len(updates):
                     raise _VersionConflictError
 
-    async def _bulk_add(self, slot_updates: list[SlotUpdate]) -> list[BulkResult | Exception]:
-        """Write the new bookings of concurrent commands, each conditional on its slot's version.
+    async def add_bookings(self, slot_updates: Sequence[SlotUpdate]) -> list[bool]:
+        """Write the new bookings in different slots. Returns for each whether it is written.
+
+        One that is not may be written later, if MongoDB did not confirm it in time.
+
+        Raises:
+            PyMongoError: MongoDB rejected all of them, or is unavailable.
+        """
+        results = await self._add_bookings(slot_updates)
+        return [result is BulkResult.WRITTEN for result in results]
+
+    async def _add_bookings(
+        self, slot_updates: Sequence[SlotUpdate]
+    ) -> list[BulkResult | Exception]:
+        """Write new bookings, each conditional on its slot's version; at most MAX_BULK_SIZE.
 
         A slot that cannot be written soon, because a process died in a transaction on it, does not
-        delay the others: its update stays unconfirmed, and is repeated as a transaction.
+        delay the others: its update stays unconfirmed.
         """
         errors: dict[int, Exception] = {}
-        is_confirmed = True
+        is_confirmed = False
         try:
             with timeout(BULK_TIMEOUT_S):
-                updates = [_versioned_update(update) for update in slot_updates]
-                result = await self._slots.bulk_write(updates, ordered=False)
-            if result.modified_count == len(slot_updates):
+                reply = await self._update_each(slot_updates)
+            if reply["nModified"] == len(slot_updates) and "writeConcernError" not in reply:
                 return [BulkResult.WRITTEN] * len(slot_updates)
-        except BulkWriteError as error:
-            is_confirmed = not (error.timeout or error.details["writeConcernErrors"])
-            for each in error.details["writeErrors"] if is_confirmed else ():
+            is_confirmed = not _is_unconfirmed(reply)
+            for each in reply.get("writeErrors", ()) if is_confirmed else ():
                 errors[each["index"]] = WriteError(each["errmsg"], each["code"])
         except PyMongoError as error:
             if not is_unavailable(error):
                 raise
-            is_confirmed = False
         stored = await self._find_written(slot_updates)
         return [
             errors.get(index) or stored.result_of(update, is_confirmed=is_confirmed)
             for index, update in enumerate(slot_updates)
         ]
+
+    async def _update_each(self, slot_updates: Sequence[SlotUpdate]) -> Document:
+        """Send the updates as one command, and return its reply.
+
+        Unlike a bulk write of the driver, the command is never sent twice, which would cost
+        MongoDB a record of each update. An unconfirmed update is repeated by its caller.
+        """
+        updates = [
+            {
+                "q": documents.version_filter(update.before),
+                "u": documents.to_update(update.before, update.after),
+            }
+            for update in slot_updates
+        ]
+        return await self._database.command(
+            "update",
+            self._slots.name,
+            updates=updates,
+            ordered=False,
+            writeConcern=self._database.write_concern.document,
+        )
 
     @limited
     async def _find_commit_result(self, changes: ChangeSet) -> CommitResult:
@@ -191,7 +222,7 @@ class SlotWriter:
         known = results - {BulkResult.UNCONFIRMED}
         return _COMMIT_RESULTS[known.pop()] if known else CommitResult.UNKNOWN
 
-    async def _find_written(self, slot_updates: list[SlotUpdate]) -> _StoredBookings:
+    async def _find_written(self, slot_updates: Sequence[SlotUpdate]) -> _StoredBookings:
         """Find which new bookings were written: a bulk write says how many, and not which."""
         ids = [ObjectId(id_) for update in slot_updates for id_ in _new_booking_ids(update)]
         query = {"_id": {"$in": [ObjectId(update.before.id) for update in slot_updates]}}
@@ -282,6 +313,14 @@ def _merge_user_version_updates(changes: ChangeSet) -> list[UpdateOne]:
     for slot_update in changes.slot_updates:
         by_user |= user_version_updates(slot_update.after, changes.users)
     return list(by_user.values())
+
+
+def _is_unconfirmed(reply: Document) -> bool:
+    """Return whether an update may still happen, or be undone, after this reply."""
+    errors = reply.get("writeErrors", [])
+    return "writeConcernError" in reply or any(
+        each["code"] == TIME_LIMIT_EXCEEDED for each in errors
+    )
 
 
 def _new_booking_ids(update: SlotUpdate) -> set[BookingId]:

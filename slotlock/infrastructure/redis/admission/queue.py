@@ -8,17 +8,25 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from zlib import crc32
 
 from slotlock.domain.admission.tickets import Ticket, TicketRef, TicketStatus
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.redis.admission.scripts import ENQUEUE, FIND, STATE_DEAD_LETTER
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, CommandPart
+from slotlock.infrastructure.redis.auto_pipeline import (
+    AutoPipeline,
+    CommandPart,
+    RedisUnavailableError,
+)
 from slotlock.infrastructure.redis.keys import queue_keys
 
 PARTITIONS = 5
 MAX_QUEUE_LENGTH = 50_000
+# Redis executes nothing else meanwhile, and limits how many arguments a script accepts.
+MAX_ENQUEUED_AT_ONCE = 200
 # The part of a request hash that tells whether a key was reused with other arguments.
 REQUEST_HASH_CHARS = 16
 
@@ -63,6 +71,16 @@ class QueuedBooking:
         """Return the fields and values of its stream entry, as Redis expects them."""
         return [part for pair in self.fields.items() for part in pair]
 
+    def enqueue_arguments(self) -> list[str]:
+        """Return the arguments of this request for the script ENQUEUE."""
+        return [
+            self.slot_id,
+            self.key_field,
+            self.claim_field,
+            self.request_hash[:REQUEST_HASH_CHARS],
+            *self.flat_fields(),
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
@@ -99,6 +117,7 @@ class AdmissionQueue:
         self.pipeline = pipeline
         self.partitions = partitions
         self._max_length = max_length
+        self._enqueue_batcher = Batcher(self._enqueue_batch, MAX_ENQUEUED_AT_ONCE)
 
     def partition_of(self, slot_id: SlotId) -> int:
         """Return the partition of a slot, which is the same in every process."""
@@ -109,16 +128,47 @@ class AdmissionQueue:
 
         If the key or a request for the same booking is queued already, its position is returned.
         """
-        return await self._find_position(
-            ENQUEUE,
-            request.slot_id,
-            request.key_field,
-            request.claim_field,
-            request.request_hash[:REQUEST_HASH_CHARS],
-            self._max_length,
-            request.slot_id,
-            *request.flat_fields(),
+        return await self._enqueue_batcher.submit(request)
+
+    async def _enqueue_batch(
+        self, requests: list[QueuedBooking]
+    ) -> list[QueuePosition | Exception | None]:
+        by_partition: dict[int, list[int]] = {}
+        for index, request in enumerate(requests):
+            by_partition.setdefault(self.partition_of(request.slot_id), []).append(index)
+        batches = await asyncio.gather(
+            *(
+                self._enqueue_in_partition(partition, [requests[index] for index in indexes])
+                for partition, indexes in by_partition.items()
+            )
         )
+        positions: list[QueuePosition | Exception | None] = [None] * len(requests)
+        for indexes, batch in zip(by_partition.values(), batches, strict=True):
+            for index, position in zip(indexes, batch, strict=True):
+                positions[index] = position
+        return positions
+
+    async def _enqueue_in_partition(
+        self, partition: int, requests: Sequence[QueuedBooking]
+    ) -> Sequence[QueuePosition | Exception | None]:
+        """Enqueue with one script. An error concerns the requests for this partition only."""
+        keys, arguments = queue_keys(partition), [each.enqueue_arguments() for each in requests]
+        try:
+            replies = await self.pipeline.send(
+                "EVAL",
+                ENQUEUE,
+                len(keys),
+                *keys,
+                self._max_length,
+                len(arguments[0]),
+                *chain.from_iterable(arguments),
+            )
+        except RedisUnavailableError as error:
+            return [error] * len(requests)
+        return [
+            _to_position(request.slot_id, reply)
+            for request, reply in zip(requests, replies, strict=True)
+        ]
 
     async def find(self, slot_id: SlotId, requested_by: UserId, key: str) -> QueuePosition | None:
         """Return the position of the request with this key, or None if it is not queued."""
@@ -134,10 +184,7 @@ class AdmissionQueue:
     ) -> QueuePosition | None:
         keys = queue_keys(self.partition_of(slot_id))
         reply = await self.pipeline.send("EVAL", script, len(keys), *keys, *arguments)
-        if reply is None:
-            return None
-        ticket, served_count, key_field = reply
-        return _to_position(slot_id, key_field.decode(), ticket, served_count)
+        return _to_position(slot_id, reply)
 
     async def served_counts(self, slot_ids: Iterable[SlotId]) -> dict[SlotId, int]:
         """Return how many requests have left each queue. Empty queues are left out."""
@@ -163,11 +210,13 @@ def _key_field(requested_by: UserId, key: str) -> str:
     return f"k{requested_by}{key}"
 
 
-def _to_position(
-    slot_id: SlotId, key_field: str, ticket: bytes, served_count: bytes
-) -> QueuePosition:
+def _to_position(slot_id: SlotId, reply: tuple[bytes, bytes, bytes] | None) -> QueuePosition | None:
+    """Return the position that a script found for a request; None if it found none."""
+    if reply is None:
+        return None
+    ticket, served_count, key_field = reply
     state, _, sequence, request_hash, ms = ticket.decode().split(":")
-    user_id, key = UserId(key_field[1:25]), key_field[25:]
+    user_id, key = UserId(key_field[1:25].decode()), key_field[25:].decode()
     ref = TicketRef(slot_id, user_id, key, request_hash, from_milliseconds(int(ms)))
     return QueuePosition(ref, int(sequence), int(served_count), state == STATE_DEAD_LETTER)
 

@@ -54,38 +54,46 @@ return claimed_by and find_ticket(claimed_by, ARGV[1])
 _NEXT_SEQUENCE = """
 local time = redis.call('time')
 local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-local function next_sequence(slot)
+local function next_sequence(slot, queue_length)
   local has_counts = redis.call('hexists', KEYS[2], 'i' .. slot) == 1
-  if not has_counts or redis.call('xlen', KEYS[1]) == 0 then
+  if not has_counts or queue_length == 0 then
     redis.call('hset', KEYS[2], 'i' .. slot, now_ms, 'o' .. slot, now_ms)
   end
   return string.format('%.0f', redis.call('hincrby', KEYS[2], 'i' .. slot, 1))
 end
 """
 
-# ARGV: k field, c field, request hash, maximum length (dead letters included), slot, then the
-# fields and values of the entry. The entry stores its time, since the ids of a stream never go
-# back: after the clock of Redis was ahead, they are later than the present.
-# Returns the ticket, how many requests have left, and the k field; nil if the queue is full.
+# ARGV: maximum length (dead letters included), how many arguments each request has, then for each
+# request its slot, k field, c field, request hash, and the fields and values of its entry. The
+# entry stores its time, since the ids of a stream never go back: after the clock of Redis was
+# ahead, they are later than the present.
+# Returns, for each request in order, the ticket, how many requests have left, and the k field; nil
+# if the queue is full.
 ENQUEUE = (
     _NEXT_SEQUENCE
     + _FIND_TICKET
     + f"""
-local ticket = find_ticket(ARGV[1], ARGV[5])
-if not ticket then
-  local claimed_by = redis.call('hget', KEYS[2], ARGV[2])
-  ticket = claimed_by and find_ticket(claimed_by, ARGV[5])
+local queue_length = redis.call('xlen', KEYS[1])
+local room = tonumber(ARGV[1]) - queue_length - redis.call('xlen', KEYS[3])
+local function enqueue(slot, key_field, claim_field, request_hash, ...)
+  local ticket = find_ticket(key_field, slot)
+  if ticket then return ticket end
+  local claimed_by = redis.call('hget', KEYS[2], claim_field)
+  ticket = claimed_by and find_ticket(claimed_by, slot)
+  if ticket then return ticket end
+  if room <= 0 then return false end
+  local sequence = next_sequence(slot, queue_length)
+  local id = redis.call('xadd', KEYS[1], '*', 'ms', now_ms, ...)
+  local value = table.concat({{'{STATE_QUEUED}', id, sequence, request_hash, now_ms}}, ':')
+  redis.call('hset', KEYS[2], key_field, value, claim_field, key_field)
+  queue_length, room = queue_length + 1, room - 1
+  return {{value, redis.call('hget', KEYS[2], 'o' .. slot), key_field}}
 end
-if ticket then return ticket end
-local length = redis.call('xlen', KEYS[1]) + redis.call('xlen', KEYS[3])
-if length >= tonumber(ARGV[4]) then return false end
-local sequence = next_sequence(ARGV[5])
-local fields = {{unpack(ARGV, 6)}}
-fields[#fields + 1], fields[#fields + 2] = 'ms', now_ms
-local id = redis.call('xadd', KEYS[1], '*', unpack(fields))
-local value = table.concat({{'{STATE_QUEUED}', id, sequence, ARGV[3], now_ms}}, ':')
-redis.call('hset', KEYS[2], ARGV[1], value, ARGV[2], ARGV[1])
-return find_ticket(ARGV[1], ARGV[5])
+local replies = {{}}
+for n = 3, #ARGV, ARGV[2] do
+  replies[#replies + 1] = enqueue(unpack(ARGV, n, n + ARGV[2] - 1))
+end
+return replies
 """
 )
 
@@ -148,7 +156,7 @@ REQUEUE = (
     _NEXT_SEQUENCE
     + f"""
 if redis.call('xdel', KEYS[3], ARGV[1]) == 0 then return 0 end
-local sequence = next_sequence(ARGV[2])
+local sequence = next_sequence(ARGV[2], redis.call('xlen', KEYS[1]))
 local id = redis.call('xadd', KEYS[1], '*', unpack(ARGV, 7))
 local ticket = table.concat({{'{STATE_QUEUED}', id, sequence, ARGV[5], ARGV[6]}}, ':')
 redis.call('hset', KEYS[2], ARGV[3], ticket)

@@ -10,13 +10,12 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from prometheus_client import Histogram
 
 from slotlock.domain.booking.availability import Availability
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, Command, RedisUnavailableError
-from slotlock.infrastructure.redis.keys import lock_keys, wakeup_channel
+from slotlock.infrastructure.redis.keys import wakeup_channel
 from slotlock.infrastructure.redis.locks.leases import (
     FencingTokens,
     InProcessLease,
@@ -26,6 +25,12 @@ from slotlock.infrastructure.redis.locks.leases import (
 )
 from slotlock.infrastructure.redis.locks.local import InProcessLocks, Wait
 from slotlock.infrastructure.redis.locks.releases import PendingReleases
+from slotlock.infrastructure.redis.locks.requests import (
+    AcquiredLock,
+    LockRequest,
+    parts_per_script,
+    script_command,
+)
 from slotlock.infrastructure.redis.locks.scripts import (
     ACQUIRE,
     INSTANCE_ID_CHARS,
@@ -55,11 +60,6 @@ LOCK_WAIT = Histogram(
 
 def _ignore() -> None:
     pass
-
-
-class _AcquiredLock(NamedTuple):
-    fencing_token: int
-    was_waiting: bool
 
 
 class Locks:
@@ -122,6 +122,47 @@ class Locks:
             if self._record_metrics:
                 LOCK_WAIT.observe(time.perf_counter() - requested_at)
 
+    async def acquire_each(self, names: Sequence[str]) -> list[Lease | None]:
+        """Acquire each of these locks in one round trip. Returns None for each that is not free.
+
+        While Redis is unavailable, the leases hold inside this process only.
+        """
+        requested_at = time.perf_counter()
+        try:
+            return list(await self._acquire_each_in_redis(names))
+        except RedisUnavailableError:
+            now = Wait(asyncio.get_running_loop().time(), _ignore)
+            return [await self._acquire_in_process((name,), now) for name in names]
+        finally:
+            if self._record_metrics:
+                LOCK_WAIT.observe(time.perf_counter() - requested_at)
+
+    async def _acquire_each_in_redis(self, names: Sequence[str]) -> list[RedisLease | None]:
+        requested = [LockRequest(name, self._new_token()) for name in names]
+        locks = await self._send_acquire(requested)
+        return [
+            self._to_lease(request, lock) for request, lock in zip(requested, locks, strict=True)
+        ]
+
+    async def _send_acquire(self, requested: Sequence[LockRequest]) -> list[AcquiredLock | None]:
+        """Acquire the locks that are free. On any failure, the tokens are removed from Redis."""
+        try:
+            return await self._try_acquire(requested, wait=False)
+        except RedisUnavailableError as error:
+            if error.sent:
+                self._release_all(requested)
+            raise
+        except BaseException:  # cancelled, perhaps after Redis granted the locks
+            self._release_all(requested)
+            raise
+
+    def _to_lease(self, request: LockRequest, lock: AcquiredLock | None) -> RedisLease | None:
+        if lock is None:
+            return None
+        lease = RedisLease((request.name,), request.token, lock.fencing_token)
+        self._renewer.add(request.token, request.name, lease.lost, was_waiting=False)
+        return lease
+
     async def _acquire_in_process(
         self, names: tuple[str, ...], wait: Wait
     ) -> InProcessLease | None:
@@ -130,7 +171,7 @@ class Locks:
         return InProcessLease(names, self._fencing_tokens.issue())
 
     async def _acquire_in_redis(self, names: tuple[str, ...], wait: Wait) -> RedisLease | None:
-        token = self._instance_id + secrets.token_hex(16)
+        token = self._new_token()
         lost = asyncio.Event()
         acquired: list[str] = []
         fencing_token = 0
@@ -143,34 +184,31 @@ class Locks:
                 fencing_token = max(fencing_token, lock.fencing_token)
                 self._renewer.add(token, name, lost, was_waiting=lock.was_waiting)
         except BaseException:
-            self._release_all(token, acquired)
+            self._release_all([LockRequest(name, token) for name in acquired])
             raise
         if len(acquired) < len(names) or lost.is_set():
-            self._release_all(token, acquired)
+            self._release_all([LockRequest(name, token) for name in acquired])
             return None
         return RedisLease(names, token, fencing_token, lost)
 
-    async def _acquire_one(self, name: str, token: str, wait: Wait) -> _AcquiredLock | None:
+    async def _acquire_one(self, name: str, token: str, wait: Wait) -> AcquiredLock | None:
         """Acquire one lock. On any failure, the token is removed from Redis."""
+        request = LockRequest(name, token)
+        if wait.deadline <= asyncio.get_running_loop().time():
+            return (await self._send_acquire([request]))[0]
         try:
-            if wait.deadline > asyncio.get_running_loop().time():
-                lock = await self._acquire_or_wait(name, token, wait)
-            else:
-                lock = await self._try_acquire(name, token, wait=False)
+            return await self._acquire_or_wait(request, wait)
         except RedisUnavailableError as error:
             if error.sent:
-                self._release_one(name, token)
+                self._release_all([request])
             raise
         except BaseException:  # cancelled, perhaps after Redis granted the lock
-            self._release_one(name, token)
+            self._release_all([request])
             raise
-        if lock is not None:
-            self._fencing_tokens.observe(lock.fencing_token)
-        return lock
 
-    async def _acquire_or_wait(self, name: str, token: str, wait: Wait) -> _AcquiredLock | None:
-        with self._waiters.pending_grant(name, token) as grant:
-            lock = await self._try_acquire(name, token, wait=True)
+    async def _acquire_or_wait(self, request: LockRequest, wait: Wait) -> AcquiredLock | None:
+        with self._waiters.pending_grant(request.name, request.token) as grant:
+            (lock,) = await self._try_acquire([request], wait=True)
             if lock is not None:
                 return lock
             wait.on_wait()
@@ -180,34 +218,60 @@ class Locks:
             finally:
                 timer.cancel()
         if fencing_token is None:
-            self._release_one(name, token)
+            self._release_all([request])
             return None
-        return _AcquiredLock(fencing_token, was_waiting=True)
+        self._fencing_tokens.observe(fencing_token)
+        return AcquiredLock(fencing_token, was_waiting=True)
 
-    async def _try_acquire(self, name: str, token: str, *, wait: bool) -> _AcquiredLock | None:
-        """Acquire a free lock, or join its queue if `wait` is set."""
-        arguments = (token, self.ttl_ms, self._fencing_tokens.highest, int(wait))
-        lock: bytes = await self.pipeline.send("EVAL", ACQUIRE, 3, *lock_keys(name), *arguments)
+    async def _try_acquire(
+        self, requested: Sequence[LockRequest], *, wait: bool
+    ) -> list[AcquiredLock | None]:
+        """Acquire the locks that are free, and join the queues of the others if `wait` is set."""
+        arguments = (self._instance_id, self.ttl_ms, self._fencing_tokens.highest, int(wait))
+        replies = [
+            self.pipeline.send(*script_command(ACQUIRE, part, arguments))
+            for part in self._parts(requested)
+        ]
+        locks = [lock for reply in replies for lock in await reply]
+        return [self._parse_acquired(*each) for each in zip(requested, locks, strict=True)]
+
+    def _parse_acquired(self, request: LockRequest, lock: bytes) -> AcquiredLock | None:
         holder, fencing_token = parse_lock(lock)
-        if holder == token:
-            return _AcquiredLock(fencing_token, was_waiting=False)
-        self._waiters.on_lock(name, lock)
+        if holder == request.token:
+            self._fencing_tokens.observe(fencing_token)
+            return AcquiredLock(fencing_token, was_waiting=False)
+        self._waiters.on_lock(request.name, lock)
         return None
 
+    def _parts(self, requests: Sequence[LockRequest]) -> list[Sequence[LockRequest]]:
+        return parts_per_script(requests, is_cluster=self.pipeline.is_cluster)
+
+    def _new_token(self) -> str:
+        return self._instance_id + secrets.token_hex(16)
+
     async def release(self, lease: Lease, *changed_slots: Availability) -> None:
-        """Release what is still held and publish these states in the same round trip.
+        """Release one lease and publish these states in the same round trip: see `release_each`."""
+        await self.release_each([(lease, changed_slots)])
+
+    async def release_each(self, releases: Sequence[tuple[Lease, Sequence[Availability]]]) -> None:
+        """Release what is still held and publish the changed slots in the same round trip.
 
         The commands are queued at once, before any later command of this process, and the replies
         are not awaited. A release that fails is counted and sent again after Redis recovers; the
         lock expires in any case. Only a caller with too many releases before it has to wait.
         """
-        messages = [part for state in changed_slots for part in availability_message(state)]
-        if isinstance(lease, RedisLease):
-            self._release_all(lease.token, lease.names, messages)
-        else:
-            self._local_locks.release(lease.names)
-            for pair in zip(messages[::2], messages[1::2], strict=True):
-                self._pending_releases.add(self.pipeline.send("PUBLISH", *pair))
+        held: list[LockRequest] = []
+        messages: list[str | bytes] = []
+        for lease, changed_slots in releases:
+            parts = [part for state in changed_slots for part in availability_message(state)]
+            if isinstance(lease, RedisLease):
+                held += [LockRequest(name, lease.token) for name in lease.names]
+                messages += parts
+            else:
+                self._local_locks.release(lease.names)
+                for pair in zip(parts[::2], parts[1::2], strict=True):
+                    self._pending_releases.add(self.pipeline.send("PUBLISH", *pair))
+        self._release_all(held, messages)
         await self._pending_releases.wait_for_room()
 
     async def wait_for_releases(self) -> None:
@@ -215,27 +279,30 @@ class Locks:
         await self._pending_releases.drain()
 
     def _release_all(
-        self, token: str, names: Sequence[str], messages: Sequence[str | bytes] = ()
+        self, held: Sequence[LockRequest], messages: Sequence[str | bytes] = ()
     ) -> None:
-        self._renewer.remove(token)
-        for name in names:
-            self._release_one(name, token, messages)
-            messages = ()  # the first release publishes them
-
-    def _release_one(self, name: str, token: str, messages: Sequence[str | bytes] = ()) -> None:
-        """Release a lock or leave its queue, whichever applies when Redis runs the script."""
-        command = ("EVAL", RELEASE, 3, *lock_keys(name), token, self._fencing_tokens.highest)
-        reply: asyncio.Future[bytes | None] = self.pipeline.send(*command, *messages)
-        reply.add_done_callback(partial(self._on_released, name, command))
-        self._pending_releases.add(reply)
+        """Release locks or leave their queues, whichever applies when Redis runs the script."""
+        for request in held:
+            self._renewer.remove(request.token)
+        arguments = (self._instance_id, self._fencing_tokens.highest)
+        for part in self._parts(held):
+            command = script_command(RELEASE, part, arguments)
+            reply = self.pipeline.send(*command, *messages)
+            reply.add_done_callback(partial(self._on_released, part, command))
+            self._pending_releases.add(reply)
+            messages = ()  # the first command publishes them
 
     def _on_released(
-        self, name: str, command: Command, reply: asyncio.Future[bytes | None]
+        self,
+        released: Sequence[LockRequest],
+        command: Command,
+        reply: asyncio.Future[list[bytes | None]],
     ) -> None:
-        if reply.exception() is None:
-            self._on_granted(name, reply.result())
-        else:
+        if reply.exception() is not None:
             self.pipeline.send_after_recovery(*command)
+            return
+        for request, lock in zip(released, reply.result(), strict=True):
+            self._on_granted(request.name, lock)
 
     def _on_wakeup(self, _channel: str, message: bytes) -> None:
         try:
@@ -251,7 +318,7 @@ class Locks:
         token, fencing_token = parse_lock(lock)
         self._fencing_tokens.observe(fencing_token)
         if token.startswith(self._instance_id) and token not in self._renewer:
-            self._release_one(name, token)  # its waiter has left
+            self._release_all([LockRequest(name, token)])  # its waiter has left
 
 
 def _time_out(grant: Grant) -> None:

@@ -1,6 +1,6 @@
 """Lua scripts of the locks, each atomic: acquire, keep waiting, renew, release.
 
-KEYS of each script, see `keys.lock_keys`:
+KEYS of each script, for each of its locks, see `keys.lock_keys`:
 
     lock        "<token>:<fencing token>" of the holder, with a time to live
     queue       sorted set: the tokens of the waiters, in order of arrival
@@ -30,10 +30,10 @@ local function now_us()
   local time = redis.call('time')
   return time[1] * 1000000 + time[2]
 end
-local function grant(token, ttl_ms, highest_fencing_token)
+local function grant(lock_key, token, ttl_ms, highest_fencing_token)
   local fencing_token = string.format('%.0f', math.max(now_us(), highest_fencing_token + 1))
   local lock = token .. ':' .. fencing_token
-  redis.call('set', KEYS[1], lock, 'PX', ttl_ms)
+  redis.call('set', lock_key, lock, 'PX', ttl_ms)
   return lock
 end
 """
@@ -43,55 +43,64 @@ end
 _GRANT_NEXT = (
     _GRANT_LOCK
     + f"""
-local function grant_next(own_instance, highest_fencing_token)
-  local token = redis.call('zpopmin', KEYS[2])[1]
+local function grant_next(lock_key, queue_key, heartbeats_key, own_instance, highest_fencing_token)
+  local token = redis.call('zpopmin', queue_key)[1]
   if not token then return false end
   local lock = false
   while token and not lock do
     local instance = string.sub(token, 1, {INSTANCE_ID_CHARS})
-    local heartbeat = redis.call('hget', KEYS[3], instance)
+    local heartbeat = redis.call('hget', heartbeats_key, instance)
     if heartbeat and now_us() - heartbeat < {DEAD_AFTER_US} then
-      lock = grant(token, {GRANT_TTL_MS}, highest_fencing_token)
+      lock = grant(lock_key, token, {GRANT_TTL_MS}, highest_fencing_token)
       if instance ~= own_instance then
-        redis.call('publish', '{WAKEUP_PREFIX}' .. instance, KEYS[1] .. ' ' .. lock)
+        redis.call('publish', '{WAKEUP_PREFIX}' .. instance, lock_key .. ' ' .. lock)
       end
     else
-      token = redis.call('zpopmin', KEYS[2])[1]
+      token = redis.call('zpopmin', queue_key)[1]
     end
   end
-  if redis.call('exists', KEYS[2]) == 0 then redis.call('del', KEYS[3]) end
+  if redis.call('exists', queue_key) == 0 then redis.call('del', heartbeats_key) end
   return lock
 end
 """
 )
 
 _ENQUEUE = f"""
-local function enqueue(token)
-  local last = redis.call('zrange', KEYS[2], -1, -1, 'withscores')[2] or 0
-  redis.call('zadd', KEYS[2], last + 1, token)
+local function enqueue(queue_key, token)
+  local last = redis.call('zrange', queue_key, -1, -1, 'withscores')[2] or 0
+  redis.call('zadd', queue_key, last + 1, token)
 end
-local function record_heartbeat(instance)
-  redis.call('hset', KEYS[3], instance, now_us())
-  redis.call('pexpire', KEYS[2], {QUEUE_TTL_MS})
-  redis.call('pexpire', KEYS[3], {QUEUE_TTL_MS})
+local function record_heartbeat(queue_key, heartbeats_key, instance)
+  redis.call('hset', heartbeats_key, instance, now_us())
+  redis.call('pexpire', queue_key, {QUEUE_TTL_MS})
+  redis.call('pexpire', heartbeats_key, {QUEUE_TTL_MS})
 end
 """
 
-# ARGV: token, time to live in ms, highest known fencing token, 1 to wait in the queue.
+# ARGV: instance, time to live in ms, highest known fencing token, 1 to wait in the queues, then the
+# token of each lock. Returns a list of locks.
 # A lock that expired belongs to the first waiter, not to a new caller.
 ACQUIRE = (
     _GRANT_NEXT
     + _ENQUEUE
-    + f"""
-local instance = string.sub(ARGV[1], 1, {INSTANCE_ID_CHARS})
-local lock = redis.call('get', KEYS[1])
-if not lock and redis.call('exists', KEYS[2]) == 1 then lock = grant_next(instance, ARGV[3]) end
-if not lock then return grant(ARGV[1], ARGV[2], ARGV[3]) end
-if ARGV[4] == '1' then
-  enqueue(ARGV[1])
-  record_heartbeat(instance)
+    + """
+local locks = {}
+for n = 1, #KEYS / 3 do
+  local lock_key, queue_key, heartbeats_key = KEYS[3 * n - 2], KEYS[3 * n - 1], KEYS[3 * n]
+  local token = ARGV[4 + n]
+  local lock = redis.call('get', lock_key)
+  if not lock and redis.call('exists', queue_key) == 1 then
+    lock = grant_next(lock_key, queue_key, heartbeats_key, ARGV[1], ARGV[3])
+  end
+  if not lock then
+    lock = grant(lock_key, token, ARGV[2], ARGV[3])
+  elseif ARGV[4] == '1' then
+    enqueue(queue_key, token)
+    record_heartbeat(queue_key, heartbeats_key, ARGV[1])
+  end
+  locks[n] = lock
 end
-return lock
+return locks
 """
 )
 
@@ -105,10 +114,10 @@ KEEP_ALIVE = (
 local lock = redis.call('get', KEYS[1])
 for n = 3, #ARGV do
   local is_holder = lock and string.sub(lock, 1, #ARGV[n]) == ARGV[n]
-  if not is_holder and not redis.call('zscore', KEYS[2], ARGV[n]) then enqueue(ARGV[n]) end
+  if not is_holder and not redis.call('zscore', KEYS[2], ARGV[n]) then enqueue(KEYS[2], ARGV[n]) end
 end
-record_heartbeat(ARGV[1])
-if not lock then lock = grant_next(ARGV[1], ARGV[2]) end
+record_heartbeat(KEYS[2], KEYS[3], ARGV[1])
+if not lock then lock = grant_next(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]) end
 return {lock, redis.call('pttl', KEYS[1])}
 """
 )
@@ -120,21 +129,28 @@ if not lock or string.sub(lock, 1, #ARGV[1]) ~= ARGV[1] then return 0 end
 return redis.call('pexpire', KEYS[1], ARGV[2])
 """
 
-# ARGV: token, highest known fencing token, then channels and messages to publish.
+# ARGV: instance, highest known fencing token, the token of each lock, then channels and messages to
+# publish. Returns a list of locks.
 # A plain DEL would free the lock of another holder after this one expired. The caller need not
 # know whether its token still waits or was just granted the lock.
 RELEASE = (
     _GRANT_NEXT
-    + f"""
-local lock = redis.call('get', KEYS[1])
-if lock and string.sub(lock, 1, #ARGV[1]) == ARGV[1] then
-  lock = grant_next(string.sub(ARGV[1], 1, {INSTANCE_ID_CHARS}), ARGV[2])
-  if not lock then redis.call('del', KEYS[1]) end
-elseif redis.call('zrem', KEYS[2], ARGV[1]) == 1 and redis.call('exists', KEYS[2]) == 0 then
-  redis.call('del', KEYS[3])
+    + """
+local locks = {}
+for n = 1, #KEYS / 3 do
+  local lock_key, queue_key, heartbeats_key = KEYS[3 * n - 2], KEYS[3 * n - 1], KEYS[3 * n]
+  local token = ARGV[2 + n]
+  local lock = redis.call('get', lock_key)
+  if lock and string.sub(lock, 1, #token) == token then
+    lock = grant_next(lock_key, queue_key, heartbeats_key, ARGV[1], ARGV[2])
+    if not lock then redis.call('del', lock_key) end
+  elseif redis.call('zrem', queue_key, token) == 1 and redis.call('exists', queue_key) == 0 then
+    redis.call('del', heartbeats_key)
+  end
+  locks[n] = lock
 end
-for n = 3, #ARGV, 2 do redis.call('publish', ARGV[n], ARGV[n + 1]) end
-return lock
+for n = 3 + #KEYS / 3, #ARGV, 2 do redis.call('publish', ARGV[n], ARGV[n + 1]) end
+return locks
 """
 )
 

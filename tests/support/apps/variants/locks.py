@@ -14,19 +14,21 @@ from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease, Re
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from slotlock.infrastructure.redis.locks.scripts import ACQUIRE
 from slotlock.infrastructure.redis.slot_events import availability_message
-from slotlock.services.commands import executor
+from slotlock.services.commands import batches
+from slotlock.services.commands.group_commit import CommandServer
 from slotlock.services.container import Services
 from slotlock.services.slot_command import SlotCommand
-from slotlock.services.wait_queue import Command, ServeBatch, WaitQueues
+from slotlock.services.wait_queue import BatchServer, Command, LockedBatch, WaitQueues
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 CONSTANT_DIGIT = "5"
-RELEASE_WITHOUT_OWNER = "redis.call('del', KEYS[1])"  # returns nil: no waiter received the lock
+# No waiter receives the lock.
+RELEASE_WITHOUT_OWNER = "redis.call('del', KEYS[1]) return {false}"
 RENEW_NOTHING = "return 1"
 # The guard's text in the scripts of the lock, and the text that replaces it.
 SCRIPT_GUARDS = {
     "fairness": ("zpopmin", "zpopmax"),
-    "barging": ("not lock and redis.call('exists', KEYS[2]) == 1", "false"),
+    "barging": ("not lock and redis.call('exists', queue_key) == 1", "false"),
     "heartbeat": ("heartbeat and now_us() - heartbeat <", "true or 0 <"),
     "ttl": (", 'PX', ttl_ms", ""),
 }
@@ -57,11 +59,12 @@ async def _serve_at_once(
     slot_id: SlotId,
     command: Command,
     wait_s: float,
-    serve_batch: ServeBatch[Command],
+    server: BatchServer[Command],
 ) -> CommandResult[object] | None:
     if wait_s > 0:
-        return await original_submit(self, slot_id, command, wait_s, serve_batch)
-    (result,) = await serve_batch(RedisLease((slot_id,), "no owner", 0), [command])
+        return await original_submit(self, slot_id, command, wait_s, server)
+    lease = RedisLease((slot_id,), "no owner", 0)
+    (result,) = await server.serve(LockedBatch(slot_id, lease, [command]))
     return result
 
 
@@ -101,21 +104,24 @@ def use_one_lock_token() -> None:
     locks.secrets = _ConstantSecrets  # type: ignore[attr-defined,assignment]
 
 
-async def _release_in_two_steps(self: Locks, lease: Lease, *states: Availability) -> None:
-    if isinstance(lease, RedisLease):
-        for name in lease.names:
-            holder = await self.pipeline.send("GET", lock_keys(name).lock)
-            if holder and holder.decode().startswith(lease.token):
-                if name != HOLD_SWEEPER_LOCK:
-                    await pause_if_selected("between-steps")
-                await self.pipeline.send("DEL", lock_keys(name).lock)
-    for state in states:
-        await self.pipeline.send("PUBLISH", *availability_message(state))
+async def _release_in_two_steps(
+    self: Locks, releases: Sequence[tuple[Lease, Sequence[Availability]]]
+) -> None:
+    for lease, states in releases:
+        if isinstance(lease, RedisLease):
+            for name in lease.names:
+                holder = await self.pipeline.send("GET", lock_keys(name).lock)
+                if holder and holder.decode().startswith(lease.token):
+                    if name != HOLD_SWEEPER_LOCK:
+                        await pause_if_selected("between-steps")
+                    await self.pipeline.send("DEL", lock_keys(name).lock)
+        for state in states:
+            await self.pipeline.send("PUBLISH", *availability_message(state))
 
 
 def release_in_two_steps() -> None:
     """Release with GET, a comparison and DEL (D2)."""
-    Locks.release = _release_in_two_steps  # type: ignore[method-assign]
+    Locks.release_each = _release_in_two_steps  # type: ignore[method-assign]
 
 
 async def _acquire_partially(self: Locks, *names: str, **options: Any) -> Lease | None:
@@ -139,9 +145,14 @@ async def _acquire_and_extend(self: Locks, *names: str, **options: Any) -> Lease
     return lease
 
 
+async def _acquire_each_and_extend(self: Locks, names: Sequence[str]) -> list[Lease | None]:
+    return [await _acquire_and_extend(self, name) for name in names]
+
+
 def extend_lock_on_refusal() -> None:
     """Extend the lock of its holder whenever another acquisition fails (D4)."""
     Locks.acquire = _acquire_and_extend  # type: ignore[method-assign]
+    Locks.acquire_each = _acquire_each_and_extend  # type: ignore[method-assign]
 
 
 async def _acquire_except_keys(self: Locks, *names: str, **options: Any) -> Lease | None:
@@ -155,32 +166,46 @@ def skip_key_locks() -> None:
     Locks.acquire = _acquire_except_keys  # type: ignore[method-assign]
 
 
-original_serve_and_release = executor.serve_and_release
+original_serve_and_release = batches.serve_and_release
 
 
 async def _serve_and_release_on_success(
     services: Services, lease: Lease, commands: Sequence[SlotCommand[object]]
 ) -> tuple[CommandResult[object], ...]:
-    result = await executor.decide_and_commit(services, commands)
+    result = await batches.decide_and_commit(services, commands)
     if result.events:  # a refusal returns early
         await services.locks.release(lease, *result.events)
     return result.results
 
 
+async def _serve_each_alone(
+    self: CommandServer, batches: Sequence[LockedBatch[SlotCommand[object]]]
+) -> list[tuple[CommandResult[object], ...] | None]:
+    return [None for _ in batches]
+
+
+def serve_each_alone() -> None:
+    """Let no batches share a read and a write."""
+    CommandServer.serve_each = _serve_each_alone  # type: ignore[method-assign]
+
+
 def release_on_success_only() -> None:
     """Skip the release after a refusal and after an error (D3, D4)."""
     replace_everywhere(original_serve_and_release, _serve_and_release_on_success)
+    serve_each_alone()
 
 
 def _pause_before_release() -> None:
-    release = Locks.release
+    release_each = Locks.release_each
 
-    async def release_after_pause(self: Locks, lease: Lease, *states: Availability) -> None:
-        if HOLD_SWEEPER_LOCK not in lease.names:
+    async def release_after_pause(
+        self: Locks, releases: Sequence[tuple[Lease, Sequence[Availability]]]
+    ) -> None:
+        if any(HOLD_SWEEPER_LOCK not in lease.names for lease, _ in releases):
             await pause_if_selected("release")
-        await release(self, lease, *states)
+        await release_each(self, releases)
 
-    Locks.release = release_after_pause  # type: ignore[method-assign]
+    Locks.release_each = release_after_pause  # type: ignore[method-assign]
 
 
 GUARDS: dict[str, Callable[[], None]] = {

@@ -3,7 +3,7 @@
 D1 to D5 are the five published designs that docs/defects.md compares.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bson import ObjectId
@@ -62,7 +62,7 @@ def write_absolute_counts() -> None:
     documents.to_update = _update_with_absolute_count
 
 
-async def _count_then_insert(self: SlotWriter, changes: list[SlotUpdate]) -> list[BulkResult]:
+async def _count_then_insert(self: SlotWriter, changes: Sequence[SlotUpdate]) -> list[BulkResult]:
     slots, written = self._slots, []
     for change in changes:
         before, after = change.before, change.after
@@ -82,7 +82,7 @@ async def _count_then_insert(self: SlotWriter, changes: list[SlotUpdate]) -> lis
 
 def write_count_and_booking_separately() -> None:
     """Decrement the count in one write and add the booking in the next (D3)."""
-    SlotWriter._bulk_add = _count_then_insert  # type: ignore[method-assign,assignment]
+    SlotWriter._add_bookings = _count_then_insert  # type: ignore[method-assign,assignment]
 
 
 async def _commit_without_transaction(self: SlotWriter, changes: ChangeSet) -> CommitResult:
@@ -145,7 +145,7 @@ async def _write_all_then_pause(self: SlotWriter, changes: ChangeSet, session: A
 
 
 def _pause_before_commit() -> None:
-    commit = SlotWriter.commit
+    commit, add_bookings = SlotWriter.commit, SlotWriter.add_bookings
 
     async def commit_after_pause(self: SlotWriter, changes: ChangeSet) -> CommitResult:
         # The creation of a slot without preconditions is part of the setup of a test.
@@ -153,7 +153,12 @@ def _pause_before_commit() -> None:
             await pause_if_selected("commit")
         return await commit(self, changes)
 
+    async def add_after_pause(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> list[bool]:
+        await pause_if_selected("commit")
+        return await add_bookings(self, slot_updates)
+
     SlotWriter.commit = commit_after_pause  # type: ignore[method-assign]
+    SlotWriter.add_bookings = add_after_pause  # type: ignore[method-assign]
 
 
 def _pause_after_records() -> None:
@@ -178,9 +183,14 @@ async def _fail_first_commit(self: SlotWriter, changes: ChangeSet) -> CommitResu
     raise RuntimeError("the first write fails")
 
 
+async def _reject_all(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> list[bool]:
+    return [False for _ in slot_updates]
+
+
 def fail_first_write() -> None:
-    """Raise an error in the first commit of the process."""
+    """Raise an error in the first commit of the process, and let no booking be part of a group."""
     SlotWriter.commit = _fail_first_commit  # type: ignore[method-assign]
+    SlotWriter.add_bookings = _reject_all  # type: ignore[method-assign]
 
 
 FAULTS = {"first-write": fail_first_write}

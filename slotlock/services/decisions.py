@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState
 from slotlock.domain.booking.rules.expiry import without_expired
@@ -12,11 +11,7 @@ from slotlock.domain.booking.rules.next_version import next_version
 from slotlock.domain.booking.rules.promotion import promote_waitlists
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
-from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
-from slotlock.services.commands.idempotency import to_record
-from slotlock.services.commands.slot_redaction import redacted_slots
-from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.slot_command import SlotCommand
 
 
@@ -58,40 +53,40 @@ def decide_batch(
         if decision.changed_slots:
             state = promote_waitlists(state.with_slots(decision.changed_slots), now)
         decisions.append(decision)
-    updates = tuple(
-        SlotUpdate(before, next_version(before, state.slots[slot_id], loaded.users, now))
-        for slot_id, before in loaded.slots.items()
-        if not state.slots[slot_id].change.is_empty
-    )
+    updates = _updates(loaded, state, now)
     latest = state.with_slots(update.after for update in updates)
     return BatchDecision(tuple(decisions), latest.slots, updates, loaded.users)
+
+
+def _updates(before: LoadedState, after: LoadedState, now: datetime) -> tuple[SlotUpdate, ...]:
+    return tuple(
+        SlotUpdate(state, next_version(state, after.slots[slot_id], before.users, now))
+        for slot_id, state in before.slots.items()
+        if not after.slots[slot_id].change.is_empty
+    )
+
+
+def preview_each(
+    loaded: LoadedState, commands: Sequence[SlotCommand[object]], now: datetime
+) -> list[CommandResult[object] | Exception | None]:
+    """Decide each command as if it were alone. The result is None if it needs a write.
+
+    A command that raises an error gets the error.
+    """
+    state = promote_waitlists(_without_expired(loaded, now), now)
+    latest = state.with_slots(update.after for update in _updates(loaded, state, now))
+    results: list[CommandResult[object] | Exception | None] = []
+    for command in commands:
+        try:
+            decision = command.apply(state, now)
+        except Exception as error:  # concerns its own caller only
+            results.append(error)
+        else:
+            result = CommandResult(decision.outcome, latest.slots)
+            results.append(None if decision.changed_slots else result)
+    return results
 
 
 def _without_expired(loaded: LoadedState, now: datetime) -> LoadedState:
     released = (without_expired(state, now) for state in loaded.slots.values())
     return loaded.with_slots(each for each in released if each is not loaded.slots[each.id])
-
-
-def idempotency_records(
-    commands: Sequence[SlotCommand[object]], decided: BatchDecision, now: datetime
-) -> tuple[IdempotencyRecord, ...]:
-    """Return a record for each accepted command that has an idempotency key."""
-    return tuple(
-        _to_record(key, command, CommandResult(decision.outcome, decided.slots), now)
-        for command, decision in zip(commands, decided.decisions, strict=True)
-        if decision.accepted and (key := command.idempotency_key)
-    )
-
-
-def _to_record(
-    key: IdempotencyKey, command: SlotCommand[object], result: CommandResult[object], now: datetime
-) -> IdempotencyRecord:
-    return to_record(key, result.outcome, now, redacted_slots(result, command.user_ids))
-
-
-def audit_notes(
-    commands: Sequence[SlotCommand[object]], updates: Sequence[SlotUpdate]
-) -> tuple[AuditNote, ...]:
-    """Return the audit notes that the commands write about the changed slots."""
-    notes = (command.audit_note(update) for command in commands for update in updates)
-    return tuple(note for note in notes if note is not None)

@@ -1,0 +1,194 @@
+"""Executing a batch of commands under the lease on its slots: load, decide, commit, publish."""
+
+import asyncio
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from slotlock.domain.audit.notes import AuditNote
+from slotlock.domain.booking.availability import Availability, to_availability
+from slotlock.domain.booking.booking import Booking, SlotId
+from slotlock.domain.booking.decision import CommandResult, LoadedState
+from slotlock.domain.booking.refusals import Locked
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
+from slotlock.infrastructure.redis.locks.leases import Lease
+from slotlock.services.commands.idempotency import find_replay, to_record
+from slotlock.services.commands.slot_redaction import redacted_slots
+from slotlock.services.container import Services
+from slotlock.services.decisions import BatchDecision, decide_batch
+from slotlock.services.idempotency_key import IdempotencyKey
+from slotlock.services.slot_command import SlotCommand
+from slotlock.services.slot_queries import slot_ids_of, slot_query
+
+# A second attempt usually succeeds. More are needed when one user books several slots of a campaign
+# at once: their version document conflicts, and the lock of one slot does not order those writes.
+MAX_ATTEMPTS = 5
+# A lock is held for milliseconds. The spread keeps refused clients from retrying together.
+RETRY_AFTER_MS = (50, 250)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """One result per command, in their order, and the availability to publish."""
+
+    results: tuple[CommandResult[object], ...]
+    events: tuple[Availability, ...] = ()
+
+
+async def serve_and_release(
+    services: Services, lease: Lease, commands: Sequence[SlotCommand[object]]
+) -> tuple[CommandResult[object], ...]:
+    """Execute the commands, then release the lease and publish the events in one round trip.
+
+    The results do not wait for this round trip.
+    """
+    events: tuple[Availability, ...] = ()
+    try:
+        batch = await decide_and_commit(services, commands)
+        events = batch.events
+        return batch.results
+    finally:
+        await services.locks.release(lease, *events)
+
+
+def locked_refusal(slot_id: SlotId) -> Locked:
+    """Return the refusal that asks the client to retry after a random pause."""
+    return Locked(slot_id, random.randint(*RETRY_AFTER_MS))  # noqa: S311
+
+
+def locked_result(command: SlotCommand[object]) -> CommandResult[object]:
+    """Return the result of a command whose slots other commands have locked or changed."""
+    return CommandResult(locked_refusal(command.slot_ids[0]))
+
+
+async def decide_and_commit(
+    services: Services, commands: Sequence[SlotCommand[object]], max_attempts: int = MAX_ATTEMPTS
+) -> BatchResult:
+    """Apply the commands in order against one read and commit them in one write.
+
+    After a version conflict, commands whose idempotency key has an outcome by now replay it, and
+    the others are decided again. Local subscribers are notified after the write.
+    """
+    results = _refuse_repeated_keys(commands)
+    pending = {n: command for n, command in enumerate(commands) if n not in results}
+    events: tuple[Availability, ...] = ()
+    for _ in range(max_attempts if pending else 0):
+        batch = tuple(pending.values())
+        now = services.now()  # read again by each attempt: a hold may have expired since the last
+        decided = decide_batch(await load_slots(services, batch, now), batch, now)
+        results |= zip(pending, decided.results, strict=True)
+        changes = change_set(batch, decided, now)
+        if not decided.updates or check_written(await services.slot_writer.commit(changes)):
+            services.full_slots.observe(decided.slots.values())
+            events = publish_changes(services, decided.updates)
+            break
+        if not decided.has_requested_changes:  # another writer ends the expired holds
+            break
+        for (number, command), decision in zip(pending.items(), decided.decisions, strict=True):
+            if decision.changed_slots:
+                results[number] = locked_result(command)
+        replays = await _find_replays(services, pending)
+        results |= replays
+        pending = {n: command for n, command in pending.items() if n not in replays}
+        if not pending:
+            break
+    return BatchResult(tuple(results[n] for n in range(len(commands))), events)
+
+
+def _refuse_repeated_keys(
+    commands: Sequence[SlotCommand[object]],
+) -> dict[int, CommandResult[object]]:
+    """Return Locked for all but the first command of each idempotency key.
+
+    A key comes twice in a batch if Redis lost its lock. The retry finds the outcome of the first.
+    """
+    seen: set[str] = set()
+    refused: dict[int, CommandResult[object]] = {}
+    for number, command in enumerate(commands):
+        if key := command.idempotency_key:
+            if key.record_id in seen:
+                refused[number] = locked_result(command)
+            seen.add(key.record_id)
+    return refused
+
+
+def change_set(
+    commands: Sequence[SlotCommand[object]], decided: BatchDecision, now: datetime
+) -> ChangeSet:
+    """Return what the commands write, and what their decision relied on."""
+    return ChangeSet(
+        decided.updates,
+        decided.users,
+        idempotency_records(commands, decided, now),
+        tuple(version for command in commands for version in command.team_versions),
+        preconditions=tuple(each for command in commands for each in command.preconditions),
+        audit_notes=audit_notes(commands, decided.updates),
+    )
+
+
+def idempotency_records(
+    commands: Sequence[SlotCommand[object]], decided: BatchDecision, now: datetime
+) -> tuple[IdempotencyRecord, ...]:
+    """Return a record for each accepted command that has an idempotency key."""
+    return tuple(
+        _to_record(key, command, CommandResult(decision.outcome, decided.slots), now)
+        for command, decision in zip(commands, decided.decisions, strict=True)
+        if decision.accepted and (key := command.idempotency_key)
+    )
+
+
+def _to_record(
+    key: IdempotencyKey, command: SlotCommand[object], result: CommandResult[object], now: datetime
+) -> IdempotencyRecord:
+    return to_record(key, result.outcome, now, redacted_slots(result, command.user_ids))
+
+
+def audit_notes(
+    commands: Sequence[SlotCommand[object]], updates: Sequence[SlotUpdate]
+) -> tuple[AuditNote, ...]:
+    """Return the audit notes that the commands write about the changed slots."""
+    notes = (command.audit_note(update) for command in commands for update in updates)
+    return tuple(note for note in notes if note is not None)
+
+
+async def load_slots(
+    services: Services, commands: Sequence[SlotCommand[object]], now: datetime
+) -> LoadedState:
+    """Load the slots of the commands, as far as these need them."""
+    return await services.slots.find_for_update(
+        *(slot_query(slot_id, commands, now) for slot_id in slot_ids_of(commands))
+    )
+
+
+async def _find_replays(
+    services: Services, pending: Mapping[int, SlotCommand[object]]
+) -> dict[int, CommandResult[object]]:
+    """Return the outcomes of those commands whose keys were used by another process meanwhile."""
+    keys = {n: command.idempotency_key for n, command in pending.items() if command.idempotency_key}
+    found = await asyncio.gather(
+        *(find_replay(services.idempotency_records, key) for key in keys.values())
+    )
+    return {n: result for n, result in zip(keys, found, strict=True) if result is not None}
+
+
+def publish_changes(services: Services, updates: Sequence[SlotUpdate]) -> tuple[Availability, ...]:
+    """Notify the subscribers of this process and return the availability for the others.
+
+    Users whose bookings were changed by another user are notified in every process.
+    """
+    services.slot_events.publish_booking_changed(
+        booking for update in updates for booking in _bookings_changed_by_others(update)
+    )
+    availability = tuple(to_availability(update.after) for update in updates)
+    for state in availability:
+        services.availability.publish(state)
+    return availability
+
+
+def _bookings_changed_by_others(update: SlotUpdate) -> Iterator[Booking]:
+    change = update.after.change
+    for booking in (*change.added, *change.changed, *change.ended):
+        if booking.history[-1].by != booking.user_id:
+            yield booking
