@@ -111,7 +111,8 @@ local choose = {
 local chosen = choose[WORKLOAD]
 if WORKLOAD == "crowd" or WORKLOAD == "queue" then assert(KIND == "slotlock") end
 local all_users_at_once = WORKLOAD == "crowd" or WORKLOAD == "queue"
-local request_number = 0
+-- wrk calls `request` once to check the script, and does not send what it returns.
+local request_number = -1
 
 function request()
   local make, slot_or_day = chosen(request_number)
