@@ -13,6 +13,7 @@ another process, or by a batch of this one.
 """
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from typing import Generic, Protocol, TypeVar
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import Locked
+from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
@@ -35,6 +37,9 @@ MAX_GROUP_SIZE = 64
 # While a group waits for Redis and MongoDB, later callers gather for the next. If one takes longer
 # than this, for example because a server does not respond, another one starts.
 GROUP_PATIENCE_S = 0.05
+# A batch ends where a caller of another process came first. Callers who came within this time of
+# each other count as simultaneous: without it, two processes would serve caller by caller.
+SIMULTANEOUS_S = 0.01
 MAX_CONCURRENT_GROUPS = 4
 
 Command = TypeVar("Command")
@@ -74,7 +79,9 @@ class _Caller(Generic[Command]):
 
     command: Command
     waits: bool
-    deadline: float  # time of the event loop
+    # Times of the event loop.
+    arrival: float
+    deadline: float
     result: asyncio.Future[CommandResult[object] | None]
 
     def resolve(self, result: CommandResult[object] | None) -> None:
@@ -93,7 +100,8 @@ class _WaitQueue(Generic[Command]):
     callers: deque[_Caller[Command]] = field(default_factory=deque)
     # Whether the lock may still turn out to be free, so that any caller may join.
     is_open: bool = True
-    # Waits for the lock of the slot; cancelled once the queue is empty.
+    # Waits for the lock of the slot, perhaps while a batch still holds it; cancelled once the queue
+    # is empty.
     acquire_task: asyncio.Task[Lease | None] | None = None
     # How many callers at the beginning are served alone, because their batch failed.
     isolated_count: int = 0
@@ -121,16 +129,29 @@ class _WaitQueue(Generic[Command]):
                 caller.resolve(None)
             self._stop_if_empty()
 
+    @property
+    def has_waiting_callers(self) -> bool:
+        """Whether a caller is in the queue who waits for the lock."""
+        return any(caller.waits for caller in self.callers)
+
     def _stop_if_empty(self) -> None:
         if not self.callers and self.acquire_task is not None:
             self.acquire_task.cancel()
+            self.acquire_task = None
 
-    def take_batch(self) -> list[_Caller[Command]]:
-        """Take the first callers out of the queue."""
+    def take_batch(self, next_arrival: float | None = None) -> list[_Caller[Command]]:
+        """Take the first callers out of the queue, up to the arrival of another process."""
+        max_size = MAX_BATCH_SIZE
         if self.isolated_count:
             self.isolated_count -= 1
-            return [self.callers.popleft()] if self.callers else []
-        return [self.callers.popleft() for _ in range(min(len(self.callers), MAX_BATCH_SIZE))]
+            max_size = 1
+        latest = math.inf if next_arrival is None else next_arrival + SIMULTANEOUS_S
+        batch: list[_Caller[Command]] = []
+        while self.callers and len(batch) < max_size:
+            if batch and self.callers[0].arrival > latest:
+                break
+            batch.append(self.callers.popleft())
+        return batch
 
     def isolate(self, batch: Sequence[_Caller[Command]]) -> None:
         """Put a batch that failed back to the beginning, to serve each of its callers alone."""
@@ -186,7 +207,8 @@ class WaitQueues(Generic[Command]):
         elif not (waits or queue.is_open):
             return None
         loop = asyncio.get_running_loop()
-        caller = _Caller(command, waits, loop.time() + wait_s, loop.create_future())
+        now = loop.time()
+        caller = _Caller(command, waits, now, now + wait_s, loop.create_future())
         queue.callers.append(caller)
         timer = loop.call_at(caller.deadline, queue.time_out, caller) if waits else None
         try:
@@ -303,7 +325,7 @@ class WaitQueues(Generic[Command]):
             if batch is not None:
                 await _serve_alone(queue, batch, callers)
             while queue.callers:
-                queue.is_open = True
+                queue.is_open = queue.acquire_task is None
                 try:
                     lease = await self._acquire(queue)
                 except Exception as error:  # every caller must be released, whatever the error
@@ -313,25 +335,41 @@ class WaitQueues(Generic[Command]):
                     queue.on_lock_taken()
                     continue
                 queue.is_open = False
-                callers = queue.take_batch()
+                callers = queue.take_batch(lease.next_arrival)
                 batch = LockedBatch(queue.slot_id, lease, [caller.command for caller in callers])
+                if lease.next_arrival is not None and queue.has_waiting_callers:
+                    # Before the release: the next process must know who came before its callers.
+                    self._start_acquiring(queue)
                 await _serve_alone(queue, batch, callers)
         finally:
             del self._queues[queue.slot_id]
 
     async def _acquire(self, queue: _WaitQueue[Command]) -> Lease | None:
         """Acquire the lock of the slot; None if it takes too long or the queue is empty."""
-        if not any(caller.waits for caller in queue.callers):
-            return await self._locks.acquire(queue.slot_id)
-        # Later callers may wait longer than all who are in the queue now.
-        acquire = self._locks.acquire(queue.slot_id, wait_s=MAX_WAIT_S, on_wait=queue.on_lock_taken)
-        queue.acquire_task = asyncio.create_task(acquire)
+        task = queue.acquire_task
+        if task is None:
+            if not queue.has_waiting_callers:
+                return await self._locks.acquire(queue.slot_id)
+            task = self._start_acquiring(queue)
         try:
-            return await queue.acquire_task
+            return await task
         except asyncio.CancelledError:
             return None
         finally:
             queue.acquire_task = None
+
+    def _start_acquiring(self, queue: _WaitQueue[Command]) -> asyncio.Task[Lease | None]:
+        """Join the line for the lock, at the place of the first caller of the queue."""
+        # Later callers may wait longer than all who are in the queue now.
+        acquire = self._locks.acquire(
+            queue.slot_id,
+            wait_s=MAX_WAIT_S,
+            waited_s=asyncio.get_running_loop().time() - queue.callers[0].arrival,
+            on_wait=queue.on_lock_taken,
+        )
+        queue.acquire_task = asyncio.create_task(acquire)
+        queue.acquire_task.add_done_callback(ignore_unretrieved)
+        return queue.acquire_task
 
 
 async def _serve_alone(

@@ -16,12 +16,16 @@ class RedisLease:
 
     `fencing_token` is greater than that of any earlier lease on one of these locks. `lost` is set
     once a lock is known to have expired or to be held by another token.
+
+    `next_arrival` is when the first of those came who waited for a single lock when it was granted,
+    a time of the event loop; None if nobody waited.
     """
 
     names: tuple[str, ...]
     token: str
     fencing_token: int
     lost: asyncio.Event = field(default_factory=asyncio.Event)
+    next_arrival: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +35,7 @@ class InProcessLease:
     names: tuple[str, ...]
     fencing_token: int
     lost: asyncio.Event = field(default_factory=asyncio.Event)
+    next_arrival: None = None
 
 
 Lease = RedisLease | InProcessLease

@@ -11,11 +11,13 @@ LocalGrant = asyncio.Future[bool]
 class Wait(NamedTuple):
     """Until when a caller waits for its locks, and what to call once it has to wait.
 
-    `deadline` is a time of the event loop. `on_wait` may be called once for each lock.
+    `deadline` is a time of the event loop. `on_wait` may be called once for each lock. The caller
+    has waited for `waited_s` seconds before.
     """
 
     deadline: float
     on_wait: Callable[[], object]
+    waited_s: float = 0.0
 
 
 class InProcessLocks:

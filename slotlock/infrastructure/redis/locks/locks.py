@@ -101,11 +101,16 @@ class Locks:
         await self.wait_for_releases()
 
     async def acquire(
-        self, *names: str, wait_s: float = 0.0, on_wait: Callable[[], object] = _ignore
+        self,
+        *names: str,
+        wait_s: float = 0.0,
+        waited_s: float = 0.0,
+        on_wait: Callable[[], object] = _ignore,
     ) -> Lease | None:
         """Acquire all locks or none. Returns None if that takes longer than `wait_s` seconds.
 
         `on_wait` is called as soon as a lock turns out to be held by another, and is waited for.
+        A caller who has waited for `waited_s` seconds before comes before those who came since.
 
         Waiters are granted a lock in order of arrival, before any caller that does not wait. Locks
         are acquired in sorted order, so that no two callers wait for each other. While Redis is
@@ -113,7 +118,7 @@ class Locks:
         """
         requested_at = time.perf_counter()
         sorted_names = tuple(sorted(set(names)))
-        wait = Wait(asyncio.get_running_loop().time() + wait_s, on_wait)
+        wait = Wait(asyncio.get_running_loop().time() + wait_s, on_wait, waited_s)
         try:
             return await self._acquire_in_redis(sorted_names, wait)
         except RedisUnavailableError:
@@ -147,7 +152,7 @@ class Locks:
     async def _send_acquire(self, requested: Sequence[LockRequest]) -> list[AcquiredLock | None]:
         """Acquire the locks that are free. On any failure, the tokens are removed from Redis."""
         try:
-            return await self._try_acquire(requested, wait=False)
+            return await self._try_acquire(requested)
         except RedisUnavailableError as error:
             if error.sent:
                 self._release_all(requested)
@@ -175,6 +180,7 @@ class Locks:
         lost = asyncio.Event()
         acquired: list[str] = []
         fencing_token = 0
+        next_arrival = None
         try:
             for name in names:
                 lock = await self._acquire_one(name, token, wait)
@@ -182,6 +188,8 @@ class Locks:
                     break
                 acquired.append(name)
                 fencing_token = max(fencing_token, lock.fencing_token)
+                if lock.next_waited_s is not None and len(names) == 1:
+                    next_arrival = asyncio.get_running_loop().time() - lock.next_waited_s
                 self._renewer.add(token, name, lost, was_waiting=lock.was_waiting)
         except BaseException:
             self._release_all([LockRequest(name, token) for name in acquired])
@@ -189,7 +197,7 @@ class Locks:
         if len(acquired) < len(names) or lost.is_set():
             self._release_all([LockRequest(name, token) for name in acquired])
             return None
-        return RedisLease(names, token, fencing_token, lost)
+        return RedisLease(names, token, fencing_token, lost, next_arrival)
 
     async def _acquire_one(self, name: str, token: str, wait: Wait) -> AcquiredLock | None:
         """Acquire one lock. On any failure, the token is removed from Redis."""
@@ -208,26 +216,30 @@ class Locks:
 
     async def _acquire_or_wait(self, request: LockRequest, wait: Wait) -> AcquiredLock | None:
         with self._waiters.pending_grant(request.name, request.token) as grant:
-            (lock,) = await self._try_acquire([request], wait=True)
+            (lock,) = await self._try_acquire([request], wait.waited_s)
             if lock is not None:
                 return lock
             wait.on_wait()
             timer = asyncio.get_running_loop().call_at(wait.deadline, _time_out, grant)
             try:
-                fencing_token = await grant
+                granted = await grant
             finally:
                 timer.cancel()
-        if fencing_token is None:
+        if granted is None:
             self._release_all([request])
             return None
-        self._fencing_tokens.observe(fencing_token)
-        return AcquiredLock(fencing_token, was_waiting=True)
+        self._fencing_tokens.observe(granted.fencing_token)
+        return AcquiredLock(granted.fencing_token, True, granted.next_waited_s)
 
     async def _try_acquire(
-        self, requested: Sequence[LockRequest], *, wait: bool
+        self, requested: Sequence[LockRequest], waited_s: float | None = None
     ) -> list[AcquiredLock | None]:
-        """Acquire the locks that are free, and join the queues of the others if `wait` is set."""
-        arguments = (self._instance_id, self.ttl_ms, self._fencing_tokens.highest, int(wait))
+        """Acquire the locks that are free, and join the queues of the others.
+
+        `waited_s` is for how many seconds the caller has waited. None joins no queue.
+        """
+        waited_us = -1 if waited_s is None else int(waited_s * 1e6)
+        arguments = (self._instance_id, self.ttl_ms, self._fencing_tokens.highest, waited_us)
         replies = [
             self.pipeline.send(*script_command(ACQUIRE, part, arguments))
             for part in self._parts(requested)
@@ -236,10 +248,10 @@ class Locks:
         return [self._parse_acquired(*each) for each in zip(requested, locks, strict=True)]
 
     def _parse_acquired(self, request: LockRequest, lock: bytes) -> AcquiredLock | None:
-        holder, fencing_token = parse_lock(lock)
-        if holder == request.token:
-            self._fencing_tokens.observe(fencing_token)
-            return AcquiredLock(fencing_token, was_waiting=False)
+        value = parse_lock(lock)
+        if value.token == request.token:
+            self._fencing_tokens.observe(value.fencing_token)
+            return AcquiredLock(value.fencing_token, was_waiting=False)
         self._waiters.on_lock(request.name, lock)
         return None
 
@@ -315,10 +327,10 @@ class Locks:
     def _on_granted(self, name: str, lock: bytes | None) -> None:
         if lock is None or self._waiters.on_lock(name, lock):
             return
-        token, fencing_token = parse_lock(lock)
-        self._fencing_tokens.observe(fencing_token)
-        if token.startswith(self._instance_id) and token not in self._renewer:
-            self._release_all([LockRequest(name, token)])  # its waiter has left
+        value = parse_lock(lock)
+        self._fencing_tokens.observe(value.fencing_token)
+        if value.token.startswith(self._instance_id) and value.token not in self._renewer:
+            self._release_all([LockRequest(name, value.token)])  # its waiter has left
 
 
 def _time_out(grant: Grant) -> None:

@@ -15,10 +15,15 @@ class LockRequest(NamedTuple):
 
 
 class AcquiredLock(NamedTuple):
-    """The fencing token of a lock, and whether it was granted to a waiter."""
+    """The fencing token of a lock, and whether it was granted to a waiter.
+
+    `next_waited_s` is how many seconds the first of the others had waited by then; None if nobody
+    else waited.
+    """
 
     fencing_token: int
     was_waiting: bool
+    next_waited_s: float | None = None
 
 
 def parts_per_script(

@@ -2,14 +2,17 @@
 
 KEYS of each script, for each of its locks, see `keys.lock_keys`:
 
-    lock        "<token>:<fencing token>" of the holder, with a time to live
-    queue       sorted set: the tokens of the waiters, in order of arrival
+    lock        "<token>:<fencing token>" of the holder, with a time to live. If it was granted
+                while others waited, ":<us>" follows: how long the first of them had waited
+    queue       sorted set: the tokens of the waiters by their times of arrival, in microseconds
     heartbeats  hash: when each instance with waiters was last alive, in microseconds
 
 An instance is one `Locks` object of a process. The first 16 characters of a token are the id of its
 instance, so that a release knows which instance to wake. Every script but RENEW returns the lock as
 it leaves it, or nil. All times are those of Redis (TIME), so other clocks do not matter.
 """
+
+from typing import NamedTuple
 
 from slotlock.infrastructure.redis.keys import WAKEUP_PREFIX, locked_name
 
@@ -30,9 +33,12 @@ local function now_us()
   local time = redis.call('time')
   return time[1] * 1000000 + time[2]
 end
-local function grant(lock_key, token, ttl_ms, highest_fencing_token)
+local function grant(lock_key, token, ttl_ms, highest_fencing_token, next_arrival_us)
   local fencing_token = string.format('%.0f', math.max(now_us(), highest_fencing_token + 1))
   local lock = token .. ':' .. fencing_token
+  if next_arrival_us then
+    lock = lock .. string.format(':%.0f', math.max(now_us() - next_arrival_us, 0))
+  end
   redis.call('set', lock_key, lock, 'PX', ttl_ms)
   return lock
 end
@@ -51,7 +57,8 @@ local function grant_next(lock_key, queue_key, heartbeats_key, own_instance, hig
     local instance = string.sub(token, 1, {INSTANCE_ID_CHARS})
     local heartbeat = redis.call('hget', heartbeats_key, instance)
     if heartbeat and now_us() - heartbeat < {DEAD_AFTER_US} then
-      lock = grant(lock_key, token, {GRANT_TTL_MS}, highest_fencing_token)
+      local next_arrival_us = redis.call('zrange', queue_key, 0, 0, 'withscores')[2]
+      lock = grant(lock_key, token, {GRANT_TTL_MS}, highest_fencing_token, next_arrival_us)
       if instance ~= own_instance then
         redis.call('publish', '{WAKEUP_PREFIX}' .. instance, lock_key .. ' ' .. lock)
       end
@@ -66,9 +73,8 @@ end
 )
 
 _ENQUEUE = f"""
-local function enqueue(queue_key, token)
-  local last = redis.call('zrange', queue_key, -1, -1, 'withscores')[2] or 0
-  redis.call('zadd', queue_key, last + 1, token)
+local function enqueue(queue_key, token, waited_us)
+  redis.call('zadd', queue_key, now_us() - waited_us, token)
 end
 local function record_heartbeat(queue_key, heartbeats_key, instance)
   redis.call('hset', heartbeats_key, instance, now_us())
@@ -77,8 +83,8 @@ local function record_heartbeat(queue_key, heartbeats_key, instance)
 end
 """
 
-# ARGV: instance, time to live in ms, highest known fencing token, 1 to wait in the queues, then the
-# token of each lock. Returns a list of locks.
+# ARGV: instance, time to live in ms, highest known fencing token, how long the caller has waited in
+# us (-1 not to wait in the queues), then the token of each lock. Returns a list of locks.
 # A lock that expired belongs to the first waiter, not to a new caller.
 ACQUIRE = (
     _GRANT_NEXT
@@ -94,8 +100,8 @@ for n = 1, #KEYS / 3 do
   end
   if not lock then
     lock = grant(lock_key, token, ARGV[2], ARGV[3])
-  elseif ARGV[4] == '1' then
-    enqueue(queue_key, token)
+  elseif ARGV[4] ~= '-1' then
+    enqueue(queue_key, token, ARGV[4])
     record_heartbeat(queue_key, heartbeats_key, ARGV[1])
   end
   locks[n] = lock
@@ -114,7 +120,9 @@ KEEP_ALIVE = (
 local lock = redis.call('get', KEYS[1])
 for n = 3, #ARGV do
   local is_holder = lock and string.sub(lock, 1, #ARGV[n]) == ARGV[n]
-  if not is_holder and not redis.call('zscore', KEYS[2], ARGV[n]) then enqueue(KEYS[2], ARGV[n]) end
+  if not is_holder and not redis.call('zscore', KEYS[2], ARGV[n]) then
+    enqueue(KEYS[2], ARGV[n], 0)
+  end
 end
 record_heartbeat(KEYS[2], KEYS[3], ARGV[1])
 if not lock then lock = grant_next(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]) end
@@ -161,7 +169,21 @@ def parse_wakeup(message: bytes) -> tuple[str, bytes]:
     return locked_name(key), lock
 
 
-def parse_lock(lock: bytes) -> tuple[str, int]:
-    """Return the token of the holder and the fencing token."""
-    token, _, fencing_token = lock.decode().partition(":")
-    return token, int(fencing_token or 0)
+class LockValue(NamedTuple):
+    """The token of the holder, and its fencing token.
+
+    `next_waited_s` is how many seconds the first of the others had waited when the lock was
+    granted; None if nobody else waited.
+    """
+
+    token: str
+    fencing_token: int
+    next_waited_s: float | None = None
+
+
+def parse_lock(lock: bytes) -> LockValue:
+    """Return the parts of the value of a lock."""
+    token, *numbers = lock.decode().split(":")
+    if not numbers:
+        return LockValue(token, 0)
+    return LockValue(token, int(numbers[0]), int(numbers[1]) / 1e6 if numbers[1:] else None)

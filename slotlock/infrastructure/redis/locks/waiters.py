@@ -9,10 +9,15 @@ from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError, Reply
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks.leases import FencingTokens
-from slotlock.infrastructure.redis.locks.scripts import HEARTBEAT_S, KEEP_ALIVE, parse_lock
+from slotlock.infrastructure.redis.locks.scripts import (
+    HEARTBEAT_S,
+    KEEP_ALIVE,
+    LockValue,
+    parse_lock,
+)
 
-# Resolves to the fencing token of the lock when it is granted, or to None at the deadline.
-Grant = asyncio.Future[int | None]
+# Resolves to the value of the lock when it is granted, or to None at the deadline.
+Grant = asyncio.Future[LockValue | None]
 
 
 class LockWaiters:
@@ -55,10 +60,10 @@ class LockWaiters:
 
     def on_lock(self, name: str, lock: bytes | None) -> bool:
         """Resolve the grant of the token that holds the lock. Returns whether it waits here."""
-        token, fencing_token = parse_lock(lock) if lock else ("", 0)
-        grant = self._grants.get(name, {}).get(token)
+        value = parse_lock(lock) if lock else LockValue("", 0)
+        grant = self._grants.get(name, {}).get(value.token)
         if grant is not None and not grant.done():
-            grant.set_result(fencing_token)
+            grant.set_result(value)
         return grant is not None
 
     def stop(self) -> None:

@@ -1,0 +1,88 @@
+"""Callers who wait for a slot are served in order of arrival, whichever process they reach."""
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+
+import pytest
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.services import wait_queue
+from slotlock.services.booking.book import BookingOptions, book_slot
+from slotlock.services.container import Services
+from tests.support.apps.processes import database_url
+from tests.support.domain.builders import NOW, build_slot
+from tests.support.model.service_pair import (
+    ManualClock,
+    PausableSlotWriter,
+    open_repositories,
+    open_services,
+)
+from tests.support.polling import eventually
+from tests.support.stores.lock_nodes import acquire_lease, release_lease, waiter_count
+from tests.support.stores.slots import insert_new_slots
+
+# Between two callers: longer than two messages to Redis take on a busy machine.
+GAP_S = 0.25
+CALLERS = [Caller(UserId(f"{n:024x}"), Role.MEMBER, "session", NOW) for n in range(1, 5)]
+
+
+@pytest.fixture
+async def processes(servers: EmbeddedServers) -> AsyncIterator[Sequence[Services]]:
+    """Yield the services of three processes."""
+    url, clock = database_url(servers, "order_of_arrival"), ManualClock(NOW)
+    async with AsyncExitStack() as stack:
+        yield [
+            await open_services(
+                stack, await open_repositories(stack, url), servers.redis_url, clock
+            )
+            for _ in range(3)
+        ]
+
+
+async def book(services: Services, caller: Caller, slot_id: SlotId) -> str:
+    """Book a slot, waiting for its lock, and return the type of the outcome."""
+    result = await book_slot(services, caller, slot_id, caller.user_id, BookingOptions(wait_s=20))
+    return type(result.outcome).__name__
+
+
+async def book_alternately(processes: Sequence[Services], capacity: int) -> list[str]:
+    """Let callers reach two processes by turns while a third has the lock; return the outcomes."""
+    first, second, third = processes
+    assert isinstance(first.slot_writer, PausableSlotWriter)
+    slot = build_slot(capacity, id=new_slot_id())
+    await insert_new_slots(first.slot_writer._database, slot)
+    lease = await acquire_lease(third.locks, slot.id)
+    tasks = []
+    for number, caller in enumerate(CALLERS):
+        tasks.append(asyncio.create_task(book((first, second)[number % 2], caller, slot.id)))
+        joined = min(number + 1, 2)
+
+        async def has_arrived(count: int = joined) -> bool:
+            return await waiter_count(third.locks, slot.id) == count
+
+        await eventually(has_arrived, "a waiter of each process")
+        await asyncio.sleep(GAP_S)
+    await release_lease(third.locks, lease)
+    return await asyncio.gather(*tasks)
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 3])
+async def test_places_go_to_the_first_callers_of_two_processes(
+    processes: Sequence[Services], capacity: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wait_queue, "SIMULTANEOUS_S", 0.0)
+    outcomes = await book_alternately(processes, capacity)
+    assert outcomes == ["Booked"] * capacity + ["SlotFull"] * (4 - capacity)
+
+
+async def test_control_if_all_callers_count_as_simultaneous_a_later_one_gets_a_place(
+    processes: Sequence[Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wait_queue, "SIMULTANEOUS_S", math.inf)
+    outcomes = await book_alternately(processes, capacity=2)
+    assert outcomes == ["Booked", "SlotFull", "Booked", "SlotFull"]
