@@ -1,9 +1,9 @@
 """The repositories, locks and hubs that every use case works with, built once at startup."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.audit.log import AuditLogQueries
 from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
 from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries
@@ -40,7 +40,7 @@ def utc_now() -> datetime:
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Services:
     """The source of truth in MongoDB, the coordination through Redis, and the live updates."""
 

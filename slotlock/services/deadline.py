@@ -1,11 +1,12 @@
 """How long a caller is willing to wait."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Self
 
+from slotlock.domain.shared.values import value_object
 
-@dataclass(frozen=True, slots=True)
+
+@value_object
 class Deadline:
     """An instant of the event loop's clock, in seconds."""
 

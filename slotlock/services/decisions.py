@@ -1,7 +1,6 @@
 """Deciding a batch of commands on the slots that were loaded for them, without any I/O."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.domain.booking.booking import SlotId
@@ -11,11 +10,12 @@ from slotlock.domain.booking.rules.next_version import next_version
 from slotlock.domain.booking.rules.promotion import promote_waitlists
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
+from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.services.slot_command import SlotCommand
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BatchDecision:
     """One decision per command, in their order, and the slots as they are after all of them.
 

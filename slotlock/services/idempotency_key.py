@@ -2,12 +2,12 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import orjson
 
 from slotlock.domain.admission.tickets import RequestLost
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.redis.admission.queue import REQUEST_HASH_CHARS
@@ -16,7 +16,7 @@ from slotlock.infrastructure.redis.admission.queue import REQUEST_HASH_CHARS
 KEY_HASH_CHARS = 32
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class IdempotencyKey:
     """A user's idempotency key together with a hash of the request that it was sent with.
 

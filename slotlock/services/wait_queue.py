@@ -24,6 +24,7 @@ from typing import Generic, Protocol, TypeVar
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import Locked
+from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.locks.leases import Lease
@@ -49,7 +50,7 @@ Command_contra = TypeVar("Command_contra", contravariant=True)
 Results = Sequence[CommandResult[object]]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LockedBatch(Generic[Command_co]):
     """Commands for one slot, in order, and the lease on its lock."""
 

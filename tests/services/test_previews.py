@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +12,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision, LoadedState
 from slotlock.domain.booking.outcomes import BookOutcome
 from slotlock.domain.booking.refusals import AlreadyBooked, SlotFull, SlotNotFound
+from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
@@ -30,7 +30,7 @@ def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
         yield opened
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PoisonedCommand(BookSlotCommand):
     """A command that cannot be decided."""
 

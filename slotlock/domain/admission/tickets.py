@@ -1,6 +1,5 @@
 """Tickets of the admission queue: the position of a request, and its outcome in the end."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -8,6 +7,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import BookOutcome
 from slotlock.domain.booking.refusals import BookingRefusal, KeyReused, OnBehalfRefusal, QueueFull
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 
 # How long a ticket can be read, and a queued request is still processed.
@@ -25,7 +25,7 @@ class TicketStatus(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TicketRef:
     """The request that a ticket is for: its slot, its user, its key and its time.
 
@@ -43,7 +43,7 @@ class TicketRef:
         return self.requested_at - MAX_TICKET_CLOCK_SKEW < now < self.requested_at + TICKET_TTL
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Ticket:
     """The state of a ticket.
 
@@ -64,7 +64,7 @@ class Ticket:
         return self.status in (TicketStatus.ANSWERED, TicketStatus.LOST)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RequestLost:
     """The request was lost before it was decided. Its key can be used again."""
 

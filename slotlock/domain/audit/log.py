@@ -1,7 +1,6 @@
 """The audit log: everything that happened to bookings, waiting lists, slots and users."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -13,6 +12,7 @@ from slotlock.domain.booking.booking import (
     SlotId,
 )
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 
 
@@ -60,7 +60,7 @@ BOOKING_ACTIONS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class FieldEdit:
     """One changed field, before and after as text; `user_id` is set if many users changed."""
 
@@ -70,7 +70,7 @@ class FieldEdit:
     user_id: UserId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AuditPosition:
     """The order of an entry in the log: by time, then by document and index within it."""
 
@@ -79,7 +79,7 @@ class AuditPosition:
     entry_index: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AuditEntry:
     """One entry of the log.
 
@@ -101,7 +101,7 @@ class AuditEntry:
     edits: tuple[FieldEdit, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AuditFilter:
     """The entries to list; a field that is None does not restrict the list.
 

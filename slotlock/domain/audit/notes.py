@@ -5,7 +5,6 @@ is written in the same transaction as the change.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
@@ -15,6 +14,7 @@ from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import User, UserId
 
@@ -42,7 +42,7 @@ USER_FIELDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AuditNote:
     """One change; `by` is None for the command line, `user_ids` are the users it concerns."""
 

@@ -1,15 +1,15 @@
 """The public availability of a slot, and who may see the slot."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import Caller
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Availability:
     """The public availability of a slot; a higher `version` replaces a lower one."""
 

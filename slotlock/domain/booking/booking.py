@@ -4,11 +4,12 @@ The history is part of the booking, so that an entry is written together with it
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 
 SlotId = NewType("SlotId", str)
@@ -58,7 +59,7 @@ class BookingLimit(StrEnum):
     GROUP_FULL = "group_full"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class HistoryEntry:
     """One change of a booking. `by` is None for the waiting list and for expiry."""
 
@@ -78,7 +79,7 @@ OTHER_BOOKING_LIMITS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Booking:
     """The booking of one user in one slot, with its whole history.
 
@@ -141,7 +142,7 @@ class Booking:
         return replace(self, history=(*self.history, entry))
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookingRef:
     """The slot and the id of another booking."""
 
@@ -149,7 +150,7 @@ class BookingRef:
     booking_id: BookingId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class WaitlistEntry:
     """The place of one user in the waiting list of a slot."""
 
@@ -160,7 +161,7 @@ class WaitlistEntry:
     groups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class EndedWaitlistEntry:
     """A waitlist entry that ended without a booking.
 
@@ -172,7 +173,7 @@ class EndedWaitlistEntry:
     by: UserId | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class HistoryChange:
     """An entry and the entry before it; None for the first."""
 

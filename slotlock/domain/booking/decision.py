@@ -1,18 +1,19 @@
 """The input and the decision of a booking rule, and the result of its command."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
+from slotlock.domain.shared.values import value_object
 
 Outcome = TypeVar("Outcome")
 Outcome_co = TypeVar("Outcome_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LoadedState:
     """The slots and the user contexts that were loaded for a decision."""
 
@@ -35,7 +36,7 @@ class LoadedState:
         return LoadedState(slots, users)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Decision(Generic[Outcome_co]):
     """The outcome of one request and the slots that it changes.
 
@@ -57,7 +58,7 @@ def refuse(outcome: Outcome) -> Decision[Outcome]:
     return Decision(outcome, False)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CommandResult(Generic[Outcome_co]):
     """The outcome of a command, and the slots that it names as they were afterwards."""
 

@@ -1,7 +1,5 @@
 """The outcomes of commands: every expected result is a value with a name."""
 
-from dataclasses import dataclass
-
 from slotlock.domain.booking.booking import Booking, SlotId, WaitlistEntry
 from slotlock.domain.booking.refusals import (
     AlreadyBooked,
@@ -25,37 +23,38 @@ from slotlock.domain.booking.refusals import (
     SlotStarted,
     WaitlistFull,
 )
+from slotlock.domain.shared.values import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Booked(SlotOutcome):
     """The slot was booked, or a place in it is held."""
 
     booking: Booking
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookingConfirmed(SlotOutcome):
     """The hold became a confirmed booking. Confirming again has the same outcome."""
 
     booking: Booking
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class HoldExtended(SlotOutcome):
     """The hold was extended."""
 
     booking: Booking
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookingCancelled(SlotOutcome):
     """The booking was cancelled. Cancelling again has the same outcome."""
 
     booking: Booking
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookingMoved(SlotOutcome):
     """The booking was exchanged for one in the other slot."""
 
@@ -68,7 +67,7 @@ class BookingMoved(SlotOutcome):
         return (self.slot_id, self.old_booking.slot_id)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class WaitlistJoined(SlotOutcome):
     """The user joined the waiting list; `position` counts from 1."""
 
@@ -76,12 +75,12 @@ class WaitlistJoined(SlotOutcome):
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class WaitlistLeft(SlotOutcome):
     """The user left the waiting list."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AllBooked:
     """All claims were booked; the bookings are in the order of the claims."""
 
@@ -93,7 +92,7 @@ class AllBooked:
         return tuple(each.slot_id for each in self.booked)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NoneBooked:
     """Nothing was booked, because at least one claim was refused; one refusal or None per claim."""
 

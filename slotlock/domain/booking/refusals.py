@@ -1,14 +1,14 @@
 """The reasons for which a command is refused."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotOutcome:
     """An outcome or refusal about one slot, which its presentation shows."""
 
@@ -20,7 +20,7 @@ class SlotOutcome:
         return (self.slot_id,)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Locked:
     """Other commands are changing the slot; the client can retry after the pause."""
 
@@ -28,7 +28,7 @@ class Locked:
     retry_after_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class QueueFull:
     """The admission queue of the slot is full; the client can retry after the pause."""
 
@@ -36,33 +36,33 @@ class QueueFull:
     retry_after_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class KeyReused:
     """The idempotency key was used for another request."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotNotFound:
     """The slot does not exist, or the caller may not see it."""
 
     slot_id: SlotId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotFull(SlotOutcome):
     """Every place is booked, or belongs to users on the waiting list."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AlreadyBooked(SlotOutcome):
     """The user has a live booking in this slot."""
 
     booking: Booking
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LimitReached(SlotOutcome):
     """The user has as many bookings as a choice group or a campaign allows.
 
@@ -74,19 +74,19 @@ class LimitReached(SlotOutcome):
     booking: Booking | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotStarted(SlotOutcome):
     """The slot has started."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NotYetOpen(SlotOutcome):
     """The campaign accepts bookings from `opens_at`."""
 
     opens_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Closed:
     """The campaign is closed, or was not published at the time of the decision."""
 
@@ -95,12 +95,12 @@ class Closed:
     published: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NotEligible(SlotOutcome):
     """The user is in none of the groups that the campaign is for."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class GroupFull(SlotOutcome):
     """The slot has as many bookings of this group as its limit allows."""
 
@@ -108,7 +108,7 @@ class GroupFull(SlotOutcome):
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TimeConflict(SlotOutcome):
     """A meeting of the slot overlaps a meeting of another slot that the user has booked.
 
@@ -120,33 +120,33 @@ class TimeConflict(SlotOutcome):
     other_meeting: Meeting
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotCancelled(SlotOutcome):
     """The slot was cancelled."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NotTeammate:
     """The user is not in a team with the caller."""
 
     user_id: UserId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UserNotFound:
     """There is no user with this id."""
 
     user_id: UserId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UserBanned:
     """The user is banned."""
 
     user_id: UserId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookingNotFound:
     """The slot has no such booking, or the caller may not change it."""
 
@@ -154,57 +154,57 @@ class BookingNotFound:
     booking_id: BookingId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class HoldLimitReached(SlotOutcome):
     """The hold cannot be extended."""
 
     booking: Booking
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NotHeld(SlotOutcome):
     """The booking is confirmed, so there is nothing to extend."""
 
     booking: Booking
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class HoldExpired(SlotOutcome):
     """The hold has expired."""
 
     booking: Booking
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CutoffPassed(SlotOutcome):
     """The cutoff has passed: only organizers can cancel the booking."""
 
     cutoff: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AlreadyWaiting(SlotOutcome):
     """The user is on the waiting list."""
 
     entry: WaitlistEntry
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotNotFull(SlotOutcome):
     """The slot has a free place that can be booked."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class WaitlistFull(SlotOutcome):
     """The waiting list is full."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NotWaiting(SlotOutcome):
     """The user is not on the waiting list."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CapacityBelowTaken(SlotOutcome):
     """The new capacity is below the number of bookings."""
 

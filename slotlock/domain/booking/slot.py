@@ -1,6 +1,5 @@
 """A slot as its organizer defined it. Its bookings are in `SlotState`."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
@@ -13,6 +12,7 @@ from slotlock.domain.booking.booking import (
 )
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, group_limit_for
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 
 SeriesId = NewType("SeriesId", str)
@@ -34,7 +34,7 @@ class SlotKind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotCancellation:
     """When a slot was cancelled, and by whom."""
 
@@ -46,7 +46,7 @@ class SlotCancellation:
         return HistoryEntry(self.at, self.by, BookingAction.CANCELLED, BookingStatus.CANCELLED)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Slot:
     """The facts about a slot, which bookings do not change.
 

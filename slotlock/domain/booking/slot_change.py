@@ -1,6 +1,6 @@
 """The changes that decisions have made to a loaded slot: all that has to be written."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from slotlock.domain.booking.booking import (
     Booking,
@@ -8,9 +8,10 @@ from slotlock.domain.booking.booking import (
     WaitlistEntry,
     WaitlistEntryId,
 )
+from slotlock.domain.shared.values import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotChange:
     """The changes to a loaded slot, empty at first. Nothing else has to be compared or written.
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 from slotlock.domain.booking.booking import (
@@ -15,10 +15,11 @@ from slotlock.domain.booking.booking import (
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE, SlotChange
 from slotlock.domain.campaigns.terms import GroupLimit
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotState:
     """A slot with as many of its bookings and waitlist entries as its reader asked for.
 

@@ -1,15 +1,16 @@
 """The data of users that decisions in a slot depend on: groups and other bookings."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
 from slotlock.domain.booking.booking import Booking
 from slotlock.domain.booking.slot import Slot
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class OtherBooking:
     """A booking in another slot, with the facts of that slot, on which limits depend."""
 
@@ -17,7 +18,7 @@ class OtherBooking:
     slot: Slot
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UserContext:
     """The groups of a user, and the bookings that count for decisions in other slots.
 
@@ -31,7 +32,7 @@ class UserContext:
     bookings: tuple[OtherBooking, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UserContexts:
     """The contexts of the users that were loaded for a decision."""
 

@@ -1,13 +1,14 @@
 """Campaigns: slots with common terms, and the rules for creating and editing campaigns."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
 from slotlock.domain.shared.changes import UNCHANGED, Unchanged, new_or_current
 from slotlock.domain.shared.text import normalize_name, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.groups import validate_group
 
 MAX_CAMPAIGN_NAME_LENGTH = 200
@@ -19,7 +20,7 @@ MAX_LIMIT_VALUE = 1000
 GroupSets = tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Campaign:
     """A campaign: its name, and the terms that each of its slots has a copy of."""
 
@@ -28,7 +29,7 @@ class Campaign:
     terms: CampaignTerms
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CampaignDraft:
     """A campaign to create; the fields are those of `CampaignTerms`."""
 
@@ -43,7 +44,7 @@ class CampaignDraft:
     cancel_until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CampaignChanges:
     """New values of a campaign's fields, which are those of `CampaignDraft`."""
 
@@ -72,21 +73,21 @@ class CampaignChanges:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CampaignSaved:
     """The campaign has the requested state."""
 
     campaign: Campaign
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CampaignNotFound:
     """The campaign does not exist."""
 
     campaign_id: CampaignId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CampaignBusy:
     """Concurrent changes to the campaign prevented this one; retry later."""
 

@@ -5,10 +5,11 @@ decision on outdated terms cannot be written.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NewType
+
+from slotlock.domain.shared.values import value_object
 
 CampaignId = NewType("CampaignId", str)
 
@@ -21,7 +22,7 @@ class CampaignState(StrEnum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class GroupLimit:
     """The maximum number of users of one group in one slot.
 
@@ -39,7 +40,7 @@ class GroupLimit:
         return group == self.group
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CampaignTerms:
     """The rules of a campaign, copied to each of its slots; a higher `version` is newer.
 

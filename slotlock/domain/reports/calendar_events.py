@@ -5,7 +5,6 @@ do not change it. `sequence` grows with every change, so calendar programs take 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -14,6 +13,7 @@ from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 
 # How far back a calendar of published slots goes.
@@ -33,7 +33,7 @@ class EventStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CalendarEvent:
     """One meeting in a calendar; `busy` if it blocks the time of the calendar's owner."""
 

@@ -5,11 +5,11 @@ the sweeper has released it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import User
 
 MAX_POINTS = 1000
@@ -28,7 +28,7 @@ class Interval(StrEnum):
         return timedelta(**{f"{self.value}s": 1})
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotStatistics:
     """The numbers of one slot: `taken` counts live bookings, `held` the holds among them."""
 
@@ -40,7 +40,7 @@ class SlotStatistics:
     waiting: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class GroupStatistics:
     """The numbers of one group of eligible users.
 
@@ -55,7 +55,7 @@ class GroupStatistics:
     waiting: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TimeSeriesPoint:
     """The bookings made and given back from `at` until the next point, and the total then."""
 
@@ -65,7 +65,7 @@ class TimeSeriesPoint:
     taken: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CampaignStatistics:
     """All statistics of a campaign at one time.
 
@@ -99,7 +99,7 @@ class CampaignStatistics:
         return sum(slot.waiting for slot in self.slots)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TimeWindow:
     """A range of time in intervals from `start` on; the last interval may end early, at `end`.
 
@@ -117,7 +117,7 @@ class TimeWindow:
         return max(-((self.start - self.end) // self.interval.length), 0)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TooManyPoints:
     """The window has more intervals than one response can show."""
 
@@ -164,7 +164,7 @@ def to_time_series(
     return tuple(points)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UnplacedUser:
     """An eligible user without a booking in the campaign, and their waitlist entries in it."""
 
@@ -172,7 +172,7 @@ class UnplacedUser:
     waitlist_entries: tuple[WaitlistEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UnplacedUserPage:
     """Some unplaced users in the order of their e-mail addresses, and whether more may follow.
 

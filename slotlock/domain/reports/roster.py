@@ -2,17 +2,17 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.domain.booking.booking import Booking, BookingLimit, BookingStatus
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RosterUser:
     """The fields of a user that a roster shows."""
 
@@ -21,7 +21,7 @@ class RosterUser:
     groups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RosterRow:
     """One booking of the roster.
 
@@ -40,7 +40,7 @@ class RosterRow:
     overridden_limits: tuple[BookingLimit, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PlaceCounts:
     """Counts of places and users; `free` excludes places promised to the waiting list."""
 
@@ -62,7 +62,7 @@ class PlaceCounts:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Roster:
     """The roster of a slot, with rows in the order of booking."""
 

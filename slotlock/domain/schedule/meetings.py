@@ -1,14 +1,15 @@
 """Meetings: the times at which the users of a slot meet, and whether meetings overlap."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from itertools import pairwise
+
+from slotlock.domain.shared.values import value_object
 
 MAX_MEETINGS = 500
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Meeting:
     """A range of time in UTC; `end` is exclusive."""
 

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from math import prod
 
 from slotlock.domain.schedule.zones import validate_year
+from slotlock.domain.shared.values import value_object
 
 MAX_OCCURRENCES = 500
 MAX_RULE_LENGTH = 500
@@ -46,7 +46,7 @@ _ALLOWED_FREQUENCIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class WeekdayRule:
     """A weekday (Monday is 0); `nth` selects one in a month or year, from the end if negative."""
 
@@ -54,7 +54,7 @@ class WeekdayRule:
     nth: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RecurrenceRule:
     """A rule with an end. `until` is a date, a naive local time or an instant in UTC.
 

@@ -1,7 +1,6 @@
 """Timetables: the weekly meetings of a course in a range of dates."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from enum import Enum
 from itertools import islice
@@ -16,6 +15,7 @@ from slotlock.domain.schedule.zones import (
     validate_year,
 )
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.shared.values import value_object
 
 MAX_WEEKLY_MEETINGS = 50
 MAX_RANGE = timedelta(days=2 * 366)
@@ -34,7 +34,7 @@ class Weekday(Enum):
     SUNDAY = 6
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class WeeklyMeeting:
     """A weekly meeting in local time. If `end` is before `start`, it ends on the next day."""
 
@@ -43,7 +43,7 @@ class WeeklyMeeting:
     end: time
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Timetable:
     """The meetings of a course from `first` to `last`, both included.
 

@@ -2,18 +2,18 @@
 
 from calendar import monthrange
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from slotlock.domain.schedule.zones import to_wall_clock
+from slotlock.domain.shared.values import value_object
 
 _DAY = timedelta(days=1)
 _SECOND = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UtcOffsetChange:
     """A change of the UTC offset; `wall_time` is its local time with the old offset."""
 
@@ -23,7 +23,7 @@ class UtcOffsetChange:
     abbreviation: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class YearlyRule:
     """One day every year: the weekday (Monday is 0) of this week of the month; -1 is the last."""
 

@@ -1,13 +1,14 @@
 """Pages of a list, and positions in it."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
+
+from slotlock.domain.shared.values import value_object
 
 Item = TypeVar("Item")
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Position:
     """The last item a reader has seen, in a list ordered by start time and id."""
 
@@ -15,7 +16,7 @@ class Position:
     id: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Page(Generic[Item]):
     """Some items in order, and whether more follow."""
 

@@ -4,12 +4,12 @@ A `validate_*` function returns the problem as a sentence for the user who fille
 None when the value is valid.
 """
 
-from dataclasses import dataclass
+from slotlock.domain.shared.values import value_object
 
 INVALID_EMAIL = "This is not an e-mail address."
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class FieldProblem:
     """The problem with one input field, as a sentence for the user who filled it in."""
 
@@ -17,7 +17,7 @@ class FieldProblem:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class InvalidInput:
     """At least one field is invalid; nothing was changed."""
 

@@ -1,15 +1,16 @@
 """The fields of a slot that organizers can change."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from slotlock.domain.booking.slot import Slot, SlotKind
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.schedule.timetables import Timetable
 from slotlock.domain.shared.changes import UNCHANGED, Unchanged, new_or_current
+from slotlock.domain.shared.values import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotChanges:
     """New values of a slot's fields, which are those of `SlotDraft`."""
 

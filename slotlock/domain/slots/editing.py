@@ -1,6 +1,6 @@
 """Rules for creating and editing slots."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from slotlock.domain.booking.booking import SlotId
@@ -15,6 +15,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable, to_meetings
 from slotlock.domain.shared.text import normalize_name, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved
 from slotlock.domain.users.user import UserId
@@ -29,7 +30,7 @@ MAX_WAITLIST_CAPACITY = 1000
 MAX_WAITLIST_OFFER_MINUTES = 7 * 24 * 60
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotDraft:
     """The fields of a new slot, with either a start and an end or a timetable."""
 

@@ -1,7 +1,6 @@
 """The edits that an organizer can make to one slot or to several slots of a series."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.domain.booking.booking import SlotId
@@ -9,6 +8,7 @@ from slotlock.domain.booking.decision import Decision
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import cancel_slot, edit, publish
 from slotlock.domain.slots.outcomes import EditSlotOutcome
@@ -16,7 +16,7 @@ from slotlock.domain.slots.series import changes_per_slot
 from slotlock.domain.users.user import UserId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class EditFields:
     """Replace fields of slots, as planned for each of them."""
 
@@ -27,7 +27,7 @@ class EditFields:
         return edit(state, self.by_slot[state.id])
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Publish:
     """Make drafts visible to everyone."""
 
@@ -36,7 +36,7 @@ class Publish:
         return publish(state)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Cancel:
     """Cancel slots with their bookings and waiting lists."""
 

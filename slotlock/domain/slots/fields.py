@@ -3,10 +3,10 @@
 Documents and audit notes are derived from this table. `SlotChanges` has what organizers can change.
 """
 
-from dataclasses import dataclass
+from slotlock.domain.shared.values import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotField:
     """One attribute of a slot.
 

@@ -1,11 +1,12 @@
 """Filters, order and selected parts of the list of slots."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import Enum
 
 from slotlock.domain.booking.slot import SeriesId, SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import Caller
 
@@ -17,7 +18,7 @@ class SlotOrder(Enum):
     START_DESC = -1
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotFilter:
     """Which slots to list; None means any. `starts_from` is inclusive, `starts_before` is not."""
 
@@ -44,7 +45,7 @@ _FACTS_OF_PARTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotSelection:
     """The facts about a slot, and the parts of its state, that a reader selects.
 

@@ -1,7 +1,5 @@
 """Outcomes of creating, editing, publishing and cancelling slots."""
 
-from dataclasses import dataclass
-
 from slotlock.domain.booking.refusals import (
     CapacityBelowTaken,
     Locked,
@@ -10,15 +8,16 @@ from slotlock.domain.booking.refusals import (
     SlotOutcome,
 )
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.resources import ResourceTaken
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotSaved(SlotOutcome):
     """The slot was created or edited."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotsSaved:
     """All slots were edited, the one that the organizer named first."""
 

@@ -1,14 +1,13 @@
 """What was read of a slot for a client."""
 
 from collections.abc import Iterable
+from dataclasses import fields
 from datetime import datetime
 
 from slotlock.domain.booking.booking import Booking, WaitlistEntry
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
-
-_set_attribute = object.__setattr__
 
 
 class SlotReading(Slot):
@@ -36,7 +35,7 @@ class SlotReading(Slot):
 
     def __init__(self, attributes: Iterable[tuple[str, object]]) -> None:
         for name, value in attributes:
-            _set_attribute(self, name, value)
+            setattr(self, name, value)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is SlotReading and self._loaded() == other._loaded()
@@ -47,7 +46,7 @@ class SlotReading(Slot):
         return f"SlotReading({self._loaded()})"
 
     def _loaded(self) -> dict[str, object]:
-        names = (*Slot.__slots__, *SlotReading.__slots__)
+        names = (*(each.name for each in fields(Slot)), *SlotReading.__slots__)
         return {name: getattr(self, name) for name in names if hasattr(self, name)}
 
     @property

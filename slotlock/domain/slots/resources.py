@@ -2,16 +2,16 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.values import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ResourceTaken:
     """Another published slot uses the resource at the same time."""
 
@@ -26,7 +26,7 @@ def uses_resource(slot: Slot) -> bool:
     return slot.resource is not None and slot.status is SlotStatus.PUBLISHED
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ResourceUsage:
     """The meetings that use resources, sorted by resource and start, with two search indexes.
 

@@ -1,7 +1,7 @@
 """Series: slots created by one recurrence rule. Afterwards each is a slot of its own."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from enum import StrEnum
 
@@ -13,6 +13,7 @@ from slotlock.domain.schedule.recurrence import occurrences
 from slotlock.domain.schedule.zones import shift_all
 from slotlock.domain.shared.changes import UNCHANGED
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft, create
 from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage
@@ -33,7 +34,7 @@ class SeriesScope(StrEnum):
     ALL = "all"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SeriesCreated:
     """The slots of a new series, and the dates that were skipped because of conflicts."""
 
@@ -42,7 +43,7 @@ class SeriesCreated:
     conflicts: tuple[ResourceTaken, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SeriesConflicts:
     """The resource is taken on these dates, and nothing was created."""
 

@@ -1,12 +1,13 @@
 """Rules of team membership: create, invite, accept, decline, withdraw and leave."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
 from slotlock.domain.shared.text import validate_line
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.teams.outcomes import (
     AcceptInvitationOutcome,
     AlreadyMember,
@@ -32,7 +33,7 @@ MAX_TEAM_NAME_LENGTH = 100
 Outcome = TypeVar("Outcome")
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TeamDecision(Generic[Outcome]):
     """The new state of the team, None to delete it, and the outcome for the caller."""
 

@@ -1,65 +1,64 @@
 """The outcomes of team operations, each named as a fact."""
 
-from dataclasses import dataclass
-
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.teams.team import Team, TeamId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TeamSaved:
     """The team has the requested state."""
 
     team: Team
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TeamLeft:
     """The user is no longer a member of the team."""
 
     team_id: TeamId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class InvitationDeclined:
     """The invitation was deleted."""
 
     team_id: TeamId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TeamNotFound:
     """The team does not exist, or the user is not a member of it."""
 
     team_id: TeamId
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TeamFull:
     """The team has the maximum number of members and open invitations."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AlreadyMember:
     """The invited user is a member already."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NotInvited:
     """There is no such open invitation; this does not reveal whether the team exists."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TooManyTeams:
     """The user is in the maximum number of teams."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TooManyInvitations:
     """The address has the maximum number of open invitations."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TeamBusy:
     """Concurrent changes to the team prevented this one; retry later."""
 

@@ -1,10 +1,10 @@
 """Teams: users who may book for each other, and the invitations to join them."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NewType
 
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 
 TeamId = NewType("TeamId", str)
@@ -14,7 +14,7 @@ MAX_TEAMS_PER_USER = 100
 MAX_INVITATIONS_PER_ADDRESS = 100  # open ones
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Member:
     """A member of a team; `number`, 0 to 99, is unique among the user's memberships."""
 
@@ -23,7 +23,7 @@ class Member:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Invitation:
     """An open invitation; `number`, 0 to 99, is unique among those to the address."""
 
@@ -33,7 +33,7 @@ class Invitation:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TeamVersion:
     """The version of a team that a decision was based on; each change of members increments it."""
 
@@ -41,7 +41,7 @@ class TeamVersion:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Team:
     """A team with its members in the order they joined; every write increments `version`."""
 

@@ -1,19 +1,18 @@
 """Permissions between users: who may ban whom, and who may invite whom to set a password."""
 
-from dataclasses import dataclass
-
 from slotlock.domain.shared.text import validate_line
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import Caller, Role, User
 
 MAX_BAN_REASON_LENGTH = 200
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CannotBanSelf:
     """Users cannot ban or unban themselves."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AdminRequired:
     """Only admins can ban and unban organizers and admins."""
 

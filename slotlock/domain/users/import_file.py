@@ -13,6 +13,7 @@ from io import StringIO
 
 from slotlock.domain.shared.text import normalize_nfc
 from slotlock.domain.shared.validation import INVALID_EMAIL
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import validate_user_name
 
@@ -27,7 +28,7 @@ _FIRST_LINE = re.compile(r"[\r\n]*([^\r\n]*)")
 EmailNormalizer = Callable[[str], str | None]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LineProblem:
     """A problem with a line of the file; `column` is None if it concerns the whole line."""
 
@@ -36,7 +37,7 @@ class LineProblem:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class InvalidUserFile:
     """The file is invalid and nothing was imported: the first 100 problems, `count` in total."""
 
@@ -44,7 +45,7 @@ class InvalidUserFile:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UserRow:
     """One user in the file; a field is None if the file has no such column."""
 

@@ -1,8 +1,9 @@
 """Plan an import of users: which accounts are created, updated or unchanged."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.import_file import InvalidUserFile, LineProblem, UserRow
 from slotlock.domain.users.user import MAX_USER_NAME_LENGTH, User
 
@@ -17,7 +18,7 @@ TOO_MANY_INDEX_CHANGES = (
 SearchWordsOf = Callable[[str, str], Collection[str]]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NewUser:
     """An account to create; the user has no password yet."""
 
@@ -26,7 +27,7 @@ class NewUser:
     groups: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UserUpdate:
     """An account to change: the user as loaded, and their new name and groups."""
 
@@ -40,7 +41,7 @@ class UserUpdate:
         return replace(self.before, name=self.name, groups=self.groups)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ImportPlan:
     """The accounts that an import creates and updates, and the number of unchanged ones."""
 
@@ -54,7 +55,7 @@ class ImportPlan:
         return not (self.created or self.updated)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ImportResult:
     """The number of accounts that an import wrote, or would write in a dry run."""
 
@@ -64,14 +65,14 @@ class ImportResult:
     dry_run: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ImportBusy:
     """Other requests changed the same users repeatedly; nothing was imported, retry later."""
 
     retry_after_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ImportTooLarge:
     """The import does not fit into one transaction; nothing was imported, split the file."""
 

@@ -1,11 +1,11 @@
 """Users, their roles, and the caller of a request."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
 from slotlock.domain.shared.text import is_blank, validate_line
+from slotlock.domain.shared.values import value_object
 
 UserId = NewType("UserId", str)
 
@@ -25,7 +25,7 @@ class Role(StrEnum):
         return self in (Role.ORGANIZER, Role.ADMIN)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class User:
     """A user account. Imported users have no password until they set one."""
 
@@ -45,7 +45,7 @@ class User:
         return self.banned_at is not None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Caller:
     """The user behind a request, authenticated by a token that is valid until `expires_at`."""
 
@@ -60,7 +60,7 @@ class Caller:
         return self.role.is_organizer
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UserFilter:
     """The users to list; a field that is None does not restrict the list."""
 

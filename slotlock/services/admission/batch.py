@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 
@@ -13,6 +12,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, UserBanned, UserNotFound
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
@@ -39,7 +39,7 @@ QUEUE_WAIT_SECONDS = Histogram(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _QueuedRequest:
     """A queued request as a command. `refusal` is set if its sender may not book any more."""
 

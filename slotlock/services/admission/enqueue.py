@@ -6,7 +6,6 @@ The outcome is stored under the key, so a request has one effect however often i
 
 import random
 import secrets
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Self
 
@@ -23,6 +22,7 @@ from slotlock.domain.booking.refusals import (
     OnBehalfRefusal,
     QueueFull,
 )
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking, QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
@@ -56,7 +56,7 @@ class PriorTicket(Enum):
     LOST = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _TicketRequest:
     command: BookSlotCommand
     key: IdempotencyKey

@@ -1,7 +1,7 @@
 """Booking one slot, or several slots all or none: for the caller, a teammate or any user."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from typing import ClassVar, Self
@@ -20,6 +20,7 @@ from slotlock.domain.booking.refusals import (
     UserNotFound,
 )
 from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book, book_all
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
@@ -42,7 +43,7 @@ BOOKINGS_TOTAL = Counter(
 MAX_TEAM_ATTEMPTS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookingOptions:
     """How to book: as a hold or not, how long to wait in seconds, and the idempotency key."""
 
@@ -57,7 +58,7 @@ class BookingOptions:
         return IdempotencyKey.for_request(caller.user_id, self.key, *request_parts, self.hold)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookSlotCommand(SlotCommand[BookOutcome]):
     """Book or hold a place in one slot for one user."""
 
@@ -111,7 +112,7 @@ class BookSlotCommand(SlotCommand[BookOutcome]):
         raise UnexpectedOutcomeError(outcome)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookSlotsCommand(SlotCommand[BookAllOutcome]):
     """Book or hold several places in one or more slots, all of them or none."""
 
@@ -153,7 +154,7 @@ class BookSlotsCommand(SlotCommand[BookAllOutcome]):
         raise UnexpectedOutcomeError(outcome)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookingPermissions:
     """For which users the caller may not book, and the teams that permit the others."""
 

@@ -1,7 +1,6 @@
 """Changing an existing booking: confirm, extend, cancel."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, TypeVar
 
@@ -18,6 +17,7 @@ from slotlock.domain.booking.outcomes import (
 from slotlock.domain.booking.refusals import BookingNotFound, HoldExpired
 from slotlock.domain.booking.rules import changes
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.commands import idempotency
@@ -37,7 +37,7 @@ BOOKING_ACTIONS_TOTAL = Counter(
 Outcome_co = TypeVar("Outcome_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookingChangeRequest:
     """An existing booking, the caller, how long they wait in seconds, and their idempotency key."""
 
@@ -61,7 +61,7 @@ class BookingChangeRequest:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookingChangeCommand(SlotCommand[Outcome_co]):
     """A change of one existing booking."""
 

@@ -1,6 +1,5 @@
 """Moving a booking to another slot."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
@@ -10,6 +9,7 @@ from slotlock.domain.booking.outcomes import MoveOutcome
 from slotlock.domain.booking.refusals import BookingNotFound, SlotNotFound
 from slotlock.domain.booking.rules import changes
 from slotlock.domain.booking.rules.book import BookingRequest
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
@@ -28,7 +28,7 @@ from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.slot_command import SlotCommand, UnexpectedOutcomeError
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class MoveBooking(SlotCommand[MoveOutcome]):
     """Exchange a booking for one in another slot."""
 

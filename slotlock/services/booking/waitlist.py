@@ -1,7 +1,6 @@
 """Joining and leaving the waiting list of a slot."""
 
 import logging
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar
 
@@ -10,6 +9,7 @@ from slotlock.domain.booking.decision import CommandResult, Decision, LoadedStat
 from slotlock.domain.booking.outcomes import JoinWaitlistOutcome, LeaveWaitlistOutcome
 from slotlock.domain.booking.refusals import SlotNotFound
 from slotlock.domain.booking.rules import waitlist
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
@@ -27,7 +27,7 @@ RECENT_BANS = timedelta(minutes=10)
 MAX_RECENT_BANS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class JoinWaitlist(SlotCommand[JoinWaitlistOutcome]):
     """Append a user to the waiting list of a slot."""
 
@@ -56,7 +56,7 @@ class JoinWaitlist(SlotCommand[JoinWaitlistOutcome]):
         raise UnexpectedOutcomeError(outcome)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LeaveWaitlist(SlotCommand[LeaveWaitlistOutcome]):
     """Remove a user from the waiting list of a slot."""
 

@@ -1,6 +1,5 @@
 """Reports for organizers: campaign statistics, unplaced users and the audit log."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.domain.audit.log import AuditEntry, AuditFilter, AuditPosition
@@ -14,10 +13,11 @@ from slotlock.domain.reports.campaign_reports import (
     to_time_window,
 )
 from slotlock.domain.shared.pagination import Page
+from slotlock.domain.shared.values import value_object
 from slotlock.services.container import Services
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class TimeSeriesOptions:
     """The range and the interval of a time series; the defaults are those of `to_time_window`."""
 

@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.domain.audit.notes import AuditNote
@@ -11,6 +10,7 @@ from slotlock.domain.booking.availability import Availability, to_availability
 from slotlock.domain.booking.booking import Booking, SlotId
 from slotlock.domain.booking.decision import CommandResult, LoadedState
 from slotlock.domain.booking.refusals import Locked
+from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.redis.locks.leases import Lease
@@ -29,7 +29,7 @@ MAX_ATTEMPTS = 5
 RETRY_AFTER_MS = (50, 250)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BatchResult:
     """One result per command, in their order, and the availability to publish."""
 

@@ -7,11 +7,11 @@ whatever another writer or an error prevents.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from slotlock.domain.booking.decision import CommandResult, LoadedState
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.services.commands.batches import (
     BatchResult,
@@ -27,7 +27,7 @@ from slotlock.services.wait_queue import LockedBatch
 AnyCommand = SlotCommand[object]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CommandServer:
     """Serves the batches of the wait queues."""
 

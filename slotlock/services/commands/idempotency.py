@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -12,6 +11,7 @@ from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import BookingAlreadyDone, BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.redis.keys import idempotency_lock
 from slotlock.services.commands.slot_redaction import redacted_slots
@@ -72,7 +72,7 @@ async def _hold_key(
         await services.locks.release(lease)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _PassThrough:
     """A request without a key, or one whose outcome is stored."""
 
@@ -82,7 +82,7 @@ class _PassThrough:
         return result
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Execution:
     """A request that is executed while its key is locked."""
 

@@ -16,11 +16,11 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from slotlock.domain.booking.booking import Booking, BookingId, BookingRef, HistoryEntry, SlotId
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
@@ -40,7 +40,7 @@ READ_BATCH_SIZE = 500
 LOOKBACK = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LiveBookingEvent:
     """One history entry of a booking that was not written by its user."""
 
@@ -49,7 +49,7 @@ class LiveBookingEvent:
     slot: SlotState
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _SeenBooking:
     """How many history entries of a booking were published, and whether its slot was cancelled."""
 

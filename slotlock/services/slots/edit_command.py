@@ -1,6 +1,5 @@
 """The command that edits one slot, or several slots of a series all or none."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
@@ -10,6 +9,7 @@ from slotlock.domain.booking.decision import Decision, LoadedState, accept, refu
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.edits import SlotEdit
 from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
 from slotlock.domain.slots.resources import ResourceUsage, uses_resource
@@ -22,7 +22,7 @@ from slotlock.services.slot_command import SlotCommand, UnexpectedOutcomeError
 EditSlotsOutcome = SlotsSaved | EditSlotOutcome
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class EditSlots(SlotCommand[EditSlotsOutcome]):
     """Edit slots as planned from their state when they were loaded, all or none.
 

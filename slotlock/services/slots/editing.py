@@ -1,7 +1,7 @@
 """Creating, editing, publishing and cancelling slots, one or several of a series."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from slotlock.domain.audit.notes import AuditNote, note_slot_change
@@ -14,6 +14,7 @@ from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.changes import UNCHANGED
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots import editing
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.edits import Cancel, Publish, RequestedEdit, plan_edit
@@ -40,7 +41,7 @@ MAX_EDIT_ATTEMPTS = 20
 CreateSlotOutcome = SlotSaved | InvalidInput | CampaignNotFound | ResourceTaken | Locked
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class DraftInCampaign:
     """A draft with the terms of its campaign, and the precondition that these are current."""
 
@@ -140,7 +141,7 @@ def _result_of_named(result: CommandResult[EditSlotsOutcome]) -> CommandResult[E
     return CommandResult(first, result.slots)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _EditTarget:
     """Which slots an organizer edits, and how many waitlist entries may be promoted in each."""
 

@@ -1,7 +1,7 @@
 """Rules for booking one slot, or several slots all or none."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from slotlock.domain.booking.booking import (
@@ -33,13 +33,14 @@ from slotlock.domain.booking.rules.promotion import promotable_count
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 
 # The maximum lifetime of a hold, extensions included. Ticket shops commonly allow 5 to 30 minutes.
 MAX_HOLD_MINUTES = 60
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookingRequest:
     """A booking to create: for whom, requested by whom, and the id that it will have.
 
@@ -54,7 +55,7 @@ class BookingRequest:
     as_organizer: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotClaim:
     """One booking of a request for several."""
 

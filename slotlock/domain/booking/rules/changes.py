@@ -1,6 +1,6 @@
 """Rules for confirming, extending, cancelling and moving a booking."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from slotlock.domain.booking.booking import (
@@ -40,6 +40,7 @@ from slotlock.domain.booking.rules.limits import (
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import Caller
 
 # A shorter extension is accepted without a change, so that the history stays short.
@@ -53,7 +54,7 @@ CancelResult = BookingCancelled | MissingBooking | TooLateToCancel
 MoveResult = BookingMoved | BookingRefusal | MissingBooking | CutoffPassed
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class BookingCommand:
     """An existing booking and the user who wants to change it."""
 

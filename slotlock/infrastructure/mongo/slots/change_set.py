@@ -1,11 +1,11 @@
 """The changes that one commit writes, and its results."""
 
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
@@ -34,7 +34,7 @@ def check_written(result: CommitResult) -> bool:
     return result is CommitResult.WRITTEN
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotUpdate:
     """A slot as it was loaded and as it will be; `after.change` says what changed."""
 
@@ -42,7 +42,7 @@ class SlotUpdate:
     after: SlotState
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ChangeSet:
     """The changes that are written together, or not at all.
 

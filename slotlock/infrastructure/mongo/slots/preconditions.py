@@ -3,15 +3,14 @@
 Each commit that depends on them checks that their versions are those that were loaded.
 """
 
-from dataclasses import dataclass
-
 from bson import ObjectId
 from pymongo import UpdateOne
 
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.values import value_object
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class CampaignVersion:
     """The version of the terms that slots were given."""
 
@@ -19,7 +18,7 @@ class CampaignVersion:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ResourceVersion:
     """The version of a resource when its slots were loaded."""
 

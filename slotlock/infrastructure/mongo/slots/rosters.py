@@ -6,7 +6,6 @@ meanwhile is therefore neither missing nor listed twice. MongoDB keeps a snapsho
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
@@ -16,6 +15,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.reports.roster import RosterUser, user_ids_in
 from slotlock.domain.shared.pagination import Position
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
@@ -26,7 +26,7 @@ from slotlock.infrastructure.mongo.slots.queries import page_query
 SLOT_BATCH_SIZE = 10
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RosterPage:
     """Some slots with all their bookings, and the users who occur in them."""
 

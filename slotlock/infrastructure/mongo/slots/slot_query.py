@@ -5,13 +5,14 @@ what its own query alone would have returned, and never a row of another caller.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from bson import ObjectId
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.expressions import is_expired, unexpired_deadlines
@@ -47,7 +48,7 @@ _GROUP_COUNTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotQuery:
     """Which slot to load, and which of its bookings and waitlist entries.
 

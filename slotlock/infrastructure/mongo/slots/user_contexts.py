@@ -9,7 +9,6 @@ written.
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from datetime import datetime
 
 from bson import ObjectId
@@ -19,6 +18,7 @@ from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import OtherBooking, UserContext, UserContexts
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
@@ -29,7 +29,7 @@ from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 CONTEXT_BATCH_SIZE = 50
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _ContextQuery:
     """The users whose contexts to load, and the slots to decide on."""
 
@@ -61,7 +61,7 @@ class _ContextQuery:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _Relevance:
     """In which other slots a booking counts for one in some slots."""
 

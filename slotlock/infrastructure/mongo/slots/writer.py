@@ -7,7 +7,6 @@ depend on the user's other bookings, and changes with an idempotency record.
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
 
@@ -22,6 +21,7 @@ from pymongo.errors import (
 
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo import teams
@@ -67,7 +67,7 @@ class BulkResult(Enum):
     UNCONFIRMED = auto()
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _StoredBookings:
     """Which new bookings MongoDB has, live or ended, and the versions of their slots."""
 

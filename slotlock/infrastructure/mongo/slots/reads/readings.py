@@ -6,7 +6,7 @@ may have expired or a place may be promised. Such a slot is loaded again as for 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from datetime import datetime
 from functools import lru_cache
 
@@ -14,6 +14,7 @@ from bson import ObjectId
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.listing import SlotSelection
 from slotlock.domain.slots.reading import SlotReading
 from slotlock.domain.users.user import UserId
@@ -31,7 +32,7 @@ _STORED_NAMES = {**STORED_NAMES, "version": "version"}
 _STORED_NAMES_OF_REMAINING = {"remaining": "remaining", "next_deadline": "nextDeadline"}
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotRead:
     """Which slot to read at `now`, what of it, and the user whose own parts are read."""
 
@@ -41,7 +42,7 @@ class SlotRead:
     user_id: UserId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Column:
     """One attribute of a reading: its field in the document, and the conversion of its value.
 

@@ -1,7 +1,6 @@
 """Pages of lists of slots. Concurrent readers of different lists share one command."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
 
@@ -10,6 +9,7 @@ from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import OperationFailure
 
 from slotlock.domain.shared.pagination import Page
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.listing import SlotOrder, SlotSelection
 from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import UserId
@@ -31,7 +31,7 @@ SLOW_AFTER_S = 0.05
 MAX_COMMANDS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SlotListRead:
     """The first slots of a query to read at `now`, and the user whose own parts are read."""
 

@@ -1,0 +1,18 @@
+"""Immutable values that cost little to create, for the domain and the use cases."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar, dataclass_transform
+
+Value = TypeVar("Value")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def value_object(cls: type[Value]) -> type[Value]:
+    """Make a class of immutable values: a dataclass with slots, equality and a hash.
+
+    The type checker rejects every assignment to an attribute. A dataclass that is frozen at run
+    time is created three to five times slower, and one booking creates about 30 values.
+    """
+    as_dataclass: Callable[[type[Value]], type[Value]] = dataclass(slots=True, unsafe_hash=True)
+    return as_dataclass(cls)
