@@ -51,8 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_step("installing the peers, starting the servers")
         node_peers.install(PEERS_HOME)
         warning = load_warning()
-        with running_servers() as servers:
+        with running_servers(args.mongo_nodes) as servers:
             description = describe_machine(servers.client, servers.redis)
+            description["members of the replica set"] = str(args.mongo_nodes)
             plan = _plan(args)
             print(report.format_header(plan, description), flush=True)
             if args.quick:
@@ -147,6 +148,9 @@ def _parser() -> argparse.ArgumentParser:
         type=_bounded_int(0, 100),
         metavar="N",
         help="sign in so many times a second while slotlock runs; default: 0",
+    )
+    parser.add_argument(
+        "--mongo-nodes", type=int, choices=(1, 3), default=1, help="members of the replica set"
     )
     parser.add_argument("--json", type=Path, default=OUTPUT_DIR / "comparison.json", metavar="FILE")
     parser.add_argument("--plot", type=Path, default=OUTPUT_DIR / "comparison.svg", metavar="FILE")

@@ -22,5 +22,5 @@ class Plan:
 # Takes less than 10 minutes.
 FULL = Plan(rounds=3, seconds=2, slots=200_000, process_counts=(2, 1), subscribers=(1_000, 5_000))
 # Takes less than 2 minutes.
-QUICK = Plan(rounds=2, seconds=1, slots=40_000, process_counts=(2,), subscribers=(1_000,))
+QUICK = Plan(rounds=2, seconds=1, slots=24_000, process_counts=(2,), subscribers=(1_000,))
 QUICK_OMISSIONS = "--quick leaves out: one process each, 5,000 subscribers"

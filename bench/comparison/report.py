@@ -36,6 +36,7 @@ from bench.comparison.targets.targets import (
     SLOTLOCK,
     USERS,
 )
+from slotlock.infrastructure.mongo.slots.documents import INDEXES
 
 ABOUT = f"""\
 P1 is Express, mongoose and ioredis over REST.
@@ -47,10 +48,10 @@ The same: one mongod and one Valkey, w: majority and journaled, NODE_ENV=product
 Different:
   P1 reads without authentication; books by find and save; releases its lock with a plain DEL.
   P2 verifies the token each time; books by one conditional update; releases only its own lock.
-  slotlock caches verified tokens, but also checks that the session is open (at most 5 s late),
+  slotlock caches verified tokens, but also checks with every request that the session is open,
     that the slot is published and has not started, and that the user has no place in it.
-    It reads, decides and writes conditionally on the version, publishes every change, loads the
-    user who booked, and maintains four indexes and the sessions where a peer has one index.
+    It reads, decides and writes conditionally on the version, publishes every change, and
+    maintains {len(INDEXES)} indexes and the sessions where a peer has one index.
 spread: each booking its own slot; hot: bookings of 20 slots; one: read a slot;
   list: 50 open slots of a day; mixed: 80 % one, 10 % list, 10 % spread.
 Each target starts once and is warmed up; before each run all slots are free and Valkey is empty."""
