@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +23,15 @@ from tests.support.apps.processes import SECRET, AppProcess
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
 from tests.support.clients.client import (
     BOOK_SLOT,
+    CREATE_SLOT,
     GraphQLTestClient,
     Json,
     WebSocketTestClient,
     http_client,
     open_websocket,
+    slot_input,
 )
-from tests.support.polling import wait_until
+from tests.support.polling import eventually, wait_until
 from tests.support.stores.users import UserTokens, create_user_tokens
 from tests.support.transport.simultaneous_requests import MAX_LUCKY_RUNS, book_simultaneously
 
@@ -62,14 +64,22 @@ def restartable_deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture(autouse=True)
-def whole_again(restartable_deployment: Town) -> Iterator[None]:
-    """Restore the servers after each test."""
+async def whole_again(restartable_deployment: Town) -> AsyncIterator[None]:
+    """Restore the servers after each test, and wait until every process uses them."""
     yield
     for server in (restartable_deployment.mongo, restartable_deployment.valkey):
         server.kill()
         server.start()
     for app in restartable_deployment.apps:
         wait_until(lambda url=app.url: status(url) == 200, "the app found its servers again")  # type: ignore[misc]
+        organizer = create_user_tokens(app.environment, 0).organizer
+
+        async def accepts_writes(url: str = app.url, organizer: str = organizer) -> bool:
+            async with http_client() as http:
+                client = GraphQLTestClient(http, url, organizer)
+                return "errors" not in await client.send(CREATE_SLOT, input=slot_input())
+
+        await eventually(accepts_writes, "a created slot")
 
 
 def status(url: str, path: str = "/readyz") -> int:

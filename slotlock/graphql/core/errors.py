@@ -11,6 +11,8 @@ from graphql import GraphQLError
 from slotlock.infrastructure.mongo.client import is_unavailable
 
 INTERNAL_MESSAGE = "An internal error occurred. Please try again."
+# The driver's message ends with the states of all servers.
+MAX_CAUSE_LENGTH = 200
 # How many seconds clients should wait before they retry while MongoDB is unavailable.
 UNAVAILABLE_RETRY_AFTER_S = 5
 RETRY_AFTER_HEADERS = {"Retry-After": str(UNAVAILABLE_RETRY_AFTER_S)}
@@ -92,7 +94,8 @@ def log_error(description: str, error: BaseException) -> str:
     """Log an internal error. Returns the error id that finds it in the log."""
     error_id = secrets.token_hex(6)
     if is_unavailable(error):  # without a traceback: every request fails alike
-        log.error("error %s: %s: MongoDB is unavailable", error_id, description)
+        cause = f"{type(error).__name__}: {error}"[:MAX_CAUSE_LENGTH]
+        log.error("error %s: %s: MongoDB is unavailable: %s", error_id, description, cause)
     else:
         log.error("error %s: %s", error_id, description, exc_info=error)
     return error_id

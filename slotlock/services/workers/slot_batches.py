@@ -69,6 +69,7 @@ class SlotBatchRunner:
         # If MongoDB accepts no write at all, no request is to blame. A smaller batch may succeed
         # within the timeout.
         if is_unavailable(error) or not await self.services.write_probe.is_writable():
+            log.warning("queued bookings for slot %s wait for MongoDB: %.200s", self.slot_id, error)
             self.shrink()
             await asyncio.sleep(BACKOFF_S)
         elif len(self.pending) > 1 and not self._isolated:
