@@ -35,6 +35,9 @@ bench: .venv/installed  ## compare with three Node peers (needs wrk, node and np
 bench-growth: .venv/installed  ## measure how cost grows with data and processes (needs wrk; ARGS="--quick")
 	@$(BIN)/python -m bench.growth $(ARGS)
 
+bench-memory: .venv/installed  ## measure the memory at full rate for ten minutes (needs wrk)
+	@$(BIN)/python -m bench.memory $(ARGS)
+
 bench-lock: .venv/installed  ## compare the lock queue with the ideal
 	@$(BIN)/python -m bench.lock
 
@@ -74,4 +77,4 @@ lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
 	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
 
-.PHONY: help install run simulate test conformance bench bench-growth bench-lock bench-exports bench-rush soak lint types imports format schema settings lock
+.PHONY: help install run simulate test conformance bench bench-growth bench-memory bench-lock bench-exports bench-rush soak lint types imports format schema settings lock
