@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from typing import TypedDict
 
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -16,18 +15,20 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.endpoints.health import healthz
+from slotlock.api.graphql_posts import GraphQLPosts
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
 from slotlock.api.middleware.security_headers import SecurityHeadersMiddleware
 from slotlock.api.server.garbage_collection import tuned_garbage_collection
 from slotlock.api.server.graceful_shutdown import exit_with_parent
 from slotlock.api.settings.settings import Settings, read_settings
-from slotlock.graphql.transport.http_exchange import without_exchange
 
 
 class LifespanState(TypedDict):
     """The state that Starlette copies into the scope of every request."""
 
     app: AppState
+    # The server passes these requests on by itself.
+    graphql_posts: GraphQLPosts
 
 
 def create_app() -> ASGIApp:
@@ -43,7 +44,14 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
         async with open_app_state(settings, development=development) as state:
             parent_watch = asyncio.create_task(exit_with_parent()) if supervised else None
             with tuned_garbage_collection():
-                yield {"app": state}
+                yield {
+                    "app": state,
+                    "graphql_posts": GraphQLPosts(
+                        state.graphql_http,
+                        limited.requests,
+                        has_cors=bool(settings.allowed_origins),
+                    ),
+                }
             if parent_watch is not None:
                 parent_watch.cancel()
 
@@ -63,32 +71,23 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
     )
     # Behind a proxy, a redirect could send a token without TLS to the host of the Host header.
     app.router.redirect_slashes = False
-    return SecurityHeadersMiddleware(_with_limits(_GraphQLFirst(app), settings))
-
-
-def _with_limits(app: ASGIApp, settings: Settings) -> ASGIApp:
     limited = LoadSheddingMiddleware(
-        app, max_requests=settings.max_requests, max_sockets=settings.max_sockets
+        _GraphQLFirst(app), max_requests=settings.max_requests, max_sockets=settings.max_sockets
     )
+    return SecurityHeadersMiddleware(_with_cors(limited, settings))
+
+
+def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
     if not settings.allowed_origins:
-        return limited
-    return _CorsMiddleware(
-        limited,
+        return app
+    return CORSMiddleware(
+        app,
         allow_origins=list(settings.allowed_origins),
         allow_methods=["GET", "POST"],
         allow_headers=["authorization", "content-type"],
         expose_headers=["Retry-After"],
         max_age=600,
     )
-
-
-class _CorsMiddleware(CORSMiddleware):
-    """Adds its headers to every response to a page of another origin."""
-
-    async def simple_response(
-        self, scope: Scope, receive: Receive, send: Send, request_headers: Headers
-    ) -> None:
-        await super().simple_response(without_exchange(scope), receive, send, request_headers)
 
 
 class _GraphQLFirst:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
-from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.domain.users.user import Caller, UserId
 
 VerifiedToken = TokenClaims | BadTokenError | None
 
@@ -60,7 +60,9 @@ async def load_caller(auth: Auth, token: VerifiedToken) -> Caller | None:
         return None
     if isinstance(token, BadTokenError):
         raise token
-    role = await _load_role(auth, token.session_id)
+    role = await auth.sessions.find_role(token.session_id)
+    if role is None:
+        raise _end_of_session(auth, token.session_id)
     return Caller(token.user_id, role, token.session_id, token.expires_at)
 
 
@@ -81,7 +83,10 @@ async def recheck_caller(auth: Auth, caller: Caller) -> Caller:
     """
     if caller.expires_at <= auth.now():
         raise BadTokenError(EXPIRED_MESSAGE)
-    return replace(caller, role=await _load_role(auth, caller.session_id))
+    role = await auth.sessions.find_role(caller.session_id)
+    if role is None:
+        raise _end_of_session(auth, caller.session_id)
+    return replace(caller, role=role)
 
 
 async def session_still_valid(auth: Auth, caller: Caller) -> bool:
@@ -89,9 +94,7 @@ async def session_still_valid(auth: Auth, caller: Caller) -> bool:
     return await auth.sessions.find_role(caller.session_id) is caller.role
 
 
-async def _load_role(auth: Auth, session_id: str) -> Role:
-    role = await auth.sessions.find_role(session_id)
-    if role is None:
-        auth.ended_sessions.put(session_id, True)
-        raise BadTokenError("The session has ended.")
-    return role
+def _end_of_session(auth: Auth, session_id: str) -> BadTokenError:
+    """Remember that a session has ended, and return the error for its tokens."""
+    auth.ended_sessions.put(session_id, True)
+    return BadTokenError("The session has ended.")

@@ -3,10 +3,9 @@
 import asyncio
 
 from prometheus_client import Counter
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from slotlock.graphql.transport.http_exchange import find_exchange
+from slotlock.graphql.transport.http_messages import HttpResponse
 
 # Monitoring asks these whether the process lives.
 NEVER_SHED_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -15,13 +14,15 @@ OVERLOADED_BODY = (
     b'{"errors":[{"message":"The server is overloaded. Please try again in a moment.",'
     b'"extensions":{"code":"RATE_LIMITED","retryAfterMs":%d}}]}' % (RETRY_AFTER_S * 1000)
 )
-OVERLOADED_HEADERS = Headers(
-    {
-        "content-type": "application/json",
-        "content-length": str(len(OVERLOADED_BODY)),
-        "retry-after": str(RETRY_AFTER_S),
-    }
-).raw
+OVERLOADED_RESPONSE = HttpResponse(
+    503,
+    ((b"content-type", b"application/json"), (b"retry-after", b"%d" % RETRY_AFTER_S)),
+    OVERLOADED_BODY,
+)
+OVERLOADED_HEADERS = [
+    *OVERLOADED_RESPONSE.headers,
+    (b"content-length", b"%d" % len(OVERLOADED_BODY)),
+]
 
 SHED_REQUESTS = Counter(
     "slotlock_shed_requests_total",
@@ -30,30 +31,30 @@ SHED_REQUESTS = Counter(
 )
 
 
-class _OverloadedError(Exception):
+class OverloadedError(Exception):
     """The process has no room for a request or socket."""
 
 
-class _ConcurrencyLimit:
-    """At most `max_active` requests or sockets at once."""
+class ProcessLimit:
+    """At most `max_active` requests or sockets at once in this process."""
 
     def __init__(self, max_active: int) -> None:
         self._max_active = max_active
-        self._active = 0
+        self.active = 0
 
     def acquire(self) -> None:
         """Count one more, until `release`.
 
         Raises:
-            _OverloadedError: the limit is reached.
+            OverloadedError: the limit is reached.
         """
-        if self._active >= self._max_active:
-            raise _OverloadedError
-        self._active += 1
+        if self.active >= self._max_active:
+            raise OverloadedError
+        self.active += 1
 
     def release(self) -> None:
         """Count one less."""
-        self._active -= 1
+        self.active -= 1
 
 
 class LoadSheddingMiddleware:
@@ -67,8 +68,8 @@ class LoadSheddingMiddleware:
 
     def __init__(self, app: ASGIApp, max_requests: int, max_sockets: int) -> None:
         self._app = app
-        self.requests = _ConcurrencyLimit(max_requests)
-        self.sockets = _ConcurrencyLimit(max_sockets)
+        self.requests = ProcessLimit(max_requests)
+        self.sockets = ProcessLimit(max_sockets)
         self._max_incomplete_bodies = max_requests
         self.incomplete_bodies: dict[_TrackedRequest, None] = {}
 
@@ -83,7 +84,7 @@ class LoadSheddingMiddleware:
                 await self._handle_http(scope, receive, send)
             else:
                 await self._handle_websocket(scope, receive, send)
-        except _OverloadedError:
+        except OverloadedError:
             SHED_REQUESTS.labels(kind).inc()
             await _reject(kind, send)
 
@@ -97,7 +98,7 @@ class LoadSheddingMiddleware:
     async def _handle_http(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = _TrackedRequest(self, receive, send)
         try:
-            if scope["method"] != "POST" or find_exchange(scope) is not None:
+            if scope["method"] != "POST":
                 request.start_processing()
                 await self._app(scope, receive, request.send)
             else:
@@ -105,7 +106,7 @@ class LoadSheddingMiddleware:
                 await self._app(scope, request.receive, request.send)
         except asyncio.CancelledError:
             if request.is_own_cancellation():
-                raise _OverloadedError from None
+                raise OverloadedError from None
             raise
         finally:
             request.end()
@@ -140,7 +141,7 @@ class _TrackedRequest:
         self._is_processing = False
         self._is_cancelled = False
         # The limit that the request counts against now.
-        self._limit: _ConcurrencyLimit | None = None
+        self._limit: ProcessLimit | None = None
 
     def wait_for_body(self) -> None:
         """Count the request as an incomplete body; from now on it can be cancelled."""
@@ -161,7 +162,7 @@ class _TrackedRequest:
         """Count the request as active.
 
         Raises:
-            _OverloadedError: too many requests are active.
+            OverloadedError: too many requests are active.
         """
         if not self._is_processing:
             self._is_processing = True
@@ -174,7 +175,7 @@ class _TrackedRequest:
             self._limit.release()
             self._limit = None
 
-    def _count_against(self, limit: _ConcurrencyLimit) -> None:
+    def _count_against(self, limit: ProcessLimit) -> None:
         self.end()
         limit.acquire()
         self._limit = limit
@@ -185,7 +186,7 @@ class _TrackedRequest:
         if not message.get("more_body"):
             try:
                 self.start_processing()
-            except _OverloadedError:
+            except OverloadedError:
                 # The application would handle the error as its own, so the request is cancelled.
                 self.cancel()
                 await asyncio.get_running_loop().create_future()

@@ -1,6 +1,6 @@
 """HTTP connections with a limit on header bytes; uvicorn would buffer an endless header."""
 
-from slotlock.api.server.exchanges import ExchangeProtocol
+from slotlock.api.server.direct_requests import DirectProtocol
 from slotlock.api.server.raw_response import raw_response
 
 MAX_HEADER_BYTES = 64 * 1024
@@ -13,7 +13,7 @@ class _HeaderTooLargeError(Exception):
     """A complete header is larger than MAX_HEADER_BYTES."""
 
 
-class HeaderLimitProtocol(ExchangeProtocol):
+class HeaderLimitProtocol(DirectProtocol):
     """Closes a connection after more than MAX_HEADER_BYTES that belong to no body.
 
     Such bytes are headers, trailers and extensions of chunked bodies, and empty lines. Bytes that

@@ -18,19 +18,25 @@ def client_address(scope: Scope) -> str | None:
     None if the connection has no address, as with a UNIX socket. "unknown" if a trusted proxy
     sent something else than an address.
     """
+    host = client_host(scope)
+    return None if host is None else _normalize_address(host)
+
+
+def client_host(scope: Scope) -> str | None:
+    """Return the host at the other end of a connection; None if the connection has no address."""
     client = scope.get("client")
-    return _normalize_address(client[0]) if client else None
+    return client[0] if client else None
 
 
-def client_info(scope: Scope, user_agent: str) -> ClientInfo:
-    """Return the address and the printable part of the user agent of a connection."""
-    printable = _printable(user_agent[:MAX_USER_AGENT_LENGTH])
-    return ClientInfo(client_address(scope), printable or None)
+def client_info(host: str | None, user_agent: str) -> ClientInfo:
+    """Return the address and the printable part of the user agent of a client."""
+    return _client_info(host, user_agent[:MAX_USER_AGENT_LENGTH])
 
 
-@lru_cache(maxsize=1_000)
-def _printable(user_agent: str) -> str:
-    return "".join(filter(str.isprintable, user_agent)).strip()
+@lru_cache(maxsize=10_000)
+def _client_info(host: str | None, user_agent: str) -> ClientInfo:
+    printable = "".join(filter(str.isprintable, user_agent)).strip()
+    return ClientInfo(None if host is None else _normalize_address(host), printable or None)
 
 
 @lru_cache(maxsize=10_000)

@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from slotlock.graphql.context import Context
+from slotlock.graphql.context import Context, Identity
 from slotlock.graphql.core.errors import (
     RETRY_AFTER_HEADERS,
     ErrorCode,
@@ -21,13 +21,13 @@ from slotlock.graphql.core.errors import (
 )
 from slotlock.graphql.execution.documents import DocumentError
 from slotlock.graphql.execution.operation_executor import execute_operation
-from slotlock.graphql.transport.client_info import client_info
+from slotlock.graphql.transport.client_info import client_host, client_info
 from slotlock.graphql.transport.content_negotiation import names_explicitly, negotiate
 from slotlock.graphql.transport.graphiql import graphiql_page
-from slotlock.graphql.transport.http_exchange import (
+from slotlock.graphql.transport.http_messages import (
+    HttpPost,
     HttpResponse,
     RawHeaders,
-    find_exchange,
     send_response,
 )
 from slotlock.graphql.transport.http_requests import (
@@ -57,15 +57,30 @@ _DOCUMENT_ERROR_CODES = {ErrorCode.PARSE_FAILED, ErrorCode.VALIDATION_FAILED}
 
 
 class HttpEndpoint:
-    """The ASGI application for HTTP at /graphql."""
+    """GraphQL at /graphql: an ASGI application, and a function for POSTs that need no ASGI."""
 
     def __init__(self, server: GraphQLServer, *, max_body_bytes: int, development: bool) -> None:
         self._server = server
         self._max_body_bytes = max_body_bytes
         self._development = development
 
+    async def respond(self, post: HttpPost) -> HttpResponse:
+        """Respond to a POST whose response is no event stream.
+
+        Every failure becomes a well-formed response.
+        """
+        try:
+            media_type = _required(post.media_type)
+            self._check_declared_body(post.headers)
+            check_body_size(len(post.body), self._max_body_bytes)
+            payload = _decode_json(post.body, "The body")
+            request, _, context = await self._begin(payload, post.headers, post.client_host)
+            return await _execute(request, context, media_type)
+        except Exception as error:
+            return _error_response(error, post.media_type or JSON)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to one request; every failure becomes a well-formed response."""
+        """Respond to one request over ASGI; every failure becomes a well-formed response."""
         media_type = JSON
         try:
             headers = parse_headers(scope["headers"])
@@ -76,17 +91,17 @@ class HttpEndpoint:
         except Exception as error:
             response = _error_response(error, media_type)
         if isinstance(response, HttpResponse):
-            await send_response(response, scope, send)
+            await send_response(response, send)
         else:
             await response(scope, receive, send)
 
     def _negotiate_media_type(self, method: str, headers: Mapping[str, str]) -> str:
-        accept = headers.get("accept", "")[:MAX_ACCEPT_LENGTH] or "*/*"
+        if method == "POST":
+            return _required(negotiate_post(headers))
+        accept = _accepted_types(headers)
         is_get = method == "GET"
         offered = BROWSER_MEDIA_TYPES if is_get and self._development else OFFERED_MEDIA_TYPES
-        media_type = negotiate(accept, offered)
-        if media_type is None:
-            raise HttpError(406, f"The response can be {', '.join(OFFERED_MEDIA_TYPES)}.")
+        media_type = _required(negotiate(accept, offered))
         # Links and images of other pages accept any type, so only GraphQL clients name one.
         if is_get and not self._development and not names_explicitly(accept, OFFERED_MEDIA_TYPES):
             types = ", ".join(OFFERED_MEDIA_TYPES)
@@ -104,37 +119,57 @@ class HttpEndpoint:
         if method == "GET":
             payload: object = _parse_query_string(scope["query_string"])
         else:
-            payload = _decode_json(await self._read_body(scope, receive, headers), "The body")
-        token = self._server.verify_token(headers.get("authorization"))
-        client = client_info(scope, headers.get("user-agent", ""))
-        graphql_request = await self._server.parse_request(payload, token, client)
-        operation = graphql_request.operation
-        if method == "GET" and operation.is_mutation:
-            raise HttpError(405, "Send mutations by POST.", {"Allow": "POST"})
-        identity = await self._server.authenticate_and_charge(operation, token, client)
-        context = self._server.create_context(identity, client)
+            self._check_declared_body(headers)
+            body = await receive_body(receive, self._max_body_bytes)
+            payload = _decode_json(body, "The body")
+        request, identity, context = await self._begin(
+            payload, headers, client_host(scope), allows_mutation=method == "POST"
+        )
         if media_type == EVENT_STREAM:
-            return _EventStreamResponse(
-                sse_stream(self._server, graphql_request, identity, context)
-            )
-        if operation.operation_type is OperationType.SUBSCRIPTION:
-            text = (
-                f"Use a WebSocket for a subscription, or an `Accept` that prefers {EVENT_STREAM}."
-            )
-            raise HttpError(406, text)
-        return await _execute(graphql_request, context, media_type)
+            return _EventStreamResponse(sse_stream(self._server, request, identity, context))
+        return await _execute(request, context, media_type)
 
-    async def _read_body(self, scope: Scope, receive: Receive, headers: Mapping[str, str]) -> bytes:
+    def _check_declared_body(self, headers: Mapping[str, str]) -> None:
         check_declared_body(headers, JSON)
         check_body_size(int(headers.get("content-length", 0)), self._max_body_bytes)
-        exchange = find_exchange(scope)
-        if exchange is None:
-            return await receive_body(receive, self._max_body_bytes)
-        check_body_size(len(exchange.body), self._max_body_bytes)
-        return exchange.body
+
+    async def _begin(
+        self,
+        payload: object,
+        headers: Mapping[str, str],
+        host: str | None,
+        *,
+        allows_mutation: bool = True,
+    ) -> tuple[GraphQLRequest, Identity, Context]:
+        """Parse a request, authenticate its caller and charge it to the rate limits."""
+        token = self._server.verify_token(headers.get("authorization"))
+        client = client_info(host, headers.get("user-agent", ""))
+        request = await self._server.parse_request(payload, token, client)
+        if request.operation.is_mutation and not allows_mutation:
+            raise HttpError(405, "Send mutations by POST.", {"Allow": "POST"})
+        identity = await self._server.authenticate_and_charge(request.operation, token, client)
+        return request, identity, self._server.create_context(identity, client)
+
+
+def negotiate_post(headers: Mapping[str, str]) -> str | None:
+    """Return the type of the response to a POST that the client prefers; None if none fits."""
+    return negotiate(_accepted_types(headers), OFFERED_MEDIA_TYPES)
+
+
+def _accepted_types(headers: Mapping[str, str]) -> str:
+    return headers.get("accept", "")[:MAX_ACCEPT_LENGTH] or "*/*"
+
+
+def _required(media_type: str | None) -> str:
+    if media_type is None:
+        raise HttpError(406, f"The response can be {', '.join(OFFERED_MEDIA_TYPES)}.")
+    return media_type
 
 
 async def _execute(request: GraphQLRequest, context: Context, media_type: str) -> HttpResponse:
+    if request.operation.operation_type is OperationType.SUBSCRIPTION:
+        text = f"Use a WebSocket for a subscription, or an `Accept` that prefers {EVENT_STREAM}."
+        raise HttpError(406, text)
     result = await execute_operation(request.operation, request.variables, context)
     status = 400 if result.is_request_error and media_type == GRAPHQL_JSON else 200
     return HttpResponse(status, _CONTENT_TYPES[media_type], orjson.dumps(result.body))

@@ -89,16 +89,20 @@ class GraphQLServer:
         """
         user_id = user_to_charge(self.auth, token)
         charge = self.rate_limits.charge(operation.costs, user_id, client.address)
+        identity: Identity
         try:
-            identity = await self.load_identity(token)
+            identity = await load_caller(self.auth, token)
+        except BadTokenError as error:
+            identity = error
         except Exception:
             _record_error(operation, error_body(ErrorCode.INTERNAL, ""))
             raise
-        try:
-            await self.rate_limits.wait(charge)
-        except RateLimitedError as error:
-            _record_error(operation, error.as_error)
-            raise
+        if charge is not None:
+            try:
+                await self.rate_limits.wait(charge)
+            except RateLimitedError as error:
+                _record_error(operation, error.as_error)
+                raise
         return identity
 
     def execute_stream(

@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core.errors import ErrorCode, error_body, log_error
-from slotlock.graphql.transport.client_info import client_info
+from slotlock.graphql.transport.client_info import client_host, client_info
 from slotlock.graphql.transport.push.direct_writes import find_direct_writes
 from slotlock.graphql.transport.push.pushed_responses import SocketWriter
 from slotlock.graphql.transport.server import GraphQLServer
@@ -51,7 +51,8 @@ class WebSocketSession:
         self._server = server
         direct_writes = find_direct_writes(websocket.scope)
         self._writer = SocketWriter(direct_writes, server.fan_out) if direct_writes else None
-        client = client_info(websocket.scope, websocket.headers.get("user-agent", ""))
+        host = client_host(websocket.scope)
+        client = client_info(host, websocket.headers.get("user-agent", ""))
         self._operations = SocketOperations(server, client, self._send, self._reject, self._writer)
         self._authorization: str | None = None
         self._initialized = False

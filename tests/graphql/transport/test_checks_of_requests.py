@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from slotlock.api.app import build_app
-from slotlock.api.middleware.load_shedding import _ConcurrencyLimit
+from slotlock.api.middleware.load_shedding import ProcessLimit
 from slotlock.api.middleware.security_headers import SECURITY_HEADERS
 from slotlock.api.server.header_limit import HeaderLimitProtocol
 from slotlock.api.server.timeouts import TimeoutConfig, TimeoutProtocol
@@ -28,7 +28,7 @@ from slotlock.graphql.execution import documents, operation_executor
 from slotlock.graphql.execution.compiled.operation import CompiledOperation
 from slotlock.graphql.execution.documents import DocumentCache
 from slotlock.graphql.transport import http, server
-from slotlock.graphql.transport.http_exchange import HttpExchange
+from slotlock.graphql.transport.http_messages import HttpPost
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from slotlock.infrastructure.redis.rate_leases import RateLeases
 from tests.support.apps.processes import SECRET, database_url
@@ -37,7 +37,7 @@ from tests.support.stores.users import auth_for_database, sign_in_new_user
 # The functions that check every request, each called once.
 CHECKS_OF_EVERY_REQUEST: list[tuple[Any, str]] = [
     (HeaderLimitProtocol, "on_headers_complete"),
-    (_ConcurrencyLimit, "acquire"),
+    (ProcessLimit, "acquire"),
     (http, "negotiate"),
     (http, "check_declared_body"),
     (server, "verify_authorization"),
@@ -48,7 +48,7 @@ CHECKS_OF_EVERY_REQUEST: list[tuple[Any, str]] = [
     (SessionRepository, "find_role"),
     (CompiledOperation, "execute"),
     (operation_executor, "record_metrics"),
-    (_ConcurrencyLimit, "release"),
+    (ProcessLimit, "release"),
 ]
 # The timer is checked for a new connection as well; a body as declared and as received.
 CHECKS_MADE_TWICE: list[tuple[Any, str]] = [
@@ -185,5 +185,5 @@ async def test_the_transport_leaves_no_garbage_for_a_collection(
             await reader.readuntil(b"}}")
     writer.close()
     kinds = Counter(type(each).__name__ for each in garbage)
-    types = (RequestResponseCycle, HttpExchange, Context)
+    types = (RequestResponseCycle, HttpPost, Context)
     assert not any(isinstance(each, types) for each in garbage), kinds

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Literal
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -19,10 +20,10 @@ Address = tuple[str, int]
 
 @contextlib.contextmanager
 def running_server(
-    app: ASGIApp, unread_timeout_s: float
+    app: ASGIApp, unread_timeout_s: float, lifespan: Literal["on", "off"] = "off"
 ) -> Iterator[tuple[uvicorn.Server, Address]]:
     """Run a server in a thread; at the end it must stop by itself."""
-    config = TimeoutConfig(app, 10, 10, unread_timeout_s, lifespan="off", log_config=None)
+    config = TimeoutConfig(app, 10, 10, unread_timeout_s, lifespan=lifespan, log_config=None)
     server = uvicorn.Server(config)
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
