@@ -9,6 +9,7 @@ from datetime import datetime
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
@@ -38,7 +39,7 @@ class Previews:
         except Exception as error:
             if is_unavailable(error) or len(commands) == 1:
                 raise
-        # A slot that cannot be read is the failure of its own callers only.
+        # What cannot be decided is the failure of its own callers only.
         return [await self._decide_alone(command) for command in commands]
 
     async def _decide_alone(self, command: AnyCommand) -> Preview | Exception:
@@ -52,5 +53,20 @@ class Previews:
         by_slot: dict[SlotId, list[AnyCommand]] = {}
         for command in commands:
             by_slot.setdefault(command.slot_ids[0], []).append(command)
-        queries = (slot_query(slot_id, each, now) for slot_id, each in by_slot.items())
-        return preview_each(await self._slots.find_for_update(*queries), commands, now)
+        queries = [slot_query(slot_id, each, now) for slot_id, each in by_slot.items()]
+        found = await self._slots.find_each_for_update(queries)
+        slots, errors = dict[SlotId, SlotState](), dict[SlotId, Exception]()
+        for slot_id, state in found.items():
+            if isinstance(state, Exception):
+                errors[slot_id] = state
+            else:
+                slots[slot_id] = state
+        loaded = await self._slots.with_user_contexts(slots, queries)
+        results = preview_each(loaded, commands, now)
+        if not errors:
+            return results
+        # A slot that cannot be read is the failure of its own callers only.
+        return [
+            errors.get(command.slot_ids[0], result)
+            for command, result in zip(commands, results, strict=True)
+        ]

@@ -70,13 +70,16 @@ class SlotRepository:
         return await self._find_batcher.submit(query)
 
     async def find_for_update(self, *queries: SlotQuery) -> LoadedState:
-        """Return the slots with the groups and other bookings of the users that a decision needs.
-
-        A write that is decided on them is conditional on their versions.
-        """
+        """Return slots with all that decisions need. Their writes depend on the versions."""
         for_update = (replace(query, for_update=True) for query in queries)
         found = await asyncio.gather(*map(self._find_batcher.submit_nowait, for_update))
         slots = {state.id: state for state in found if state is not None}
+        return await self.with_user_contexts(slots, queries)
+
+    async def with_user_contexts(
+        self, slots: Mapping[SlotId, SlotState], queries: Sequence[SlotQuery]
+    ) -> LoadedState:
+        """Return these slots with the groups and other bookings of users that decisions need."""
         with_context = [state.slot for state in slots.values() if state.slot.needs_user_context]
         if not with_context:
             return LoadedState(slots)
@@ -91,10 +94,9 @@ class SlotRepository:
     async def find_each_for_update(
         self, queries: Sequence[SlotQuery]
     ) -> Mapping[SlotId, SlotState | Exception]:
-        """Return different slots for decisions that depend on nothing else, by one command.
+        """Return different slots for decisions by one command, without contexts of users.
 
-        A slot that cannot be read is its error. The slots may hold more bookings and entries than
-        asked for. Contexts of users are not loaded.
+        A slot that cannot be read is its error. Slots may have more bookings than asked for.
         """
         slot_ids = {query.slot_id for query in queries}
         projection = merged_projection(queries, for_update=True)

@@ -4,6 +4,7 @@ Two of the five designs in docs/defects.md count free places in Redis.
 """
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -13,6 +14,7 @@ from redis.asyncio import Redis
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult, LoadedState
 from slotlock.domain.booking.refusals import SlotFull
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
@@ -26,8 +28,9 @@ from tests.support.apps.variants.locks import serve_each_alone
 # Windows begin at multiples of their length since 1970: this one ends in 2033.
 ENDLESS_WINDOW_S = 1_000_000_000
 
-original_find_for_update, original_commit, original_book = (
+original_find_for_update, original_find_each, original_commit, original_book = (
     SlotRepository.find_for_update,
+    SlotRepository.find_each_for_update,
     SlotWriter.commit,
     book.book_slot,
 )
@@ -44,12 +47,23 @@ def _counter_key(slot_id: SlotId) -> str:
 
 async def _find_with_cached_count(self: SlotRepository, *queries: SlotQuery) -> LoadedState:
     loaded = await original_find_for_update(self, *queries)
-    slots = {}
-    for slot_id, slot in loaded.slots.items():
-        left = await _redis().get(_counter_key(slot_id))
-        booked_count = slot.slot.capacity - int(left) if left else 0
-        slots[slot_id] = replace(slot, booked_count=booked_count)
+    slots = {slot_id: await _with_cached_count(slot) for slot_id, slot in loaded.slots.items()}
     return LoadedState(slots, loaded.users)
+
+
+async def _find_each_with_cached_count(
+    self: SlotRepository, queries: Sequence[SlotQuery]
+) -> Mapping[SlotId, SlotState | Exception]:
+    found = await original_find_each(self, queries)
+    return {
+        slot_id: await _with_cached_count(slot) if isinstance(slot, SlotState) else slot
+        for slot_id, slot in found.items()
+    }
+
+
+async def _with_cached_count(slot: SlotState) -> SlotState:
+    left = await _redis().get(_counter_key(slot.id))
+    return replace(slot, booked_count=slot.slot.capacity - int(left) if left else 0)
 
 
 async def _commit_and_cache_count(self: SlotWriter, changes: ChangeSet) -> CommitResult:
@@ -63,6 +77,9 @@ def trust_cached_counts() -> None:
     """Read the number of free places from Redis; a missing counter means all (D2)."""
     serve_each_alone()
     SlotRepository.find_for_update = _find_with_cached_count  # type: ignore[method-assign]
+    SlotRepository.find_each_for_update = (  # type: ignore[method-assign]
+        _find_each_with_cached_count
+    )
     SlotWriter.commit = _commit_and_cache_count  # type: ignore[method-assign]
 
 
