@@ -30,7 +30,7 @@ class BatchDecision:
     @property
     def results(self) -> tuple[CommandResult[object], ...]:
         """One result per command, with the slots as they are after the whole batch."""
-        return tuple(CommandResult(decision.outcome, self.slots) for decision in self.decisions)
+        return tuple([CommandResult(decision.outcome, self.slots) for decision in self.decisions])
 
     @property
     def has_requested_changes(self) -> bool:
@@ -54,16 +54,23 @@ def decide_batch(
             state = promote_waitlists(state.with_slots(decision.changed_slots), now)
         decisions.append(decision)
     updates = _updates(loaded, state, now)
-    latest = state.with_slots(update.after for update in updates)
-    return BatchDecision(tuple(decisions), latest.slots, updates, loaded.users)
+    return BatchDecision(tuple(decisions), _latest(state, updates), updates, loaded.users)
 
 
 def _updates(before: LoadedState, after: LoadedState, now: datetime) -> tuple[SlotUpdate, ...]:
-    return tuple(
+    updates = [
         SlotUpdate(state, next_version(state, after.slots[slot_id], before.users, now))
         for slot_id, state in before.slots.items()
         if not after.slots[slot_id].change.is_empty
-    )
+    ]
+    return tuple(updates)
+
+
+def _latest(state: LoadedState, updates: Sequence[SlotUpdate]) -> Mapping[SlotId, SlotState]:
+    """Return the slots as they are after the updates."""
+    if not updates:
+        return state.slots
+    return {**state.slots, **{update.before.slot.id: update.after for update in updates}}
 
 
 def preview_each(
@@ -74,7 +81,7 @@ def preview_each(
     A command that raises an error gets the error.
     """
     state = promote_waitlists(_without_expired(loaded, now), now)
-    latest = state.with_slots(update.after for update in _updates(loaded, state, now))
+    latest = _latest(state, _updates(loaded, state, now))
     results: list[CommandResult[object] | Exception | None] = []
     for command in commands:
         try:
@@ -82,11 +89,15 @@ def preview_each(
         except Exception as error:  # concerns its own caller only
             results.append(error)
         else:
-            result = CommandResult(decision.outcome, latest.slots)
-            results.append(None if decision.changed_slots else result)
+            changes = decision.changed_slots
+            results.append(None if changes else CommandResult(decision.outcome, latest))
     return results
 
 
 def _without_expired(loaded: LoadedState, now: datetime) -> LoadedState:
-    released = (without_expired(state, now) for state in loaded.slots.values())
-    return loaded.with_slots(each for each in released if each is not loaded.slots[each.id])
+    released = [
+        after
+        for before in loaded.slots.values()
+        if (after := without_expired(before, now)) is not before
+    ]
+    return loaded.with_slots(released) if released else loaded

@@ -1,6 +1,6 @@
 """The input and the decision of a booking rule, and the result of its command."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Generic, TypeVar
 
@@ -20,15 +20,15 @@ class LoadedState:
     slots: Mapping[SlotId, SlotState]
     users: UserContexts = NO_CONTEXTS
 
-    def with_slots(self, changed: Iterable[SlotState]) -> "LoadedState":
+    def with_slots(self, changed: Sequence[SlotState]) -> "LoadedState":
         """Return the state with these slots changed, and their new bookings known to the others."""
-        changed = tuple(changed)
         if not changed:
             return self
         slots, users = dict(self.slots), self.users
         for after in changed:
-            before = slots[after.id]
-            slots[after.id] = after
+            slot_id = after.slot.id
+            before = slots[slot_id]
+            slots[slot_id] = after
             if after.slot.depends_on_other_bookings:
                 known_ids = {booking.id for booking in before.change.added}
                 added = [each for each in after.change.added if each.id not in known_ids]

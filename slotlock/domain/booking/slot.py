@@ -112,7 +112,7 @@ class Slot:
     @property
     def needs_user_context(self) -> bool:
         """Whether decisions depend on anything of a user outside the slot."""
-        return self.needs_user_groups or self.depends_on_other_bookings
+        return self.terms is not None or bool(self.group_limits) or self.choice_group is not None
 
     def limit_of_group(self, group: str) -> int | None:
         """Return how many bookings a group may have: the limit of the slot, or of its campaign."""

@@ -127,20 +127,19 @@ def _refusal(
         return SlotCancelled(slot.id)
     # Limits do not stop an organizer; an existing booking and a full slot do.
     checks_limits = not request.as_organizer
+    checks_user = checks_limits and slot.needs_user_context
     if checks_limits and (too_early_or_late := next(time_violations(slot, now), None)):
         return too_early_or_late[1]
     if booking := state.booking_of(request.user_id):
         return AlreadyBooked(slot.id, booking)
-    if checks_limits and (
+    if checks_user and (
         not_allowed := next(user_violations(slot, users, request.user_id, now), None)
     ):
         return not_allowed[1]
     # Free places belong to the users on the waiting list first.
     if state.remaining <= 0 or promotable_count(state, users, now) > 0:
         return SlotFull(slot.id)
-    if checks_limits and (
-        group_full := next(group_violations(state, users, request.user_id), None)
-    ):
+    if checks_user and (group_full := next(group_violations(state, users, request.user_id), None)):
         return group_full[1]
     return None
 

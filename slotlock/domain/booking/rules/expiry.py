@@ -17,7 +17,7 @@ def without_expired(state: SlotState, now: datetime) -> SlotState:
     """Return the state without the holds and offers that have expired by now."""
     if state.slot.status is SlotStatus.CANCELLED:  # which ended its bookings too
         return state
-    expired = tuple(_to_expired(each) for each in state.bookings if each.is_expired_at(now))
+    expired = [_to_expired(each) for each in state.bookings if each.is_expired_at(now)]
     return state.without_bookings(*expired) if expired else state
 
 

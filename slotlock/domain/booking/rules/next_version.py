@@ -18,12 +18,8 @@ def next_version(
     slot = after.slot
     if slot.revision != before.slot.revision:
         slot = replace(slot, revised_at=changed_at)
-    return replace(
-        after,
-        slot=slot,
-        changed_at=changed_at,
-        version=before.version + 1,
-        next_deadline=next_deadline(after, users, now),
+    return after.with_version(
+        before.version + 1, changed_at, slot, next_deadline(after, users, now)
     )
 
 

@@ -34,8 +34,8 @@ def promote_waitlist(state: SlotState, users: UserContexts, now: datetime) -> Sl
     """Return the state with its free places filled from the waiting list, in order."""
     index = 0
     while (
-        state.remaining > 0
-        and index < state.loaded_waitlist
+        index < state.loaded_waitlist
+        and state.remaining > 0
         and _accepts_bookings(state.slot, now)
         and state.group_counts is not None
     ):

@@ -31,14 +31,25 @@ def booking_to_subdocument(booking: Booking) -> Document:
     entry: Document = {"id": ObjectId(booking.id), "user": ObjectId(booking.user_id)}
     if booking.groups:
         entry["groups"] = list(booking.groups)
-    first = booking.history[0]
-    if booking.history == (
-        HistoryEntry(first.at, booking.user_id, BookingAction.BOOKED, BookingStatus.CONFIRMED),
-    ):
-        return {**entry, "at": first.at}
+    if _is_plain(booking):
+        entry["at"] = booking.history[0].at
+        return entry
     if booking.status is BookingStatus.HELD:
         entry["heldUntil"] = booking.held_until
     return {**entry, **_history_fields(booking)}
+
+
+def _is_plain(booking: Booking) -> bool:
+    """Return whether the user made the booking, and it has never changed."""
+    first = booking.history[0]
+    return (
+        len(booking.history) == 1
+        and first.by == booking.user_id
+        and first.action is BookingAction.BOOKED
+        and first.status is BookingStatus.CONFIRMED
+        and first.held_until is None
+        and not first.overridden_limits
+    )
 
 
 def to_booking(slot_id: SlotId, subdocument: Document) -> Booking:

@@ -1,0 +1,59 @@
+"""Documents of slots: each fact about a slot is stored and read again."""
+
+from dataclasses import MISSING, fields
+from datetime import UTC, datetime, timedelta
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.slots.documents import STORED_NAMES, to_document, to_slot_state
+
+START = datetime(2040, 5, 1, 9, tzinfo=UTC)
+END = START + timedelta(hours=2)
+
+SLOT = Slot(
+    SlotId("1" * 24),
+    "Title",
+    START,
+    END,
+    "Europe/Berlin",
+    7,
+    "Room 1",
+    SlotKind.COURSE,
+    SlotStatus.CANCELLED,
+    hold_minutes=6,
+    cancel_cutoff_minutes=11,
+    waitlist_capacity=12,
+    waitlist_offer_minutes=13,
+    choice_group="beds",
+    cancellation=SlotCancellation(START, UserId("2" * 24)),
+    terms=CampaignTerms(CampaignId("3" * 24), 2, True, START, END, (("class:5a",),), 3, True),
+    group_limits=(GroupLimit("class:*", 4),),
+    meetings=(Meeting(START, END),),
+    resource="gym",
+    series_id=SeriesId("4" * 24),
+    revision=5,
+    revised_at=START,
+)
+STATE = SlotState(SLOT, 3, END)
+
+
+def test_every_fact_that_is_stored_is_read_again() -> None:
+    changed = [each.name for each in fields(Slot) if getattr(SLOT, each.name) != each.default]
+
+    assert changed == [each.name for each in fields(Slot)]  # the test would notice each of them
+    assert to_slot_state(to_document(STATE)) == STATE
+
+
+def test_a_fact_that_a_document_lacks_has_its_default() -> None:
+    document = to_document(STATE)
+    for each in fields(Slot):
+        if each.default is not MISSING:
+            document.pop(STORED_NAMES[each.name])
+
+    slot = to_slot_state(document).slot
+
+    assert slot == Slot(*(getattr(SLOT, each.name) for each in fields(Slot)[:9]))
