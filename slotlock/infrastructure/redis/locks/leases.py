@@ -4,13 +4,15 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 
+from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks.scripts import GRANT_TTL_MS, RENEW
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value_object
 class RedisLease:
     """Locks that one token holds in Redis until they are released or lost.
 
@@ -28,7 +30,7 @@ class RedisLease:
     next_arrival: float | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value_object
 class InProcessLease:
     """Locks that only this process knows, held while Redis is unavailable. They never expire."""
 
@@ -61,17 +63,22 @@ class FencingTokens:
 class _Renewal:
     names: list[str]
     lost: asyncio.Event
-    timer: asyncio.TimerHandle
-    valid_until: float  # time of the event loop
+    # Times of the event loop.
+    due_at: float
+    valid_until: float
 
 
 class LeaseRenewer:
-    """Renews the locks of this process three times per time to live, by token."""
+    """Renews the locks of this process three times per time to live, by token.
+
+    One timer serves all: the intervals are equal, so that `_renewals` begins with the one due next.
+    """
 
     def __init__(self, pipeline: AutoPipeline, ttl_ms: int) -> None:
         self._pipeline = pipeline
         self._ttl_ms = ttl_ms
         self._renewals: dict[str, _Renewal] = {}
+        self._timer: asyncio.TimerHandle | None = None
 
     def __contains__(self, token: str) -> bool:
         return token in self._renewals
@@ -81,28 +88,39 @@ class LeaseRenewer:
 
         A lock that was granted to a waiter has a shorter time to live and is renewed at once.
         """
-        loop = asyncio.get_running_loop()
         renewal = self._renewals.get(token)
         if renewal is None:
-            valid_until = loop.time() + (GRANT_TTL_MS if was_waiting else self._ttl_ms) / 1000
-            timer = loop.call_later(self._ttl_ms / 3000, self._renew, token)
-            self._renewals[token] = _Renewal([name], lost, timer, valid_until)
+            loop = asyncio.get_running_loop()
+            now, ttl_ms = loop.time(), GRANT_TTL_MS if was_waiting else self._ttl_ms
+            due_at = now + self._ttl_ms / 3000
+            self._renewals[token] = _Renewal([name], lost, due_at, now + ttl_ms / 1000)
+            if self._timer is None:
+                self._timer = loop.call_at(due_at, self._renew_due)
         else:
             renewal.names.append(name)
         if was_waiting:
             self._renew(token)
 
+    def _renew_due(self) -> None:
+        loop = asyncio.get_running_loop()
+        now, self._timer = loop.time(), None
+        due = takewhile(lambda token: self._renewals[token].due_at <= now, self._renewals)
+        for token in tuple(due):
+            self._renew(token)
+        if self._renewals:
+            next_due_at = next(iter(self._renewals.values())).due_at
+            self._timer = loop.call_at(next_due_at, self._renew_due)
+
     def _renew(self, token: str) -> None:
-        renewal = self._renewals.get(token)
+        renewal = self._renewals.pop(token, None)
         if renewal is None:
             return
-        renewal.timer.cancel()
-        loop = asyncio.get_running_loop()
-        valid_until = loop.time() + self._ttl_ms / 1000
+        now = asyncio.get_running_loop().time()
+        renewal.due_at, valid_until = now + self._ttl_ms / 3000, now + self._ttl_ms / 1000
+        self._renewals[token] = renewal  # as the last one
         for name in renewal.names:
             reply = self._pipeline.send("EVAL", RENEW, 1, lock_keys(name).lock, token, self._ttl_ms)
             reply.add_done_callback(partial(self._on_renewed, token, valid_until))
-        renewal.timer = loop.call_later(self._ttl_ms / 3000, self._renew, token)
 
     def _on_renewed(self, token: str, valid_until: float, reply: asyncio.Future[int]) -> None:
         renewal = self._renewals.get(token)
@@ -120,12 +138,11 @@ class LeaseRenewer:
 
     def remove(self, token: str) -> None:
         """Stop renewing the locks of this token."""
-        renewal = self._renewals.pop(token, None)
-        if renewal is not None:
-            renewal.timer.cancel()
+        self._renewals.pop(token, None)
 
     def stop(self) -> None:
         """Stop renewing all locks. They expire unless they are released."""
-        for renewal in self._renewals.values():
-            renewal.timer.cancel()
         self._renewals.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
