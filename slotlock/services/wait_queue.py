@@ -13,24 +13,26 @@ another process, or by a batch of this one.
 """
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context
-from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.refusals import Locked
-from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
+from slotlock.services.caller_queue import (
+    BatchServer,
+    CallerQueue,
+    LockedBatch,
+    QueuedCaller,
+    Results,
+)
 
-MAX_BATCH_SIZE = 200
 # The longest wait that the API allows.
 MAX_WAIT_S = 20.0
 
@@ -38,148 +40,9 @@ MAX_GROUP_SIZE = 64
 # While a group waits for Redis and MongoDB, later callers gather for the next. If one takes longer
 # than this, for example because a server does not respond, another one starts.
 GROUP_PATIENCE_S = 0.05
-# A batch ends where a caller of another process came first. Callers who came within this time of
-# each other count as simultaneous: without it, two processes would serve caller by caller.
-SIMULTANEOUS_S = 0.01
 MAX_CONCURRENT_GROUPS = 4
 
 Command = TypeVar("Command")
-Command_co = TypeVar("Command_co", covariant=True)
-Command_contra = TypeVar("Command_contra", contravariant=True)
-
-Results = Sequence[CommandResult[object]]
-
-
-@value_object
-class LockedBatch(Generic[Command_co]):
-    """Commands for one slot, in order, and the lease on its lock."""
-
-    slot_id: SlotId
-    lease: Lease
-    commands: Sequence[Command_co]
-
-
-class BatchServer(Protocol[Command_contra]):
-    """Executes batches under their leases, and releases these."""
-
-    async def serve(self, batch: LockedBatch[Command_contra]) -> Results:
-        """Return one result per command."""
-
-    async def serve_each(
-        self, batches: Sequence[LockedBatch[Command_contra]]
-    ) -> Sequence[Results | None]:
-        """Serve batches of different slots together. None for one that must be served alone.
-
-        The lease of such a batch is still held.
-        """
-
-
-@dataclass(slots=True, eq=False)
-class _Caller(Generic[Command]):
-    """A command with the future of its result, which is None if its batch did not begin."""
-
-    command: Command
-    waits: bool
-    # Times of the event loop.
-    arrival: float
-    deadline: float
-    result: asyncio.Future[CommandResult[object] | None]
-
-    def resolve(self, result: CommandResult[object] | None) -> None:
-        if not self.result.done():
-            self.result.set_result(result)
-
-    def fail(self, error: Exception) -> None:
-        if not self.result.done():
-            self.result.set_exception(error)
-
-
-@dataclass(slots=True, eq=False)
-class _WaitQueue(Generic[Command]):
-    slot_id: SlotId
-    server: BatchServer[Command]
-    callers: deque[_Caller[Command]] = field(default_factory=deque)
-    # Whether the lock may still turn out to be free, so that any caller may join.
-    is_open: bool = True
-    # Waits for the lock of the slot, perhaps while a batch still holds it; cancelled once the queue
-    # is empty.
-    acquire_task: asyncio.Task[Lease | None] | None = None
-    # How many callers at the beginning are served alone, because their batch failed.
-    isolated_count: int = 0
-
-    def remove(self, caller: _Caller[Command]) -> bool:
-        """Remove a caller. Returns False if its batch has been taken out of the queue already."""
-        if caller not in self.callers:
-            return False
-        self.callers.remove(caller)
-        self._stop_if_empty()
-        return True
-
-    def time_out(self, caller: _Caller[Command]) -> None:
-        """Refuse a caller whose deadline has passed, unless its batch has begun."""
-        if self.remove(caller):
-            caller.resolve(None)
-
-    def on_lock_taken(self) -> None:
-        """Refuse the callers who do not wait, until the next acquisition."""
-        self.is_open = False
-        refused = [caller for caller in self.callers if not caller.waits]
-        if refused:
-            self.callers = deque(caller for caller in self.callers if caller.waits)
-            for caller in refused:
-                caller.resolve(None)
-            self._stop_if_empty()
-
-    @property
-    def has_waiting_callers(self) -> bool:
-        """Whether a caller is in the queue who waits for the lock."""
-        return any(caller.waits for caller in self.callers)
-
-    def _stop_if_empty(self) -> None:
-        if not self.callers and self.acquire_task is not None:
-            self.acquire_task.cancel()
-            self.acquire_task = None
-
-    def take_batch(self, next_arrival: float | None = None) -> list[_Caller[Command]]:
-        """Take the first callers out of the queue, up to the arrival of another process."""
-        max_size = MAX_BATCH_SIZE
-        if self.isolated_count:
-            self.isolated_count -= 1
-            max_size = 1
-        latest = math.inf if next_arrival is None else next_arrival + SIMULTANEOUS_S
-        batch: list[_Caller[Command]] = []
-        while self.callers and len(batch) < max_size:
-            if batch and self.callers[0].arrival > latest:
-                break
-            batch.append(self.callers.popleft())
-        return batch
-
-    def isolate(self, batch: Sequence[_Caller[Command]]) -> None:
-        """Put a batch that failed back to the beginning, to serve each of its callers alone."""
-        remaining = [caller for caller in batch if not caller.result.done()]
-        self.callers.extendleft(reversed(remaining))
-        self.isolated_count = len(remaining)
-
-    def resolve(
-        self, callers: Sequence[_Caller[Command]], results: Sequence[CommandResult[object]]
-    ) -> None:
-        """Resolve the callers of a batch.
-
-        A caller whose command is still locked returns to the beginning of the queue, if it waits.
-        """
-        now = asyncio.get_running_loop().time()
-        locked = []
-        for caller, result in zip(callers, results, strict=True):
-            if isinstance(result.outcome, Locked) and now < caller.deadline:
-                locked.append(caller)
-            else:
-                caller.resolve(result)
-        self.callers.extendleft(reversed(locked))
-
-    def fail_all(self, error: Exception) -> None:
-        """Raise the error to every caller in the queue."""
-        while self.callers:
-            self.callers.popleft().fail(error)
 
 
 class WaitQueues(Generic[Command]):
@@ -187,9 +50,9 @@ class WaitQueues(Generic[Command]):
 
     def __init__(self, locks: Locks) -> None:
         self._locks = locks
-        self._queues: dict[SlotId, _WaitQueue[Command]] = {}
+        self._queues: dict[SlotId, CallerQueue[Command]] = {}
         # The queues that no group has taken yet.
-        self._new_queues: deque[_WaitQueue[Command]] = deque()
+        self._new_queues: deque[CallerQueue[Command]] = deque()
         # The groups that are under way, and those of them that take long.
         self._group_count = self._slow_group_count = 0
         self._serve_tasks: set[asyncio.Task[None]] = set()
@@ -209,7 +72,7 @@ class WaitQueues(Generic[Command]):
             return None
         loop = asyncio.get_running_loop()
         now = loop.time()
-        caller = _Caller(command, waits, now, now + wait_s, loop.create_future())
+        caller = QueuedCaller(command, waits, now, now + wait_s, loop.create_future())
         queue.callers.append(caller)
         timer = loop.call_at(caller.deadline, queue.time_out, caller) if waits else None
         try:
@@ -223,8 +86,8 @@ class WaitQueues(Generic[Command]):
 
     def _start_queue(
         self, slot_id: SlotId, server: BatchServer[Command], *, waits: bool
-    ) -> _WaitQueue[Command]:
-        queue = self._queues[slot_id] = _WaitQueue(slot_id, server)
+    ) -> CallerQueue[Command]:
+        queue = self._queues[slot_id] = CallerQueue(slot_id, server)
         if waits:  # joins the line for the lock without another round trip
             _start(self._serve_queue(queue), self._serve_tasks)
             return queue
@@ -266,7 +129,7 @@ class WaitQueues(Generic[Command]):
             timer.cancel()
             self._slow_group_count -= is_slow
 
-    async def _serve_group(self, queues: Sequence[_WaitQueue[Command]]) -> None:
+    async def _serve_group(self, queues: Sequence[CallerQueue[Command]]) -> None:
         try:
             leases = await self._locks.acquire_each([queue.slot_id for queue in queues])
         except Exception as error:  # every caller must be released, whatever the error
@@ -274,7 +137,7 @@ class WaitQueues(Generic[Command]):
                 queue.fail_all(error)
                 self._end_or_continue(queue)
             return
-        locked = list[tuple[_WaitQueue[Command], Lease, list[_Caller[Command]]]]()
+        locked = list[tuple[CallerQueue[Command], Lease, list[QueuedCaller[Command]]]]()
         for queue, lease in zip(queues, leases, strict=True):
             if lease is None:
                 queue.on_lock_taken()
@@ -286,7 +149,7 @@ class WaitQueues(Generic[Command]):
             await self._serve_locked(locked)
 
     async def _serve_locked(
-        self, locked: Sequence[tuple[_WaitQueue[Command], Lease, list[_Caller[Command]]]]
+        self, locked: Sequence[tuple[CallerQueue[Command], Lease, list[QueuedCaller[Command]]]]
     ) -> None:
         batches = [
             LockedBatch(queue.slot_id, lease, [caller.command for caller in callers])
@@ -308,7 +171,7 @@ class WaitQueues(Generic[Command]):
                 queue.resolve(callers, results)
                 self._end_or_continue(queue)
 
-    def _end_or_continue(self, queue: _WaitQueue[Command]) -> None:
+    def _end_or_continue(self, queue: CallerQueue[Command]) -> None:
         """Remove a queue, or serve the callers who are left."""
         if queue.callers:
             _start(self._serve_queue(queue), self._serve_tasks)
@@ -317,9 +180,9 @@ class WaitQueues(Generic[Command]):
 
     async def _serve_queue(
         self,
-        queue: _WaitQueue[Command],
+        queue: CallerQueue[Command],
         batch: LockedBatch[Command] | None = None,
-        callers: Sequence[_Caller[Command]] = (),
+        callers: Sequence[QueuedCaller[Command]] = (),
     ) -> None:
         """Serve a batch that is locked, then the callers of the queue until none is left."""
         try:
@@ -345,7 +208,7 @@ class WaitQueues(Generic[Command]):
         finally:
             del self._queues[queue.slot_id]
 
-    async def _acquire(self, queue: _WaitQueue[Command]) -> Lease | None:
+    async def _acquire(self, queue: CallerQueue[Command]) -> Lease | None:
         """Acquire the lock of the slot; None if it takes too long or the queue is empty."""
         task = queue.acquire_task
         if task is None:
@@ -359,7 +222,7 @@ class WaitQueues(Generic[Command]):
         finally:
             queue.acquire_task = None
 
-    def _start_acquiring(self, queue: _WaitQueue[Command]) -> asyncio.Task[Lease | None]:
+    def _start_acquiring(self, queue: CallerQueue[Command]) -> asyncio.Task[Lease | None]:
         """Join the line for the lock, at the place of the first caller of the queue."""
         # Later callers may wait longer than all who are in the queue now.
         acquire = self._locks.acquire(
@@ -374,7 +237,9 @@ class WaitQueues(Generic[Command]):
 
 
 async def _serve_alone(
-    queue: _WaitQueue[Command], batch: LockedBatch[Command], callers: Sequence[_Caller[Command]]
+    queue: CallerQueue[Command],
+    batch: LockedBatch[Command],
+    callers: Sequence[QueuedCaller[Command]],
 ) -> None:
     try:
         results = await queue.server.serve(batch)

@@ -13,6 +13,7 @@ from slotlock.domain.booking.decision import CommandResult, LoadedState
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.services.caller_queue import LockedBatch
 from slotlock.services.commands.batches import (
     BatchResult,
     publish_changes,
@@ -22,7 +23,6 @@ from slotlock.services.container import Services
 from slotlock.services.decisions import BatchDecision, decide_batch
 from slotlock.services.slot_command import SlotCommand
 from slotlock.services.slot_queries import slot_query
-from slotlock.services.wait_queue import LockedBatch
 
 AnyCommand = SlotCommand[object]
 

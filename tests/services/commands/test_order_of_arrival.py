@@ -11,7 +11,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.services import wait_queue
+from slotlock.services import caller_queue
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.container import Services
 from tests.support.apps.processes import database_url
@@ -75,7 +75,7 @@ async def book_alternately(processes: Sequence[Services], capacity: int) -> list
 async def test_places_go_to_the_first_callers_of_two_processes(
     processes: Sequence[Services], capacity: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wait_queue, "SIMULTANEOUS_S", 0.0)
+    monkeypatch.setattr(caller_queue, "SIMULTANEOUS_S", 0.0)
     outcomes = await book_alternately(processes, capacity)
     assert outcomes == ["Booked"] * capacity + ["SlotFull"] * (4 - capacity)
 
@@ -83,6 +83,6 @@ async def test_places_go_to_the_first_callers_of_two_processes(
 async def test_control_if_all_callers_count_as_simultaneous_a_later_one_gets_a_place(
     processes: Sequence[Services], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wait_queue, "SIMULTANEOUS_S", math.inf)
+    monkeypatch.setattr(caller_queue, "SIMULTANEOUS_S", math.inf)
     outcomes = await book_alternately(processes, capacity=2)
     assert outcomes == ["Booked", "SlotFull", "Booked", "SlotFull"]

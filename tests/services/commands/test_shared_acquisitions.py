@@ -22,11 +22,12 @@ from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services import wait_queue
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
 from slotlock.services.booking.changes import BookingChangeRequest, cancel
+from slotlock.services.caller_queue import BatchServer
 from slotlock.services.commands import executor
 from slotlock.services.container import Services
 from slotlock.services.previews import Preview, Previews
 from slotlock.services.slot_command import SlotCommand
-from slotlock.services.wait_queue import BatchServer, WaitQueues
+from slotlock.services.wait_queue import WaitQueues
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.model.service_pair import (

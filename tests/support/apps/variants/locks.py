@@ -14,11 +14,12 @@ from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease, Re
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from slotlock.infrastructure.redis.locks.scripts import ACQUIRE
 from slotlock.infrastructure.redis.slot_events import availability_message
+from slotlock.services.caller_queue import BatchServer, LockedBatch
 from slotlock.services.commands import batches
 from slotlock.services.commands.group_commit import CommandServer
 from slotlock.services.container import Services
 from slotlock.services.slot_command import SlotCommand
-from slotlock.services.wait_queue import BatchServer, Command, LockedBatch, WaitQueues
+from slotlock.services.wait_queue import Command, WaitQueues
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 CONSTANT_DIGIT = "5"

@@ -21,7 +21,8 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.rate_limits import RateLimit
 from slotlock.services.booking import book
-from slotlock.services.wait_queue import BatchServer, Command, LockedBatch, WaitQueues
+from slotlock.services.caller_queue import BatchServer, LockedBatch
+from slotlock.services.wait_queue import Command, WaitQueues
 from tests.support.apps.pause_points import replace_everywhere
 from tests.support.apps.variants.locks import serve_each_alone
 

@@ -1,0 +1,159 @@
+"""The callers who are in this process for one slot, in order of arrival."""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import CommandResult
+from slotlock.domain.booking.refusals import Locked
+from slotlock.domain.shared.values import value_object
+from slotlock.infrastructure.redis.locks.leases import Lease
+
+MAX_BATCH_SIZE = 200
+# A batch ends where a caller of another process came first. Callers who came within this time of
+# each other count as simultaneous: without it, two processes would serve caller by caller.
+SIMULTANEOUS_S = 0.01
+
+Command = TypeVar("Command")
+Command_co = TypeVar("Command_co", covariant=True)
+Command_contra = TypeVar("Command_contra", contravariant=True)
+
+Results = Sequence[CommandResult[object]]
+
+
+@value_object
+class LockedBatch(Generic[Command_co]):
+    """Commands for one slot, in order, and the lease on its lock."""
+
+    slot_id: SlotId
+    lease: Lease
+    commands: Sequence[Command_co]
+
+
+class BatchServer(Protocol[Command_contra]):
+    """Executes batches under their leases, and releases these."""
+
+    async def serve(self, batch: LockedBatch[Command_contra]) -> Results:
+        """Return one result per command."""
+
+    async def serve_each(
+        self, batches: Sequence[LockedBatch[Command_contra]]
+    ) -> Sequence[Results | None]:
+        """Serve batches of different slots together. None for one that must be served alone.
+
+        The lease of such a batch is still held.
+        """
+
+
+@dataclass(slots=True, eq=False)
+class QueuedCaller(Generic[Command]):
+    """A command with the future of its result, which is None if its batch did not begin."""
+
+    command: Command
+    waits: bool
+    # Times of the event loop.
+    arrival: float
+    deadline: float
+    result: asyncio.Future[CommandResult[object] | None]
+
+    def resolve(self, result: CommandResult[object] | None) -> None:
+        if not self.result.done():
+            self.result.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        if not self.result.done():
+            self.result.set_exception(error)
+
+
+@dataclass(slots=True, eq=False)
+class CallerQueue(Generic[Command]):
+    """The callers of this process for one slot, in order of arrival, until their batch begins."""
+
+    slot_id: SlotId
+    server: BatchServer[Command]
+    callers: deque[QueuedCaller[Command]] = field(default_factory=deque)
+    # Whether the lock may still turn out to be free, so that any caller may join.
+    is_open: bool = True
+    # Waits for the lock of the slot, perhaps while a batch still holds it; cancelled once the queue
+    # is empty.
+    acquire_task: asyncio.Task[Lease | None] | None = None
+    # How many callers at the beginning are served alone, because their batch failed.
+    isolated_count: int = 0
+
+    def remove(self, caller: QueuedCaller[Command]) -> bool:
+        """Remove a caller. Returns False if its batch has been taken out of the queue already."""
+        if caller not in self.callers:
+            return False
+        self.callers.remove(caller)
+        self._stop_if_empty()
+        return True
+
+    def time_out(self, caller: QueuedCaller[Command]) -> None:
+        """Refuse a caller whose deadline has passed, unless its batch has begun."""
+        if self.remove(caller):
+            caller.resolve(None)
+
+    def on_lock_taken(self) -> None:
+        """Refuse the callers who do not wait, until the next acquisition."""
+        self.is_open = False
+        refused = [caller for caller in self.callers if not caller.waits]
+        if refused:
+            self.callers = deque(caller for caller in self.callers if caller.waits)
+            for caller in refused:
+                caller.resolve(None)
+            self._stop_if_empty()
+
+    @property
+    def has_waiting_callers(self) -> bool:
+        """Whether a caller is in the queue who waits for the lock."""
+        return any(caller.waits for caller in self.callers)
+
+    def _stop_if_empty(self) -> None:
+        if not self.callers and self.acquire_task is not None:
+            self.acquire_task.cancel()
+            self.acquire_task = None
+
+    def take_batch(self, next_arrival: float | None = None) -> list[QueuedCaller[Command]]:
+        """Take the first callers out of the queue, up to the arrival of another process."""
+        max_size = MAX_BATCH_SIZE
+        if self.isolated_count:
+            self.isolated_count -= 1
+            max_size = 1
+        latest = math.inf if next_arrival is None else next_arrival + SIMULTANEOUS_S
+        batch: list[QueuedCaller[Command]] = []
+        while self.callers and len(batch) < max_size:
+            if batch and self.callers[0].arrival > latest:
+                break
+            batch.append(self.callers.popleft())
+        return batch
+
+    def isolate(self, batch: Sequence[QueuedCaller[Command]]) -> None:
+        """Put a batch that failed back to the beginning, to serve each of its callers alone."""
+        remaining = [caller for caller in batch if not caller.result.done()]
+        self.callers.extendleft(reversed(remaining))
+        self.isolated_count = len(remaining)
+
+    def resolve(
+        self, callers: Sequence[QueuedCaller[Command]], results: Sequence[CommandResult[object]]
+    ) -> None:
+        """Resolve the callers of a batch.
+
+        A caller whose command is still locked returns to the beginning of the queue, if it waits.
+        """
+        now = asyncio.get_running_loop().time()
+        locked = []
+        for caller, result in zip(callers, results, strict=True):
+            if isinstance(result.outcome, Locked) and now < caller.deadline:
+                locked.append(caller)
+            else:
+                caller.resolve(result)
+        self.callers.extendleft(reversed(locked))
+
+    def fail_all(self, error: Exception) -> None:
+        """Raise the error to every caller in the queue."""
+        while self.callers:
+            self.callers.popleft().fail(error)
