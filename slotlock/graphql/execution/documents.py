@@ -65,16 +65,13 @@ class Operation:
     # None for an operation that only graphql-core can execute, such as introspection.
     compiled: CompiledOperation | None
     costs: Mapping[OperationKind, int]
+    # Whether it is a mutation with more than one root field.
+    has_several_mutations: bool
 
     @property
     def is_mutation(self) -> bool:
         """Whether it is a mutation."""
         return self.operation_type is OperationType.MUTATION
-
-    @property
-    def has_several_mutations(self) -> bool:
-        """Whether it is a mutation with more than one root field."""
-        return self.is_mutation and sum(self.costs.values()) > 1
 
 
 class DocumentCache:
@@ -176,8 +173,13 @@ def _build_operations(
         for node in document.definitions
         if isinstance(node, FragmentDefinitionNode)
     }
-    return {
-        name: Operation(
+    operations: dict[str | None, Operation] = {}
+    for node in document.definitions:
+        if not isinstance(node, OperationDefinitionNode):
+            continue
+        name = node.name.value if node.name else None
+        costs = operation_costs(node, fragments)
+        operations[name] = Operation(
             document,
             name,
             node.operation,
@@ -190,12 +192,11 @@ def _build_operations(
                 hide_suggestions=not allows_suggestions,
                 max_coercion_errors=MAX_ERRORS,
             ),
-            costs=operation_costs(node, fragments),
+            costs=costs,
+            has_several_mutations=node.operation is OperationType.MUTATION
+            and sum(costs.values()) > 1,
         )
-        for node in document.definitions
-        if isinstance(node, OperationDefinitionNode)
-        for name in [node.name.value if node.name else None]
-    }
+    return operations
 
 
 def _root_fields(node: OperationDefinitionNode) -> tuple[tuple[str, str], ...]:

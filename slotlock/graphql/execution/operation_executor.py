@@ -52,7 +52,8 @@ async def execute_operation(
     operation: Operation, variables: Variables | None, context: Context
 ) -> GraphQLResponse:
     """Execute a query or a mutation."""
-    response = await execute_event(operation, variables, context, None)
+    result = _start_execution(operation, variables, context, None)
+    response = to_response(result if isinstance(result, ExecutionResult) else await result)
     record_metrics(operation, response)
     return response
 

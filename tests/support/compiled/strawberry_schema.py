@@ -131,6 +131,10 @@ class Query:
         return [Book(number=1, genre=Genre.NOVEL), Song(number=2, seconds=1.5)]
 
     @strawberry.field
+    async def newest(self) -> Book:
+        return Book(number=9, genre=Genre.POEM)
+
+    @strawberry.field
     def books(self, info: Info, first: int = 3) -> list[Book]:
         assert info.context is not None
         return [Book(number=n, genre=Genre.NOVEL) for n in range(first)]

@@ -54,12 +54,13 @@ class ObjectCompleter:
             if not is_type_of:
                 raise self._wrong_type_error(value)
             if strawberry_fields.is_decided_by_type(self._is_type_of, value):
-                self._remember(type(value))
+                self._remember(value)
         return self._compiled_plan().execute(value, execution, path)
 
-    def _remember(self, value_type: type) -> None:
-        if is_never_awaitable(value_type):
-            self.plans[value_type] = self._compiled_plan().execute
+    def _remember(self, value: object) -> None:
+        # Nobody has asked this about the values that resolvers return when they are awaited.
+        if not is_awaitable(value) and is_never_awaitable(type(value)):
+            self.plans[type(value)] = self._compiled_plan().execute
 
     def _compiled_plan(self) -> ObjectPlan:
         if self._plan is None:

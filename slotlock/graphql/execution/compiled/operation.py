@@ -1,7 +1,7 @@
 """Compiled operations: what a document cache stores beside a document and executes."""
 
 from collections.abc import Awaitable, Coroutine, Iterable
-from typing import Any, cast
+from typing import Any
 
 from graphql import (
     DocumentNode,
@@ -139,15 +139,17 @@ class CompiledOperation:
         return _await_data(data, execution)
 
     def _find_plan(self, variables: VariableValues) -> ObjectPlan | None:
-        key = tuple(variables.coerced.get(name) for name in self._condition_names)
-        if not all(isinstance(value, bool) for value in key):
-            return None
-        conditions = cast("tuple[bool, ...]", key)
-        if conditions not in self._plans:
+        conditions: tuple[Any, ...] = ()
+        if self._condition_names:
+            conditions = tuple(variables.coerced.get(name) for name in self._condition_names)
+            if not all(isinstance(value, bool) for value in conditions):
+                return None
+        plan = self._plans.get(conditions)
+        if plan is None and conditions not in self._plans:
             if len(self._plans) >= MAX_PLANS:
                 self._plans.pop(next(iter(self._plans)))
-            self._plans[conditions] = self._compile(conditions)
-        return self._plans[conditions]
+            plan = self._plans[conditions] = self._compile(conditions)
+        return plan
 
     def _compile(self, conditions: tuple[bool, ...]) -> ObjectPlan | None:
         compiler = PlanCompiler(

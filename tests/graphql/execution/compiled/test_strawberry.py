@@ -1,10 +1,13 @@
 """Plans of Strawberry schemas: results as of graphql-core, and which wrappers are not called."""
 
+import functools
 from typing import Any
 
 import pytest
-from graphql import parse, validate
+from graphql import GraphQLObjectType, parse, validate
 
+from slotlock.graphql.execution.compiled import awaitables
+from slotlock.graphql.execution.compiled.operation import compile_operation
 from slotlock.graphql.execution.compiled.strawberry_fields import attribute_reader, direct_call
 from tests.support.compiled.comparison import comparable, run_compiled, run_reference
 from tests.support.compiled.strawberry_schema import EXECUTABLE, Shelf
@@ -49,6 +52,7 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ('{ renamed(someIds: [1, "x"]) other: renamed(someIds: 3, theGenre: NOVEL) }', {}),
     ('{ loud(word: "x") fixed(number: 4) parent rootParameter stream }', {}),
     ("{ books { number } forbidden }", {}),
+    ("{ newest { number genre title } }", {}),
 ]
 
 
@@ -96,3 +100,27 @@ def test_a_replaced_resolver_is_called() -> None:
         assert attribute_reader(field) is None
     finally:
         field.resolve = original
+
+
+async def test_the_class_of_an_awaited_object_is_checked_in_its_first_execution_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    book = EXECUTABLE.type_map["Book"]
+    assert isinstance(book, GraphQLObjectType)
+    assert book.is_type_of is not None
+    checked: list[object] = []
+    is_type_of = book.is_type_of
+
+    @functools.wraps(is_type_of)
+    def recorded(value: Any, info: Any) -> Any:
+        checked.append(value)
+        return is_type_of(value, info)
+
+    monkeypatch.setattr(book, "is_type_of", recorded)
+    monkeypatch.setattr(awaitables, "_plain_types", set())
+    operation = compile_operation(EXECUTABLE, parse("{ newest { number } }"))
+    assert operation is not None
+    for _ in range(3):
+        result: Any = operation.execute(context_value=Shelf())
+        assert (await result).data == {"newest": {"number": 9}}
+    assert len(checked) == 1

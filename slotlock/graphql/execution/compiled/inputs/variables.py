@@ -103,8 +103,12 @@ class VariablesConverter:
         """Return the values of the variables, or the errors of graphql-core."""
         sources: dict[str, VariableValueSource] = {}
         coerced: dict[str, Any] = {}
+        is_valid = True
         try:
-            is_valid = all(one.add_value(inputs, sources, coerced) for one in self._converters)
+            for converter in self._converters:
+                if not converter.add_value(inputs, sources, coerced):
+                    is_valid = False
+                    break
         except Exception:
             is_valid = False
         if is_valid:
