@@ -68,9 +68,10 @@ def _updates(before: LoadedState, after: LoadedState, now: datetime) -> tuple[Sl
 
 def _latest(state: LoadedState, updates: Sequence[SlotUpdate]) -> Mapping[SlotId, SlotState]:
     """Return the slots as they are after the updates."""
-    if not updates:
-        return state.slots
-    return {**state.slots, **{update.before.slot.id: update.after for update in updates}}
+    latest = dict(state.slots)
+    for update in updates:
+        latest[update.before.slot.id] = update.after
+    return latest
 
 
 def preview_each(

@@ -226,7 +226,7 @@ async def _execute_if_permitted(
     services: Services, command: BookSlotCommand | BookSlotsCommand, deadline: Deadline
 ) -> CommandResult[object]:
     """Execute a booking, unless the caller may not book for one of its users."""
-    if all(user_id == command.caller.user_id for user_id in command.booked_user_ids):
+    if set(command.booked_user_ids) == {command.caller.user_id}:
         return await execute(services, command, deadline.remaining_s)
     result: CommandResult[object]
     for _ in range(MAX_TEAM_ATTEMPTS):

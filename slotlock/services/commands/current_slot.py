@@ -9,6 +9,8 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 
+OUTCOMES_WITH_SLOT = (SlotOutcome, Closed)
+
 
 async def with_current_slot(
     services: Services, result: CommandResult[object], user_id: UserId
@@ -18,7 +20,7 @@ async def with_current_slot(
     The outcome is SlotNotFound if the user may not see the slot any more.
     """
     outcome = result.outcome
-    if not isinstance(outcome, SlotOutcome | Closed) or outcome.slot_id in result.slots:
+    if not isinstance(outcome, OUTCOMES_WITH_SLOT) or outcome.slot_id in result.slots:
         return result
     now = services.now()
     state = await services.slots.find(SlotQuery(outcome.slot_id, now, [user_id]))
