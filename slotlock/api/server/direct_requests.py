@@ -20,6 +20,7 @@ from slotlock.api.middleware.load_shedding import (
 )
 from slotlock.api.middleware.security_headers import SECURITY_HEADERS
 from slotlock.api.server.raw_response import raw_response
+from slotlock.api.server.repeated_headers import RepeatedHeader, repeatable_header
 from slotlock.api.server.upgrades import NoUpgradeProtocol
 from slotlock.graphql.transport.http import negotiate_post
 from slotlock.graphql.transport.http_messages import HttpPost, HttpResponse, RawHeaders
@@ -54,14 +55,35 @@ class DirectProtocol(NoUpgradeProtocol):
         self._posts: GraphQLPosts | None = self.app_state.get("graphql_posts")
         # The body of a request whose header does not decide yet whether ASGI serves it.
         self._held_body: bytes | None = None
+        # The header of the latest direct request, for the next one.
+        self._repeated_header: RepeatedHeader | None = None
         # The request that is processed; `cycle` is the one that arrived last.
         self._current_cycle: RequestResponseCycle | None = None
 
     def data_received(self, data: bytes) -> None:
         """Parse a read. ASGI serves a request that continues in the next read."""
+        previous = self.cycle
         super().data_received(data)
         if self._held_body is not None:
             self._pass_to_asgi()
+        request = self.cycle
+        if request is not previous and isinstance(request, DirectRequest) and request.keep_alive:
+            self._repeated_header = repeatable_header(data, request.post)
+
+    def serve_repeated_header(self, data: bytes) -> bool:
+        """Serve a read that is one request with the header of the one before.
+
+        Return False if the parser has to read it, which it must if a request is in progress.
+        """
+        header = self._repeated_header
+        if header is None or not self.cycle.response_complete or self.transport.is_closing():
+            return False
+        post = header.find_post(data)
+        if post is None:
+            return False
+        self._unset_keepalive_if_required()
+        self._enqueue(DirectRequest(post, keep_alive=True))
+        return True
 
     def on_headers_complete(self) -> None:
         """Hold a POST to /graphql until the end of the read, and pass others to ASGI."""

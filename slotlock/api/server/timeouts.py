@@ -69,6 +69,9 @@ class TimeoutProtocol(HeaderLimitProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse a read, then time the part that is still missing."""
+        # Without a timer, the parser is between two requests.
+        if self._timed_part is None and self.serve_repeated_header(data):
+            return
         super().data_received(data)
         self._update_part_timer()
 

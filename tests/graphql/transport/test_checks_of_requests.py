@@ -55,6 +55,8 @@ CHECKS_MADE_TWICE: list[tuple[Any, str]] = [
     (TimeoutProtocol, "_update_part_timer"),
     (http, "check_body_size"),
 ]
+# Their results for a header are the same each time, and a repeated header has passed them.
+CHECKS_OF_HEADERS = ("on_headers_complete", "negotiate")
 CHECKS_OF_NEW_DOCUMENTS: list[tuple[Any, str]] = [
     (documents, "exceeded_limit"),
     (documents, "field_merge_excess"),
@@ -145,6 +147,26 @@ async def test_a_request_with_a_known_document_passes_every_check_of_requests_on
     assert calls == once | {name: 2 for _, name in CHECKS_MADE_TWICE}
     for header in SECURITY_HEADERS:
         assert head.count(b"\r\n%s: %s" % header) == 1
+
+
+async def test_a_request_that_repeats_a_header_passes_every_other_check(
+    address: tuple[str, int], token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(post(token, QUERY))
+    await reader.readuntil(b"}}}")
+    functions = [*CHECKS_OF_EVERY_REQUEST, *CHECKS_MADE_TWICE, *CHECKS_OF_NEW_DOCUMENTS]
+    calls = count_calls(monkeypatch, functions)
+    writer.write(post(token, QUERY))
+    response = await reader.readuntil(b"}}}")
+    writer.close()
+    assert b'"errors"' not in response
+    for header in SECURITY_HEADERS:
+        assert response.count(b"\r\n%s: %s" % header) == 1
+    expected = {name: 1 for _, name in CHECKS_OF_EVERY_REQUEST} | {"check_body_size": 2}
+    for name in CHECKS_OF_HEADERS:
+        del expected[name]
+    assert calls == expected
 
 
 async def test_a_new_document_passes_the_checks_of_documents_as_well(
