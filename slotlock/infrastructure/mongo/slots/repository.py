@@ -27,6 +27,7 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.slots.documents import INDEXES, to_slot_state
 from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query
 from slotlock.infrastructure.mongo.slots.reads.readings import (
@@ -153,7 +154,7 @@ class SlotRepository:
     ) -> dict[SlotId, Loaded | Exception]:
         by_id = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
         found: dict[SlotId, Loaded | Exception] = {}
-        async for document in self._slots.find(by_id, projection):
+        for document in await find_in_one_batch(self._slots, by_id, projection, len(slot_ids)):
             slot_id = SlotId(str(document["_id"]))
             try:
                 found[slot_id] = convert(document)
@@ -172,15 +173,16 @@ class SlotRepository:
         return await self._waitlist_batcher.submit(slot_id)
 
     async def _read_waitlist_batch(self, slot_ids: list[SlotId]) -> list[Sequence[WaitlistEntryId]]:
-        query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in set(slot_ids)]}}
-        found = self._slots.find(query, {"waitlist.id": 1})
-        ids = {
+        ids = [ObjectId(slot_id) for slot_id in set(slot_ids)]
+        query = {"_id": {"$in": ids}}
+        found = await find_in_one_batch(self._slots, query, {"waitlist.id": 1}, len(ids))
+        entry_ids = {
             str(document["_id"]): [
                 WaitlistEntryId(str(each["id"])) for each in document["waitlist"]
             ]
-            async for document in found
+            for document in found
         }
-        return [ids.get(slot_id, []) for slot_id in slot_ids]
+        return [entry_ids.get(slot_id, []) for slot_id in slot_ids]
 
     async def page(
         self,

@@ -29,6 +29,7 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 
@@ -171,10 +172,9 @@ class SessionRepository:
         return [roles.get(session_id) for session_id in session_ids]
 
     async def _find_roles(self, session_ids: Sequence[str]) -> dict[str, Role]:
-        # One more than there are, so that the first reply contains all: by default it has 101.
         query = {"_id": {"$in": session_ids}}
-        found = self._sessions.find(query, {"role": 1}, batch_size=len(session_ids) + 1)
-        return {document["_id"]: Role(document["role"]) for document in await found.to_list()}
+        found = await find_in_one_batch(self._sessions, query, {"role": 1}, len(session_ids))
+        return {document["_id"]: Role(document["role"]) for document in found}
 
     @limited
     async def find_open(self, user_id: UserId, now: datetime) -> list[SessionRecord]:

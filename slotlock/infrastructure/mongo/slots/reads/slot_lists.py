@@ -16,6 +16,10 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Document, is_unavailable
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
+from slotlock.infrastructure.mongo.one_batch import (
+    aggregate_in_one_batch,
+    find_in_one_batch,
+)
 from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.reads.readings import (
     converter_for,
@@ -141,10 +145,7 @@ class SlotListReader:
     @limited_listing
     async def _find(self, read: SlotListRead) -> Sequence[Document]:
         projection = read_projection(read.selection, read.user_ids)
-        found = self._slots.find(
-            read.query, projection, sort=list(read.sort.items()), limit=read.limit
-        )
-        return await found.to_list()
+        return await find_in_one_batch(self._slots, read.query, projection, read.limit, read.sort)
 
     @limited_listing
     async def _find_due(self, query: Document, read: SlotListRead) -> Sequence[Document]:
@@ -155,9 +156,9 @@ class SlotListReader:
     async def _find_together(self, reads: Sequence[SlotListRead]) -> Sequence[Sequence[Document]]:
         first, *others = [_page_stages(number, read) for number, read in enumerate(reads)]
         unions = [{"$unionWith": {"coll": self._slots.name, "pipeline": each}} for each in others]
-        found = await self._slots.aggregate([*first, *unions])
+        found = await aggregate_in_one_batch(self._slots, [*first, *unions], len(reads))
         # An empty page has no document.
-        pages = {page["_id"]: page["slots"] for page in await found.to_list()}
+        pages = {page["_id"]: page["slots"] for page in found}
         return [pages.get(number, ()) for number in range(len(reads))]
 
 

@@ -1,0 +1,149 @@
+"""A read of one batch returns what a cursor returns, also when its command fails the first time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
+
+import pytest
+from bson import ObjectId
+from pymongo import MongoClient, timeout
+from pymongo.errors import OperationFailure, PyMongoError
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.infrastructure.mongo.client import Database, Document, connect
+from slotlock.infrastructure.mongo.one_batch import aggregate_in_one_batch, find_in_one_batch
+from tests.support.apps.processes import database_url
+from tests.support.stores.query_plans import CommandRecorder, recorded_commands
+
+__all__ = ["recorded_commands"]
+
+START = datetime(2030, 5, 17, 14, 0, tzinfo=UTC)
+BY_NUMBER = {"n": 1}
+
+
+@pytest.fixture
+async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
+    """Yield a new database."""
+    client, database = connect(database_url(servers, f"batch{ObjectId()}"))
+    yield database
+    await client.drop_database(database.name)
+    await client.close()
+
+
+class Fault(Enum):
+    """What happens to reads: the first loses its connection, or none has a reply."""
+
+    LOST_CONNECTION = auto()
+    NO_REPLY = auto()
+
+
+class FaultyRoute:
+    """Forwards connections to a MongoDB, with a fault, and counts the reads."""
+
+    def __init__(self, host: str, port: int, fault: Fault) -> None:
+        self._address = (host, port)
+        self._fault = fault
+        self.read_count = 0
+
+    async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Forward a connection."""
+        mongo_reader, mongo_writer = await asyncio.open_connection(*self._address)
+        replies = asyncio.create_task(_copy(mongo_reader, writer))
+        while message := await reader.read(65_536):
+            if b"\x02find\x00" in message or b"\x02aggregate\x00" in message:
+                self.read_count += 1
+                if self.read_count == 1 and self._fault is Fault.LOST_CONNECTION:
+                    break
+                if self._fault is Fault.NO_REPLY:
+                    continue
+            mongo_writer.write(message)
+        writer.close()
+        mongo_writer.close()
+        await replies
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65_536):
+        writer.write(data)
+
+
+@asynccontextmanager
+async def faulty_database(
+    database: Database, fault: Fault
+) -> AsyncIterator[tuple[Database, FaultyRoute]]:
+    """Yield the database as it is seen behind a route with a fault."""
+    address = await database.client.address
+    assert address is not None
+    route = FaultyRoute(*address, fault)
+    async with await asyncio.start_server(route.forward, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        client, behind = connect(
+            f"mongodb://127.0.0.1:{port}/{database.name}?directConnection=true"
+        )
+        try:
+            yield behind, route
+        finally:
+            await client.close()
+
+
+async def test_a_read_returns_the_documents_that_a_cursor_returns(database: Database) -> None:
+    items = database["items"]
+    await items.insert_many({"n": n, "at": START + timedelta(hours=n)} for n in range(300))
+    for count in (1, 150, 300, 400):
+        found = await find_in_one_batch(items, {}, {"at": 1}, count, BY_NUMBER)
+        assert found == await items.find({}, {"at": 1}, sort=[("n", 1)], limit=count).to_list()
+        assert all(each["at"].tzinfo is UTC for each in found)
+    pipeline: list[Document] = [{"$sort": BY_NUMBER}, {"$project": {"at": 1}}]
+    assert (
+        await aggregate_in_one_batch(items, pipeline, 300)
+        == await items.find({}, {"at": 1}, sort=[("n", 1)]).to_list()
+    )
+
+
+async def test_a_result_larger_than_a_reply_is_complete(
+    database: Database, servers: EmbeddedServers
+) -> None:
+    items = database["items"]
+    for n in range(3):
+        await items.insert_one({"n": n, "text": "x" * 7_000_000})
+    found = await find_in_one_batch(items, {}, {"text": 1}, 3, BY_NUMBER)
+    assert [len(each["text"]) for each in found] == [7_000_000] * 3
+    with MongoClient[Document](servers.mongo_url) as client:
+        idle = client.admin.aggregate(
+            [{"$currentOp": {"idleCursors": True}}, {"$match": {"ns": f"{database.name}.items"}}]
+        )
+        assert not list(idle)
+
+
+@pytest.mark.parametrize("kind", ["find", "aggregate"])
+async def test_a_read_is_repeated_if_its_connection_is_lost(database: Database, kind: str) -> None:
+    await database["items"].insert_one({"_id": 1})
+    async with faulty_database(database, Fault.LOST_CONNECTION) as (behind, route):
+        if kind == "find":
+            found = await find_in_one_batch(behind["items"], {}, {"_id": 1}, 1)
+        else:
+            found = await aggregate_in_one_batch(behind["items"], [], 1)
+        assert found == [{"_id": 1}]
+        assert route.read_count == 2
+
+
+async def test_a_read_without_a_reply_fails_when_its_time_is_over(database: Database) -> None:
+    async with faulty_database(database, Fault.NO_REPLY) as (behind, route):
+        await behind.command("ping")
+        started = asyncio.get_running_loop().time()
+        with timeout(0.5), pytest.raises(PyMongoError) as error:
+            await find_in_one_batch(behind["items"], {}, {"_id": 1}, 1)
+        assert error.value.timeout
+        assert asyncio.get_running_loop().time() - started < 2
+        assert route.read_count == 1
+
+
+async def test_a_read_that_mongodb_rejects_is_not_repeated(
+    recorded_commands: tuple[Database, CommandRecorder],
+) -> None:
+    database, recorder = recorded_commands
+    with pytest.raises(OperationFailure):
+        await find_in_one_batch(database["items"], {"$unknown": 1}, {"_id": 1}, 1)
+    assert len(recorder.commands) == 1
