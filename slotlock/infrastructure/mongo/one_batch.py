@@ -1,6 +1,6 @@
 """Reads whose result fits into one reply, sent as commands.
 
-A command costs the process a quarter less CPU time than a cursor of the driver. The driver does not
+A command costs the process a sixth less CPU time than a cursor of the driver. The driver does not
 repeat a command that fails because a server stops, but it repeats the read of a cursor until its
 time is over. Therefore a cursor is the second attempt.
 """

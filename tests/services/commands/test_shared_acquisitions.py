@@ -16,7 +16,7 @@ from slotlock.domain.booking.outcomes import Booked, BookOutcome
 from slotlock.domain.booking.refusals import Locked
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.reads.decision_reads import DecisionReader
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services import wait_queue
@@ -236,13 +236,13 @@ async def test_callers_of_full_slots_share_one_read(
     for slot_id in slot_ids:
         assert await book(services, CALLERS[0], slot_id) == "Booked"
     reads: list[set[SlotId]] = []
-    original_load_each = SlotRepository._load_each
+    original_read_each = DecisionReader.read_each
 
-    async def record(self: SlotRepository, ids: set[SlotId], *rest: Any) -> Any:
+    async def record(self: DecisionReader, ids: set[SlotId], *rest: Any) -> Any:
         reads.append(ids)
-        return await original_load_each(self, ids, *rest)
+        return await original_read_each(self, ids, *rest)
 
-    monkeypatch.setattr(SlotRepository, "_load_each", record)
+    monkeypatch.setattr(DecisionReader, "read_each", record)
     outcomes = await asyncio.gather(
         *(book(services, caller, slot_id) for caller in CALLERS for slot_id in slot_ids)
     )

@@ -1,13 +1,12 @@
 """Reads slots from MongoDB."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
 from bson import ObjectId
-from pymongo.errors import OperationFailure
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntryId
 from slotlock.domain.booking.decision import LoadedState
@@ -30,6 +29,10 @@ from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limite
 from slotlock.infrastructure.mongo.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.slots.documents import INDEXES, to_slot_state
 from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query
+from slotlock.infrastructure.mongo.slots.reads.decision_reads import (
+    DecisionReader,
+    read_each,
+)
 from slotlock.infrastructure.mongo.slots.reads.readings import (
     SlotRead,
     converter_for,
@@ -39,8 +42,8 @@ from slotlock.infrastructure.mongo.slots.reads.readings import (
 from slotlock.infrastructure.mongo.slots.reads.slot_lists import SlotListRead, SlotListReader
 from slotlock.infrastructure.mongo.slots.slot_query import (
     SharedSlot,
+    SlotParts,
     SlotQuery,
-    merged_projection,
     slot_projection,
 )
 from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader
@@ -56,6 +59,7 @@ class SlotRepository:
         self.list_limiter = ConcurrencyLimiter(SLOT_LISTS_CONCURRENCY)
         self._slots = database["slots"]
         self._slot_lists = SlotListReader(self._slots, self.list_limiter)
+        self._decision_reader = DecisionReader(self._slots)
         self._user_contexts = UserContextLoader(database)
         self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
         self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
@@ -100,12 +104,13 @@ class SlotRepository:
         A slot that cannot be read is its error. Slots may have more bookings than asked for.
         """
         slot_ids = {query.slot_id for query in queries}
-        projection = merged_projection(queries, for_update=True)
-        return await self._load_each(slot_ids, projection, to_slot_state)
+        return await self._decision_reader.read_each(
+            slot_ids, SlotParts.of(queries, for_update=True)
+        )
 
     async def _find_batch(self, queries: list[SlotQuery]) -> list[SlotState | Exception | None]:
         slot_ids = {query.slot_id for query in queries}
-        found = await self._load_each(slot_ids, merged_projection(queries), to_slot_state)
+        found = await self._decision_reader.read_each(slot_ids, SlotParts.of(queries))
         if len(queries) == 1:
             return [found.get(queries[0].slot_id)]
         shared = {
@@ -129,38 +134,8 @@ class SlotRepository:
 
     async def _read_batch(self, reads: list[SlotRead]) -> list[SlotReading | Exception | None]:
         slot_ids = {read.slot_id for read in reads}
-        found = await self._load_each(slot_ids, merged_read_projection(reads), dict)
+        found = await read_each(self._slots, slot_ids, merged_read_projection(reads), dict)
         return [_to_reading(found.get(read.slot_id), read) for read in reads]
-
-    async def _load_each(
-        self, slot_ids: set[SlotId], projection: Document, convert: Callable[[Document], Loaded]
-    ) -> Mapping[SlotId, Loaded | Exception]:
-        """Load slots with one command. One that cannot be loaded fails its own callers only."""
-        try:
-            return await self._load_slots(slot_ids, projection, convert)
-        except OperationFailure as error:
-            if is_unavailable(error):
-                raise
-        found: dict[SlotId, Loaded | Exception] = {}
-        for slot_id in slot_ids:
-            try:
-                found |= await self._load_slots({slot_id}, projection, convert)
-            except OperationFailure as error:  # MongoDB cannot evaluate this slot
-                found[slot_id] = error
-        return found
-
-    async def _load_slots(
-        self, slot_ids: set[SlotId], projection: Document, convert: Callable[[Document], Loaded]
-    ) -> dict[SlotId, Loaded | Exception]:
-        by_id = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
-        found: dict[SlotId, Loaded | Exception] = {}
-        for document in await find_in_one_batch(self._slots, by_id, projection, len(slot_ids)):
-            slot_id = SlotId(str(document["_id"]))
-            try:
-                found[slot_id] = convert(document)
-            except (KeyError, ValueError, TypeError) as error:  # concerns its own callers only
-                found[slot_id] = error
-        return found
 
     @limited_listing
     async def find_with_roster(self, slot_id: SlotId) -> SlotState | None:

@@ -66,15 +66,36 @@ class SlotQuery:
     for_update: bool = False
 
 
-def merged_projection(queries: Sequence[SlotQuery], *, for_update: bool = False) -> Document:
-    """Return the projection that reads enough of each slot for all these queries."""
-    return slot_projection(
-        max(query.now for query in queries),
-        {user_id for query in queries for user_id in query.user_ids},
-        {booking_id for query in queries for booking_id in query.booking_ids},
-        max(query.waitlist_depth for query in queries),
-        for_update=for_update or any(query.for_update for query in queries),
-    )
+@value_object
+class SlotParts:
+    """The parts of slots that several queries need together; see `SlotQuery`."""
+
+    now: datetime
+    user_ids: frozenset[UserId]
+    booking_ids: frozenset[BookingId]
+    waitlist_depth: int
+    for_update: bool
+
+    @classmethod
+    def of(cls, queries: Sequence[SlotQuery], *, for_update: bool = False) -> "SlotParts":
+        """Return enough for all these queries."""
+        return cls(
+            max(query.now for query in queries),
+            frozenset(user_id for query in queries for user_id in query.user_ids),
+            frozenset(booking_id for query in queries for booking_id in query.booking_ids),
+            max(query.waitlist_depth for query in queries),
+            for_update or any(query.for_update for query in queries),
+        )
+
+    def to_projection(self) -> Document:
+        """Return the projection to these parts."""
+        return slot_projection(
+            self.now,
+            self.user_ids,
+            self.booking_ids,
+            self.waitlist_depth,
+            for_update=self.for_update,
+        )
 
 
 def slot_projection(

@@ -1,1 +1,1 @@
-"""Reads of slots for clients: what an operation selects, and nothing else."""
+"""Reads of slots: what an operation of a client selects, or what a decision needs."""
