@@ -19,9 +19,9 @@ from slotlock.api.middleware.load_shedding import (
     OverloadedError,
 )
 from slotlock.api.middleware.security_headers import SECURITY_HEADERS
+from slotlock.api.server.keep_alive import KeepAliveProtocol
 from slotlock.api.server.raw_response import raw_response
 from slotlock.api.server.repeated_headers import RepeatedHeader, repeatable_header
-from slotlock.api.server.upgrades import NoUpgradeProtocol
 from slotlock.graphql.transport.http import negotiate_post
 from slotlock.graphql.transport.http_messages import HttpPost, HttpResponse, RawHeaders
 from slotlock.graphql.transport.http_requests import parse_headers
@@ -47,7 +47,7 @@ class DirectRequest(RequestResponseCycle):
         self.keep_alive = keep_alive
 
 
-class DirectProtocol(NoUpgradeProtocol):
+class DirectProtocol(KeepAliveProtocol):
     """Serves POSTs to /graphql that arrive in one read without ASGI, and all else over ASGI."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

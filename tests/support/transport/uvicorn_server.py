@@ -20,10 +20,21 @@ Address = tuple[str, int]
 
 @contextlib.contextmanager
 def running_server(
-    app: ASGIApp, unread_timeout_s: float, lifespan: Literal["on", "off"] = "off"
+    app: ASGIApp,
+    unread_timeout_s: float,
+    lifespan: Literal["on", "off"] = "off",
+    keep_alive_timeout_s: int = 5,
 ) -> Iterator[tuple[uvicorn.Server, Address]]:
     """Run a server in a thread; at the end it must stop by itself."""
-    config = TimeoutConfig(app, 10, 10, unread_timeout_s, lifespan=lifespan, log_config=None)
+    config = TimeoutConfig(
+        app,
+        10,
+        10,
+        unread_timeout_s,
+        lifespan=lifespan,
+        timeout_keep_alive=keep_alive_timeout_s,
+        log_config=None,
+    )
     server = uvicorn.Server(config)
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
