@@ -13,7 +13,10 @@ from pymongo.errors import OperationFailure, PyMongoError
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.client import Database, Document, connect
-from slotlock.infrastructure.mongo.one_batch import aggregate_in_one_batch, find_in_one_batch
+from slotlock.infrastructure.mongo.commands.one_batch import (
+    aggregate_in_one_batch,
+    find_in_one_batch,
+)
 from tests.support.apps.processes import database_url
 from tests.support.stores.query_plans import CommandRecorder, recorded_commands
 

@@ -25,8 +25,8 @@ from slotlock.infrastructure.mongo.client import (
     Document,
     is_unavailable,
 )
+from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
-from slotlock.infrastructure.mongo.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.slots.documents import INDEXES, to_slot_state
 from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query
 from slotlock.infrastructure.mongo.slots.reads.decision_reads import (

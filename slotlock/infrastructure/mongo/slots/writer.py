@@ -35,6 +35,7 @@ from slotlock.infrastructure.mongo.client import (
     error_codes,
     is_unavailable,
 )
+from slotlock.infrastructure.mongo.commands.direct_commands import run_command
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.idempotency.records import record_to_document
 from slotlock.infrastructure.mongo.slots import documents
@@ -198,13 +199,13 @@ class SlotWriter:
             }
             for update in slot_updates
         ]
-        return await self._database.command(
-            "update",
-            self._slots.name,
-            updates=updates,
-            ordered=False,
-            writeConcern=self._database.write_concern.document,
-        )
+        command: Document = {
+            "update": self._slots.name,
+            "updates": updates,
+            "ordered": False,
+            "writeConcern": self._database.write_concern.document,
+        }
+        return await run_command(self._database, command)
 
     @limited
     async def _find_commit_result(self, changes: ChangeSet) -> CommitResult:

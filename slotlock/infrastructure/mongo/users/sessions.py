@@ -28,8 +28,8 @@ from slotlock.infrastructure.mongo.client import (
     Document,
     is_unavailable,
 )
+from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
-from slotlock.infrastructure.mongo.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 

@@ -18,7 +18,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.lru_cache import LRUCache
 from slotlock.infrastructure.mongo.client import Document, is_unavailable
-from slotlock.infrastructure.mongo.one_batch import find_in_one_batch
+from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import MAX_WAITLIST_LENGTH, SlotParts
 

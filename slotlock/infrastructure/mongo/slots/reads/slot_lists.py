@@ -15,11 +15,11 @@ from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Document, is_unavailable
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
-from slotlock.infrastructure.mongo.one_batch import (
+from slotlock.infrastructure.mongo.commands.one_batch import (
     aggregate_in_one_batch,
     find_in_one_batch,
 )
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
 from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.reads.readings import (
     converter_for,

@@ -1,28 +1,18 @@
 """Reads whose result fits into one reply, sent as commands.
 
-A command costs the process a sixth less CPU time than a cursor of the driver. The driver does not
-repeat a command that fails because a server stops, but it repeats the read of a cursor until its
+A command costs the process less than half the CPU time of a cursor of the driver. It is not
+repeated if it fails because a server stops, but the driver repeats the read of a cursor until its
 time is over. Therefore a cursor is the second attempt.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from bson import decode
-from bson.codec_options import CodecOptions
-from bson.raw_bson import RawBSONDocument
 from pymongo import timeout
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import PyMongoError
 
-from slotlock.infrastructure.mongo.client import (
-    CODEC_OPTIONS,
-    OPERATION_TIMEOUT_MS,
-    Document,
-    is_unavailable,
-)
-
-# The driver would decode times without a zone, because it ignores decoders of types in replies.
-RAW_REPLY: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
+from slotlock.infrastructure.mongo.client import OPERATION_TIMEOUT_MS, Document, is_unavailable
+from slotlock.infrastructure.mongo.commands.direct_commands import run_command
 
 Collection = AsyncCollection[Document]
 
@@ -82,12 +72,12 @@ async def _read(
     command["readConcern"] = collection.read_concern.document
     with timeout(OPERATION_TIMEOUT_MS / 1000):  # for both attempts
         try:
-            reply = await collection.database.command(command, codec_options=RAW_REPLY)
+            reply = await run_command(collection.database, command)
         except PyMongoError as error:
             if error.timeout or not is_unavailable(error):
                 raise
         else:
-            cursor = decode(reply.raw, CODEC_OPTIONS)["cursor"]
+            cursor = reply["cursor"]
             if cursor["id"] == 0:
                 return list(cursor["firstBatch"])
             # The result is larger than a reply may be.

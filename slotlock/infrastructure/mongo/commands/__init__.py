@@ -1,0 +1,1 @@
+"""Commands to MongoDB that cost less than those of the driver."""
