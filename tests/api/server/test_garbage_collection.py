@@ -27,4 +27,5 @@ def test_garbage_of_requests_is_deleted() -> None:
         nodes: list[list[int]] = []
         while garbage() is not None:
             nodes.append([len(nodes)])
-            assert len(nodes) <= THRESHOLDS[0]
+            # The threshold counts allocations minus deallocations, also those of other objects.
+            assert len(nodes) <= 2 * THRESHOLDS[0]
