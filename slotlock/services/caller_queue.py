@@ -115,7 +115,6 @@ class CallerQueue(Generic[Command]):
     def _stop_if_empty(self) -> None:
         if not self.callers and self.acquire_task is not None:
             self.acquire_task.cancel()
-            self.acquire_task = None
 
     def take_batch(self, next_arrival: float | None = None) -> list[QueuedCaller[Command]]:
         """Take the first callers out of the queue, up to the arrival of another process."""

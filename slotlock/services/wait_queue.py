@@ -188,7 +188,8 @@ class WaitQueues(Generic[Command]):
         try:
             if batch is not None:
                 await _serve_alone(queue, batch, callers)
-            while queue.callers:
+            # A lock may have been acquired for callers who have left: it must be released, too.
+            while queue.callers or queue.acquire_task is not None:
                 queue.is_open = queue.acquire_task is None
                 try:
                     lease = await self._acquire(queue)

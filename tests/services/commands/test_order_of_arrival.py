@@ -11,6 +11,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.services import caller_queue
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.container import Services
@@ -86,3 +87,49 @@ async def test_control_if_all_callers_count_as_simultaneous_a_later_one_gets_a_p
     monkeypatch.setattr(caller_queue, "SIMULTANEOUS_S", math.inf)
     outcomes = await book_alternately(processes, capacity=2)
     assert outcomes == ["Booked", "SlotFull", "Booked", "SlotFull"]
+
+
+async def test_a_lock_that_is_granted_after_its_callers_have_left_is_released(
+    processes: Sequence[Services],
+) -> None:
+    first, second, third = processes
+    assert isinstance(first.slot_writer, PausableSlotWriter)
+    slot = build_slot(4, id=new_slot_id())
+    await insert_new_slots(first.slot_writer._database, slot)
+    lease = await acquire_lease(third.locks, slot.id)
+    tasks = []
+    for services, caller, count in zip((first, second, first), CALLERS, (1, 2, 2), strict=False):
+        tasks.append(asyncio.create_task(book(services, caller, slot.id)))
+
+        async def has_arrived(count: int = count) -> bool:
+            return await waiter_count(third.locks, slot.id) == count
+
+        await eventually(has_arrived, "the waiters")
+        await asyncio.sleep(GAP_S)
+    paused = first.slot_writer.pause_next_commit()
+    await release_lease(third.locks, lease)
+    await paused.wait()
+    # The first process has the lock for its first caller, and waits again for its second one.
+    tasks[1].cancel()
+
+    async def is_only_waiter() -> bool:
+        return await waiter_count(third.locks, slot.id) == 1
+
+    await eventually(is_only_waiter, "the second caller of the first process")
+    before = await third.locks.pipeline.send("GET", lock_keys(slot.id).lock)
+    await third.locks.pipeline.send("DEL", lock_keys(slot.id).lock)
+
+    async def is_granted() -> bool:
+        lock = await third.locks.pipeline.send("GET", lock_keys(slot.id).lock)
+        return lock is not None and lock != before
+
+    await eventually(is_granted, "the lock is granted to the second caller")
+    tasks[2].cancel()
+    await asyncio.gather(*tasks[1:], return_exceptions=True)
+    first.slot_writer.resume_event.set()
+    assert await tasks[0] == "Booked"
+
+    async def is_released() -> bool:
+        return not await third.locks.pipeline.send("EXISTS", lock_keys(slot.id).lock)
+
+    await eventually(is_released, "a released lock")
