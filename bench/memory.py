@@ -18,7 +18,7 @@ from time import monotonic
 
 from bench.comparison.load import CONNECTIONS, WORKLOADS, Requests
 from bench.comparison.plan import QUICK
-from bench.comparison.rounds import BenchmarkSetup, RunningTarget, run_workload, tokens_file
+from bench.comparison.rounds import BenchmarkSetup, RunningTarget, run_workload, write_tokens
 from bench.comparison.servers import BenchmarkServers, running_servers
 from bench.comparison.targets.apps import running
 from bench.comparison.targets.slots import SlotRange
@@ -67,7 +67,7 @@ def measure(servers: BenchmarkServers, duration_s: float) -> tuple[bool, list[fl
         for number, workload in enumerate(cycle(WORKLOADS), 1):
             if monotonic() > end and number > MIN_RUNS:
                 break
-            tokens = tokens_file(setup, target, USERS)  # they expire after 15 minutes
+            tokens = write_tokens(setup, target, USERS)  # other users in each run
             requests = Requests(target.kind, workload, SLOTS, first_day, tokens)
             run = run_workload(setup, number, slotlock, requests, CONNECTIONS)
             is_correct = is_correct and not run.problems

@@ -36,7 +36,7 @@ OUTPUT_DIR = Path(__file__).parents[2] / ".bench"
 PEERS_HOME = OUTPUT_DIR / "peers"
 # A list needs a day of slots, and each hot slot a distance to the next.
 MIN_SLOTS = 200
-# Tokens live 15 minutes and are created once per round.
+# Access tokens are valid for 15 minutes.
 MAX_RUN_S = 20
 
 

@@ -1,6 +1,6 @@
 """Finds the problems of a run: what MongoDB has, compared with what clients were sent."""
 
-from bench.comparison.load import HOT_SLOTS, Load
+from bench.comparison.load import HOT_SLOTS, READ_WORKLOADS, Load
 from bench.comparison.targets.slots import Tally
 
 
@@ -37,7 +37,7 @@ def _booking_problems(workload: str, load: Load, tally: Tally, connections: int)
         found.append(f"{acknowledged} bookings acknowledged, MongoDB has {tally.booked}")
     if tally.booked > acknowledged + connections:
         found.append(f"MongoDB has {tally.booked} bookings, only {acknowledged} acknowledged")
-    if workload in ("one", "list") and tally.booked:
+    if workload in READ_WORKLOADS and tally.booked:
         found.append(f"{tally.booked} bookings by queries")
     if workload == "hot" and tally.booked != HOT_SLOTS:
         found.append(f"{tally.booked} bookings in {HOT_SLOTS} slots with one place each")

@@ -13,6 +13,7 @@ SCRIPT = Path(__file__).parent / "load.lua"
 CONNECTIONS = 64
 SOCKET_TIMEOUT = "15s"
 WORKLOADS = ("spread", "hot", "one", "list", "mixed")
+READ_WORKLOADS = ("one", "list")
 HOT_SLOTS = 20
 
 

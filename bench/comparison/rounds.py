@@ -9,7 +9,14 @@ from pathlib import Path
 
 from bench.comparison.correctness import find_problems
 from bench.comparison.cpu import CpuSample, CpuTime
-from bench.comparison.load import CONNECTIONS, WORKLOADS, Load, Requests, drive
+from bench.comparison.load import (
+    CONNECTIONS,
+    READ_WORKLOADS,
+    WORKLOADS,
+    Load,
+    Requests,
+    drive,
+)
 from bench.comparison.plan import Plan
 from bench.comparison.scenarios.sign_ins import SignIns
 from bench.comparison.servers import BenchmarkServers
@@ -21,6 +28,8 @@ WARM_UP_S = 1
 # Mixed has every operation, hot every refusal.
 WARM_UP_WORKLOADS = ("mixed", "hot")
 MIN_SETTLE_S = 0.15
+# Access tokens are valid for 15 minutes, and a run is shorter than the difference.
+MAX_TOKEN_AGE_S = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +96,11 @@ def run_rounds(setup: BenchmarkSetup) -> Iterator[Run]:
     """Yield every run of every round; the first target changes with the round."""
     for number in range(setup.plan.rounds):
         order = rotated(setup.targets, number)
-        tokens = {each.target.name: tokens_file(setup, each.target, USERS) for each in order}
         for workload in WORKLOADS:
             for running in order:
                 target = running.target
                 if workload in target.workloads:
-                    requests = _requests(setup, target, workload, tokens[target.name])
+                    requests = _requests(setup, target, workload, tokens_file(setup, target, USERS))
                     yield run_workload(setup, number + 1, running, requests, CONNECTIONS)
 
 
@@ -117,7 +125,9 @@ def run_workload(
         before = CpuSample.take(app, servers.pids)
         load = drive(app.url, requests, setup.plan.seconds, connections)
         cpu = CpuTime.between(before, CpuSample.take(app, servers.pids))
-    tally = settled_tally(target.slots, load)
+    # A query writes nothing, so that nothing has to settle.
+    is_read = requests.workload in READ_WORKLOADS
+    tally = target.slots.tally() if is_read else settled_tally(target.slots, load)
     return Run(
         setup.processes,
         number,
@@ -155,10 +165,22 @@ def settled_tally(slots: TargetSlots, load: Load) -> Tally:
 
 
 def tokens_file(setup: BenchmarkSetup, target: Target, users: int) -> Path:
+    """Return a file with access tokens of so many users, which are valid during a run."""
+    file = _tokens_path(setup, target, users)
+    if file.exists() and time.time() - file.stat().st_mtime <= MAX_TOKEN_AGE_S:
+        return file
+    return write_tokens(setup, target, users)
+
+
+def write_tokens(setup: BenchmarkSetup, target: Target, users: int) -> Path:
     """Write the access tokens of so many new users of a target to a file."""
-    file = setup.servers.folder / f"{target.name}.tokens"
+    file = _tokens_path(setup, target, users)
     file.write_text("".join(f"{token}\n" for token in target.fresh_tokens(users)))
     return file
+
+
+def _tokens_path(setup: BenchmarkSetup, target: Target, users: int) -> Path:
+    return setup.servers.folder / f"{target.name}-{users}.tokens"
 
 
 def _requests(setup: BenchmarkSetup, target: Target, workload: str, tokens: Path) -> Requests:
