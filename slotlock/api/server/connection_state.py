@@ -41,28 +41,28 @@ class EventQueue:
 class Gate:
     """Lets senders pass while the peer reads: the part of `asyncio.Event` that uvicorn uses."""
 
-    __slots__ = ("_closed",)
+    __slots__ = ("closed",)
 
     def __init__(self) -> None:
-        # Unset while the gate is closed, and None while it is open.
-        self._closed: asyncio.Event | None = None
+        # What senders wait for while the gate is closed; None while it is open.
+        self.closed: asyncio.Event | None = None
 
     def is_set(self) -> bool:
         """Return whether the gate is open."""
-        return self._closed is None
+        return self.closed is None
 
     def set(self) -> None:
         """Open the gate, and let all pass who wait."""
-        if self._closed is not None:
-            self._closed.set()
-            self._closed = None
+        if self.closed is not None:
+            self.closed.set()
+            self.closed = None
 
     def clear(self) -> None:
         """Close the gate."""
-        if self._closed is None:
-            self._closed = asyncio.Event()
+        if self.closed is None:
+            self.closed = asyncio.Event()
 
     async def wait(self) -> None:
         """Wait until the gate is open."""
-        if self._closed is not None:
-            await self._closed.wait()
+        if self.closed is not None:
+            await self.closed.wait()

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from functools import lru_cache
 from http import HTTPStatus
 from struct import pack
 from typing import Any, cast
@@ -42,25 +41,6 @@ class _HandshakeProtocol(ServerProtocol):
         return response
 
 
-class _SocketWrites:
-    """Writes text to one socket, by the shortest way: thousands of sockets are sent a message."""
-
-    __slots__ = ("_conn", "_gate", "_transport")
-
-    def __init__(
-        self, conn: ServerProtocol, gate: asyncio.Event, transport: asyncio.Transport
-    ) -> None:
-        self._conn = conn
-        self._gate = gate
-        self._transport = transport
-
-    def is_writable(self) -> bool:
-        return self._gate.is_set() and self._conn.state is OPEN and not self._transport.is_closing()
-
-    def write_text(self, text: bytes) -> None:
-        self._transport.write(_text_frame(text))
-
-
 class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
     """uvicorn's protocol with limits, and without its unlimited waits for a peer."""
 
@@ -71,7 +51,8 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
         super().__init__(*args, **kwargs)
         self._on_writable: Callable[[], None] = _ignore
         self.queue = cast("asyncio.Queue[ASGIReceiveEvent]", EventQueue())
-        self.writable = cast("asyncio.Event", Gate())
+        self._gate = Gate()
+        self.writable = cast("asyncio.Event", self._gate)
         replaced, self.conn = (
             self.conn,
             _HandshakeProtocol(
@@ -84,10 +65,18 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
 
     async def run_asgi(self) -> None:
         """Run the application, which may write text without waiting."""
-        writes = _SocketWrites(self.conn, self.writable, self.transport)
-        extension = DirectWrites(writes.is_writable, writes.write_text, self._set_on_writable)
+        extension = DirectWrites(
+            self._is_writable, _text_frame, self.transport.write, self._set_on_writable
+        )
         cast("dict[str, object]", self.scope["extensions"])[EXTENSION] = extension
         await super().run_asgi()
+
+    def _is_writable(self) -> bool:
+        return (
+            self._gate.closed is None
+            and self.conn.state is OPEN
+            and not self.transport.is_closing()
+        )
 
     def _set_on_writable(self, callback: Callable[[], None]) -> None:
         self._on_writable = callback
@@ -198,9 +187,8 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
             self.handle_parser_exception()
 
 
-@lru_cache(maxsize=4)
 def _text_frame(text: bytes) -> bytes:
-    """Return a message in one frame (RFC 6455, 5.2). Many sockets are sent the same messages.
+    """Return a message in one frame (RFC 6455, 5.2).
 
     It is uncompressed, which is also allowed on a connection with compression (RFC 7692, 6).
     """

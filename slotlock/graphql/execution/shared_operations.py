@@ -4,7 +4,6 @@ The availability of a slot is the same for every viewer. Subscribers with equal 
 share the response to each state.
 """
 
-from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -20,7 +19,6 @@ from slotlock.graphql.execution.operation_executor import (
     execute_shared_event,
 )
 from slotlock.graphql.slots.events import SlotAvailability
-from slotlock.services.live.availability import AvailabilitySubscription
 
 
 class SharedOperation:
@@ -64,29 +62,6 @@ class SharedOperations:
             shared = SharedOperation(operation, variables, context.without_caller())
             self._operations[key] = shared
         return shared
-
-
-class SharedStream:
-    """The responses for one subscriber: those to the latest state of each slot."""
-
-    __slots__ = ("_shared", "_subscription")
-
-    def __init__(self, subscription: AvailabilitySubscription, shared: SharedOperation) -> None:
-        self._subscription = subscription
-        self._shared = shared
-
-    def take(self) -> GraphQLResponse:
-        """Return the next response; call it only while one is pending."""
-        return self._shared.respond(self._subscription.take())
-
-    @property
-    def has_pending(self) -> bool:
-        """Whether there is a response to take."""
-        return self._subscription.has_pending
-
-    def on_update(self, callback: Callable[[], None]) -> None:
-        """Call back whenever there is a response to take after there was none."""
-        self._subscription.on_update(callback)
 
 
 class _VariableCollector(Visitor):

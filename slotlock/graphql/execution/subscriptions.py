@@ -28,17 +28,17 @@ from slotlock.graphql.execution.operation_executor import (
 from slotlock.graphql.execution.shared_operations import (
     SharedOperation,
     SharedOperations,
-    SharedStream,
 )
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.graphql.slots.availability_events import AvailabilityEvents
+from slotlock.services.live.availability import AvailabilitySubscription
 
 ACTIVE_SUBSCRIPTIONS = Gauge(
     "slotlock_subscriptions_active", "Open subscriptions", multiprocess_mode="livesum"
 )
 
-# Sends the responses of a stream until the task is cancelled.
-PushResponses = Callable[[SharedStream], Awaitable[None]]
+# Sends the shared responses to the states of a subscription until the task is cancelled.
+PushResponses = Callable[[AvailabilitySubscription, SharedOperation], Awaitable[None]]
 
 
 async def execute_stream(
@@ -97,7 +97,7 @@ async def _shared_responses(
 ) -> AsyncGenerator[GraphQLResponse, None]:
     async with source.open() as subscription:
         if push is not None:
-            await push(SharedStream(subscription, shared))
+            await push(subscription, shared)
             return
         async with aclosing(subscription.states()) as states:
             async for state in states:

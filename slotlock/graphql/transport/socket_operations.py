@@ -15,9 +15,10 @@ from slotlock.domain.users.user import Caller
 from slotlock.graphql.context import ClientInfo
 from slotlock.graphql.core.errors import RateLimitedError, internal_error
 from slotlock.graphql.execution.documents import DocumentError
-from slotlock.graphql.execution.shared_operations import SharedStream
+from slotlock.graphql.execution.shared_operations import SharedOperation
 from slotlock.graphql.transport.push.pushed_responses import PushedResponses, SocketWriter
 from slotlock.graphql.transport.server import GraphQLRequest, GraphQLServer
+from slotlock.services.live.availability import AvailabilitySubscription
 
 MAX_OPERATIONS = 10
 
@@ -144,8 +145,13 @@ class SocketOperations:
             await self._send({"id": operation_id, "type": "error", "payload": errors})
 
 
-async def _push(operation_id: str, writer: SocketWriter, stream: SharedStream) -> None:
-    await PushedResponses(operation_id, stream, writer).run()
+async def _push(
+    operation_id: str,
+    writer: SocketWriter,
+    subscription: AvailabilitySubscription,
+    shared: SharedOperation,
+) -> None:
+    await PushedResponses(operation_id, subscription, shared, writer).run()
 
 
 def _current_task() -> asyncio.Task[Any]:

@@ -15,12 +15,14 @@ EXTENSION = "slotlock.websocket.write"
 class DirectWrites:
     """The access of the application to the write buffer of one socket.
 
-    `is_writable` is false while the client does not read, and once the socket closes. `write` sends
-    a text message uncompressed; call it only while `is_writable`. The server runs the callback of
-    `on_writable` when the client has read enough for further messages.
+    `is_writable` is false while the client does not read, and once the socket closes. `frame`
+    returns the bytes of a text message, uncompressed and the same for every socket. `write` sends
+    these bytes; call it only while `is_writable`. The server runs the callback of `on_writable`
+    when the client has read enough for further messages.
     """
 
     is_writable: Callable[[], bool]
+    frame: Callable[[bytes], bytes]
     write: Callable[[bytes], None]
     on_writable: Callable[[Callable[[], None]], None]
 

@@ -27,9 +27,10 @@ class FanOutQueue:
 
     def _run_batch(self) -> None:
         self._is_scheduled = False
+        take = self._callbacks.popleft
         try:
             for _ in range(min(BATCH_SIZE, len(self._callbacks))):
-                self._callbacks.popleft()()
+                take()()
         finally:  # a callback that fails must not delay the others forever
             if self._callbacks and not self._is_scheduled:
                 self._schedule()

@@ -64,7 +64,7 @@ class Client:
         self.on_write: Callable[[], None] = lambda: None
         self._events.put_nowait({"type": "websocket.connect"})
         self.send({"type": "connection_init"})
-        writes = DirectWrites(lambda: self.is_reading, self._write, self._set_on_writable)
+        writes = DirectWrites(lambda: self.is_reading, bytes, self._write, self._set_on_writable)
         scope = {
             "type": "websocket",
             "headers": [],
