@@ -1,6 +1,6 @@
 """What was read of a slot for a client."""
 
-from collections.abc import Iterable
+from copy import copy
 from dataclasses import fields
 from datetime import datetime
 
@@ -33,9 +33,8 @@ class SlotReading(Slot):
     waitlist: tuple[WaitlistEntry, ...]
     waitlist_length: int
 
-    def __init__(self, attributes: Iterable[tuple[str, object]]) -> None:
-        for name, value in attributes:
-            setattr(self, name, value)
+    def __init__(self) -> None:
+        """Create a reading without any attribute. Its reader sets those that it read."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is SlotReading and self._loaded() == other._loaded()
@@ -72,7 +71,9 @@ class SlotReading(Slot):
         live = tuple(booking for booking in self.bookings if not booking.is_expired_at(now))
         if len(live) == len(self.bookings) or self.status is SlotStatus.CANCELLED:
             return self
-        return SlotReading([*self._loaded().items(), ("bookings", live)])
+        reading = copy(self)
+        reading.bookings = live
+        return reading
 
 
 # A slot for a client: as it was selected, or as a decision loads it.

@@ -180,9 +180,10 @@ class WaitlistEntry:
 @strawberry.type(description="A time slot with a number of places that users can book.")
 class Slot(Node):
     def __init__(self, state: ReadableSlot, viewer: Caller | None) -> None:
-        self.id = slot_global_id(state.slot.id)
+        slot = state.slot
+        self.id = slot_global_id(slot.id)
         self._state = state
-        self._slot = state.slot
+        self._slot = slot
         self._viewer = viewer
 
     @classmethod

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 from bson import ObjectId
 
@@ -31,6 +32,8 @@ _STORED_NAMES = {**STORED_NAMES, "version": "version"}
 # The state of a slot that tells its free places, or that they must be read in another way.
 _STORED_NAMES_OF_REMAINING = {"remaining": "remaining", "next_deadline": "nextDeadline"}
 
+Convert = Callable[[Any], object]
+
 
 @value_object
 class SlotRead:
@@ -51,16 +54,15 @@ class Column:
 
     name: str
     stored_name: str
-    convert: Callable[[object], object] | None
+    convert: Convert | None
     default: object
 
-    def read(self, document: Document) -> object:
-        """Return the value of the attribute."""
-        if self.default is MISSING:
-            value = document[self.stored_name]
-        else:
-            value = document.get(self.stored_name, self.default)
-        return value if value is None or self.convert is None else self.convert(value)
+    def read_optional(self, document: Document) -> object:
+        """Return the value of an attribute whose field a document may lack."""
+        value = document.get(self.stored_name, self.default)
+        if value is self.default or value is None or self.convert is None:
+            return value
+        return self.convert(value)
 
 
 @lru_cache(maxsize=1_000)
@@ -125,18 +127,17 @@ class ReadingConverter:
 
     def __init__(self, selection: SlotSelection) -> None:
         columns = columns_of(selection)
+        required = [column for column in columns if column.default is MISSING]
         self._selection = selection
         # Most values are in every document, in the form in which they are shown.
-        self._unchanged = [
-            (column.name, column.stored_name)
-            for column in columns
-            if column.convert is None and column.default is MISSING
+        self._unchanged = [(each.name, each.stored_name) for each in required if not each.convert]
+        if selection.waitlist_length:
+            self._unchanged.append(("waitlist_length", "waitlistLength"))
+        self._converted: list[tuple[str, str, Convert]] = [("id", "_id", str)]
+        self._converted += [
+            (each.name, each.stored_name, each.convert) for each in required if each.convert
         ]
-        self._others = [
-            column
-            for column in columns
-            if column.convert is not None or column.default is not MISSING
-        ]
+        self._optional = [column for column in columns if column.default is not MISSING]
         self._has_rows = selection.shows_bookings or selection.my_waitlist_entry
 
     def convert(self, document: Document, user_id: UserId | None) -> SlotReading:
@@ -145,16 +146,27 @@ class ReadingConverter:
         Raises:
             KeyError: the document lacks a field, or has a value that is not one of its domain.
         """
-        slot_id = SlotId(str(document["_id"]))
-        attributes: list[tuple[str, object]] = [("id", slot_id)]
-        attributes += [(name, document[stored_name]) for name, stored_name in self._unchanged]
-        if self._others:
-            attributes += [(column.name, column.read(document)) for column in self._others]
-        if self._selection.waitlist_length:
-            attributes.append(("waitlist_length", document["waitlistLength"]))
-        if self._has_rows:
-            attributes += self._rows(slot_id, document, user_id)
-        return SlotReading(attributes)
+        return self.convert_all((document,), user_id)[0]
+
+    def convert_all(
+        self, documents: Iterable[Document], user_id: UserId | None
+    ) -> list[SlotReading]:
+        """Return what was selected of each document. Raises what `convert` raises."""
+        unchanged, converted, optional = self._unchanged, self._converted, self._optional
+        readings = []
+        for document in documents:
+            reading = SlotReading()
+            for name, stored_name, convert in converted:
+                setattr(reading, name, convert(document[stored_name]))
+            for name, stored_name in unchanged:
+                setattr(reading, name, document[stored_name])
+            for column in optional:
+                setattr(reading, column.name, column.read_optional(document))
+            if self._has_rows:
+                for name, rows in self._rows(reading.id, document, user_id):
+                    setattr(reading, name, rows)
+            readings.append(reading)
+        return readings
 
     def _rows(
         self, slot_id: SlotId, document: Document, user_id: UserId | None

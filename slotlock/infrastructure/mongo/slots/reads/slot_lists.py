@@ -112,7 +112,7 @@ class SlotListReader:
         self, documents: Sequence[Document], read: SlotListRead
     ) -> Page[ReadableSlot]:
         selection, converter = read.selection, converter_for(read.selection)
-        readings = [converter.convert(each, read.user_id) for each in documents[: read.first]]
+        readings = converter.convert_all(documents[: read.first], read.user_id)
         has_more = len(documents) > read.first
         due = selection.remaining and [
             each.id for each in readings if needs_decision_state(each, selection, read.now)
