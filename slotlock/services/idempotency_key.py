@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 
 import orjson
 
@@ -14,6 +15,8 @@ from slotlock.infrastructure.redis.admission.queue import REQUEST_HASH_CHARS
 
 # Tickets and the admission queue carry so much of the key's hash: a user has few keys.
 KEY_HASH_CHARS = 32
+# A queue worker needs the id of each request of a batch several times.
+REMEMBERED_RECORD_IDS = 1_000
 
 
 @value_object
@@ -62,6 +65,7 @@ def lost_record(record_id: str, short_request_hash: str, now: datetime) -> Idemp
     return IdempotencyRecord(record_id, short_request_hash, RequestLost(), now)
 
 
+@lru_cache(REMEMBERED_RECORD_IDS)
 def record_id(user_id: UserId, key_hash: str) -> str:
     """Return the id of the record for this key of a user."""
     return _hash([user_id, key_hash])

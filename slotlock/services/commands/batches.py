@@ -15,10 +15,9 @@ from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.services.commands.idempotency import find_replay, to_record
-from slotlock.services.commands.slot_redaction import redacted_slots
+from slotlock.services.commands.slot_redaction import SlotRedactor
 from slotlock.services.container import Services
 from slotlock.services.decisions import BatchDecision, decide_batch
-from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.slot_command import SlotCommand
 from slotlock.services.slot_queries import slot_ids_of, slot_query
 
@@ -132,17 +131,14 @@ def idempotency_records(
     commands: Sequence[SlotCommand[object]], decided: BatchDecision, now: datetime
 ) -> tuple[IdempotencyRecord, ...]:
     """Return a record for each accepted command that has an idempotency key."""
+    redactor = SlotRedactor(decided.slots)
     return tuple(
-        _to_record(key, command, CommandResult(decision.outcome, decided.slots), now)
+        to_record(
+            key, decision.outcome, now, redactor.shown_slots(decision.outcome, command.user_ids)
+        )
         for command, decision in zip(commands, decided.decisions, strict=True)
         if decision.accepted and (key := command.idempotency_key)
     )
-
-
-def _to_record(
-    key: IdempotencyKey, command: SlotCommand[object], result: CommandResult[object], now: datetime
-) -> IdempotencyRecord:
-    return to_record(key, result.outcome, now, redacted_slots(result, command.user_ids))
 
 
 def audit_notes(

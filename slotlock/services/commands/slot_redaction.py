@@ -1,8 +1,9 @@
 """Redacting the slots that are recorded with an outcome to what the caller may see of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from slotlock.domain.booking.booking import Booking, SlotId, WaitlistEntry
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import AllBooked
 from slotlock.domain.booking.refusals import SlotOutcome
@@ -15,20 +16,56 @@ def redacted_slots(
     result: CommandResult[object], user_ids: Sequence[UserId]
 ) -> tuple[SlotState, ...]:
     """Return the slots that the outcome shows, without the bookings and entries of other users."""
-    if not isinstance(result.outcome, SlotOutcome | AllBooked):
-        return ()
-    shown = dict.fromkeys(result.outcome.shown_slot_ids)
-    return tuple(_redact(result.slots[slot_id], user_ids) for slot_id in shown)
+    return SlotRedactor(result.slots).shown_slots(result.outcome, user_ids)
 
 
-def _redact(state: SlotState, user_ids: Sequence[UserId]) -> SlotState:
-    # Everyone may see who booked a slot with one place.
-    is_public = state.slot.capacity == 1
-    return replace(
-        state,
-        bookings=tuple(b for b in state.bookings if is_public or b.user_id in user_ids),
-        waitlist=tuple(w for w in state.waitlist if w.user_id in user_ids),
-        loaded_waitlist=0,
-        group_counts={},
-        change=EMPTY_CHANGE,
-    )
+class SlotRedactor:
+    """Redacts the same slots for many users: the time for each does not grow with the bookings."""
+
+    def __init__(self, slots: Mapping[SlotId, SlotState]) -> None:
+        self._slots = slots
+        self._redactions: dict[SlotId, _Redaction] = {}
+
+    def shown_slots(self, outcome: object, user_ids: Sequence[UserId]) -> tuple[SlotState, ...]:
+        """Return the slots that the outcome shows, redacted for these users."""
+        if not isinstance(outcome, SlotOutcome | AllBooked):
+            return ()
+        shown = dict.fromkeys(outcome.shown_slot_ids)
+        return tuple([self._redaction_of(slot_id).redact(user_ids) for slot_id in shown])
+
+    def _redaction_of(self, slot_id: SlotId) -> "_Redaction":
+        found = self._redactions.get(slot_id)
+        if found is None:
+            found = self._redactions[slot_id] = _Redaction(self._slots[slot_id])
+        return found
+
+
+class _Redaction:
+    def __init__(self, state: SlotState) -> None:
+        # Everyone may see who booked a slot with one place.
+        self._is_public = state.slot.capacity == 1
+        self._state = replace(
+            state, waitlist=(), loaded_waitlist=0, group_counts={}, change=EMPTY_CHANGE
+        )
+        self._bookings = _indexes_by_user(state.bookings)
+        self._waitlist = state.waitlist
+        self._entries = _indexes_by_user(state.waitlist)
+
+    def redact(self, user_ids: Sequence[UserId]) -> SlotState:
+        """Return the slot with the rows of these users, in their order."""
+        bookings = self._state.bookings
+        if not self._is_public:
+            bookings = tuple([bookings[n] for n in _rows_of(self._bookings, user_ids)])
+        waitlist = tuple([self._waitlist[n] for n in _rows_of(self._entries, user_ids)])
+        return replace(self._state, bookings=bookings, waitlist=waitlist)
+
+
+def _indexes_by_user(rows: Iterable[Booking | WaitlistEntry]) -> dict[UserId, list[int]]:
+    indexes: dict[UserId, list[int]] = {}
+    for index, row in enumerate(rows):
+        indexes.setdefault(row.user_id, []).append(index)
+    return indexes
+
+
+def _rows_of(indexes: Mapping[UserId, Sequence[int]], user_ids: Iterable[UserId]) -> list[int]:
+    return sorted({index for user_id in user_ids for index in indexes.get(user_id, ())})

@@ -5,7 +5,7 @@ A value of the domain is stored as `{_type: tag, field: value, ...}` and a membe
 while records of it are stored.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
@@ -73,38 +73,62 @@ TYPE_TAGS: Mapping[str, type] = {
     "SlotStatus": SlotStatus,
     "WaitlistEntry": WaitlistEntry,
 }
-_TAG_OF_TYPE = {stored_type: tag for tag, stored_type in TYPE_TAGS.items()}
+_STORED_UNCHANGED = frozenset({str, int, bool, datetime, type(None), dict})
+
+
 # The admission queue stores many outcomes at once: their types are examined here, not per value.
+_TAG_OF_TYPE = {stored_type: tag for tag, stored_type in TYPE_TAGS.items()}
 _FIELDS_OF_TYPE: Mapping[type, tuple[str, ...]] = {
     stored_type: tuple(field.name for field in fields(stored_type))
     for stored_type in TYPE_TAGS.values()
     if is_dataclass(stored_type)
 }
-_STORED_UNCHANGED = frozenset({str, int, bool, datetime, type(None)})
+# By type first: members of different enums are equal if their words are.
+_ENUM_MEMBERS: Mapping[type, Mapping[object, object]] = {
+    stored_type: {member: {TYPE_FIELD: tag, VALUE_FIELD: member.value} for member in stored_type}
+    for tag, stored_type in TYPE_TAGS.items()
+    if issubclass(stored_type, Enum)
+}
 
 
-def encode(value: object) -> object:
-    """Return a value of the domain as a document stores it.
+class Encoder:
+    """Encodes the values of one write.
 
-    Raises:
-        KeyError: the value contains a type without a tag.
+    It encodes the same value once, since the outcomes of a batch show the same slot.
     """
-    value_type = type(value)
-    if value_type in _STORED_UNCHANGED:
+
+    def __init__(self) -> None:
+        # By identity, with the value itself, so that no other one can get its identity.
+        self._encoded: dict[int, tuple[object, object]] = {}
+
+    def encode(self, value: object) -> object:
+        """Return a value of the domain as a document stores it. Nobody may change it.
+
+        Raises:
+            KeyError: the value contains a type without a tag.
+        """
+        value_type = type(value)
+        if value_type in _STORED_UNCHANGED:
+            return value
+        if (names := _FIELDS_OF_TYPE.get(value_type)) is not None:
+            known = self._encoded.get(id(value))
+            if known is None:
+                known = self._encoded[id(value)] = (value, self._encode_fields(value, names))
+            return known[1]
+        if (members := _ENUM_MEMBERS.get(value_type)) is not None:
+            return members[value]
+        if isinstance(value, tuple):
+            return [self.encode(each) for each in value]
+        if isinstance(value, Enum) or is_dataclass(value):
+            raise KeyError(value_type)
         return value
-    names = _FIELDS_OF_TYPE.get(value_type)
-    if names is not None:
-        stored: dict[str, object] = {TYPE_FIELD: _TAG_OF_TYPE[value_type]}
+
+    def _encode_fields(self, value: object, names: Iterable[str]) -> dict[str, object]:
+        stored: dict[str, object] = {TYPE_FIELD: _TAG_OF_TYPE[type(value)]}
         for name in names:
-            stored[name] = encode(getattr(value, name))
+            each = getattr(value, name)
+            stored[name] = each if type(each) in _STORED_UNCHANGED else self.encode(each)
         return stored
-    if isinstance(value, tuple):
-        return [encode(each) for each in value]
-    if isinstance(value, Enum):
-        return {TYPE_FIELD: _TAG_OF_TYPE[value_type], VALUE_FIELD: value.value}
-    if is_dataclass(value):
-        raise KeyError(value_type)
-    return value
 
 
 def decode(stored: object) -> object:
@@ -124,8 +148,8 @@ def decode(stored: object) -> object:
     stored_type = TYPE_TAGS[stored[TYPE_FIELD]]
     if VALUE_FIELD in stored:
         return stored_type(stored[VALUE_FIELD])
-    known = _FIELDS_OF_TYPE[stored_type]
-    return stored_type(**{name: decode(stored[name]) for name in known if name in stored})
+    names = _FIELDS_OF_TYPE[stored_type]
+    return stored_type(**{name: decode(stored[name]) for name in names if name in stored})
 
 
 def decode_slots(stored: list[object]) -> tuple[SlotState, ...]:

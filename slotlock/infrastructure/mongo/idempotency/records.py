@@ -31,9 +31,9 @@ from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limite
 from slotlock.infrastructure.mongo.idempotency.codec import (
     REQUEST_LOST_TAG,
     TYPE_FIELD,
+    Encoder,
     decode,
     decode_slots,
-    encode,
 )
 
 # Clients are promised a day. The second day covers clocks that differ, and late clients.
@@ -89,8 +89,7 @@ class IdempotencyRecords:
     async def save_all(self, records: Sequence[IdempotencyRecord]) -> None:
         """Store the outcomes of commands that wrote nothing, except where a key has a record."""
         try:
-            documents = [record_to_document(record) for record in records]
-            await self._records.insert_many(documents, ordered=False)
+            await self._records.insert_many(records_to_documents(records), ordered=False)
         except BulkWriteError as error:
             if error.details["writeConcernErrors"] or error_codes(error) - {DUPLICATE_KEY}:
                 raise
@@ -118,13 +117,18 @@ class IdempotencyRecords:
         return [found.get(record_id) for record_id in record_ids]
 
 
-def record_to_document(record: IdempotencyRecord) -> Document:
-    """Return the document of a record."""
+def records_to_documents(records: Iterable[IdempotencyRecord]) -> list[Document]:
+    """Return the documents of records that are written together. They may share parts."""
+    encoder = Encoder()
+    return [_to_document(record, encoder) for record in records]
+
+
+def _to_document(record: IdempotencyRecord, encoder: Encoder) -> Document:
     document = {
         "_id": record.record_id,
         "requestHash": record.request_hash,
-        "outcome": encode(record.outcome),
-        "slots": [encode(slot) for slot in record.slots],
+        "outcome": encoder.encode(record.outcome),
+        "slots": [encoder.encode(slot) for slot in record.slots],
         "at": record.at,
     }
     if record.requested_at is not None:

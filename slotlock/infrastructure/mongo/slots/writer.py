@@ -37,7 +37,7 @@ from slotlock.infrastructure.mongo.client import (
 )
 from slotlock.infrastructure.mongo.commands.direct_commands import run_command
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
-from slotlock.infrastructure.mongo.idempotency.records import record_to_document
+from slotlock.infrastructure.mongo.idempotency.records import records_to_documents
 from slotlock.infrastructure.mongo.slots import documents
 from slotlock.infrastructure.mongo.slots.booking_documents import (
     ended_booking_to_document,
@@ -281,10 +281,7 @@ def _inserts(changes: ChangeSet) -> Iterator[tuple[str, list[Document]]]:
             for ended in update.after.change.ended_entries
         ],
     )
-    yield (
-        "idempotency_records",
-        [record_to_document(record) for record in changes.idempotency_records],
-    )
+    yield "idempotency_records", records_to_documents(changes.idempotency_records)
     yield "slots", [documents.to_document(slot) for slot in changes.new_slots]
     yield "audit_notes", [note_to_document(note) for note in changes.audit_notes]
 

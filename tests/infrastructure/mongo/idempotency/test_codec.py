@@ -42,7 +42,10 @@ from slotlock.infrastructure.mongo.idempotency.codec import (
     decode,
     decode_slots,
 )
-from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, record_to_document
+from slotlock.infrastructure.mongo.idempotency.records import (
+    IdempotencyRecord,
+    records_to_documents,
+)
 
 # Written by the first version with explicit tags. Change it only with a change of the stored form.
 GOLDEN_FILE = Path(__file__).with_name("records.golden.json")
@@ -142,7 +145,16 @@ def golden() -> Any:
 
 
 def test_records_are_stored_as_the_golden_file_says() -> None:
-    assert {name: record_to_document(each) for name, each in records().items()} == golden()
+    assert {name: records_to_documents([each])[0] for name, each in records().items()} == golden()
+
+
+def test_records_that_are_written_together_are_stored_as_if_each_was_written_alone() -> None:
+    # The same slot and the same booking in several records, as the admission queue writes them.
+    one = state(1)
+    own = one.bookings[0]
+    shared = [*records().values(), *records().values(), record(Booked(one.id, own), one)]
+    shared += [record(AllBooked((Booked(one.id, own),)), one, state(2)), record(SlotFull(one.id))]
+    assert records_to_documents(shared) == [records_to_documents([each])[0] for each in shared]
 
 
 @pytest.mark.parametrize("name", records())

@@ -22,7 +22,7 @@ from slotlock.infrastructure.mongo.idempotency.codec import TYPE_FIELD, VALUE_FI
 from slotlock.infrastructure.mongo.idempotency.records import (
     IdempotencyRecord,
     IdempotencyRecords,
-    record_to_document,
+    records_to_documents,
 )
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
@@ -115,7 +115,7 @@ async def test_an_outcome_is_read_back_with_its_slots_as_it_was_stored(
     database: Database, records: IdempotencyRecords, record: IdempotencyRecord
 ) -> None:
     assert record.slots
-    await database["idempotency_records"].insert_one(record_to_document(record))
+    await database["idempotency_records"].insert_one(records_to_documents([record])[0])
     assert await records.find("key") == record
 
 
@@ -145,7 +145,7 @@ async def test_fields_of_a_later_version_are_ignored(
     ]
     documents: list[Document] = []
     for record in stored:
-        document = record_to_document(record)
+        document = records_to_documents([record])[0]
         parts = {name: with_unknown_fields(document[name]) for name in ("outcome", "slots")}
         documents.append({**document, **parts, "fieldOfALaterVersion": 1})
     await database["idempotency_records"].insert_many(documents)
@@ -156,7 +156,7 @@ async def test_a_field_that_an_earlier_version_did_not_store_has_its_default(
     database: Database, records: IdempotencyRecords
 ) -> None:
     record = accepted_records()[0]
-    document = record_to_document(record)
+    document = records_to_documents([record])[0]
     del document["slots"][0]["slot"]["waitlist_offer_minutes"]
     await database["idempotency_records"].insert_one(document)
     found = await records.find("key")
@@ -174,7 +174,7 @@ async def test_a_record_is_stored_for_at_least_a_day_and_not_for_ever(
     (expiry,) = [each async for each in indexes if "expireAfterSeconds" in each]
     assert list(expiry["key"]) == ["at"]
     assert 24 * 3600 <= expiry["expireAfterSeconds"] <= 7 * 24 * 3600
-    await database["idempotency_records"].insert_one(record_to_document(RECORD))
+    await database["idempotency_records"].insert_one(records_to_documents([RECORD])[0])
     document = await database["idempotency_records"].find_one()
     assert document is not None
     assert document["at"] == NOW  # a date: the index ignores every other type
