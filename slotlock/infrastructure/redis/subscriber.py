@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from redis.asyncio.client import PubSub
 from redis.exceptions import RedisError
 
+from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.redis.client import RedisClient, open_pubsub
 
 RECONNECT_DELAY_S = 0.5
@@ -50,16 +51,14 @@ class RedisSubscriber:
         added = channels - self._channels
         self._channels |= added
         if added and self._pubsub is not None:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
-                await self._pubsub.subscribe(*added)
+            await _send(self._pubsub.subscribe(*added))
 
     async def unsubscribe(self, channels: set[str]) -> None:
         """Remove channels."""
         removed = channels & self._channels
         self._channels -= removed
         if removed and self._pubsub is not None:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
-                await self._pubsub.unsubscribe(*removed)
+            await _send(self._pubsub.unsubscribe(*removed))
 
     async def _run(self) -> None:
         while not self._stopping:
@@ -79,3 +78,15 @@ class RedisSubscriber:
                         self._on_message(message["channel"].decode(), message["data"])
             finally:
                 self._pubsub = None
+
+
+async def _send(command: Awaitable[None]) -> None:
+    """Send a command even if the caller is cancelled; an unavailable Redis is no error.
+
+    redis-py sends within `asyncio.wait_for`. On Python 3.11, that can swallow the cancellation: the
+    caller would then wait for ever. Or it closes the connection that all callers share.
+    """
+    task = asyncio.ensure_future(command)
+    task.add_done_callback(ignore_unretrieved)
+    with contextlib.suppress(RedisError, OSError, TimeoutError):
+        await asyncio.shield(task)

@@ -33,6 +33,8 @@ from tests.support.clients.client import WATCH_AVAILABILITY, Json
 from tests.support.domain.builders import build_slot
 from tests.support.polling import eventually
 
+# The channel of a subscription is sent to Redis within fewer rounds of the event loop.
+MAX_START_ROUNDS = 20
 WATCH_VERSION = """subscription($slots: [ID!]!, $full: Boolean = false) {
   slotAvailability(slotIds: $slots) { version capacity @include(if: $full) }
 }"""
@@ -395,4 +397,30 @@ async def test_a_socket_that_closes_gets_nothing_although_a_state_was_pending(
     publish(state, slot_id, 3)
     await let_deliveries_run()
     assert client.versions == [1]
+    await client.disconnect()
+
+
+async def test_a_subscription_that_is_completed_at_any_moment_of_its_start_ends(
+    state: AppState,
+) -> None:
+    slot_id = await insert_slot(state)
+    client = Client(state)
+    await client.wait_for_awaited("connection_ack")
+    payload = {"query": WATCH_VERSION, "variables": {"slots": [f"slot_{slot_id}"]}}
+    availability = state.graphql_server.services.availability
+
+    async def has_ended() -> bool:
+        return not availability.subscribed_slot_ids
+
+    for rounds in range(MAX_START_ROUNDS):
+        client.send({"id": "1", "type": "subscribe", "payload": payload})
+        while not availability.subscribed_slot_ids:
+            await asyncio.sleep(0)
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        client.send({"id": "1", "type": "complete"})
+        client.send({"id": "2", "type": "subscribe", "payload": {"query": "{ __typename }"}})
+        await client.wait_for_awaited("complete")
+        await eventually(has_ended, f"the end, completed after {rounds} rounds")
+        client.awaited.clear()
     await client.disconnect()
