@@ -10,6 +10,7 @@ from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.errors import BulkWriteError, ConnectionFailure, OperationFailure, PyMongoError
 
 from slotlock.infrastructure.mongo.concurrency import MongoOverloadedError
+from slotlock.infrastructure.mongo.connections.leases import ConnectionLeases
 
 Document = dict[str, Any]
 Database = AsyncDatabase[Document]
@@ -20,6 +21,8 @@ SELECTION_TIMEOUT_MS = 3_000
 # More connections would slow a rush down, because each has a thread in mongod. The limits below,
 # with the batches and the probe, allow fewer concurrent operations than there are connections.
 MAX_POOL_SIZE = 40
+# Of these, so many remain with the hot commands while they are idle.
+MAX_IDLE_LEASES = 8
 SLOTS_CONCURRENCY = 5
 SLOT_LISTS_CONCURRENCY = 3
 WRITES_CONCURRENCY = 5
@@ -53,9 +56,22 @@ CODEC_OPTIONS: CodecOptions[Document] = CodecOptions(
 )
 
 
-def connect(url: str) -> "tuple[AsyncMongoClient[Document], Database]":
+class LeasingClient(AsyncMongoClient[Document]):
+    """A client of the driver that leases its connections to direct commands, until it is closed."""
+
+    def __init__(self, url: str, *, max_idle_leases: int = MAX_IDLE_LEASES, **options: Any) -> None:
+        super().__init__(url, **options)
+        self.leases = ConnectionLeases(self, max_idle_leases)
+
+    async def close(self) -> None:
+        """End the leases, and close all connections."""
+        await self.leases.close()
+        await super().close()
+
+
+def connect(url: str) -> tuple[LeasingClient, Database]:
     """Return the client of the process, and the database that the URL names."""
-    client: AsyncMongoClient[Document] = AsyncMongoClient(
+    client = LeasingClient(
         url,
         w="majority",
         # An election must not undo what a response says, least of all a booking.

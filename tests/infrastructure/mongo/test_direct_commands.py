@@ -6,11 +6,17 @@ from datetime import UTC, datetime
 
 import pytest
 from bson import ObjectId
-from pymongo import AsyncMongoClient, timeout
+from pymongo import timeout
 from pymongo.errors import ExecutionTimeout, NetworkTimeout, OperationFailure
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.infrastructure.mongo.client import CODEC_OPTIONS, Database, Document, connect
+from slotlock.infrastructure.mongo.client import (
+    CODEC_OPTIONS,
+    Database,
+    Document,
+    LeasingClient,
+    connect,
+)
 from slotlock.infrastructure.mongo.commands.direct_commands import run_command
 from tests.support.apps.processes import database_url
 
@@ -24,7 +30,7 @@ SLOW_FILTER: Document = {"$where": "sleep(300) || true"}
 async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
     """Yield a new database with numbered documents, through a client with two connections."""
     url = database_url(servers, f"direct{ObjectId()}")
-    client: AsyncMongoClient[Document] = AsyncMongoClient(url, w="majority", maxPoolSize=2)
+    client = LeasingClient(url, max_idle_leases=1, w="majority", maxPoolSize=2)
     database = client.get_default_database().with_options(CODEC_OPTIONS)
     await database["items"].insert_many({"_id": n, "at": AT} for n in range(COUNT))
     yield database

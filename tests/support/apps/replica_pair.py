@@ -27,23 +27,26 @@ class ReplicaPair:
 
 
 @contextmanager
-def replica_pair(directory: Path) -> Iterator[ReplicaPair]:
-    """Run a replica set in which both members have to confirm each write."""
+def replica_pair(directory: Path, *, can_succeed: bool = False) -> Iterator[ReplicaPair]:
+    """Run a replica set in which both members have to confirm each write.
+
+    With `can_succeed`, the second member may become the primary.
+    """
     with restartable_server(directory / "primary", "mongod") as primary:
         secondary = RestartableServer(directory / "secondary", "mongod")
         secondary.launch()
         try:
-            _add_member(primary, secondary)
+            _add_member(primary, secondary, priority=int(can_succeed))
             yield ReplicaPair(primary, secondary)
         finally:
             primary.kill()
             secondary.kill()
 
 
-def _add_member(primary: RestartableServer, secondary: RestartableServer) -> None:
+def _add_member(primary: RestartableServer, secondary: RestartableServer, priority: int) -> None:
     with MongoClient[dict[str, Any]](primary.url) as client:
         config = client.admin.command("replSetGetConfig")["config"]
-        member = {"_id": 1, "host": f"127.0.0.1:{secondary.port}", "priority": 0}
+        member = {"_id": 1, "host": f"127.0.0.1:{secondary.port}", "priority": priority}
         config["version"] += 1
         config["members"].append(member)
         config["settings"]["electionTimeoutMillis"] = PRIMARY_TIMEOUT_MS

@@ -1,0 +1,1 @@
+"""Connections of the driver, as the commands of the hot paths use them."""

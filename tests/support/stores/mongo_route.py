@@ -1,0 +1,62 @@
+"""A route to a MongoDB, which may lose connections and change how replies arrive."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from slotlock.infrastructure.mongo.client import Database, LeasingClient, connect
+
+Send = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
+
+
+async def send_whole(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """Send a part of a reply as it is."""
+    writer.write(data)
+
+
+class MongoRoute:
+    """Forwards connections. One that sends `loses` is closed without a reply."""
+
+    def __init__(self, host: str, port: int, send_reply: Send) -> None:
+        self._address = (host, port)
+        self._send_reply = send_reply
+        self.loses: bytes | None = None
+        self.lost = asyncio.Event()
+
+    async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Forward a connection."""
+        mongo_reader, mongo_writer = await asyncio.open_connection(*self._address)
+        replies = asyncio.create_task(self._forward_replies(mongo_reader, writer))
+        while message := await reader.read(65_536):
+            if self.loses is not None and self.loses in message:
+                self.lost.set()
+                break
+            mongo_writer.write(message)
+        writer.close()
+        mongo_writer.close()
+        await replies
+
+    async def _forward_replies(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        while data := await reader.read(65_536):
+            await self._send_reply(writer, data)
+
+
+@asynccontextmanager
+async def routed_database(
+    database: Database, send_reply: Send = send_whole
+) -> AsyncIterator[tuple[LeasingClient, Database, MongoRoute]]:
+    """Yield a client and the database as they are behind a route, and the route."""
+    address = await database.client.address
+    assert address is not None
+    route = MongoRoute(*address, send_reply)
+    async with await asyncio.start_server(route.forward, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        client, behind = connect(
+            f"mongodb://127.0.0.1:{port}/{database.name}?directConnection=true"
+        )
+        try:
+            yield client, behind, route
+        finally:
+            await client.close()
