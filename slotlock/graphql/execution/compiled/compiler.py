@@ -30,10 +30,10 @@ from slotlock.graphql.execution.compiled import strawberry_fields
 from slotlock.graphql.execution.compiled.completion import (
     Completer,
     LeafCompleter,
-    ListCompleter,
     OutputPosition,
 )
 from slotlock.graphql.execution.compiled.inputs.argument_converters import ArgumentsConverter
+from slotlock.graphql.execution.compiled.lists import ListCompleter
 from slotlock.graphql.execution.compiled.object_types import AbstractCompleter, ObjectCompleter
 from slotlock.graphql.execution.compiled.plan import (
     AttributeFieldPlan,

@@ -16,7 +16,6 @@ from graphql.pyutils import inspect
 
 from slotlock.graphql.execution.compiled import strawberry_fields
 from slotlock.graphql.execution.compiled.awaitables import is_awaitable, is_never_awaitable
-from slotlock.graphql.execution.compiled.completion import Completer
 from slotlock.graphql.execution.compiled.errors import ValuePath
 from slotlock.graphql.execution.compiled.execution import Execution
 from slotlock.graphql.execution.compiled.plan import ObjectPlan
@@ -40,14 +39,16 @@ class ObjectCompleter:
         self._plan: ObjectPlan | None = None
         self._is_type_of: Callable[..., Any] | None = object_type.is_type_of
         # The plan for each Python type that the predicate accepts, if it depends on nothing else.
-        self.plans: dict[type, Completer] = {}
+        self.plans: dict[type, ObjectPlan] = {}
 
     def __call__(self, value: Any, execution: Execution, path: ValuePath) -> Any:
         """Return the fields, or a coroutine of them."""
         known_plan = self.plans.get(type(value))
         if known_plan is not None and strawberry_fields.is_not_cast(value):
-            return known_plan(value, execution, path)
-        if self._is_type_of is not None:
+            return known_plan.execute(value, execution, path)
+        if self._is_type_of is None:
+            self._remember(value)
+        else:
             is_type_of = self._is_type_of(value, self._info.build(execution, path))
             if is_awaitable(is_type_of):
                 return self._complete_later(is_type_of, value, execution, path)
@@ -60,7 +61,7 @@ class ObjectCompleter:
     def _remember(self, value: object) -> None:
         # Nobody has asked this about the values that resolvers return when they are awaited.
         if not is_awaitable(value) and is_never_awaitable(type(value)):
-            self.plans[type(value)] = self._compiled_plan().execute
+            self.plans[type(value)] = self._compiled_plan()
 
     def _compiled_plan(self) -> ObjectPlan:
         if self._plan is None:

@@ -1,7 +1,7 @@
 """The plan of an operation: its fields, executed object by object (spec, 6.2 and 6.3)."""
 
-from collections.abc import Awaitable, Callable, Coroutine
-from types import CoroutineType
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from types import CoroutineType, NoneType
 from typing import Any
 
 from graphql import GraphQLObjectType, default_field_resolver
@@ -18,6 +18,8 @@ from slotlock.graphql.execution.compiled.execution import Execution, RootFieldMi
 from slotlock.graphql.execution.compiled.inputs.argument_converters import ArgumentsConverter
 from slotlock.graphql.execution.compiled.resolve_info import FieldInfo
 from slotlock.graphql.execution.compiled.strawberry_resolver import StrawberryCall
+
+PLAIN_RESULTS_AND_NULL = PLAIN_RESULTS | {NoneType}
 
 Data = dict[str, Any]
 DataOrCoroutine = Data | Coroutine[Any, Any, Data]
@@ -84,7 +86,7 @@ class LeafFieldPlan(AttributeFieldPlan):
     they need. `serializers` remembers the types of such values.
     """
 
-    __slots__ = ("_is_nullable", "_serialize", "serializers", "unchanged_type")
+    __slots__ = ("_is_nullable", "_serialize", "_was_awaitable", "serializers", "unchanged_type")
 
     def __init__(
         self,
@@ -97,6 +99,7 @@ class LeafFieldPlan(AttributeFieldPlan):
         super().__init__(key, info, position, read)
         self._is_nullable = position.is_nullable
         self._serialize = leaf.serialize
+        self._was_awaitable = False
         self.serializers: dict[type, Callable[[Any], Any]] = {}
         # A value of exactly this type is its own result; None if there is no such type.
         self.unchanged_type = leaf.unchanged_type
@@ -106,6 +109,7 @@ class LeafFieldPlan(AttributeFieldPlan):
         if value is None and self._is_nullable:
             return None
         if is_awaitable(value):
+            self._was_awaitable = True
             return self.position.complete_later(value, execution, path)
         completed = self.position.complete(value, execution, path)
         if type(completed) is CoroutineType:
@@ -113,6 +117,31 @@ class LeafFieldPlan(AttributeFieldPlan):
         if type(completed) in PLAIN_RESULTS and is_never_awaitable(type(value)):
             self.serializers[type(value)] = self._serialize
         return completed
+
+    def complete_together(self, sources: Sequence[Any]) -> list[Any] | None:
+        """Complete the attribute of several objects; None if `complete` has to decide about one.
+
+        The attributes are then read again. That must not happen to an attribute that creates
+        something to await, because nobody would await the first one.
+        """
+        if self._was_awaitable:
+            return None
+        try:
+            values = list(map(self.read, sources))
+            types = set(map(type, values))
+            types.discard(self.unchanged_type)
+            if self._is_nullable:
+                types.discard(NoneType)
+            if not types:
+                return values
+            if not types <= self.serializers.keys():
+                return None
+            serialize = self._serialize
+            results = [None if value is None else serialize(value) for value in values]
+        except Exception:  # `complete` records it for the object that it belongs to
+            return None
+        are_complete = PLAIN_RESULTS_AND_NULL.issuperset(map(type, results))
+        return results if are_complete and results.count(None) == values.count(None) else None
 
 
 class StrawberryFieldPlan(FieldPlan):
@@ -140,7 +169,7 @@ class StrawberryFieldPlan(FieldPlan):
 class ObjectPlan:
     """The selected fields of one object type at one place of a document."""
 
-    __slots__ = ("_fields", "_size", "_type_name")
+    __slots__ = ("_fields", "_leaves", "_size", "_type_name")
 
     def __init__(self, object_type: GraphQLObjectType, fields: list[FieldPlan]) -> None:
         self._type_name = object_type.name
@@ -148,7 +177,29 @@ class ObjectPlan:
             (field.key, field, field if isinstance(field, LeafFieldPlan) else None)
             for field in fields
         ]
+        leaves = [field for field in fields if isinstance(field, LeafFieldPlan)]
+        self._leaves = leaves if len(leaves) == len(fields) else None
         self._size = len(fields)
+
+    def execute_together(self, sources: Sequence[Any], execution: Execution) -> list[Data] | None:
+        """Return the fields of objects of one Python type; None if `execute` has to decide.
+
+        Attributes are read and serialized field by field, which takes two thirds of the time.
+        Nulls that are not allowed, errors and values to await take `execute` for each object.
+        """
+        values_count = self._size * len(sources)
+        if self._leaves is None or values_count > execution.values_left:
+            return None
+        results: list[Data] = [{} for _ in sources]
+        for leaf in self._leaves:
+            values = leaf.complete_together(sources)
+            if values is None:
+                return None
+            key = leaf.key
+            for result, value in zip(results, values, strict=True):
+                result[key] = value
+        execution.values_left -= values_count
+        return results
 
     def execute(self, source: Any, execution: Execution, path: ValuePath | None) -> DataOrCoroutine:
         """Return the fields of an object, or a coroutine that awaits some of them."""

@@ -3,7 +3,7 @@
 A schema without Strawberry has none of these functions; its resolvers are all called.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -82,6 +82,11 @@ def is_decided_by_type(function: object, value: object) -> bool:
 def is_not_cast(value: object) -> bool:
     """Return whether a value was not given another type by `strawberry.cast`."""
     return getattr(value, TYPE_CAST_ATTRIBUTE, None) is None
+
+
+def are_not_cast(values: Iterable[object]) -> bool:
+    """Return whether `is_not_cast` is true for each value."""
+    return not [value for value in values if getattr(value, TYPE_CAST_ATTRIBUTE, None) is not None]
 
 
 def _is_made_by_converter(function: object, *names: str) -> bool:
