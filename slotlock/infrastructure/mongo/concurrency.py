@@ -57,16 +57,22 @@ class ConcurrencyLimiter:
         return await asyncio.shield(task)
 
     async def _run_when_free(self, operation: Callable[[], Awaitable[Result]]) -> Result:
-        try:
-            async with asyncio.timeout(WAIT_TIMEOUT_S):
-                await self._semaphore.acquire()
-        except TimeoutError:
-            raise MongoOverloadedError("MongoDB is overloaded") from None
+        if self._semaphore.locked():
+            await self._wait_until_free()
+        else:
+            await self._semaphore.acquire()  # at once, so that a timeout would only cost time
         try:
             _entered.set(_entered.get() | {self})  # the task has a context of its own
             return await (self._within.run(operation) if self._within else operation())
         finally:
             self._semaphore.release()
+
+    async def _wait_until_free(self) -> None:
+        try:
+            async with asyncio.timeout(WAIT_TIMEOUT_S):
+                await self._semaphore.acquire()
+        except TimeoutError:
+            raise MongoOverloadedError("MongoDB is overloaded") from None
 
 
 class HasLimiter(Protocol):
