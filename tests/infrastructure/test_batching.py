@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.batching import MAX_BATCH_SIZE, Batcher, GroupBatcher
 
 caller: contextvars.ContextVar[str] = contextvars.ContextVar("caller", default="nobody")
 
@@ -62,3 +62,25 @@ async def test_a_batch_does_not_run_in_the_context_of_its_first_caller() -> None
 
     caller.set("first")
     assert await Batcher(run).submit(1) == "nobody"
+
+
+async def test_groups_share_batches_and_each_gets_its_results_in_order() -> None:
+    batches: list[list[int]] = []
+
+    async def run(items: list[int]) -> list[int | Exception]:
+        batches.append(items)
+        return [ValueError(f"{item}") if item < 0 else 10 * item for item in items]
+
+    batcher: GroupBatcher[int, int] = GroupBatcher(run)
+    large = list(range(MAX_BATCH_SIZE + 1))
+    results = await asyncio.gather(
+        batcher.submit([3, 1]),
+        batcher.submit([]),
+        batcher.submit([2, -1, 5]),
+        batcher.submit(large),
+        return_exceptions=True,
+    )
+    assert [*results[:2]] == [[30, 10], []]
+    assert isinstance(results[2], ValueError)
+    assert results[3] == [10 * item for item in large]
+    assert [len(batch) for batch in batches] == [MAX_BATCH_SIZE, 6]

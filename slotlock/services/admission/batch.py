@@ -77,8 +77,9 @@ async def serve_batch(
         served += [request.entry for request in decided]
         if len(decided) < len(run):
             break
+    now = services.now()
     for entry in served:
-        waited = services.now() - entry.requested_at
+        waited = now - entry.requested_at
         QUEUE_WAIT_SECONDS.observe(max(waited.total_seconds(), 0.0))
     return served
 

@@ -7,6 +7,7 @@ The outcome is stored under the key, so a request has one effect however often i
 import random
 import secrets
 from enum import Enum, auto
+from functools import cache
 from typing import Self
 
 from prometheus_client import Counter
@@ -99,8 +100,13 @@ async def request_booking(
     """
     request = _TicketRequest.create(caller, slot_id, user_id, options)
     result = await _find_or_create_ticket(services, request)
-    BOOKING_REQUESTS_TOTAL.labels(outcome_label(result.outcome)).inc()
+    _outcome_counter(outcome_label(result.outcome)).inc()
     return result
+
+
+@cache
+def _outcome_counter(label: str) -> Counter:
+    return BOOKING_REQUESTS_TOTAL.labels(label)
 
 
 async def _find_or_create_ticket(

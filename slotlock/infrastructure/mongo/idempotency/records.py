@@ -10,7 +10,6 @@ without them. `requestedAt` is the time at which a request joined the admission 
 contains.
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,7 +17,7 @@ from datetime import datetime, timedelta
 from pymongo.errors import BulkWriteError
 
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.batching import Batcher, GroupBatcher
 from slotlock.infrastructure.mongo.client import (
     DUPLICATE_KEY,
     IDEMPOTENCY_CONCURRENCY,
@@ -62,6 +61,7 @@ class IdempotencyRecords:
         self.limiter = ConcurrencyLimiter(IDEMPOTENCY_CONCURRENCY)
         self._records = database["idempotency_records"]
         self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
+        self._group_batcher = GroupBatcher(self._read_batch, is_outage=is_unavailable)
         self._save_batcher = Batcher(self._save_batch, is_outage=is_unavailable)
 
     async def create_indexes(self) -> None:
@@ -75,7 +75,7 @@ class IdempotencyRecords:
 
     async def find_many(self, record_ids: Iterable[str]) -> list[IdempotencyRecord | None]:
         """Return the record of each key, in order; None where there is none."""
-        return await asyncio.gather(*map(self._read_batcher.submit_nowait, record_ids))
+        return await self._group_batcher.submit(list(record_ids))
 
     async def save(self, record: IdempotencyRecord) -> None:
         """Store the outcome of a command that wrote nothing, unless its key has a record."""

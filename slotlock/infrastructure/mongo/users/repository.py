@@ -13,7 +13,7 @@ from slotlock.domain.audit.log import AuditAction
 from slotlock.domain.audit.notes import AuditNote, note_user_change
 from slotlock.domain.shared.pagination import Page
 from slotlock.domain.users.user import Role, User, UserFilter, UserId
-from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.batching import Batcher, GroupBatcher
 from slotlock.infrastructure.mongo.audit.notes import insert_notes
 from slotlock.infrastructure.mongo.client import (
     USER_LISTS_CONCURRENCY,
@@ -46,6 +46,7 @@ class UserRepository:
         self._database = database
         self._users = database["users"]
         self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
+        self._group_batcher = GroupBatcher(self._read_batch, is_outage=is_unavailable)
         self._waitlist_groups = waitlist_groups
 
     async def create_indexes(self) -> None:
@@ -107,7 +108,7 @@ class UserRepository:
 
     async def find_many(self, user_ids: Iterable[UserId]) -> dict[UserId, User]:
         """Return those of the users who exist, by id."""
-        found = await asyncio.gather(*map(self._read_batcher.submit_nowait, user_ids))
+        found = await self._group_batcher.submit(list(user_ids))
         return {user.id: user for user in found if user is not None}
 
     async def _read_batch(self, user_ids: list[UserId]) -> list[User | None]:

@@ -6,13 +6,13 @@ before the request leaves the queue.
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from zlib import crc32
 
 from slotlock.domain.admission.tickets import Ticket, TicketRef, TicketStatus
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.redis.admission.scripts import ENQUEUE, FIND, STATE_DEAD_LETTER
@@ -29,9 +29,10 @@ MAX_QUEUE_LENGTH = 50_000
 MAX_ENQUEUED_AT_ONCE = 200
 # The part of a request hash that tells whether a key was reused with other arguments.
 REQUEST_HASH_CHARS = 16
+EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class QueuedBooking:
     """A queued request for a place in a slot, made by the user or on their behalf.
 
@@ -69,7 +70,7 @@ class QueuedBooking:
 
     def flat_fields(self) -> list[str]:
         """Return the fields and values of its stream entry, as Redis expects them."""
-        return [part for pair in self.fields.items() for part in pair]
+        return list(chain.from_iterable(self.fields.items()))
 
     def enqueue_arguments(self) -> list[str]:
         """Return the arguments of this request for the script ENQUEUE."""
@@ -82,7 +83,7 @@ class QueuedBooking:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class QueuePosition:
     """The ticket of a queued request, its sequence, and how many requests have left the queue."""
 
@@ -223,7 +224,7 @@ def _to_position(slot_id: SlotId, reply: tuple[bytes, bytes, bytes] | None) -> Q
 
 def from_milliseconds(ms: int) -> datetime:
     """Convert a Unix time in milliseconds, exactly."""
-    return datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000)
+    return EPOCH + timedelta(milliseconds=ms)
 
 
 def to_milliseconds(at: datetime) -> int:
