@@ -11,7 +11,7 @@ from pymongo import timeout
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import PyMongoError
 
-from slotlock.infrastructure.mongo.client import OPERATION_TIMEOUT_MS, Document, is_unavailable
+from slotlock.infrastructure.mongo.client import Document, is_unavailable
 from slotlock.infrastructure.mongo.commands.direct_commands import run_command
 
 Collection = AsyncCollection[Document]
@@ -70,7 +70,7 @@ async def _read(
     read_by_cursor: Callable[[], Awaitable[list[Document]]],
 ) -> list[Document]:
     command["readConcern"] = collection.read_concern.document
-    with timeout(OPERATION_TIMEOUT_MS / 1000):  # for both attempts
+    with timeout(collection.database.client.options.timeout):  # for both attempts
         try:
             reply = await run_command(collection.database, command)
         except PyMongoError as error:
