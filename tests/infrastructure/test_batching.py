@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from slotlock.infrastructure.batching import MAX_BATCH_SIZE, Batcher, GroupBatcher
+from slotlock.infrastructure.batching import BUSY_BATCH_SIZE, MAX_BATCH_SIZE, Batcher, GroupBatcher
 
 caller: contextvars.ContextVar[str] = contextvars.ContextVar("caller", default="nobody")
 
@@ -62,6 +62,32 @@ async def test_a_batch_does_not_run_in_the_context_of_its_first_caller() -> None
 
     caller.set("first")
     assert await Batcher(run).submit(1) == "nobody"
+
+
+@pytest.mark.parametrize(
+    ("earlier_count", "max_batch_size", "batches"),
+    [
+        pytest.param(BUSY_BATCH_SIZE, MAX_BATCH_SIZE, [[1, 2]], id="after several callers"),
+        pytest.param(BUSY_BATCH_SIZE - 1, MAX_BATCH_SIZE, [[1], [2]], id="after few callers"),
+        pytest.param(BUSY_BATCH_SIZE, BUSY_BATCH_SIZE, [[1, 1, 1], [2]], id="a full batch"),
+    ],
+)
+async def test_under_load_a_batch_that_is_not_full_waits_for_more_callers(
+    earlier_count: int, max_batch_size: int, batches: list[list[int]]
+) -> None:
+    ran: list[list[int]] = []
+
+    async def run(items: list[int]) -> list[int | Exception]:
+        ran.append(items)
+        return list(items)
+
+    batcher: Batcher[int, int] = Batcher(run, max_batch_size)
+    await asyncio.gather(*(batcher.submit(0) for _ in range(earlier_count)))
+    ones = [batcher.submit_nowait(1) for _ in range(batches[0].count(1))]
+    for _ in range(10):  # far less than the interval
+        await asyncio.sleep(0)
+    await asyncio.gather(*ones, batcher.submit(2))
+    assert ran == [[0] * earlier_count, *batches]
 
 
 async def test_groups_share_batches_and_each_gets_its_results_in_order() -> None:
