@@ -108,12 +108,9 @@ def slot_projection(
 ) -> Document:
     """Return the projection to what a `SlotQuery` with these fields loads of a slot."""
     users = [ObjectId(user_id) for user_id in user_ids]
-    wanted = [
-        {"$in": ["$$this.user", users]},
-        {"$in": ["$$this.id", [ObjectId(booking_id) for booking_id in booking_ids]]},
-        {"$eq": ["$capacity", 1]},  # clients see who booked a one-place slot
-        is_expired("$$this", now),
-    ]
+    wanted = [{"$in": ["$$this.user", users]}, is_expired("$$this", now)]
+    if ids := [ObjectId(booking_id) for booking_id in booking_ids]:
+        wanted.append({"$in": ["$$this.id", ids]})
     expired = {"$filter": {"input": "$bookings", "cond": is_expired("$$this", now)}}
     expired_count = {"$size": expired}
     may_promote = True if for_update else {"$gt": [{"$add": ["$remaining", expired_count]}, 0]}
@@ -127,9 +124,16 @@ def slot_projection(
     own_entries = {"$filter": {"input": "$waitlist", "cond": {"$in": ["$$this.user", users]}}}
     return {
         **dict.fromkeys(LOADED_FIELDS, 1),
-        "bookings": {"$filter": {"input": "$bookings", "cond": {"$or": wanted}}},
+        "bookings": {
+            "$cond": [
+                {"$eq": ["$capacity", 1]},  # clients see who booked a one-place slot
+                "$bookings",
+                {"$filter": {"input": "$bookings", "cond": {"$or": wanted}}},
+            ]
+        },
         "groupCounts": {"$cond": [_HAS_GROUP_LIMITS, _GROUP_COUNTS, []]},
-        "waitlist": {"$slice": ["$waitlist", depth]},
+        # Without a waitlist, MongoDB need not count the expired holds.
+        "waitlist": {"$cond": [{"$eq": ["$waitlist", []]}, [], {"$slice": ["$waitlist", depth]}]},
         "ownWaitlistEntries": own_entries,
         "waitlistLength": {"$size": "$waitlist"},
         "nextDeadline": {"$min": unexpired_deadlines(now)},
