@@ -76,10 +76,10 @@ ENQUEUE = (
 local queue_length = redis.call('xlen', KEYS[1])
 local room = tonumber(ARGV[1]) - queue_length - redis.call('xlen', KEYS[3])
 local function enqueue(slot, key_field, claim_field, request_hash, ...)
-  local ticket = find_ticket(key_field, slot)
+  local known = redis.call('hmget', KEYS[2], key_field, claim_field)
+  local ticket = known[1] and find_ticket(key_field, slot)
   if ticket then return ticket end
-  local claimed_by = redis.call('hget', KEYS[2], claim_field)
-  ticket = claimed_by and find_ticket(claimed_by, slot)
+  ticket = known[2] and find_ticket(known[2], slot)
   if ticket then return ticket end
   if room <= 0 then return false end
   local sequence = next_sequence(slot, queue_length)
@@ -101,11 +101,14 @@ _REMOVE = f"""
 local function remove_entry(id, key_field, claim_field)
   redis.call('xack', KEYS[1], '{CONSUMER_GROUP}', id)
   if redis.call('xdel', KEYS[1], id) == 0 then return false end
-  local ticket = redis.call('hget', KEYS[2], key_field)
-  if ticket and string.find(ticket, ':' .. id .. ':', 1, true) then
+  local found = redis.call('hmget', KEYS[2], key_field, claim_field)
+  local is_own_ticket = found[1] and string.find(found[1], ':' .. id .. ':', 1, true)
+  local is_own_claim = found[2] == key_field
+  if is_own_ticket and is_own_claim then
+    redis.call('hdel', KEYS[2], key_field, claim_field)
+  elseif is_own_ticket then
     redis.call('hdel', KEYS[2], key_field)
-  end
-  if redis.call('hget', KEYS[2], claim_field) == key_field then
+  elseif is_own_claim then
     redis.call('hdel', KEYS[2], claim_field)
   end
   return true

@@ -22,7 +22,7 @@ from slotlock.services.booking.book import BookingPermissions, check_booking_per
 from tests.support.apps.pause_points import pause_if_selected, rearm, replace_everywhere
 
 original_acquire, original_serve_batch = Locks.acquire, batch.serve_batch
-EXISTING_TICKET_CHECK = "redis.call('hget', KEYS[2], claim_field)"
+EXISTING_TICKET_CHECK = "known[2] and find_ticket(known[2], slot)"
 
 
 def skip_existing_ticket_check() -> None:
