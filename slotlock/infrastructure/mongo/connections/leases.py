@@ -117,3 +117,13 @@ class ConnectionLeases:
         self._max_idle = 0
         idle, self._idle = self._idle, []
         await asyncio.gather(*(lease.end() for lease in idle))
+
+
+async def discard_connections(client: "AsyncMongoClient[dict[str, Any]]") -> None:
+    """Let a client open new connections to the primary. Those in use are closed afterwards.
+
+    Raises:
+        PyMongoError: there is no primary.
+    """
+    server = await client._select_server(ReadPreference.PRIMARY, None, "discard connections")
+    await server.pool.reset_without_pause()
