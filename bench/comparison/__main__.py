@@ -27,7 +27,7 @@ from bench.comparison.servers import BenchmarkServers, running_servers
 from bench.comparison.targets import node_peers
 from bench.comparison.targets.apps import TargetAppError, running
 from bench.comparison.targets.slots import SlotRange
-from bench.comparison.targets.targets import Databases, create_targets
+from bench.comparison.targets.targets import LIMITED, Databases, create_targets
 from bench.machine import describe_machine, load_warning, missing_tools
 from bench.packages import InstallError
 from slotlock.devserver.binaries import ServerStartError
@@ -107,6 +107,8 @@ def _run_targets(
     with ExitStack() as stack:
         targets = []
         for target in create_targets(databases, PEERS_HOME, processes):
+            if target.name == LIMITED and not plan.rate_limits:
+                continue
             _print_step(f"starting {target.name}, processes: {processes}")
             app = stack.enter_context(running(target.name, target.command, servers.folder))
             targets.append(RunningTarget(target, app))

@@ -28,7 +28,6 @@ from bench.comparison.scenarios.report import (
 )
 from bench.comparison.targets.targets import (
     LIMITED,
-    LIMITED_WORKLOADS,
     P1,
     P2,
     P2B,
@@ -163,13 +162,13 @@ def _ratios(runs: Sequence[Run]) -> list[str]:
 
 
 def _rate_limits(runs: Sequence[Run]) -> list[str]:
-    """Return the cost of rate limits: the rate with them divided by that without."""
+    """Return the cost of rate limits, if measured: the rate with them divided by that without."""
+    limited = [run for run in runs if run.target == LIMITED]
     return [
         f"rate limits on / off, {processes} x {workload}: requests/s "
         f"{spread_of_ratios(runs, rate, (processes, workload), LIMITED, SLOTLOCK)}, app CPU "
         f"{spread_of_ratios(runs, app_cpu, (processes, workload), LIMITED, SLOTLOCK)}"
-        for processes, workload in cases(runs)
-        if workload in LIMITED_WORKLOADS
+        for processes, workload in cases(limited)
     ]
 
 

@@ -89,7 +89,7 @@ def warm_up(setup: BenchmarkSetup) -> None:
         for workload in WARM_UP_WORKLOADS:
             requests = _requests(setup, running.target, workload, tokens)
             load = drive(running.app.url, requests, WARM_UP_S)
-            settled_tally(running.target.slots, load)
+        settled_tally(running.target.slots, load)
 
 
 def run_rounds(setup: BenchmarkSetup) -> Iterator[Run]:
