@@ -28,6 +28,7 @@ from bench.comparison.scenarios.report import (
 )
 from bench.comparison.targets.targets import (
     LIMITED,
+    LIMITED_WORKLOADS,
     P1,
     P2,
     P2B,
@@ -169,6 +170,7 @@ def _rate_limits(runs: Sequence[Run]) -> list[str]:
         f"{spread_of_ratios(runs, rate, (processes, workload), LIMITED, SLOTLOCK)}, app CPU "
         f"{spread_of_ratios(runs, app_cpu, (processes, workload), LIMITED, SLOTLOCK)}"
         for processes, workload in cases(limited)
+        if workload in LIMITED_WORKLOADS
     ]
 
 
