@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
+from functools import partial
 
 import pytest
 from bson import ObjectId
@@ -18,6 +18,7 @@ from slotlock.infrastructure.mongo.commands.one_batch import (
     find_in_one_batch,
 )
 from tests.support.apps.processes import database_url
+from tests.support.stores.mongo_route import MongoRoute, database_behind
 from tests.support.stores.query_plans import CommandRecorder, recorded_commands
 
 __all__ = ["recorded_commands"]
@@ -42,53 +43,23 @@ class Fault(Enum):
     NO_REPLY = auto()
 
 
-class FaultyRoute:
-    """Forwards connections to a MongoDB, with a fault, and counts the reads."""
+class FaultyRoute(MongoRoute):
+    """Forwards connections with a fault, and counts the reads."""
 
-    def __init__(self, host: str, port: int, fault: Fault) -> None:
-        self._address = (host, port)
+    def __init__(self, fault: Fault, host: str, port: int) -> None:
+        super().__init__(host, port)
         self._fault = fault
         self.read_count = 0
 
-    async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Forward a connection."""
-        mongo_reader, mongo_writer = await asyncio.open_connection(*self._address)
-        replies = asyncio.create_task(_copy(mongo_reader, writer))
-        while message := await reader.read(65_536):
-            if b"\x02find\x00" in message or b"\x02aggregate\x00" in message:
-                self.read_count += 1
-                if self.read_count == 1 and self._fault is Fault.LOST_CONNECTION:
-                    break
-                if self._fault is Fault.NO_REPLY:
-                    continue
-            mongo_writer.write(message)
-        writer.close()
-        mongo_writer.close()
-        await replies
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65_536):
-        writer.write(data)
-
-
-@asynccontextmanager
-async def faulty_database(
-    database: Database, fault: Fault
-) -> AsyncIterator[tuple[Database, FaultyRoute]]:
-    """Yield the database as it is seen behind a route with a fault."""
-    address = await database.client.address
-    assert address is not None
-    route = FaultyRoute(*address, fault)
-    async with await asyncio.start_server(route.forward, "127.0.0.1") as server:
-        port = server.sockets[0].getsockname()[1]
-        client, behind = connect(
-            f"mongodb://127.0.0.1:{port}/{database.name}?directConnection=true"
-        )
-        try:
-            yield behind, route
-        finally:
-            await client.close()
+    def send_request(self, writer: asyncio.StreamWriter, message: bytes) -> bool:
+        """Send a request, unless the fault concerns it."""
+        if b"\x02find\x00" in message or b"\x02aggregate\x00" in message:
+            self.read_count += 1
+            if self.read_count == 1 and self._fault is Fault.LOST_CONNECTION:
+                return False
+            if self._fault is Fault.NO_REPLY:
+                return True
+        return super().send_request(writer, message)
 
 
 async def test_a_read_returns_the_documents_that_a_cursor_returns(database: Database) -> None:
@@ -123,7 +94,11 @@ async def test_a_result_larger_than_a_reply_is_complete(
 @pytest.mark.parametrize("kind", ["find", "aggregate"])
 async def test_a_read_is_repeated_if_its_connection_is_lost(database: Database, kind: str) -> None:
     await database["items"].insert_one({"_id": 1})
-    async with faulty_database(database, Fault.LOST_CONNECTION) as (behind, route):
+    async with database_behind(database, partial(FaultyRoute, Fault.LOST_CONNECTION)) as (
+        _,
+        behind,
+        route,
+    ):
         if kind == "find":
             found = await find_in_one_batch(behind["items"], {}, {"_id": 1}, 1)
         else:
@@ -133,7 +108,11 @@ async def test_a_read_is_repeated_if_its_connection_is_lost(database: Database, 
 
 
 async def test_a_read_without_a_reply_fails_when_its_time_is_over(database: Database) -> None:
-    async with faulty_database(database, Fault.NO_REPLY) as (behind, route):
+    async with database_behind(database, partial(FaultyRoute, Fault.NO_REPLY)) as (
+        _,
+        behind,
+        route,
+    ):
         await behind.command("ping")
         started = asyncio.get_running_loop().time()
         with timeout(0.5), pytest.raises(PyMongoError) as error:

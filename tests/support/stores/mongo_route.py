@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import TypeVar
 
 from slotlock.infrastructure.mongo.client import Database, LeasingClient, connect
 
@@ -17,7 +19,7 @@ async def send_whole(writer: asyncio.StreamWriter, data: bytes) -> None:
 class MongoRoute:
     """Forwards connections. One that sends `loses` is closed without a reply."""
 
-    def __init__(self, host: str, port: int, send_reply: Send) -> None:
+    def __init__(self, host: str, port: int, send_reply: Send = send_whole) -> None:
         self._address = (host, port)
         self._send_reply = send_reply
         self.loses: bytes | None = None
@@ -28,13 +30,19 @@ class MongoRoute:
         mongo_reader, mongo_writer = await asyncio.open_connection(*self._address)
         replies = asyncio.create_task(self._forward_replies(mongo_reader, writer))
         while message := await reader.read(65_536):
-            if self.loses is not None and self.loses in message:
-                self.lost.set()
+            if not self.send_request(mongo_writer, message):
                 break
-            mongo_writer.write(message)
         writer.close()
         mongo_writer.close()
         await replies
+
+    def send_request(self, writer: asyncio.StreamWriter, message: bytes) -> bool:
+        """Send a part of a request to MongoDB. Return whether the connection stays open."""
+        if self.loses is not None and self.loses in message:
+            self.lost.set()
+            return False
+        writer.write(message)
+        return True
 
     async def _forward_replies(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -43,14 +51,17 @@ class MongoRoute:
             await self._send_reply(writer, data)
 
 
+Route = TypeVar("Route", bound=MongoRoute)
+
+
 @asynccontextmanager
-async def routed_database(
-    database: Database, send_reply: Send = send_whole
-) -> AsyncIterator[tuple[LeasingClient, Database, MongoRoute]]:
+async def database_behind(
+    database: Database, create_route: Callable[[str, int], Route]
+) -> AsyncIterator[tuple[LeasingClient, Database, Route]]:
     """Yield a client and the database as they are behind a route, and the route."""
     address = await database.client.address
     assert address is not None
-    route = MongoRoute(*address, send_reply)
+    route = create_route(*address)
     async with await asyncio.start_server(route.forward, "127.0.0.1") as server:
         port = server.sockets[0].getsockname()[1]
         client, behind = connect(
@@ -60,3 +71,10 @@ async def routed_database(
             yield client, behind, route
         finally:
             await client.close()
+
+
+def routed_database(
+    database: Database, send_reply: Send = send_whole
+) -> AbstractAsyncContextManager[tuple[LeasingClient, Database, MongoRoute]]:
+    """Yield a client and the database behind a route that sends replies so, and the route."""
+    return database_behind(database, partial(MongoRoute, send_reply=send_reply))
