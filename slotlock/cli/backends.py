@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from pymongo import AsyncMongoClient
+
 from slotlock.api.settings.settings import Settings
 from slotlock.auth.container import Auth, build_auth
 from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import MIN_SECRET_BYTES, TokenSigner
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import OPERATION_TIMEOUT_MS, Document, connect
 from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
 from slotlock.infrastructure.redis.client import redis_client
@@ -21,11 +23,10 @@ class CommandError(Exception):
 
 async def check_mongodb(settings: Settings) -> None:
     """Check that MongoDB responds and is a replica set; raises CommandError and PyMongoError."""
-    client, database = connect(settings.mongo_url or "")
-    try:
-        hello = await database.command("hello")
-    finally:
-        await client.close()
+    # The client of `connect` would reject a server that has not joined a replica set.
+    url, timeout_ms = settings.mongo_url or "", OPERATION_TIMEOUT_MS
+    async with AsyncMongoClient[Document](url, timeoutMS=timeout_ms) as client:
+        hello = await client.admin.command("hello")
     if "setName" not in hello:
         raise CommandError(
             "MongoDB is not a replica set, so it has no transactions; "

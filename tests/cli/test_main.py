@@ -177,14 +177,15 @@ def test_a_port_in_use_is_reported_with_the_remedy(
     assert "PORT" in line
 
 
-@pytest.fixture
-def standalone(tmp_path: Path) -> Iterator[str]:
-    """Run a MongoDB that is not a replica set, and return its address."""
+@pytest.fixture(params=[(), ("--replSet", "rs0")], ids=["standalone", "not initiated"])
+def standalone(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run a MongoDB that is not a replica set, or not yet, and return its address."""
     port = free_port()
     options = ("--dbpath", str(tmp_path), "--port", str(port), "--bind_ip", "127.0.0.1")
+    options += request.param
     command = (find_binary(MONGOD, None), *options, "--nounixsocket", "--quiet")
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        url = f"mongodb://127.0.0.1:{port}/"
+        url = f"mongodb://127.0.0.1:{port}/?directConnection=true"
         try:
             with closing(MongoClient[dict[str, object]](url)) as client:
                 client.admin.command("ping")  # waits for the server

@@ -6,10 +6,17 @@ from typing import Any
 
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from pymongo import AsyncMongoClient
+from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.asynchronous.server import Server
 from pymongo.errors import BulkWriteError, ConnectionFailure, OperationFailure, PyMongoError
+from pymongo.read_preferences import _ServerMode
 
 from slotlock.infrastructure.mongo.concurrency import MongoOverloadedError
+from slotlock.infrastructure.mongo.connections.joined_checkouts import (
+    JoinedCheckout,
+    JoinedReadCheckout,
+)
 from slotlock.infrastructure.mongo.connections.leases import ConnectionLeases
 
 Document = dict[str, Any]
@@ -57,7 +64,10 @@ CODEC_OPTIONS: CodecOptions[Document] = CodecOptions(
 
 
 class LeasingClient(AsyncMongoClient[Document]):
-    """A client of the driver that leases its connections to direct commands, until it is closed."""
+    """A client of the driver that leases its connections to direct commands, until it is closed.
+
+    It replaces connections from before their server joined its replica set.
+    """
 
     def __init__(self, url: str, *, max_idle_leases: int = MAX_IDLE_LEASES, **options: Any) -> None:
         super().__init__(url, **options)
@@ -67,6 +77,14 @@ class LeasingClient(AsyncMongoClient[Document]):
         """End the leases, and close all connections."""
         await self.leases.close()
         await super().close()
+
+    def _checkout(self, server: Server, session: AsyncClientSession | None) -> JoinedCheckout:
+        return JoinedCheckout(self, server, session)
+
+    def _conn_from_server(
+        self, read_preference: _ServerMode, server: Server, session: AsyncClientSession | None
+    ) -> JoinedReadCheckout:
+        return JoinedReadCheckout(self, server, session, read_preference)
 
 
 def connect(url: str) -> tuple[LeasingClient, Database]:
@@ -97,8 +115,6 @@ TRANSIENT_CODES = {
     11600: "InterruptedAtShutdown",
     11602: "InterruptedDueToReplStateChange",
 }
-# The driver's error, without a code, while a restarted member has not joined its replica set.
-NO_SESSIONS_MESSAGE = "Sessions are not supported"
 # Errors that the driver itself retries until its time is over.
 TRANSIENT_LABELS = (
     "TransientTransactionError",
@@ -126,7 +142,6 @@ def is_unavailable(error: BaseException) -> bool:
             error.timeout
             or isinstance(error, ConnectionFailure)
             or is_transient
-            or NO_SESSIONS_MESSAGE in str(error)
             or any(error.has_error_label(label) for label in TRANSIENT_LABELS)
         )
     return isinstance(error, MongoOverloadedError | CommitUnknownError)

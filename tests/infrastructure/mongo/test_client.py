@@ -1,6 +1,6 @@
 """Times have their zone; the errors of a MongoDB that starts say that it is unavailable."""
 
-import subprocess
+import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,42 +9,49 @@ import pytest
 from bson import decode, encode
 from pymongo.errors import PyMongoError
 
-from slotlock.devserver.binaries import MONGOD, find_binary
-from slotlock.infrastructure.mongo.client import CODEC_OPTIONS, connect, is_unavailable
-from tests.support.apps.processes import free_port
+from slotlock.infrastructure.mongo.client import (
+    CODEC_OPTIONS,
+    Document,
+    connect,
+    is_unavailable,
+)
+from tests.support.apps.restartable_servers import RestartableServer
 from tests.support.polling import eventually
 
 
 @pytest.fixture
-def starting_server_url(tmp_path: Path) -> Iterator[str]:
-    """Yield the URL of a running mongod that never becomes a member of its replica set."""
-    port = free_port()
-    directory = (MONGOD.data_dir_option[0], str(tmp_path))
-    command = [find_binary(MONGOD, None), *directory, "--port", str(port), *MONGOD.options]
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
-    yield f"mongodb://127.0.0.1:{port}/?directConnection=true"
-    process.kill()
-    process.wait()
+def unjoined_server(tmp_path: Path) -> Iterator[RestartableServer]:
+    """Yield a running mongod that is not a member of its replica set yet."""
+    server = RestartableServer(tmp_path / "mongo", "mongod")
+    server.launch()
+    yield server
+    server.kill()
 
 
-async def test_a_server_that_has_no_sessions_yet_is_unavailable(starting_server_url: str) -> None:
-    client, database = connect(starting_server_url)
+async def test_a_server_is_unavailable_until_it_has_joined_its_replica_set(
+    unjoined_server: RestartableServer,
+) -> None:
+    url = f"mongodb://127.0.0.1:{unjoined_server.port}/?directConnection=true"
+    client, database = connect(url)
     errors: list[PyMongoError] = []
 
-    async def has_no_sessions() -> bool:
+    async def read_snapshot() -> Document | None:
+        async with client.start_session(snapshot=True) as session:
+            return await database["slots"].find_one({}, session=session)
+
+    async def is_rejected() -> bool:
         try:
-            async with client.start_session() as session:
-                await session.with_transaction(
-                    lambda session: database["slots"].insert_one({}, session=session)
-                )
+            await read_snapshot()
         except PyMongoError as error:
             errors.append(error)
-        return any("Sessions" in str(error) for error in errors)
+        return any("not joined" in str(error) for error in errors)
 
-    await eventually(has_no_sessions, "a server that responds without sessions")
-    await client.close()
+    await eventually(is_rejected, "a server that responds without sessions")
     assert all(is_unavailable(error) for error in errors), errors
+    await asyncio.to_thread(unjoined_server.wait_until_writable)
+    await database["slots"].insert_one({"_id": 1})
+    assert await read_snapshot() == {"_id": 1}
+    await client.close()
 
 
 @pytest.mark.parametrize(

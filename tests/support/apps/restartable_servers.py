@@ -32,7 +32,7 @@ class RestartableServer:
     def start(self) -> None:
         """Start the server and wait until it accepts writes."""
         self.launch()
-        wait_until(self._is_writable, f"{self.kind} accepts writes")
+        self.wait_until_writable()
 
     def launch(self) -> None:
         """Start the process without waiting. A new mongod does not belong to a replica set yet."""
@@ -46,6 +46,10 @@ class RestartableServer:
         log = (self._directory / "log").open("ab")
         with log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def wait_until_writable(self) -> None:
+        """Wait until the server accepts writes. A mongod joins its replica set."""
+        wait_until(self._is_writable, f"{self.kind} accepts writes")
 
     def _is_writable(self) -> bool:
         assert self._process is not None

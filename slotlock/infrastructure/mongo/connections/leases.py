@@ -4,8 +4,8 @@ To take a connection of PyMongo's pool and to return it costs more CPU time than
 lease is a connection that is taken once. It ends at the first error, which PyMongo learns of, and
 as soon as PyMongo knows that the server is no longer the primary or that it was restarted.
 
-The names that begin with an underscore are private to PyMongo. Only this module and
-`direct_commands` use any. Their tests fail if a new version changes what they do.
+The names that begin with an underscore are private to PyMongo. Only this folder, `LeasingClient`
+and `direct_commands` use any. Their tests fail if a new version changes what they do.
 """
 
 import asyncio
@@ -117,13 +117,3 @@ class ConnectionLeases:
         self._max_idle = 0
         idle, self._idle = self._idle, []
         await asyncio.gather(*(lease.end() for lease in idle))
-
-
-async def discard_connections(client: "AsyncMongoClient[dict[str, Any]]") -> None:
-    """Let a client open new connections to the primary. Those in use are closed afterwards.
-
-    Raises:
-        PyMongoError: there is no primary.
-    """
-    server = await client._select_server(ReadPreference.PRIMARY, None, "discard connections")
-    await server.pool.reset_without_pause()

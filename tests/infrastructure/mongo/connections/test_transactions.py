@@ -1,12 +1,12 @@
 """Transactions work again after a member of the replica set was restarted."""
 
-from pymongo import ReadPreference
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from tests.support.apps.processes import database_url
+from tests.support.stores.unjoined_connections import pool_unjoined_connection
 
 
 async def test_a_connection_from_before_its_member_joined_is_replaced(
@@ -19,10 +19,7 @@ async def test_a_connection_from_before_its_member_joined_is_replaced(
         await items.insert_one({}, session=session)
         return await items.count_documents({}, session=session)
 
-    # What PyMongo notes of a connection when the member does not know its replica set yet.
-    server = await client._select_server(ReadPreference.PRIMARY, None, "test")
-    async with client._checkout(server, None) as connection:
-        connection.supports_sessions = False
+    await pool_unjoined_connection(client)
     assert [await in_transaction(database, write) for _ in range(2)] == [1, 2]
     await client.drop_database(database.name)
     await client.close()
