@@ -10,10 +10,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MAX_BATCH_SIZE = 500
-# After a batch of BUSY_BATCH_SIZE, the next one starts at least so long after it started. Under
-# load that makes fewer and larger batches; few callers never wait.
-MIN_INTERVAL_S = 0.005
-BUSY_BATCH_SIZE = 3
+# After a batch, the next one waits while the event loop has other work, at most so long after the
+# last start. Under load that makes fewer and larger batches; on an idle loop, nobody waits.
+MAX_INTERVAL_S = 0.01
+# An iteration of the event loop that takes longer than this had other work.
+IDLE_ITERATION_S = 0.0001
 
 
 def chunked(items: Sequence[Item], max_size: int = MAX_BATCH_SIZE) -> Iterator[Sequence[Item]]:
@@ -31,8 +32,8 @@ class Batcher(Generic[Item, Result]):
     `run` returns one result or exception for each item, in order; an exception is raised to the
     caller of that item only. An exception that `run` raises is raised to all callers of the batch.
     If `is_outage` is true of it, all callers that are queued get it too, instead of waiting for
-    the same failure. A batch runs even if a caller is cancelled. After a batch with several items,
-    the next one waits a few milliseconds for more, unless it is full.
+    the same failure. A batch runs even if a caller is cancelled. After it, the next batch waits for
+    more callers while the event loop is busy, at most a few milliseconds.
     """
 
     def __init__(
@@ -47,8 +48,8 @@ class Batcher(Generic[Item, Result]):
         self._is_outage = is_outage
         self._queued: list[tuple[Item, asyncio.Future[Result]]] = []
         self._running: asyncio.Task[None] | None = None
-        # The time of the event loop at which the next batch may start.
-        self._next_start = 0.0
+        # The time of the event loop until which the next batch may wait for more callers.
+        self._latest_start = 0.0
 
     async def submit(self, item: Item) -> Result:
         """Return the item's result, from a batch that starts after this call."""
@@ -67,16 +68,22 @@ class Batcher(Generic[Item, Result]):
         loop = asyncio.get_running_loop()
         try:
             while self._queued:
-                wait_s = self._next_start - loop.time()
-                if wait_s > 0 and len(self._queued) < self._max_batch_size:
-                    await asyncio.sleep(wait_s)
+                await self._wait_while_busy(loop)
                 batch = self._queued[: self._max_batch_size]
                 del self._queued[: self._max_batch_size]
-                if len(batch) >= BUSY_BATCH_SIZE:
-                    self._next_start = loop.time() + MIN_INTERVAL_S
+                self._latest_start = loop.time() + MAX_INTERVAL_S
                 await self._run_batch(batch)
         finally:
             self._running = None
+
+    async def _wait_while_busy(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Wait for more callers, until the event loop has nothing else to do."""
+        now = loop.time()
+        while now < self._latest_start and len(self._queued) < self._max_batch_size:
+            await asyncio.sleep(0)
+            before, now = now, loop.time()
+            if now - before < IDLE_ITERATION_S:
+                return
 
     async def _run_batch(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
         results: Sequence[Result | Exception]

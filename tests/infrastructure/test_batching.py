@@ -3,10 +3,12 @@
 import asyncio
 import contextvars
 import itertools
+import math
 
 import pytest
 
-from slotlock.infrastructure.batching import BUSY_BATCH_SIZE, MAX_BATCH_SIZE, Batcher, GroupBatcher
+from slotlock.infrastructure import batching
+from slotlock.infrastructure.batching import MAX_BATCH_SIZE, Batcher, GroupBatcher
 
 caller: contextvars.ContextVar[str] = contextvars.ContextVar("caller", default="nobody")
 
@@ -65,16 +67,22 @@ async def test_a_batch_does_not_run_in_the_context_of_its_first_caller() -> None
 
 
 @pytest.mark.parametrize(
-    ("earlier_count", "max_batch_size", "batches"),
+    ("idle_iteration_s", "max_batch_size", "batches"),
     [
-        pytest.param(BUSY_BATCH_SIZE, MAX_BATCH_SIZE, [[1, 2]], id="after several callers"),
-        pytest.param(BUSY_BATCH_SIZE - 1, MAX_BATCH_SIZE, [[1], [2]], id="after few callers"),
-        pytest.param(BUSY_BATCH_SIZE, BUSY_BATCH_SIZE, [[1, 1, 1], [2]], id="a full batch"),
+        pytest.param(0.0, MAX_BATCH_SIZE, [[1, 2]], id="while the event loop is busy"),
+        pytest.param(math.inf, MAX_BATCH_SIZE, [[1], [2]], id="on an idle event loop"),
+        pytest.param(0.0, 1, [[1], [2]], id="a full batch"),
     ],
 )
-async def test_under_load_a_batch_that_is_not_full_waits_for_more_callers(
-    earlier_count: int, max_batch_size: int, batches: list[list[int]]
+async def test_while_the_event_loop_is_busy_a_batch_that_is_not_full_waits_for_more_callers(
+    idle_iteration_s: float,
+    max_batch_size: int,
+    batches: list[list[int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Every iteration counts as busy, or none.
+    monkeypatch.setattr(batching, "IDLE_ITERATION_S", idle_iteration_s)
+    monkeypatch.setattr(batching, "MAX_INTERVAL_S", 0.5)
     ran: list[list[int]] = []
 
     async def run(items: list[int]) -> list[int | Exception]:
@@ -82,12 +90,24 @@ async def test_under_load_a_batch_that_is_not_full_waits_for_more_callers(
         return list(items)
 
     batcher: Batcher[int, int] = Batcher(run, max_batch_size)
-    await asyncio.gather(*(batcher.submit(0) for _ in range(earlier_count)))
-    ones = [batcher.submit_nowait(1) for _ in range(batches[0].count(1))]
-    for _ in range(10):  # far less than the interval
+    await batcher.submit(0)
+    first = batcher.submit_nowait(1)
+    for _ in range(10):
         await asyncio.sleep(0)
-    await asyncio.gather(*ones, batcher.submit(2))
-    assert ran == [[0] * earlier_count, *batches]
+    await asyncio.gather(first, batcher.submit(2))
+    assert ran == [[0], *batches]
+
+
+async def test_a_batch_waits_for_a_busy_event_loop_no_longer_than_the_interval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batching, "IDLE_ITERATION_S", 0.0)
+
+    async def run(items: list[int]) -> list[int | Exception]:
+        return list(items)
+
+    batcher: Batcher[int, int] = Batcher(run)
+    assert [await batcher.submit(number) for number in range(3)] == [0, 1, 2]
 
 
 async def test_groups_share_batches_and_each_gets_its_results_in_order() -> None:
