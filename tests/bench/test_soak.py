@@ -244,6 +244,29 @@ def test_a_refusal_may_read_as_slot_not_found_only_while_its_slot_is_hidden() ->
         assert found == {"ticket outcomes differ"}
 
 
+def test_a_ticket_that_is_read_only_while_its_slot_is_hidden_agrees_with_its_record() -> None:
+    hidden_answer, operation = observation("SlotNotFound", 5), request_operation("Ticket")
+    assert violations(operation, hidden_answer, recorded="SlotFull", hidden=[(4.5, 6)]) == set()
+    for recorded, elsewhere in (("SlotFull", [(6.0, 8.0)]), (None, [(4.5, 6.0)])):
+        found = violations(operation, hidden_answer, recorded=recorded, hidden=elsewhere)
+        assert found == {"ticket recorded differently"}
+    back = observation("QUEUED", 5.5)
+    found = violations(operation, hidden_answer, back, recorded="SlotFull", hidden=[(4.5, 6)])
+    assert "ticket taken back" in found
+
+
+def test_a_closed_ticket_that_reads_as_slot_not_found_is_detected_though_its_slot_is_hidden() -> (
+    None
+):
+    closed, not_found = observation("Closed", 3), observation("SlotNotFound", 5)
+    operation = request_operation("Ticket")
+    assert violations(operation, closed, recorded="Closed", hidden=[(2, 6)]) == set()
+    found = violations(operation, closed, not_found, recorded="Closed", hidden=[(2, 6)])
+    assert found == {"ticket outcomes differ"}
+    found = violations(operation, not_found, recorded="Closed", hidden=[(2, 6)])
+    assert found == {"ticket recorded differently"}
+
+
 def test_one_booking_for_two_tickets_is_detected() -> None:
     booked, run_log = booking(), RunLog()
     other = TICKET.replace(KEY_HASH, KEY_HASH[::-1])

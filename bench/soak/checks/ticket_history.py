@@ -19,6 +19,18 @@ from bench.soak.run_log import (
 # The outcome name and the booking id, if any, by the id of the idempotency record.
 OutcomesByRecordId = Mapping[str, tuple[str, str | None]]
 LOST_RECORD = "RequestLost"
+# These refusals show the slot or its start, so they read as SlotNotFound while the slot is hidden.
+REFUSALS_WITH_SLOT = {
+    "SlotFull",
+    "SlotCancelled",
+    "SlotStarted",
+    "AlreadyBooked",
+    "NotYetOpen",
+    "NotEligible",
+    "GroupFull",
+    "LimitReached",
+    "TimeConflict",
+}
 
 
 @dataclass(slots=True)
@@ -88,21 +100,36 @@ def check_tickets(
     """Compare the observations of tickets with each other and with the database."""
     histories = ticket_histories(run_log)
     for history in histories.values():
+        recorded = recorded_outcomes.get(record_id_of(*history.key), (LOST_RECORD, None))
+        shown = _shown_answers(history, recorded[0], hidden_periods)
         run_log.checks["tickets"] += 1
         run_log.compared_responses += max(len(history.answered) - 1, 0)
         name = f"key {history.key[1]} of {history.key[0]}"
         for kind, problem in (
             *_ending_problems(history),
-            *_change_problems(history, hidden_periods),
+            *_change_problems(history, shown),
             *_loss_problems(run_log, history),
             *_booking_problems(history, records),
-            *_record_problems(history, recorded_outcomes),
+            *_record_problems(history, shown, recorded),
         ):
             run_log.record_violation(kind, f"{name}: {problem}")
     _check_shared(run_log, histories.values())
 
 
 Problems = Iterable[tuple[str, str]]
+
+
+def _shown_answers(
+    history: TicketHistory, recorded_name: str, hidden_periods: Sequence[tuple[float, float]]
+) -> list[TicketObservation]:
+    """Return the answers that must be the recorded outcome, in the order of their arrival.
+
+    While the campaign is unpublished, its slots are hidden. A refusal that shows the slot may then
+    read as SlotNotFound. All others, such as Closed, stay the same.
+    """
+    if recorded_name not in REFUSALS_WITH_SLOT:
+        return history.answered
+    return [each for each in history.answered if not _is_hidden(each, hidden_periods)]
 
 
 def _is_hidden(
@@ -121,19 +148,13 @@ def _ending_problems(history: TicketHistory) -> Problems:
         yield "ticket without an end", f"{history.last.outcome_name} at {history.last.ended_at:.3f}"
 
 
-def _change_problems(
-    history: TicketHistory, hidden_periods: Sequence[tuple[float, float]]
-) -> Problems:
-    """Yield changes of an outcome, and of a lost ticket whose key was not sent again.
-
-    While the campaign is unpublished, its slots are hidden, and a refusal reads as SlotNotFound.
-    """
-    shown = [each for each in history.answered if not _is_hidden(each, hidden_periods)]
-    if shown:
-        first = shown[0]
-        for observation in shown:
-            if observation.outcome != first.outcome:
-                yield "ticket outcomes differ", f"{first.outcome} and {observation.outcome}"
+def _change_problems(history: TicketHistory, shown: Sequence[TicketObservation]) -> Problems:
+    """Yield changes of an outcome, and of a lost ticket whose key was not sent again."""
+    for observation in shown:
+        if observation.outcome != shown[0].outcome:
+            yield "ticket outcomes differ", f"{shown[0].outcome} and {observation.outcome}"
+    if history.answered:
+        first = history.answered[0]
         for observation in history.observations:
             if observation.status != "ANSWERED" and observation.started_at > first.ended_at:
                 delay_s = observation.started_at - first.ended_at
@@ -189,11 +210,13 @@ def _booking_problems(history: TicketHistory, records: Mapping[str, BookingRecor
             )
 
 
-def _record_problems(history: TicketHistory, recorded_outcomes: OutcomesByRecordId) -> Problems:
+def _record_problems(
+    history: TicketHistory, shown: Sequence[TicketObservation], recorded: tuple[str, str | None]
+) -> Problems:
     """Yield differences between the outcome and the idempotency record of the key."""
-    name, booking_id = recorded_outcomes.get(record_id_of(*history.key), (LOST_RECORD, None))
-    if history.answered:
-        first = history.answered[0]
+    name, booking_id = recorded
+    if shown:
+        first = shown[0]
         booking = first.outcome.get("booking") if first.outcome_name == "Booked" else None
         if name != first.outcome_name or (booking and raw_id(booking["id"]) != booking_id):
             yield (
@@ -201,7 +224,8 @@ def _record_problems(history: TicketHistory, recorded_outcomes: OutcomesByRecord
                 f"received {first.outcome_name}, recorded {name} {booking_id}",
             )
     elif (
-        history.last.status == "LOST"
+        not history.answered
+        and history.last.status == "LOST"
         and name != LOST_RECORD
         and not history.was_retried_after(history.last)
     ):
