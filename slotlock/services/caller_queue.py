@@ -42,10 +42,10 @@ class BatchServer(Protocol[Command_contra]):
 
     async def serve_each(
         self, batches: Sequence[LockedBatch[Command_contra]]
-    ) -> Sequence[Results | None]:
+    ) -> Sequence[Results | Exception | None]:
         """Serve batches of different slots together. None for one that must be served alone.
 
-        The lease of such a batch is still held.
+        The lease of such a batch is still held. A batch that failed has its error.
         """
 
 

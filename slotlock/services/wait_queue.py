@@ -155,21 +155,21 @@ class WaitQueues(Generic[Command]):
             LockedBatch(queue.slot_id, lease, [caller.command for caller in callers])
             for queue, lease, callers in locked
         ]
-        served: Sequence[Results | None]
+        served: Sequence[Results | Exception | None]
         try:
             served = await locked[0][0].server.serve_each(batches)
         except Exception as error:  # every caller must be released, whatever the error
-            for queue, _, callers in locked:
-                for caller in callers:
-                    caller.fail(error)
-                self._end_or_continue(queue)
-            return
-        for (queue, _, callers), batch, results in zip(locked, batches, served, strict=True):
-            if results is None:
+            served = [error] * len(batches)
+        for (queue, _, callers), batch, result in zip(locked, batches, served, strict=True):
+            if result is None:
                 _start(self._serve_queue(queue, batch, callers), self._serve_tasks)
+                continue
+            if isinstance(result, Exception):
+                for caller in callers:
+                    caller.fail(result)
             else:
-                queue.resolve(callers, results)
-                self._end_or_continue(queue)
+                queue.resolve(callers, result)
+            self._end_or_continue(queue)
 
     def _end_or_continue(self, queue: CallerQueue[Command]) -> None:
         """Remove a queue, or serve the callers who are left."""

@@ -22,7 +22,7 @@ from slotlock.domain.schedule.timetables import Timetable, Weekday, WeeklyMeetin
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.infrastructure.mongo.slots import writer
+from slotlock.infrastructure.mongo.slots import change_set
 from slotlock.services.booking import book, waitlist
 from slotlock.services.booking.changes import BookingChangeRequest, cancel, confirm
 from slotlock.services.booking.move import move
@@ -253,6 +253,6 @@ def test_campaign_limits_hold_under_random_operations(pair: ServicePair) -> None
 def test_control_without_user_versions_a_user_exceeds_the_limit(
     pair: ServicePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "user_version_updates", lambda *_: iter(()))
+    monkeypatch.setattr(change_set, "user_version_updates", lambda *_: iter(()))
     with pytest.raises(AssertionError, match=r"too many: |overlap: "):
         play(Rush(pair, 9), 2000, operations_only=True)

@@ -12,7 +12,7 @@ from slotlock.domain.booking.booking import Booking, WaitlistEntry
 from slotlock.domain.booking.rules import promotion
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
-from slotlock.infrastructure.mongo.slots import booking_documents, documents, writer
+from slotlock.infrastructure.mongo.slots import booking_documents, change_set, documents
 from slotlock.services.commands import idempotency
 from tests.support.model.checker import SlotShape
 from tests.support.model.scenario import ModelScenario
@@ -225,7 +225,7 @@ def test_control_the_model_detects_a_missing_history_entry(
         return {**document, "history": document["history"][:-1]}
 
     original_to_document = booking_documents.ended_booking_to_document
-    monkeypatch.setattr(writer, "ended_booking_to_document", to_document_without_last_entry)
+    monkeypatch.setattr(change_set, "ended_booking_to_document", to_document_without_last_entry)
     slot = scenario.add_slot(SlotShape())
     booking = scenario.book(0, slot)
     with pytest.raises(AssertionError, match="confirmed"):

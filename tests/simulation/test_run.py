@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.simulation.model.attempts import AttemptLog
+from slotlock.simulation.model.attempts import AttemptLog, BookingAttempt
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import SERVE_COMMAND, AppProcess, app_environment, app_process
 from tests.support.cli.command_line import replace_environment
@@ -163,34 +162,25 @@ def test_a_worker_killed_during_the_rush_loses_nothing(
 ) -> None:
     command = (*SERVE_COMMAND, "--workers", "2")
     with app_process(app_environment(servers, "one_app"), log_dir, command) as app:
-        record_response, responses = AttemptLog.record_response, 0
+        record_sent, sent = AttemptLog.record_sent, 0
 
-        def kill_at_third_response(self: AttemptLog, *arguments: object) -> int | None:
-            nonlocal responses
-            responses += 1
-            if responses == 3:
-                os.kill(worker_pids(app.process.pid)[0], signal.SIGKILL)
-            return record_response(self, *arguments)  # type: ignore[arg-type]
+        def kill_at_last_attempt(self: AttemptLog, attempt: BookingAttempt, at: float) -> None:
+            nonlocal sent
+            sent += 1
+            if sent == 40:
+                os.kill(busiest_worker_pid(app.process.pid), signal.SIGKILL)
+            record_sent(self, attempt, at)
 
-        monkeypatch.setattr(AttemptLog, "record_response", kill_at_third_response)
+        monkeypatch.setattr(AttemptLog, "record_sent", kill_at_last_attempt)
         run = passed(simulate(app.url, "--users", "40", "--places", "5"))
     assert run.results["outcomes"] == {"Booked": 20, "SlotFull": 20}
     assert run.results["retries"]["dropped connections"] > 0
 
 
-def worker_pids(pid: int) -> list[int]:
-    """Return the pids of a supervisor's workers, without its resource tracker."""
+def busiest_worker_pid(pid: int) -> int:
+    """Return the pid of the worker of a supervisor that has the most connections."""
     tasks = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [
-        int(task) for task in tasks if b"spawn_main" in Path(f"/proc/{task}/cmdline").read_bytes()
+    workers = [
+        task for task in tasks if b"spawn_main" in Path(f"/proc/{task}/cmdline").read_bytes()
     ]
-
-
-def test_without_a_url_the_settings_name_the_server(
-    simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    from slotlock.cli.main import main
-
-    monkeypatch.setenv("PORT", str(httpx.URL(app.url).port))
-    assert main(["simulate", "--users", "1", "--slots", "1"]) == 0
-    assert f"at {app.url}" in capsys.readouterr().out
+    return int(max(workers, key=lambda worker: len(os.listdir(f"/proc/{worker}/fd"))))

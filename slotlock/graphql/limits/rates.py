@@ -102,9 +102,9 @@ class OperationRateLimits:
     def charge(
         self, costs: Mapping[OperationKind, int], user_id: UserId | None, address: str | None
     ) -> PendingCharge | None:
-        """Start to charge an operation to its user and address; `wait` returns the verdict.
+        """Start to charge an operation to its user and address. `wait` raises the refusal, if any.
 
-        Return None if the operation need not wait for one.
+        Return None if it can go on at once.
         """
         if self._leases is None:
             return None

@@ -2,25 +2,24 @@
 
 from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.refusals import Closed, SlotNotFound, SlotOutcome
+from slotlock.domain.booking.refusals import SlotNotFound, SlotOutcome
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 
-OUTCOMES_WITH_SLOT = (SlotOutcome, Closed)
-
 
 async def with_current_slot(
     services: Services, result: CommandResult[object], user_id: UserId
 ) -> CommandResult[object]:
-    """Return the result with the present slot, if its outcome names one that is not recorded.
+    """Return the result with the present slot, if its outcome shows one that is not recorded.
 
-    The outcome is SlotNotFound if the user may not see the slot any more.
+    Such an outcome is SlotNotFound while the user may not see the slot. Closed shows no slot, and
+    a new request for a hidden slot is refused with it, so that it never changes.
     """
     outcome = result.outcome
-    if not isinstance(outcome, OUTCOMES_WITH_SLOT) or outcome.slot_id in result.slots:
+    if not isinstance(outcome, SlotOutcome) or outcome.slot_id in result.slots:
         return result
     now = services.now()
     state = await services.slots.find(SlotQuery(outcome.slot_id, now, [user_id]))

@@ -4,9 +4,9 @@ The calls of `bookSlot`, from the resolver to the domain rule: `book_slot`, `exe
 `_execute_if_permitted` (services/booking/book), `execute` (here), `WaitQueues.submit`
 (services/wait_queue), `serve_each` (group_commit), `decide_batch` (decisions),
 `BookSlotCommand.apply` and `book` (domain/booking/rules). `serve_each` writes with
-`SlotWriter.add_bookings`. What it cannot do passes through `decide_and_commit` (batches) and
-`SlotWriter.commit`. A command for several slots or for a team passes through `run_with_lock`
-instead of `WaitQueues`.
+`SlotWriter.add_bookings`, or with `SlotWriter.commit_group` if more than bookings of one slot is
+written. What it cannot do passes through `decide_and_commit` (batches) and `SlotWriter.commit`. A
+command for several slots or for a team passes through `run_with_lock` instead of `WaitQueues`.
 """
 
 from collections.abc import Sequence

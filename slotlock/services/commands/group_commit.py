@@ -1,21 +1,28 @@
-"""Group commit: commands for different slots share one read, one write and one release.
+"""Group commit: commands for different slots share their reads, writes and releases.
 
-A batch holds the lock of its own slot, and its write is conditional on the version of that slot
-alone, so that batches do not depend on each other. What a group cannot do is served alone: commands
-with an idempotency key, changes other than new bookings, decisions that depend on the user, and
-whatever another writer or an error prevents.
+A batch holds the lock of its own slot, and its write is conditional on the version of that slot.
+Batches that only add bookings to their slots share one `update` command, and all other changes of a
+group share one transaction. What a group cannot do is served alone: a batch that concerns a user or
+an idempotency key of another one, edits by organizers, and whatever another writer or an error
+prevents. If the transaction fails, each of its batches is served alone.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult, LoadedState
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.shared.values import value_object
-from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.infrastructure.mongo.client import CommitUnknownError, is_unavailable
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written, combine
+from slotlock.infrastructure.mongo.slots.user_contexts import users_with_new_versions
 from slotlock.services.caller_queue import LockedBatch
 from slotlock.services.commands.batches import (
     BatchResult,
+    change_set,
     publish_changes,
     serve_and_release,
 )
@@ -25,6 +32,8 @@ from slotlock.services.slot_command import SlotCommand
 from slotlock.services.slot_queries import slot_query
 
 AnyCommand = SlotCommand[object]
+# The slots whose changes need not be served alone: None if written, or the error of the write.
+Committed = Mapping[SlotId, Exception | None]
 
 
 @value_object
@@ -39,20 +48,20 @@ class CommandServer:
 
     async def serve_each(
         self, batches: Sequence[LockedBatch[AnyCommand]]
-    ) -> list[tuple[CommandResult[object], ...] | None]:
+    ) -> list[tuple[CommandResult[object], ...] | Exception | None]:
         """Execute the batches of different slots together: see `serve_each`."""
         return await serve_each(self.services, batches)
 
 
 async def serve_each(
     services: Services, batches: Sequence[LockedBatch[AnyCommand]]
-) -> list[tuple[CommandResult[object], ...] | None]:
+) -> list[tuple[CommandResult[object], ...] | Exception | None]:
     """Execute the batches of different slots and release their leases.
 
     The result is None for a batch that has to be served alone. Nothing of it is written, or its
-    write is unconfirmed, and its lease is held.
+    write is unconfirmed, and its lease is held. A batch that failed has its error.
     """
-    served: Sequence[BatchResult | None] = ()
+    served: Sequence[BatchResult | Exception | None] = ()
     try:
         served = await _decide_and_commit_each(services, batches)
     except BaseException:
@@ -60,60 +69,124 @@ async def serve_each(
         raise
     await services.locks.release_each(
         [
-            (batch.lease, result.events)
+            (batch.lease, result.events if isinstance(result, BatchResult) else ())
             for batch, result in zip(batches, served, strict=True)
             if result is not None
         ]
     )
-    return [None if result is None else result.results for result in served]
+    return [result.results if isinstance(result, BatchResult) else result for result in served]
 
 
 async def _decide_and_commit_each(
     services: Services, batches: Sequence[LockedBatch[AnyCommand]]
-) -> list[BatchResult | None]:
+) -> list[BatchResult | Exception | None]:
     now = services.now()
     try:
         decided = await _decide_each(services, batches, now)
-        updates = [update for each in decided if each is not None for update in each.updates]
-        results = await services.slot_writer.add_bookings(updates) if updates else []
+        changes = {
+            batch.slot_id: change_set(batch.commands, decision, now)
+            for batch, decision in zip(batches, decided, strict=True)
+            if decision is not None and decision.updates
+        }
     except Exception as error:
         if is_unavailable(error):
             raise
         return [None for _ in batches]  # one of them is to blame, and the others are not
-    written = {
-        update.before.id for update, is_written in zip(updates, results, strict=True) if is_written
-    }
-    return [
-        _finish(services, each)
-        if each is not None and all(update.before.id in written for update in each.updates)
-        else None
-        for each in decided
-    ]
+    committed = await _commit_each(services, changes) if changes else {}
+    results: list[BatchResult | Exception | None] = []
+    for batch, decision in zip(batches, decided, strict=True):
+        if decision is None or (decision.updates and batch.slot_id not in committed):
+            results.append(None)
+        else:
+            results.append(committed.get(batch.slot_id) or _finish(services, decision))
+    return results
 
 
 async def _decide_each(
     services: Services, batches: Sequence[LockedBatch[AnyCommand]], now: datetime
 ) -> list[BatchDecision | None]:
+    """Decide each batch. The decision is None for a batch that has to be served alone."""
     queries = [slot_query(batch.slot_id, batch.commands, now) for batch in batches]
-    slots = await services.slots.find_each_for_update(queries)
-    return [
-        _decide(slots.get(query.slot_id), batch.commands, now)
-        for query, batch in zip(queries, batches, strict=True)
-    ]
+    found = await services.slots.find_each_for_update(queries)
+    slots = {id_: state for id_, state in found.items() if isinstance(state, SlotState)}
+    users = (await services.slots.with_user_contexts(slots, queries)).users
+    decided = [_decide(found.get(batch.slot_id), users, batch.commands, now) for batch in batches]
+    return without_overlaps(batches, decided)
 
 
 def _decide(
-    state: SlotState | Exception | None, commands: Sequence[AnyCommand], now: datetime
+    state: SlotState | Exception | None,
+    users: UserContexts,
+    commands: Sequence[AnyCommand],
+    now: datetime,
 ) -> BatchDecision | None:
-    """Return the decision of a batch, or None if it has to be served alone."""
-    if isinstance(state, Exception) or (state is not None and state.slot.needs_user_context):
+    if isinstance(state, Exception):
         return None
-    if any(command.idempotency_key is not None for command in commands):
-        return None
-    decided = decide_batch(LoadedState({state.id: state} if state else {}), commands, now)
-    return decided if all(u.after.change.only_adds_bookings for u in decided.updates) else None
+    loaded = LoadedState({} if state is None else {state.id: state}, users)
+    return decide_batch(loaded, commands, now)
 
 
-def _finish(services: Services, decided: BatchDecision) -> BatchResult:
-    services.full_slots.observe(decided.slots.values())
-    return BatchResult(decided.results, publish_changes(services, decided.updates))
+def without_overlaps(
+    batches: Sequence[LockedBatch[AnyCommand]], decided: Sequence[BatchDecision | None]
+) -> list[BatchDecision | None]:
+    """Return the decisions of which none relies on what another one changes, None for others.
+
+    Two batches overlap if they book for the same user where other bookings count, or if they have
+    the same idempotency key. The later one is served alone, after the write of the group.
+    """
+    seen = set[str]()
+    remaining: list[BatchDecision | None] = []
+    for batch, decision in zip(batches, decided, strict=True):
+        keys = [each.idempotency_key for each in batch.commands if each.idempotency_key]
+        own = {key.record_id for key in keys}
+        is_repeated = len(own) < len(keys)
+        for update in decision.updates if decision else ():
+            own |= users_with_new_versions(update.after)
+        remaining.append(None if is_repeated or not seen.isdisjoint(own) else decision)
+        seen |= own
+    return remaining
+
+
+async def _commit_each(services: Services, changes: Mapping[SlotId, ChangeSet]) -> Committed:
+    plain = {id_: each for id_, each in changes.items() if each.only_adds_to_one_slot}
+    if len(plain) == len(changes):
+        return await _add_bookings(services, plain)
+    others = {
+        id_: each
+        for id_, each in changes.items()
+        if id_ not in plain and not each.must_commit_alone
+    }
+    added, committed = await asyncio.gather(
+        _add_bookings(services, plain), _commit_together(services, others)
+    )
+    return {**added, **committed}
+
+
+async def _add_bookings(services: Services, changes: Mapping[SlotId, ChangeSet]) -> Committed:
+    if not changes:
+        return {}
+    try:
+        written = await services.slot_writer.add_bookings(
+            [each.slot_updates[0] for each in changes.values()]
+        )
+    except Exception as error:
+        return dict.fromkeys(changes, error) if is_unavailable(error) else {}
+    return {id_: None for id_, is_written in zip(changes, written, strict=True) if is_written}
+
+
+async def _commit_together(services: Services, changes: Mapping[SlotId, ChangeSet]) -> Committed:
+    if not changes:
+        return {}
+    try:
+        combined = combine(list(changes.values()))
+        is_written = check_written(await services.slot_writer.commit_group(combined))
+    except CommitUnknownError as error:
+        return dict.fromkeys(changes, error)
+    except Exception:  # nothing is written, and served alone, each has its own error
+        return {}
+    return dict.fromkeys(changes) if is_written else {}
+
+
+def _finish(services: Services, decision: BatchDecision) -> BatchResult:
+    services.full_slots.observe(decision.slots.values())
+    return BatchResult(decision.results, publish_changes(services, decision.updates))

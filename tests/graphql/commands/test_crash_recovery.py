@@ -57,7 +57,8 @@ async def test_after_a_crash_and_restart_a_key_replays_its_outcome(
         first.kill()
     with forked_app(settings, log_dir / "second") as second:
         users = [ada, BookingClient(http, second.url, ada.token)] * 10
-        sends = [user.book_slot(slot_id, idempotencyKey=key) for user in users]
+        # The killed process may not have released its lock yet.
+        sends = [user.book_slot(slot_id, idempotencyKey=key, waitMs=20_000) for user in users]
         assert {json.dumps(again) for again in await asyncio.gather(*sends)} == {outcome}
     assert_slot_consistent(slot_document(settings["SLOTLOCK_MONGO_URL"], slot_id), 1)
 

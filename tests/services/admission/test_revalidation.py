@@ -114,7 +114,7 @@ CHANGES = {
     "slot cancelled": Change(cancel_slot, "SLOT_CANCELLED"),
     "campaign closed": Change(close_campaign, "CLOSED"),
     "opening postponed": Change(postpone_opening, "NOT_YET_OPEN"),
-    "campaign unpublished": Change(unpublish, "SLOT_NOT_FOUND"),
+    "campaign unpublished": Change(unpublish, "CLOSED"),
     "group changed": Change(change_group, "NOT_ELIGIBLE"),
     "overlapping slot booked": Change(book_overlapping_slot, "TIME_CONFLICT"),
     "limit reached": Change(reach_limit, "LIMIT_REACHED"),

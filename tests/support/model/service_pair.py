@@ -68,6 +68,11 @@ class PausableSlotWriter(SlotWriter):
         await self._pause()
         return await super().commit(changes)
 
+    async def commit_group(self, changes: ChangeSet) -> CommitResult:
+        """Commit the changes of a group, after a pause if one was requested."""
+        await self._pause()
+        return await super().commit_group(changes)
+
     async def add_bookings(self, slot_updates: Sequence[SlotUpdate]) -> list[bool]:
         """Write the bookings of a group, after a pause if one was requested."""
         await self._pause()

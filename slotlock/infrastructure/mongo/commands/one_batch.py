@@ -16,33 +16,37 @@ from slotlock.infrastructure.mongo.commands.direct_commands import run_command
 
 Collection = AsyncCollection[Document]
 
+# The size of the reply if the number of documents is not limited.
+LARGE_BATCH = 10_000
+
 
 async def find_in_one_batch(
     collection: Collection,
     query: Document,
     projection: Document,
-    max_count: int,
+    max_count: int | None = None,
     sort: Mapping[str, int] | None = None,
 ) -> list[Document]:
-    """Return the first `max_count` documents that a query finds.
+    """Return the first `max_count` documents that a query finds, or all of them.
 
     Raises:
         PyMongoError: MongoDB rejected the query, or is unavailable.
     """
-    # One more than there are, or MongoDB would not always know that it has reached the end.
+    limit = max_count or 0  # MongoDB's word for no limit
     command: Document = {
         "find": collection.name,
         "filter": query,
         "projection": projection,
-        "limit": max_count,
-        "batchSize": max_count + 1,
+        "limit": limit,
+        # One more than there are, or MongoDB would not always know that it has reached the end.
+        "batchSize": (limit or LARGE_BATCH) + 1,
     }
     if sort is not None:
         command["sort"] = sort
     order = None if sort is None else list(sort.items())
 
     async def find_by_cursor() -> list[Document]:
-        return await collection.find(query, projection, limit=max_count, sort=order).to_list()
+        return await collection.find(query, projection, limit=limit, sort=order).to_list()
 
     return await _read(collection, command, find_by_cursor)
 

@@ -22,6 +22,7 @@ from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
+from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 
@@ -176,14 +177,18 @@ class UserContextLoader:
     async def _find_versions(self, users: list[ObjectId]) -> dict[ObjectId, int]:
         if not users:
             return {}
-        found = self._user_versions.find({"_id": {"$in": users}})
-        return {document["_id"]: document["version"] async for document in found}
+        found = await find_in_one_batch(
+            self._user_versions, {"_id": {"$in": users}}, {"version": 1}, len(users)
+        )
+        return {document["_id"]: document["version"] for document in found}
 
     async def _find_groups(self, users: list[ObjectId]) -> dict[ObjectId, list[str]]:
         if not users:
             return {}
-        found = self._users.find({"_id": {"$in": users}}, {"groups": 1})
-        return {document["_id"]: document.get("groups", ()) async for document in found}
+        found = await find_in_one_batch(
+            self._users, {"_id": {"$in": users}}, {"groups": 1}, len(users)
+        )
+        return {document["_id"]: document.get("groups", ()) for document in found}
 
     async def _find_other_bookings(
         self, user_ids: Sequence[UserId], slots: Sequence[Slot], now: datetime
@@ -196,9 +201,17 @@ class UserContextLoader:
             "status": {"$ne": SlotStatus.CANCELLED.value},
             "$or": wanted,
         }
-        found = self._slots.find(query, slot_projection(now, user_ids))
-        states = [to_slot_state(document) async for document in found]
+        found = await find_in_one_batch(self._slots, query, slot_projection(now, user_ids))
+        states = [to_slot_state(document) for document in found]
         return [OtherBooking(each, state.slot) for state in states for each in state.bookings]
+
+
+def users_with_new_versions(after: SlotState) -> set[UserId]:
+    """Return the users whose versions a change of a slot increments."""
+    if not after.slot.depends_on_other_bookings:
+        return set()
+    # Confirmed holds count as well: a booking elsewhere may rely on their expiry.
+    return {booking.user_id for booking in (*after.change.added, *after.change.changed)}
 
 
 def user_version_updates(
@@ -208,11 +221,7 @@ def user_version_updates(
 
     Each is conditional on the version that was loaded.
     """
-    if not after.slot.depends_on_other_bookings:
-        return
-    # Confirmed holds count as well: a booking elsewhere may rely on their expiry.
-    booked = {booking.user_id for booking in (*after.change.added, *after.change.changed)}
-    for user_id in sorted(booked):
+    for user_id in sorted(users_with_new_versions(after)):
         if context := users.context_of(user_id):
             yield user_id, _version_update(user_id, context.version)
 

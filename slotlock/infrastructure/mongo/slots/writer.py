@@ -6,12 +6,12 @@ depend on the user's other bookings, and changes with an idempotency record.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import Enum, auto
 
 from bson import ObjectId
-from pymongo import UpdateOne, timeout
+from pymongo import timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import (
     OperationFailure,
@@ -22,10 +22,7 @@ from pymongo.errors import (
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.values import value_object
-from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
-from slotlock.infrastructure.mongo import teams
-from slotlock.infrastructure.mongo.audit.notes import note_to_document
 from slotlock.infrastructure.mongo.client import (
     DUPLICATE_KEY,
     WRITE_CONFLICT,
@@ -36,17 +33,20 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.commands.direct_commands import run_command
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
-from slotlock.infrastructure.mongo.idempotency.records import records_to_documents
-from slotlock.infrastructure.mongo.slots import documents
-from slotlock.infrastructure.mongo.slots.booking_documents import (
-    ended_booking_to_document,
-    ended_waitlist_entry_to_document,
+from slotlock.infrastructure.mongo.concurrency import (
+    ConcurrencyLimiter,
+    MongoOverloadedError,
+    limited,
 )
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
-from slotlock.infrastructure.mongo.slots.preconditions import version_check
+from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots.change_set import (
+    ChangeSet,
+    CommitResult,
+    SlotUpdate,
+    inserts_of,
+    updates_of,
+)
 from slotlock.infrastructure.mongo.slots.queries import booking_ids_projection
-from slotlock.infrastructure.mongo.slots.user_contexts import user_version_updates
 from slotlock.infrastructure.mongo.transactions import in_transaction
 
 MAX_BULK_SIZE = 64
@@ -115,8 +115,23 @@ class SlotWriter:
             return await self._find_commit_result(changes)
         return committed
 
+    async def commit_group(self, changes: ChangeSet) -> CommitResult:
+        """Write the changes of a group, or nothing if one of them conflicts with another writer.
+
+        Raises:
+            PyMongoError: MongoDB rejected the changes, or is unavailable. Nothing was written.
+            MongoOverloadedError: too many writes are waiting. Nothing was written.
+        """
+        committed = await self._commit_transaction(changes, wait_for_others=False)
+        if committed is CommitResult.UNKNOWN:
+            return await self._find_commit_result(changes)
+        return committed
+
     @limited
-    async def _commit_transaction(self, changes: ChangeSet) -> CommitResult:
+    async def _commit_transaction(
+        self, changes: ChangeSet, *, wait_for_others: bool = True
+    ) -> CommitResult:
+        """Write all or nothing. If another transaction is writing the same, wait for its end."""
         conflicts: set[int | None] = set()
 
         async def write_changes(session: AsyncClientSession) -> None:
@@ -124,6 +139,8 @@ class SlotWriter:
                 await self._write_all(changes, session)
             except OperationFailure as error:
                 conflicts.update(error_codes(error) & {DUPLICATE_KEY, WRITE_CONFLICT})
+                if conflicts and not wait_for_others:
+                    raise _VersionConflictError from error
                 raise
 
         try:
@@ -139,10 +156,10 @@ class SlotWriter:
         return CommitResult.WRITTEN
 
     async def _write_all(self, changes: ChangeSet, session: AsyncClientSession) -> None:
-        for name, added in _inserts(changes):
+        for name, added in inserts_of(changes):
             if added:
                 await self._database[name].insert_many(added, session=session)
-        for name, updates in _updates(changes):
+        for name, updates in updates_of(changes):
             if updates:
                 done = await self._database[name].bulk_write(updates, session=session)
                 if done.matched_count + done.upserted_count < len(updates):
@@ -207,21 +224,24 @@ class SlotWriter:
         }
         return await run_command(self._database, command)
 
-    @limited
     async def _find_commit_result(self, changes: ChangeSet) -> CommitResult:
         """Return the result of an unconfirmed write, as far as its new bookings show it."""
         adding = [update for update in changes.slot_updates if _new_booking_ids(update)]
         if not adding:
             return CommitResult.UNKNOWN
         try:
-            with timeout(BULK_TIMEOUT_S):
-                stored = await self._find_written(adding)
-        except PyMongoError:
+            stored = await self._find_written_soon(adding)
+        except (PyMongoError, MongoOverloadedError):
             return CommitResult.UNKNOWN
         # All of them were written or none, so that one known result is that of all.
         results = {stored.result_of(update, is_confirmed=False) for update in adding}
         known = results - {BulkResult.UNCONFIRMED}
         return _COMMIT_RESULTS[known.pop()] if known else CommitResult.UNKNOWN
+
+    @limited
+    async def _find_written_soon(self, slot_updates: Sequence[SlotUpdate]) -> _StoredBookings:
+        with timeout(BULK_TIMEOUT_S):
+            return await self._find_written(slot_updates)
 
     async def _find_written(self, slot_updates: Sequence[SlotUpdate]) -> _StoredBookings:
         """Find which new bookings were written: a bulk write says how many, and not which."""
@@ -263,56 +283,6 @@ _COMMIT_RESULTS = {
 }
 
 
-def _inserts(changes: ChangeSet) -> Iterator[tuple[str, list[Document]]]:
-    """Yield the collections, each with the documents to insert."""
-    yield (
-        "ended_bookings",
-        [
-            ended_booking_to_document(booking)
-            for update in changes.slot_updates
-            for booking in update.after.change.ended
-        ],
-    )
-    yield (
-        "ended_waitlist_entries",
-        [
-            ended_waitlist_entry_to_document(ended)
-            for update in changes.slot_updates
-            for ended in update.after.change.ended_entries
-        ],
-    )
-    yield "idempotency_records", records_to_documents(changes.idempotency_records)
-    yield "slots", [documents.to_document(slot) for slot in changes.new_slots]
-    yield "audit_notes", [note_to_document(note) for note in changes.audit_notes]
-
-
-def _updates(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne]]]:
-    """Yield the collections, each with its updates, which are conditional on what was loaded.
-
-    The slots are last: if the process dies before them, its transaction does not block them.
-    """
-    yield "user_versions", _merge_user_version_updates(changes)
-    yield (
-        "teams",
-        [
-            UpdateOne(teams.version_filter(version), teams.touch_update())
-            for version in changes.team_versions
-        ],
-    )
-    for precondition in changes.preconditions:
-        name, update = version_check(precondition)
-        yield name, [update]
-    yield "slots", [_versioned_update(update) for update in changes.slot_updates]
-
-
-def _merge_user_version_updates(changes: ChangeSet) -> list[UpdateOne]:
-    """Return one update for each user, however many slots the change set books for them."""
-    by_user: dict[UserId, UpdateOne] = {}
-    for slot_update in changes.slot_updates:
-        by_user |= user_version_updates(slot_update.after, changes.users)
-    return list(by_user.values())
-
-
 def _is_unconfirmed(reply: Document) -> bool:
     """Return whether an update may still happen, or be undone, after this reply."""
     errors = reply.get("writeErrors", [])
@@ -323,9 +293,3 @@ def _is_unconfirmed(reply: Document) -> bool:
 
 def _new_booking_ids(update: SlotUpdate) -> set[BookingId]:
     return {booking.id for booking in update.after.change.added}
-
-
-def _versioned_update(update: SlotUpdate) -> UpdateOne:
-    return UpdateOne(
-        documents.version_filter(update.before), documents.to_update(update.before, update.after)
-    )

@@ -181,7 +181,7 @@ async def _serve_and_release_on_success(
 
 async def _serve_each_alone(
     self: CommandServer, batches: Sequence[LockedBatch[SlotCommand[object]]]
-) -> list[tuple[CommandResult[object], ...] | None]:
+) -> list[tuple[CommandResult[object], ...] | Exception | None]:
     return [None for _ in batches]
 
 

@@ -85,7 +85,9 @@ def write_count_and_booking_separately() -> None:
     SlotWriter._add_bookings = _count_then_insert  # type: ignore[method-assign,assignment]
 
 
-async def _commit_without_transaction(self: SlotWriter, changes: ChangeSet) -> CommitResult:
+async def _commit_without_transaction(
+    self: SlotWriter, changes: ChangeSet, **_options: bool
+) -> CommitResult:
     session: Any = None
     await original_write_all(self, changes, session)
     return CommitResult.WRITTEN
@@ -96,12 +98,13 @@ def skip_transaction() -> None:
     SlotWriter._commit_transaction = _commit_without_transaction  # type: ignore[method-assign]
 
 
-async def _commit_one_by_one(self: SlotWriter, changes: ChangeSet) -> CommitResult:
+async def _commit_one_by_one(self: SlotWriter, changes: ChangeSet, **options: bool) -> CommitResult:
     if not changes.slot_updates:
-        return await original_commit_in_transaction(self, changes)
+        return await original_commit_in_transaction(self, changes, **options)
     results = set()
     for change in changes.slot_updates:
-        results.add(await original_commit_in_transaction(self, ChangeSet((change,), changes.users)))
+        only = ChangeSet((change,), changes.users)
+        results.add(await original_commit_in_transaction(self, only, **options))
         await pause_if_selected("between-steps")
     return results.pop() if len(results) == 1 else CommitResult.CONFLICT
 
@@ -145,7 +148,8 @@ async def _write_all_then_pause(self: SlotWriter, changes: ChangeSet, session: A
 
 
 def _pause_before_commit() -> None:
-    commit, add_bookings = SlotWriter.commit, SlotWriter.add_bookings
+    commit, commit_group = SlotWriter.commit, SlotWriter.commit_group
+    add_bookings = SlotWriter.add_bookings
 
     async def commit_after_pause(self: SlotWriter, changes: ChangeSet) -> CommitResult:
         # The creation of a slot without preconditions is part of the setup of a test.
@@ -153,11 +157,16 @@ def _pause_before_commit() -> None:
             await pause_if_selected("commit")
         return await commit(self, changes)
 
+    async def commit_group_after_pause(self: SlotWriter, changes: ChangeSet) -> CommitResult:
+        await pause_if_selected("commit")
+        return await commit_group(self, changes)
+
     async def add_after_pause(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> list[bool]:
         await pause_if_selected("commit")
         return await add_bookings(self, slot_updates)
 
     SlotWriter.commit = commit_after_pause  # type: ignore[method-assign]
+    SlotWriter.commit_group = commit_group_after_pause  # type: ignore[method-assign]
     SlotWriter.add_bookings = add_after_pause  # type: ignore[method-assign]
 
 
@@ -183,6 +192,10 @@ async def _fail_first_commit(self: SlotWriter, changes: ChangeSet) -> CommitResu
     raise RuntimeError("the first write fails")
 
 
+async def _reject_group(self: SlotWriter, changes: ChangeSet) -> CommitResult:
+    return CommitResult.CONFLICT
+
+
 async def _reject_all(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> list[bool]:
     return [False for _ in slot_updates]
 
@@ -190,6 +203,7 @@ async def _reject_all(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> l
 def fail_first_write() -> None:
     """Raise an error in the first commit of the process, and let no booking be part of a group."""
     SlotWriter.commit = _fail_first_commit  # type: ignore[method-assign]
+    SlotWriter.commit_group = _reject_group  # type: ignore[method-assign]
     SlotWriter.add_bookings = _reject_all  # type: ignore[method-assign]
 
 
