@@ -101,7 +101,7 @@ def build_services(
         write_probe=repositories.write_probe,
         locks=locks,
         wait_queues=WaitQueues(locks),
-        full_slots=FullSlots(),
+        full_slots=FullSlots(now),
         previews=Previews(repositories.slots, now),
         admission_queue=admission_queue,
         availability=availability,

@@ -4,29 +4,39 @@ A command for such a slot will probably be refused, and a refusal needs no lock.
 says whether to look at the slot before asking for its lock, and never what the outcome is.
 """
 
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot_state import SlotState
 
 MAX_FULL_SLOTS = 10_000
+# A place may become free in another process. Looking at the slot first would cost a read then.
+TRUSTED_FOR = timedelta(seconds=1)
 
 
 class FullSlots:
-    """The ids of slots, at most 10,000; those that were added first are dropped."""
+    """The ids of slots, each for one second; at most 10,000, and the oldest are dropped."""
 
-    def __init__(self) -> None:
-        self._slot_ids: dict[SlotId, None] = {}
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        # In the order of these times, at which the slots were seen.
+        self._seen_at = OrderedDict[SlotId, datetime]()
 
     def __contains__(self, slot_id: SlotId) -> bool:
-        return slot_id in self._slot_ids
+        seen_at = self._seen_at.get(slot_id)
+        return seen_at is not None and self._now() - seen_at < TRUSTED_FOR
 
     def observe(self, slots: Iterable[SlotState]) -> None:
         """Remember which of these slots are full."""
+        now = self._now()
         for state in slots:
-            if not state.is_booked:
-                self._slot_ids.pop(state.id, None)
-            elif state.id not in self._slot_ids:
-                self._slot_ids[state.id] = None
-                if len(self._slot_ids) > MAX_FULL_SLOTS:
-                    del self._slot_ids[next(iter(self._slot_ids))]
+            self._seen_at.pop(state.id, None)
+            if state.is_booked:
+                self._seen_at[state.id] = now
+        while self._seen_at and self._is_obsolete(next(iter(self._seen_at)), now):
+            del self._seen_at[next(iter(self._seen_at))]
+
+    def _is_obsolete(self, slot_id: SlotId, now: datetime) -> bool:
+        return len(self._seen_at) > MAX_FULL_SLOTS or now - self._seen_at[slot_id] >= TRUSTED_FOR
