@@ -69,7 +69,7 @@ def slots_of_round(number: int) -> SlotRange:
 
 
 def run_queues(plan: Plan, servers: BenchmarkServers, databases: Databases) -> Iterator[QueueRun]:
-    """Yield a run of each round."""
+    """Yield a run of each round. A round before them warms the processes up."""
     command = slotlock_target.command(servers.embedded, WORKERS, SETTINGS)
     databases.slotlock_slots.free_all()
     servers.redis.flushall()
@@ -77,7 +77,7 @@ def run_queues(plan: Plan, servers: BenchmarkServers, databases: Databases) -> I
     new_tokens = slotlock_target.tokens(servers.embedded, USERS)
     tokens.write_text("".join(f"{token}\n" for token in new_tokens))
     with running("queue", command, servers.folder) as app, running_workers(servers) as workers:
-        for number in range(plan.rounds):
+        for number in range(1 + plan.rounds):
             slots = slots_of_round(number)
             databases.slotlock_slots.seed(slots)
             booked_before = databases.slotlock_slots.tally().booked
@@ -95,7 +95,8 @@ def run_queues(plan: Plan, servers: BenchmarkServers, databases: Databases) -> I
             tally = settled_tally(databases.slotlock_slots, load)
             booked = tally.booked - booked_before
             problems = find_problems(load, booked, tally.wrong, drained=drained)
-            yield QueueRun(number + 1, load, seconds, booked, cpu, worker_cpu_s, problems)
+            if number > 0:
+                yield QueueRun(number, load, seconds, booked, cpu, worker_cpu_s, problems)
 
 
 def find_problems(load: Load, booked: int, wrong: int, *, drained: bool) -> list[str]:
