@@ -148,6 +148,8 @@ async def test_new_documents_are_limited_by_their_total_length(rate_limited: App
     async with http_client() as http:
         client = AddressedClient(http, rate_limited.url)
         client.address = next_address()
+        assert (await client.post(QUERY)).status_code == 200
+        client.address = next_address()
         large_documents = [
             f"{{ nothing{n} }} #".ljust(19_999) for n in range(MAX_DOCUMENT_KB_PER_ADDRESS // 20)
         ]
