@@ -37,3 +37,9 @@ class LRUCache(Generic[Value]):
         ):
             dropped, _ = self._entries.popitem(last=False)
             self._key_characters -= len(dropped)
+
+    def discard(self, key: str) -> None:
+        """Remove the entry of the key, if there is one."""
+        if key in self._entries:
+            del self._entries[key]
+            self._key_characters -= len(key)

@@ -4,14 +4,14 @@ A command for such a slot will probably be refused, and a refusal needs no lock.
 says whether to look at the slot before asking for its lock, and never what the outcome is.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.infrastructure.lru_cache import LRUCache
 
-MAX_FULL_SLOTS = 10_000
+MAX_FULL_SLOTS, MAX_CHARACTERS = 10_000, 1_000_000
 # A place may become free in another process. Looking at the slot first would cost a read then.
 TRUSTED_FOR = timedelta(seconds=1)
 
@@ -21,8 +21,7 @@ class FullSlots:
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
-        # In the order of these times, at which the slots were seen.
-        self._seen_at = OrderedDict[SlotId, datetime]()
+        self._seen_at = LRUCache[datetime](MAX_FULL_SLOTS, MAX_CHARACTERS)
 
     def __contains__(self, slot_id: SlotId) -> bool:
         seen_at = self._seen_at.get(slot_id)
@@ -32,11 +31,7 @@ class FullSlots:
         """Remember which of these slots are full."""
         now = self._now()
         for state in slots:
-            self._seen_at.pop(state.id, None)
             if state.is_booked:
-                self._seen_at[state.id] = now
-        while self._seen_at and self._is_obsolete(next(iter(self._seen_at)), now):
-            del self._seen_at[next(iter(self._seen_at))]
-
-    def _is_obsolete(self, slot_id: SlotId, now: datetime) -> bool:
-        return len(self._seen_at) > MAX_FULL_SLOTS or now - self._seen_at[slot_id] >= TRUSTED_FOR
+                self._seen_at.put(state.id, now)
+            else:
+                self._seen_at.discard(state.id)

@@ -28,3 +28,13 @@ def test_a_key_that_is_stored_again_counts_once() -> None:
         cache.put("key", value)
     cache.put("other", 1)
     assert cache.get("key") == 4
+
+
+def test_a_key_that_is_discarded_leaves_its_room_to_others() -> None:
+    cache: LRUCache[int] = LRUCache(max_entries=100, max_key_characters=10)
+    cache.put("a" * 6, 1)
+    cache.put("b" * 4, 2)
+    cache.discard("a" * 6)
+    cache.discard("a" * 6)
+    cache.put("c" * 6, 3)
+    assert ("a" * 6 in cache, cache.get("b" * 4), cache.get("c" * 6)) == (False, 2, 3)

@@ -52,11 +52,3 @@ def test_no_more_slots_are_remembered_than_fit(
     for slot in slots:
         remembered.observe([slot])
     assert [slot.id in remembered for slot in slots] == [False, False, True, True, True]
-
-
-def test_slots_that_are_not_trusted_any_more_take_no_memory(clock: ManualClock) -> None:
-    remembered = FullSlots(clock)
-    remembered.observe([FULL])
-    clock.advance(TRUSTED_FOR)
-    remembered.observe([build_slot(1, id=SlotId("2" * 24))])
-    assert not remembered._seen_at
