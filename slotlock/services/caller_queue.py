@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -23,6 +23,8 @@ Command_co = TypeVar("Command_co", covariant=True)
 Command_contra = TypeVar("Command_contra", contravariant=True)
 
 Results = Sequence[CommandResult[object]]
+# The results of a batch, its error, or what serves it alone and releases its lease.
+Served = Results | Exception | Callable[[], Awaitable[Results]]
 
 
 @value_object
@@ -40,10 +42,8 @@ class BatchServer(Protocol[Command_contra]):
     async def serve(self, batch: LockedBatch[Command_contra]) -> Results:
         """Return one result per command."""
 
-    async def serve_each(
-        self, batches: Sequence[LockedBatch[Command_contra]]
-    ) -> Sequence[Results | Exception | None]:
-        """Serve batches of different slots together. None for one that must be served alone.
+    async def serve_each(self, batches: Sequence[LockedBatch[Command_contra]]) -> Sequence[Served]:
+        """Serve batches of different slots together, apart from those that must be served alone.
 
         The lease of such a batch is still held. A batch that failed has its error.
         """

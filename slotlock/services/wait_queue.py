@@ -14,9 +14,10 @@ another process, or by a batch of this one.
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context
+from functools import partial
 from typing import Generic, TypeVar
 
 from slotlock.domain.booking.booking import SlotId
@@ -31,6 +32,7 @@ from slotlock.services.caller_queue import (
     LockedBatch,
     QueuedCaller,
     Results,
+    Served,
 )
 
 # The longest wait that the API allows.
@@ -155,14 +157,14 @@ class WaitQueues(Generic[Command]):
             LockedBatch(queue.slot_id, lease, [caller.command for caller in callers])
             for queue, lease, callers in locked
         ]
-        served: Sequence[Results | Exception | None]
+        served: Sequence[Served]
         try:
             served = await locked[0][0].server.serve_each(batches)
         except Exception as error:  # every caller must be released, whatever the error
             served = [error] * len(batches)
-        for (queue, _, callers), batch, result in zip(locked, batches, served, strict=True):
-            if result is None:
-                _start(self._serve_queue(queue, batch, callers), self._serve_tasks)
+        for (queue, _, callers), result in zip(locked, served, strict=True):
+            if callable(result):
+                _start(self._serve_queue(queue, result, callers), self._serve_tasks)
                 continue
             if isinstance(result, Exception):
                 for caller in callers:
@@ -181,13 +183,13 @@ class WaitQueues(Generic[Command]):
     async def _serve_queue(
         self,
         queue: CallerQueue[Command],
-        batch: LockedBatch[Command] | None = None,
+        serve_batch: Callable[[], Awaitable[Results]] | None = None,
         callers: Sequence[QueuedCaller[Command]] = (),
     ) -> None:
         """Serve a batch that is locked, then the callers of the queue until none is left."""
         try:
-            if batch is not None:
-                await _serve_alone(queue, batch, callers)
+            if serve_batch is not None:
+                await _serve_alone(queue, serve_batch, callers)
             # A lock may have been acquired for callers who have left: it must be released, too.
             while queue.callers or queue.acquire_task is not None:
                 queue.is_open = queue.acquire_task is None
@@ -205,7 +207,7 @@ class WaitQueues(Generic[Command]):
                 if lease.next_arrival is not None and queue.has_waiting_callers:
                     # Before the release: the next process must know who came before its callers.
                     self._start_acquiring(queue)
-                await _serve_alone(queue, batch, callers)
+                await _serve_alone(queue, partial(queue.server.serve, batch), callers)
         finally:
             del self._queues[queue.slot_id]
 
@@ -239,11 +241,11 @@ class WaitQueues(Generic[Command]):
 
 async def _serve_alone(
     queue: CallerQueue[Command],
-    batch: LockedBatch[Command],
+    serve_batch: Callable[[], Awaitable[Results]],
     callers: Sequence[QueuedCaller[Command]],
 ) -> None:
     try:
-        results = await queue.server.serve(batch)
+        results = await serve_batch()
     except Exception as error:  # every caller must be released, whatever the error
         if len(callers) > 1 and not is_unavailable(error):
             queue.isolate(callers)  # one of them is to blame, and the others are not

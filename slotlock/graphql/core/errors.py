@@ -1,18 +1,25 @@
 """Errors as clients receive them: a code, a message, and nothing internal."""
 
 import logging
+import math
 import re
 import secrets
+import time
 from enum import StrEnum
 from typing import Any
 
 from graphql import GraphQLError
 
-from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.infrastructure.mongo.client import is_unavailable, may_have_written
 
 INTERNAL_MESSAGE = "An internal error occurred. Please try again."
+OUTCOME_UNKNOWN_MESSAGE = (
+    "The server could not confirm the change in time: it may have happened. "
+    "Repeat the request with the same idempotency key, or look at your bookings."
+)
 # The driver's message ends with the states of all servers.
 MAX_CAUSE_LENGTH = 200
+OUTAGE_LOG_INTERVAL_S = 1.0
 # How many seconds clients should wait before they retry while MongoDB is unavailable.
 UNAVAILABLE_RETRY_AFTER_S = 5
 RETRY_AFTER_HEADERS = {"Retry-After": str(UNAVAILABLE_RETRY_AFTER_S)}
@@ -35,6 +42,7 @@ class ErrorCode(StrEnum):
     LIMIT_EXCEEDED = "LIMIT_EXCEEDED"
     RATE_LIMITED = "RATE_LIMITED"
     INTERNAL = "INTERNAL"
+    OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
 
 
 class GraphQLRequestError(Exception):
@@ -70,7 +78,7 @@ def error_body(code: ErrorCode, message: str) -> dict[str, Any]:
     return {"message": message, "extensions": {"code": code}}
 
 
-def format_error(error: GraphQLError) -> dict[str, Any]:
+def format_error(error: GraphQLError, *, is_mutation: bool) -> dict[str, Any]:
     """Return the error as it is sent. Internal errors are logged and replaced by an error id."""
     original = error.original_error
     while isinstance(original, GraphQLError):
@@ -81,7 +89,10 @@ def format_error(error: GraphQLError) -> dict[str, Any]:
     # what the client sent.
     if original is None or (isinstance(original, ValueError) and error.path is None):
         return _located_error_body(error, ErrorCode.BAD_USER_INPUT, without_values(error.message))
-    body = _located_error_body(error, ErrorCode.INTERNAL, INTERNAL_MESSAGE)
+    if is_mutation and may_have_written(original):
+        body = _located_error_body(error, ErrorCode.OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_MESSAGE)
+    else:
+        body = _located_error_body(error, ErrorCode.INTERNAL, INTERNAL_MESSAGE)
     return _with_error_id(body, f"a field failed at {error.path}", original)
 
 
@@ -90,14 +101,43 @@ def without_values(message: str) -> str:
     return _REJECTED_VALUE.sub(r"\1.", _FOUND_VALUE.sub(lambda cut: cut[1] or ".", message))
 
 
+class OutageLog:
+    """Logs failures during an outage of MongoDB: one a second, with the count of the others."""
+
+    def __init__(self) -> None:
+        self._error_id = ""
+        self._logged_at = -math.inf
+        self._unlogged_count = 0
+
+    def log(self, description: str, error: BaseException) -> str:
+        """Log a failure unless one was logged within a second. Returns the id of the last one."""
+        now = time.monotonic()
+        if now - self._logged_at < OUTAGE_LOG_INTERVAL_S:
+            self._unlogged_count += 1
+            return self._error_id
+        self._error_id = secrets.token_hex(6)
+        # Without a traceback: every request fails alike.
+        cause = f"{type(error).__name__}: {error}"[:MAX_CAUSE_LENGTH]
+        log.error(
+            "error %s: %s: MongoDB is unavailable: %s (%d more since the last line)",
+            self._error_id,
+            description,
+            cause,
+            self._unlogged_count,
+        )
+        self._logged_at, self._unlogged_count = now, 0
+        return self._error_id
+
+
+_outage_log = OutageLog()
+
+
 def log_error(description: str, error: BaseException) -> str:
     """Log an internal error. Returns the error id that finds it in the log."""
+    if is_unavailable(error):
+        return _outage_log.log(description, error)
     error_id = secrets.token_hex(6)
-    if is_unavailable(error):  # without a traceback: every request fails alike
-        cause = f"{type(error).__name__}: {error}"[:MAX_CAUSE_LENGTH]
-        log.error("error %s: %s: MongoDB is unavailable: %s", error_id, description, cause)
-    else:
-        log.error("error %s: %s", error_id, description, exc_info=error)
+    log.error("error %s: %s", error_id, description, exc_info=error)
     return error_id
 
 

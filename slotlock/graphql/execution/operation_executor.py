@@ -53,7 +53,9 @@ async def execute_operation(
 ) -> GraphQLResponse:
     """Execute a query or a mutation."""
     result = _start_execution(operation, variables, context, None)
-    response = to_response(result if isinstance(result, ExecutionResult) else await result)
+    response = to_response(
+        operation, result if isinstance(result, ExecutionResult) else await result
+    )
     record_metrics(operation, response)
     return response
 
@@ -63,7 +65,7 @@ async def execute_event(
 ) -> GraphQLResponse:
     """Execute a subscription for one event, or another operation without an event."""
     result = _start_execution(operation, variables, context, event)
-    return to_response(result if isinstance(result, ExecutionResult) else await result)
+    return to_response(operation, result if isinstance(result, ExecutionResult) else await result)
 
 
 def execute_shared_event(
@@ -77,7 +79,7 @@ def execute_shared_event(
     result = _start_execution(operation, variables, context, event)
     if not isinstance(result, ExecutionResult):
         raise TypeError("a field of a shared event waits")
-    return to_response(result)
+    return to_response(operation, result)
 
 
 def _start_execution(
@@ -120,11 +122,11 @@ def _execute_uncompiled(
     )
 
 
-def to_response(result: ExecutionResult) -> GraphQLResponse:
+def to_response(operation: Operation, result: ExecutionResult) -> GraphQLResponse:
     """Format a result and its errors."""
     if not result.errors:
         return GraphQLResponse({"data": result.data})
-    errors = [format_error(error) for error in result.errors]
+    errors = [format_error(error, is_mutation=operation.is_mutation) for error in result.errors]
     if result.data is None and all(error.path is None for error in result.errors):
         return GraphQLResponse({"errors": errors})
     return GraphQLResponse({"data": result.data, "errors": errors})

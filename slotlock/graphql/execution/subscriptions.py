@@ -57,7 +57,7 @@ async def execute_stream(
         return
     source = await _create_event_source(operation, variables, context)
     if isinstance(source, ExecutionResult):
-        response = to_response(source)
+        response = to_response(operation, source)
         record_metrics(operation, response)
         yield response
         return
@@ -75,7 +75,9 @@ async def execute_stream(
         except Exception as error:
             # The source of the events failed, so the error belongs to the field, not to an event.
             path = [key for key, _ in operation.root_fields]
-            body = format_error(GraphQLError(str(error), path=path, original_error=error))
+            body = format_error(
+                GraphQLError(str(error), path=path, original_error=error), is_mutation=False
+            )
             response = GraphQLResponse({"errors": [body]})
             record_metrics(operation, response)
             yield response

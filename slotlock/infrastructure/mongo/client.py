@@ -9,7 +9,13 @@ from pymongo import AsyncMongoClient
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.asynchronous.server import Server
-from pymongo.errors import BulkWriteError, ConnectionFailure, OperationFailure, PyMongoError
+from pymongo.errors import (
+    BulkWriteError,
+    ConnectionFailure,
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+)
 from pymongo.read_preferences import _ServerMode
 
 from slotlock.infrastructure.mongo.concurrency import MongoOverloadedError
@@ -145,6 +151,13 @@ def is_unavailable(error: BaseException) -> bool:
             or any(error.has_error_label(label) for label in TRANSIENT_LABELS)
         )
     return isinstance(error, MongoOverloadedError | CommitUnknownError)
+
+
+def may_have_written(error: BaseException) -> bool:
+    """Return whether a change that failed with this error may have happened, or may yet happen."""
+    if isinstance(error, MongoOverloadedError | ServerSelectionTimeoutError):
+        return False  # nothing was sent
+    return is_unavailable(error)
 
 
 class MongoHealth:

@@ -9,12 +9,14 @@ written. What it cannot do passes through `decide_and_commit` (batches) and `Slo
 command for several slots or for a team passes through `run_with_lock` instead of `WaitQueues`.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import TypeVar
 
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import Locked
+from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.services.commands.batches import load_slots, locked_result, serve_and_release
 from slotlock.services.commands.group_commit import CommandServer
 from slotlock.services.container import Services
@@ -28,6 +30,8 @@ Outcome = TypeVar("Outcome")
 # No response waits for the release of a lock: the next request, sent to another process, may come
 # before it. So the first failed acquisition does not show that the slot is still being changed.
 ACQUISITIONS_WITHOUT_WAIT = 2
+# A caller gets a response within this time and its own wait, whatever MongoDB and Redis do.
+EXECUTION_TIMEOUT_S = 6.0
 
 
 async def execute(
@@ -39,7 +43,20 @@ async def execute(
     whole wait or other writers win every attempt. The write is a single one, conditional on the
     versions that were read: if the lease expires or the process dies, it has happened completely or
     not at all.
+
+    Raises:
+        CommitUnknownError: the result is not known in time, and the write may have happened.
     """
+    try:
+        async with asyncio.timeout(wait_s + EXECUTION_TIMEOUT_S):
+            return await _execute(services, command, wait_s)
+    except TimeoutError:
+        raise CommitUnknownError("the command took too long") from None
+
+
+async def _execute(
+    services: Services, command: SlotCommand[Outcome], wait_s: float
+) -> CommandResult[Outcome]:
     if len(command.slot_ids) == 1 and not command.team_versions:
         result = await _execute_in_batch(services, command, wait_s)
         if isinstance(result.outcome, RequestLost):

@@ -4,12 +4,14 @@ A batch holds the lock of its own slot, and its write is conditional on the vers
 Batches that only add bookings to their slots share one `update` command, and all other changes of a
 group share one transaction. What a group cannot do is served alone: a batch that concerns a user or
 an idempotency key of another one, edits by organizers, and whatever another writer or an error
-prevents. If the transaction fails, each of its batches is served alone.
+prevents. If the transaction fails, each of its batches is served alone. A batch whose update
+MongoDB did not confirm in time is settled alone, so that the others need not wait.
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult, LoadedState
@@ -17,12 +19,18 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.client import CommitUnknownError, is_unavailable
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written, combine
+from slotlock.infrastructure.mongo.slots.change_set import (
+    ChangeSet,
+    CommitResult,
+    check_written,
+    combine,
+)
 from slotlock.infrastructure.mongo.slots.user_contexts import users_with_new_versions
-from slotlock.services.caller_queue import LockedBatch
+from slotlock.services.caller_queue import LockedBatch, Served
 from slotlock.services.commands.batches import (
     BatchResult,
     change_set,
+    decide_and_commit,
     publish_changes,
     serve_and_release,
 )
@@ -32,8 +40,15 @@ from slotlock.services.slot_command import SlotCommand
 from slotlock.services.slot_queries import slot_query
 
 AnyCommand = SlotCommand[object]
-# The slots whose changes need not be served alone: None if written, or the error of the write.
-Committed = Mapping[SlotId, Exception | None]
+# What became of the changes of each slot. One without a result is served alone.
+Committed = Mapping[SlotId, CommitResult | Exception]
+
+
+@value_object
+class Unconfirmed:
+    """A decision whose update MongoDB did not confirm in time."""
+
+    decision: BatchDecision
 
 
 @value_object
@@ -46,22 +61,20 @@ class CommandServer:
         """Execute a batch by itself: see `serve_and_release`."""
         return await serve_and_release(self.services, batch.lease, batch.commands)
 
-    async def serve_each(
-        self, batches: Sequence[LockedBatch[AnyCommand]]
-    ) -> list[tuple[CommandResult[object], ...] | Exception | None]:
+    async def serve_each(self, batches: Sequence[LockedBatch[AnyCommand]]) -> list[Served]:
         """Execute the batches of different slots together: see `serve_each`."""
         return await serve_each(self.services, batches)
 
 
 async def serve_each(
     services: Services, batches: Sequence[LockedBatch[AnyCommand]]
-) -> list[tuple[CommandResult[object], ...] | Exception | None]:
+) -> list[Served]:
     """Execute the batches of different slots and release their leases.
 
-    The result is None for a batch that has to be served alone. Nothing of it is written, or its
-    write is unconfirmed, and its lease is held. A batch that failed has its error.
+    A batch that has to be served alone has a function that does so, and its lease is held. A batch
+    that failed has its error.
     """
-    served: Sequence[BatchResult | Exception | None] = ()
+    served: Sequence[BatchResult | Exception | Unconfirmed | None] = ()
     try:
         served = await _decide_and_commit_each(services, batches)
     except BaseException:
@@ -71,15 +84,48 @@ async def serve_each(
         [
             (batch.lease, result.events if isinstance(result, BatchResult) else ())
             for batch, result in zip(batches, served, strict=True)
-            if result is not None
+            if isinstance(result, BatchResult | Exception)
         ]
     )
-    return [result.results if isinstance(result, BatchResult) else result for result in served]
+    return [
+        _to_served(services, batch, result) for batch, result in zip(batches, served, strict=True)
+    ]
+
+
+def _to_served(
+    services: Services,
+    batch: LockedBatch[AnyCommand],
+    result: BatchResult | Exception | Unconfirmed | None,
+) -> Served:
+    match result:
+        case BatchResult():
+            return result.results
+        case Unconfirmed(decision):
+            return partial(_settle_and_release, services, batch, decision)
+        case None:
+            return partial(serve_and_release, services, batch.lease, batch.commands)
+        case error:
+            return error
+
+
+async def _settle_and_release(
+    services: Services, batch: LockedBatch[AnyCommand], decision: BatchDecision
+) -> tuple[CommandResult[object], ...]:
+    """Return the results of a decision that is written after all, or decide again."""
+    result: BatchResult | None = None
+    try:
+        if check_written(await services.slot_writer.settle(decision.updates[0])):
+            result = _finish(services, decision)
+        else:
+            result = await decide_and_commit(services, batch.commands)
+        return result.results
+    finally:
+        await services.locks.release(batch.lease, *(result.events if result else ()))
 
 
 async def _decide_and_commit_each(
     services: Services, batches: Sequence[LockedBatch[AnyCommand]]
-) -> list[BatchResult | Exception | None]:
+) -> list[BatchResult | Exception | Unconfirmed | None]:
     now = services.now()
     try:
         decided = await _decide_each(services, batches, now)
@@ -93,13 +139,23 @@ async def _decide_and_commit_each(
             raise
         return [None for _ in batches]  # one of them is to blame, and the others are not
     committed = await _commit_each(services, changes) if changes else {}
-    results: list[BatchResult | Exception | None] = []
-    for batch, decision in zip(batches, decided, strict=True):
-        if decision is None or (decision.updates and batch.slot_id not in committed):
-            results.append(None)
-        else:
-            results.append(committed.get(batch.slot_id) or _finish(services, decision))
-    return results
+    return [
+        None
+        if decision is None
+        else _finish_batch(services, decision, committed.get(batch.slot_id))
+        for batch, decision in zip(batches, decided, strict=True)
+    ]
+
+
+def _finish_batch(
+    services: Services, decision: BatchDecision, committed: CommitResult | Exception | None
+) -> BatchResult | Exception | Unconfirmed | None:
+    """Return the result of a batch; None if it has to be served alone."""
+    if not decision.updates or committed is CommitResult.WRITTEN:
+        return _finish(services, decision)
+    if committed is CommitResult.UNKNOWN:
+        return Unconfirmed(decision)
+    return committed if isinstance(committed, Exception) else None
 
 
 async def _decide_each(
@@ -171,7 +227,7 @@ async def _add_bookings(services: Services, changes: Mapping[SlotId, ChangeSet])
         )
     except Exception as error:
         return dict.fromkeys(changes, error) if is_unavailable(error) else {}
-    return {id_: None for id_, is_written in zip(changes, written, strict=True) if is_written}
+    return dict(zip(changes, written, strict=True))
 
 
 async def _commit_together(services: Services, changes: Mapping[SlotId, ChangeSet]) -> Committed:
@@ -184,7 +240,7 @@ async def _commit_together(services: Services, changes: Mapping[SlotId, ChangeSe
         return dict.fromkeys(changes, error)
     except Exception:  # nothing is written, and served alone, each has its own error
         return {}
-    return dict.fromkeys(changes) if is_written else {}
+    return dict.fromkeys(changes, CommitResult.WRITTEN) if is_written else {}
 
 
 def _finish(services: Services, decision: BatchDecision) -> BatchResult:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 import pytest
 from bson import ObjectId
@@ -14,7 +13,8 @@ from slotlock.domain.booking.decision import Decision, LoadedState
 from slotlock.domain.booking.outcomes import BookOutcome
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
+from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.slots.change_set import CommitResult, SlotUpdate
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
@@ -34,9 +34,9 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     original_update_each = SlotWriter._update_each
 
-    async def record(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> dict[str, Any]:
-        sizes.append(len(slot_updates))
-        return await original_update_each(self, slot_updates)
+    async def record(self: SlotWriter, updates: Sequence[Document]) -> Document:
+        sizes.append(len(updates))
+        return await original_update_each(self, updates)
 
     monkeypatch.setattr(SlotWriter, "_update_each", record)
     return sizes
@@ -151,7 +151,7 @@ async def test_a_group_that_takes_long_does_not_delay_the_next(
     reached, resume = asyncio.Event(), asyncio.Event()
     original_add = SlotWriter.add_bookings
 
-    async def add_late(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> list[bool]:
+    async def add_late(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
         if slot_updates[0].before.id == slot_ids[0]:
             reached.set()
             await resume.wait()

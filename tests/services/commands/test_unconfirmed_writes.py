@@ -12,9 +12,10 @@ from slotlock.domain.booking.refusals import Locked
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.client import CommitUnknownError, Database, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots import writer
 from slotlock.infrastructure.mongo.slots.change_set import CommitResult
 from slotlock.services.booking.book import BookingOptions, book_slot
-from slotlock.services.commands import batches
+from slotlock.services.commands import batches, group_commit
 from slotlock.services.container import Services
 from tests.support.apps.replica_pair import ReplicaPair, replica_pair
 from tests.support.domain.builders import NOW, build_slot
@@ -75,7 +76,10 @@ async def test_a_booking_that_is_acknowledged_too_late_never_ends_as_locked(
 async def test_control_unknown_taken_for_a_conflict_ends_as_locked_with_a_booking(
     services: Services, database: Database, mongo: ReplicaPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "check_written", lambda result: result is CommitResult.WRITTEN)
+    for module in (batches, group_commit):
+        monkeypatch.setattr(module, "check_written", lambda result: result is CommitResult.WRITTEN)
+    monkeypatch.setattr(batches, "MAX_ATTEMPTS", 1)
+    monkeypatch.setattr(writer, "SETTLE_TIMEOUT_S", 0.1)
     new = build_slot(1, id=new_slot_id())
     await insert_new_slots(database, new)
     mongo.secondary.pause()

@@ -73,7 +73,7 @@ class PausableSlotWriter(SlotWriter):
         await self._pause()
         return await super().commit_group(changes)
 
-    async def add_bookings(self, slot_updates: Sequence[SlotUpdate]) -> list[bool]:
+    async def add_bookings(self, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
         """Write the bookings of a group, after a pause if one was requested."""
         await self._pause()
         return await super().add_bookings(slot_updates)

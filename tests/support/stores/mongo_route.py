@@ -1,6 +1,7 @@
 """A route to a MongoDB, which may lose connections and change how replies arrive."""
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -49,6 +50,31 @@ class MongoRoute:
     ) -> None:
         while data := await reader.read(65_536):
             await self._send_reply(writer, data)
+
+
+class HoldingRoute(MongoRoute):
+    """Holds the requests that match until they may arrive, even after their client has gone."""
+
+    def __init__(self, host: str, port: int, is_held: Callable[[bytes], bool]) -> None:
+        super().__init__(host, port)
+        self.is_held = is_held
+        self.held: list[bytes] = []
+
+    def send_request(self, writer: asyncio.StreamWriter, message: bytes) -> bool:
+        """Send a part of a request to MongoDB, unless it is held."""
+        if self.is_held(message):
+            self.held.append(message)
+            return True
+        return super().send_request(writer, message)
+
+    async def deliver_held(self) -> None:
+        """Deliver what was held, and wait for the replies."""
+        for message in self.held:
+            reader, writer = await asyncio.open_connection(*self._address)
+            writer.write(message)
+            (length,) = struct.unpack("<i", await reader.readexactly(4))
+            await reader.readexactly(length - 4)
+            writer.close()
 
 
 Route = TypeVar("Route", bound=MongoRoute)

@@ -3,12 +3,16 @@
 Bookings that are added to one slot are one update, and the updates of concurrent commands are one
 bulk write. A change of several documents is a transaction: bookings that end or move, bookings that
 depend on the user's other bookings, and changes with an idempotency record.
+
+An update that MongoDB does not confirm in time is settled: another write gives the slot a new
+version, which the late update cannot match. The driver settles a transaction: MongoDB answers a
+repeated commit with the result of the first.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from enum import Enum, auto
 
 from bson import ObjectId
 from pymongo import timeout
@@ -16,6 +20,7 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import (
     OperationFailure,
     PyMongoError,
+    ServerSelectionTimeoutError,
     WriteError,
 )
 
@@ -51,21 +56,16 @@ from slotlock.infrastructure.mongo.transactions import in_transaction
 
 MAX_BULK_SIZE = 64
 BULK_TIMEOUT_S = 1.0
+# With the bulk write before it, as long as an operation may take.
+SETTLE_TIMEOUT_S = 4.0
+# Between attempts while the members of a replica set elect a primary.
+SETTLE_PAUSE_S = 0.1
 TIME_LIMIT_EXCEEDED = 50
 UNKNOWN_COMMIT_LABEL = "UnknownTransactionCommitResult"
 
 
 class _VersionConflictError(Exception):
     """Another writer was first."""
-
-
-class BulkResult(Enum):
-    """The outcome of one update of a bulk write."""
-
-    WRITTEN = auto()
-    CONFLICT = auto()
-    # MongoDB did not confirm it within the time that others can wait: it may be written or not.
-    UNCONFIRMED = auto()
 
 
 @value_object
@@ -75,14 +75,14 @@ class _StoredBookings:
     booking_ids: frozenset[BookingId]
     versions: Mapping[SlotId, int]
 
-    def result_of(self, update: SlotUpdate, *, is_confirmed: bool) -> BulkResult:
+    def result_of(self, update: SlotUpdate, *, is_confirmed: bool) -> CommitResult:
         """Return the outcome of an update that adds bookings."""
         if _new_booking_ids(update) <= self.booking_ids:
-            return BulkResult.WRITTEN
+            return CommitResult.WRITTEN
         # Versions only grow: a write that is conditional on an older one never happens.
         if is_confirmed or self.versions.get(update.before.id) != update.before.version:
-            return BulkResult.CONFLICT
-        return BulkResult.UNCONFIRMED
+            return CommitResult.CONFLICT
+        return CommitResult.UNKNOWN
 
 
 class SlotWriter:
@@ -94,6 +94,7 @@ class SlotWriter:
         self._slots = database["slots"]
         self._ended_bookings = database["ended_bookings"]
         self._adder = Batcher(self._add_bookings, MAX_BULK_SIZE, is_outage=is_unavailable)
+        self._settler = Batcher(self._settle_each, MAX_BULK_SIZE)
 
     async def commit(self, changes: ChangeSet) -> CommitResult:
         """Write a change set if everything is still as it was when it was decided.
@@ -101,17 +102,12 @@ class SlotWriter:
         Raises:
             PyMongoError: MongoDB rejected the change, or is unavailable.
         """
-        is_repeated = False
         if changes.only_adds_to_one_slot:
-            result = await self._adder.submit(changes.slot_updates[0])
-            if result is not BulkResult.UNCONFIRMED:
-                return _COMMIT_RESULTS[result]
-            is_repeated = True
+            update = changes.slot_updates[0]
+            added = await self._adder.submit(update)
+            return await self.settle(update) if added is CommitResult.UNKNOWN else added
         committed = await self._commit_transaction(changes)
-        # After an unconfirmed write, the conflict may be with that write.
-        if committed is CommitResult.UNKNOWN or (
-            is_repeated and committed is CommitResult.CONFLICT
-        ):
+        if committed is CommitResult.UNKNOWN:
             return await self._find_commit_result(changes)
         return committed
 
@@ -165,60 +161,102 @@ class SlotWriter:
                 if done.matched_count + done.upserted_count < len(updates):
                     raise _VersionConflictError
 
-    async def add_bookings(self, slot_updates: Sequence[SlotUpdate]) -> list[bool]:
-        """Write the new bookings in different slots. Returns for each whether it is written.
+    async def add_bookings(self, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
+        """Write the new bookings in different slots. Returns the result of each.
 
-        One that is not may be written later, if MongoDB did not confirm it in time.
+        One that MongoDB rejected is a conflict. One that is unknown has to be settled.
 
         Raises:
-            PyMongoError: MongoDB rejected all of them, or is unavailable.
+            PyMongoError: MongoDB rejected all of them.
         """
         results = await self._add_bookings(slot_updates)
-        return [result is BulkResult.WRITTEN for result in results]
+        return [CommitResult.CONFLICT if isinstance(each, Exception) else each for each in results]
 
-    async def _add_bookings(
-        self, slot_updates: Sequence[SlotUpdate]
-    ) -> list[BulkResult | Exception]:
-        """Write new bookings, each conditional on its slot's version; at most MAX_BULK_SIZE.
+    async def settle(self, update: SlotUpdate) -> CommitResult:
+        """Return the result of an unconfirmed update that adds bookings, and which is final.
 
-        A slot that cannot be written soon, because a process died in a transaction on it, does not
-        delay the others: its update stays unconfirmed.
+        A late update no longer happens: the slot has a new version. The result is unknown if
+        MongoDB does not confirm that in time.
         """
-        errors: dict[int, Exception] = {}
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_TIMEOUT_S):
+                while (result := await self._settler.submit(update)) is CommitResult.UNKNOWN:
+                    await asyncio.sleep(SETTLE_PAUSE_S)
+                return result
+        return CommitResult.UNKNOWN
+
+    async def _settle_each(self, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
+        """Give each slot a new version if it still has the old one, and find what was written."""
+        bumps = [
+            {"q": documents.version_filter(update.before), "u": {"$inc": {"version": 1}}}
+            for update in slot_updates
+        ]
         is_confirmed = False
         try:
             with timeout(BULK_TIMEOUT_S):
-                reply = await self._update_each(slot_updates)
-            if reply["nModified"] == len(slot_updates) and "writeConcernError" not in reply:
-                return [BulkResult.WRITTEN] * len(slot_updates)
-            is_confirmed = not _is_unconfirmed(reply)
-            for each in reply.get("writeErrors", ()) if is_confirmed else ():
-                errors[each["index"]] = WriteError(each["errmsg"], each["code"])
+                is_confirmed = not _is_unconfirmed(await self._update_each(bumps))
         except PyMongoError as error:
             if not is_unavailable(error):
                 raise
-        stored = await self._find_written(slot_updates)
-        return [
-            errors.get(index) or stored.result_of(update, is_confirmed=is_confirmed)
-            for index, update in enumerate(slot_updates)
-        ]
+        if not is_confirmed:
+            return [CommitResult.UNKNOWN] * len(slot_updates)
+        return await self._results_of(slot_updates, is_confirmed=False)
 
-    async def _update_each(self, slot_updates: Sequence[SlotUpdate]) -> Document:
-        """Send the updates as one command, and return its reply.
+    async def _add_bookings(
+        self, slot_updates: Sequence[SlotUpdate]
+    ) -> list[CommitResult | Exception]:
+        """Write new bookings, each conditional on its slot's version; at most MAX_BULK_SIZE.
 
-        Unlike a bulk write of the driver, the command is never sent twice, which would cost
-        MongoDB a record of each update. An unconfirmed update is repeated by its caller.
+        A slot that cannot be written soon, because a process died in a transaction on it, does not
+        delay the others: its result is unknown.
         """
-        updates = [
+        updates: list[Document] = [
             {
                 "q": documents.version_filter(update.before),
                 "u": documents.to_update(update.before, update.after),
             }
             for update in slot_updates
         ]
+        errors: dict[int, Exception] = {}
+        is_confirmed = False
+        try:
+            with timeout(BULK_TIMEOUT_S):
+                reply = await self._update_each(updates)
+            if reply["nModified"] == len(slot_updates) and "writeConcernError" not in reply:
+                return [CommitResult.WRITTEN] * len(slot_updates)
+            is_confirmed = not _is_unconfirmed(reply)
+            for each in reply.get("writeErrors", ()) if is_confirmed else ():
+                errors[each["index"]] = WriteError(each["errmsg"], each["code"])
+        except ServerSelectionTimeoutError:  # nothing was sent
+            return [CommitResult.CONFLICT] * len(slot_updates)
+        except PyMongoError as error:
+            if not is_unavailable(error):
+                raise
+        results = await self._results_of(slot_updates, is_confirmed=is_confirmed)
+        return [errors.get(index) or result for index, result in enumerate(results)]
+
+    async def _results_of(
+        self, slot_updates: Sequence[SlotUpdate], *, is_confirmed: bool
+    ) -> list[CommitResult]:
+        """Find the results of the updates. They are unknown if MongoDB does not respond in time."""
+        try:
+            with timeout(BULK_TIMEOUT_S):
+                stored = await self._find_written(slot_updates)
+        except PyMongoError as error:
+            if not is_unavailable(error):
+                raise
+            return [CommitResult.UNKNOWN] * len(slot_updates)
+        return [stored.result_of(each, is_confirmed=is_confirmed) for each in slot_updates]
+
+    async def _update_each(self, updates: Sequence[Document]) -> Document:
+        """Send the updates as one command, and return its reply.
+
+        Unlike a bulk write of the driver, the command is never sent twice, which would cost
+        MongoDB a record of each update. Its caller settles an unconfirmed update.
+        """
         command: Document = {
             "update": self._slots.name,
-            "updates": updates,
+            "updates": list(updates),
             "ordered": False,
             "writeConcern": self._database.write_concern.document,
         }
@@ -235,8 +273,8 @@ class SlotWriter:
             return CommitResult.UNKNOWN
         # All of them were written or none, so that one known result is that of all.
         results = {stored.result_of(update, is_confirmed=False) for update in adding}
-        known = results - {BulkResult.UNCONFIRMED}
-        return _COMMIT_RESULTS[known.pop()] if known else CommitResult.UNKNOWN
+        known = results - {CommitResult.UNKNOWN}
+        return known.pop() if known else CommitResult.UNKNOWN
 
     @limited
     async def _find_written_soon(self, slot_updates: Sequence[SlotUpdate]) -> _StoredBookings:
@@ -274,13 +312,6 @@ class SlotWriter:
             await self._slots.update_one(
                 {"_id": ObjectId(slot_id)}, {"$set": {"nextDeadline": until}}
             )
-
-
-_COMMIT_RESULTS = {
-    BulkResult.WRITTEN: CommitResult.WRITTEN,
-    BulkResult.CONFLICT: CommitResult.CONFLICT,
-    BulkResult.UNCONFIRMED: CommitResult.UNKNOWN,
-}
 
 
 def _is_unconfirmed(reply: Document) -> bool:

@@ -14,7 +14,7 @@ from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease, Re
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from slotlock.infrastructure.redis.locks.scripts import ACQUIRE
 from slotlock.infrastructure.redis.slot_events import availability_message
-from slotlock.services.caller_queue import BatchServer, LockedBatch
+from slotlock.services.caller_queue import BatchServer, LockedBatch, Served
 from slotlock.services.commands import batches
 from slotlock.services.commands.group_commit import CommandServer
 from slotlock.services.container import Services
@@ -181,8 +181,8 @@ async def _serve_and_release_on_success(
 
 async def _serve_each_alone(
     self: CommandServer, batches: Sequence[LockedBatch[SlotCommand[object]]]
-) -> list[tuple[CommandResult[object], ...] | Exception | None]:
-    return [None for _ in batches]
+) -> list[Served]:
+    return [partial(self.serve, batch) for batch in batches]
 
 
 def serve_each_alone() -> None:

@@ -16,7 +16,7 @@ from slotlock.infrastructure.mongo import teams
 from slotlock.infrastructure.mongo.slots import documents, user_contexts
 from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
-from slotlock.infrastructure.mongo.slots.writer import BulkResult, SlotWriter
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 original_to_update = documents.to_update
@@ -62,13 +62,13 @@ def write_absolute_counts() -> None:
     documents.to_update = _update_with_absolute_count
 
 
-async def _count_then_insert(self: SlotWriter, changes: Sequence[SlotUpdate]) -> list[BulkResult]:
+async def _count_then_insert(self: SlotWriter, changes: Sequence[SlotUpdate]) -> list[CommitResult]:
     slots, written = self._slots, []
     for change in changes:
         before, after = change.before, change.after
         count = {"$inc": {"remaining": before.booked_count - after.booked_count, "version": 1}}
         done = await slots.update_one(documents.version_filter(before), count)
-        written.append(BulkResult.WRITTEN if done.modified_count else BulkResult.CONFLICT)
+        written.append(CommitResult.WRITTEN if done.modified_count else CommitResult.CONFLICT)
         await pause_if_selected("between-steps")
         added = [
             booking_to_subdocument(booking)
@@ -161,7 +161,9 @@ def _pause_before_commit() -> None:
         await pause_if_selected("commit")
         return await commit_group(self, changes)
 
-    async def add_after_pause(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> list[bool]:
+    async def add_after_pause(
+        self: SlotWriter, slot_updates: Sequence[SlotUpdate]
+    ) -> list[CommitResult]:
         await pause_if_selected("commit")
         return await add_bookings(self, slot_updates)
 
@@ -196,8 +198,8 @@ async def _reject_group(self: SlotWriter, changes: ChangeSet) -> CommitResult:
     return CommitResult.CONFLICT
 
 
-async def _reject_all(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> list[bool]:
-    return [False for _ in slot_updates]
+async def _reject_all(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
+    return [CommitResult.CONFLICT for _ in slot_updates]
 
 
 def fail_first_write() -> None:

@@ -1,0 +1,245 @@
+"""A write that arrives after every timeout: a refusal means that nothing happened and nothing will.
+
+The route to MongoDB holds the writes of an act until it has ended. Then it delivers them.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from functools import partial
+
+import pytest
+from bson import ObjectId
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.booking import Booking, SlotId
+from slotlock.domain.booking.outcomes import Booked
+from slotlock.domain.booking.refusals import Locked
+from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.infrastructure.mongo import transactions
+from slotlock.infrastructure.mongo.client import CommitUnknownError, Document, connect
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots import writer
+from slotlock.infrastructure.mongo.slots.change_set import CommitResult
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.services.booking import changes, move, waitlist
+from slotlock.services.booking.book import BookingOptions, book_slot
+from slotlock.services.booking.changes import BookingChangeRequest
+from slotlock.services.commands import batches, group_commit
+from slotlock.services.container import Services
+from tests.support.apps.processes import database_url
+from tests.support.domain.builders import NOW, build_slot
+from tests.support.model.service_pair import ManualClock, open_repositories, open_services
+from tests.support.stores.mongo_route import HoldingRoute, database_behind
+from tests.support.stores.slots import insert_new_slots
+
+ADA = Caller(UserId("a" * 24), Role.MEMBER, "session", NOW)
+BOB = Caller(UserId("b" * 24), Role.MEMBER, "session", NOW)
+
+
+def is_slot_update(message: bytes) -> bool:
+    """Return whether a request changes bookings outside of a transaction."""
+    return b"\x02update\x00" in message and b"bookings" in message
+
+
+def is_update(message: bytes) -> bool:
+    """Return whether a request updates documents outside of a transaction."""
+    return b"\x02update\x00" in message
+
+
+def is_commit(message: bytes) -> bool:
+    """Return whether a request commits a transaction."""
+    return b"commitTransaction" in message
+
+
+@pytest.fixture(autouse=True)
+def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let writes be given up soon."""
+    monkeypatch.setattr(writer, "BULK_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(writer, "SETTLE_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(transactions, "OPERATION_TIMEOUT_MS", 500)
+
+
+class LateStore:
+    """The services behind a route that holds writes, and the stored slots."""
+
+    def __init__(self, services: Services, route: HoldingRoute) -> None:
+        self.services = services
+        self.route = route
+
+    async def insert_slot(self, capacity: int = 1, *, hold_minutes: int | None = None) -> SlotId:
+        """Insert an empty slot and return its id."""
+        slot = build_slot(capacity, id=new_slot_id(), hold_minutes=hold_minutes)
+        await insert_new_slots(self.services.slot_writer._database, slot)
+        return slot.id
+
+    async def book(self, slot_id: SlotId, *, hold: bool = False, key: str | None = None) -> object:
+        """Let Ada book a slot and return the outcome."""
+        options = BookingOptions(hold=hold, key=key)
+        result = await book_slot(self.services, ADA, slot_id, ADA.user_id, options)
+        return result.outcome
+
+    async def new_booking(self, slot_id: SlotId, *, hold: bool = False) -> Booking:
+        """Return a new booking of Ada in a slot."""
+        outcome = await self.book(slot_id, hold=hold)
+        assert isinstance(outcome, Booked)
+        return outcome.booking
+
+    async def find_document(self, slot_id: SlotId) -> Document:
+        """Return a slot as it is stored, without its version."""
+        slots = self.services.slot_writer._database["slots"]
+        found = await slots.find_one({"_id": ObjectId(slot_id)}, {"version": 0})
+        assert found is not None
+        return found
+
+    async def count_bookings(self, slot_id: SlotId) -> int:
+        """Return how many bookings a slot has."""
+        return len((await self.find_document(slot_id))["bookings"])
+
+    async def deliver_held(self) -> None:
+        """Deliver the writes that the route holds, and hold no more."""
+        self.route.is_held = lambda _: False
+        await self.route.deliver_held()
+
+
+@pytest.fixture
+async def store(servers: EmbeddedServers) -> AsyncIterator[LateStore]:
+    """Yield the services of a process behind a route, which holds nothing yet."""
+    client, database = connect(database_url(servers, "late_writes"))
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(client.close)
+        create_route = partial(HoldingRoute, is_held=lambda _: False)
+        behind = database_behind(database, create_route)
+        routed_client, _, route = await stack.enter_async_context(behind)
+        address = await routed_client.address
+        assert address is not None
+        url = f"mongodb://127.0.0.1:{address[1]}/{database.name}?directConnection=true"
+        repositories = await open_repositories(stack, url)
+        services = await open_services(stack, repositories, servers.redis_url, ManualClock(NOW))
+        yield LateStore(services, route)
+
+
+async def test_a_booking_that_arrives_late_never_happens_after_a_refusal(store: LateStore) -> None:
+    slot_id = await store.insert_slot()
+    store.route.is_held = is_slot_update
+    assert isinstance(await store.book(slot_id), Locked)
+    await store.deliver_held()
+    assert await store.count_bookings(slot_id) == 0
+
+
+async def test_control_without_settling_a_refused_booking_happens_late(
+    store: LateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def conflict(self: SlotWriter, update: object) -> CommitResult:
+        return CommitResult.CONFLICT
+
+    monkeypatch.setattr(SlotWriter, "settle", conflict)
+    slot_id = await store.insert_slot()
+    store.route.is_held = is_slot_update
+    assert isinstance(await store.book(slot_id), Locked)
+    await store.deliver_held()
+    assert await store.count_bookings(slot_id) == 1
+
+
+async def test_a_booking_whose_first_write_is_late_is_booked_once(store: LateStore) -> None:
+    slot_id = await store.insert_slot(capacity=5)
+    store.route.is_held = lambda message: not store.route.held and is_slot_update(message)
+    assert isinstance(await store.book(slot_id), Booked)
+    await store.deliver_held()
+    assert await store.count_bookings(slot_id) == 1
+
+
+async def test_a_booking_that_cannot_be_settled_has_an_unknown_outcome(store: LateStore) -> None:
+    slot_id = await store.insert_slot()
+    store.route.is_held = is_update
+    with pytest.raises(CommitUnknownError):
+        await store.book(slot_id)
+    await store.deliver_held()
+    assert await store.count_bookings(slot_id) == 1
+
+
+Act = Callable[[], Awaitable[object]]
+Prepare = Callable[[LateStore], Awaitable[tuple[SlotId, Act]]]
+
+
+async def prepare_booking_with_key(store: LateStore) -> tuple[SlotId, Act]:
+    """Return an empty slot, and what books it."""
+    slot_id = await store.insert_slot()
+    return slot_id, lambda: store.book(slot_id, key="a key")
+
+
+async def prepare_confirmation(store: LateStore) -> tuple[SlotId, Act]:
+    """Return a slot with a hold, and what confirms it."""
+    slot_id = await store.insert_slot(hold_minutes=10)
+    booking = await store.new_booking(slot_id, hold=True)
+    request = BookingChangeRequest(slot_id, booking.id, ADA)
+    return slot_id, lambda: changes.confirm(store.services, request)
+
+
+async def prepare_cancellation(store: LateStore) -> tuple[SlotId, Act]:
+    """Return a slot with a booking, and what cancels it."""
+    slot_id = await store.insert_slot()
+    request = BookingChangeRequest(slot_id, (await store.new_booking(slot_id)).id, ADA)
+    return slot_id, lambda: changes.cancel(store.services, request)
+
+
+async def prepare_move(store: LateStore) -> tuple[SlotId, Act]:
+    """Return a slot with a booking, and what moves it."""
+    slot_id, target_id = await store.insert_slot(), await store.insert_slot()
+    request = BookingChangeRequest(slot_id, (await store.new_booking(slot_id)).id, ADA)
+    return slot_id, lambda: move.move(store.services, request, target_id)
+
+
+async def prepare_joining(store: LateStore) -> tuple[SlotId, Act]:
+    """Return a full slot, and what joins its waiting list."""
+    slot_id = await store.insert_slot()
+    await store.new_booking(slot_id)
+    return slot_id, lambda: waitlist.join(store.services, slot_id, BOB.user_id, 0.0)
+
+
+async def prepare_leaving(store: LateStore) -> tuple[SlotId, Act]:
+    """Return a slot with a waiting list, and what leaves it."""
+    slot_id, join = await prepare_joining(store)
+    await join()
+    return slot_id, lambda: waitlist.leave(store.services, slot_id, BOB.user_id, 0.0)
+
+
+each_act = pytest.mark.parametrize(
+    "prepare",
+    [
+        prepare_booking_with_key,
+        prepare_confirmation,
+        prepare_cancellation,
+        prepare_move,
+        prepare_joining,
+        prepare_leaving,
+    ],
+)
+
+
+@each_act
+async def test_an_act_whose_commit_is_late_has_an_unknown_outcome(
+    store: LateStore, prepare: Prepare
+) -> None:
+    slot_id, act = await prepare(store)
+    before = await store.find_document(slot_id)
+    store.route.is_held = is_commit
+    with pytest.raises(CommitUnknownError):
+        await act()
+    await store.deliver_held()
+    assert await store.find_document(slot_id) != before
+
+
+@each_act
+async def test_control_an_act_whose_late_commit_counts_as_a_conflict_is_refused_and_happens(
+    store: LateStore, prepare: Prepare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (batches, group_commit):
+        monkeypatch.setattr(module, "check_written", lambda result: result is CommitResult.WRITTEN)
+    monkeypatch.setattr(batches, "MAX_ATTEMPTS", 1)
+    slot_id, act = await prepare(store)
+    before = await store.find_document(slot_id)
+    store.route.is_held = is_commit
+    outcome = getattr(await act(), "outcome", None)
+    assert outcome is None or isinstance(outcome, Locked)
+    await store.deliver_held()
+    assert await store.find_document(slot_id) != before
