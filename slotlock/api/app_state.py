@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 from slotlock.api.backend import (
     login_throttle,
@@ -69,6 +70,7 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             TokenSigner([key.get_secret_value() for key in settings.secret_key]),
             utc_now,
             login_throttle=login_throttle(settings, backend.pipeline),
+            refresh_grace=timedelta(seconds=settings.refresh_grace_s),
         )
         limits = rate_limits(settings, backend.pipeline)
         await _create_admin(settings, auth)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slotlock.auth.login_throttle import LoginThrottle, NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
@@ -17,6 +17,7 @@ from slotlock.infrastructure.mongo.users.invitations import InvitationRepository
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 
+DEFAULT_REFRESH_GRACE = timedelta(seconds=30)
 MAX_CACHED_TOKENS = 20_000
 MAX_CACHED_CHARACTERS = 10_000_000  # an access token has about 400 characters
 
@@ -33,6 +34,7 @@ def _ended_session_cache() -> LRUCache[bool]:
 class Auth:
     """Accounts, sessions, signing keys, the login throttle and open streams.
 
+    A refresh token that is sent again within `refresh_grace` gets the same successor.
     `verified_tokens` holds the claims of access tokens whose signature was verified, by the
     `Authorization` header with the token.
     `ended_sessions` holds the ids of sessions that MongoDB reported as ended.
@@ -49,6 +51,7 @@ class Auth:
     tokens: TokenSigner
     now: Callable[[], datetime]
     login_throttle: LoginThrottle | NoLoginThrottle
+    refresh_grace: timedelta
     verified_tokens: LRUCache[TokenClaims] = field(default_factory=_token_cache)
     ended_sessions: LRUCache[bool] = field(default_factory=_ended_session_cache)
     session_streams: SessionStreams = field(default_factory=SessionStreams)
@@ -60,6 +63,7 @@ def build_auth(
     tokens: TokenSigner,
     now: Callable[[], datetime],
     login_throttle: LoginThrottle | NoLoginThrottle,
+    refresh_grace: timedelta = DEFAULT_REFRESH_GRACE,
 ) -> Auth:
     """Return the services of authentication on these repositories."""
     return Auth(
@@ -74,4 +78,5 @@ def build_auth(
         tokens=tokens,
         now=now,
         login_throttle=login_throttle,
+        refresh_grace=refresh_grace,
     )

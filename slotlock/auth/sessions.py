@@ -13,7 +13,7 @@ from slotlock.auth.tokens import (
     new_token_id,
 )
 from slotlock.domain.users.user import Caller, User, UserId
-from slotlock.infrastructure.mongo.users.sessions import NewSession
+from slotlock.infrastructure.mongo.users.sessions import NewSession, Rotation
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,31 +44,37 @@ async def open_session(
         NewSession(user.id, refresh_id, now, now + REFRESH_TOKEN_TTL, user_agent, password_hash)
     )
     session_id, user = opened or (new_token_id(), user)
-    return _issue_tokens(auth, user, session_id, refresh_id, now)
+    return _issue_tokens(auth, user, session_id, refresh_id, now, now)
 
 
 async def refresh_session(auth: Auth, refresh_token: str) -> SignedInSession | InvalidSession:
     """Exchange a refresh token, which is valid once, for new tokens.
 
-    A token that comes twice was stolen, and the server cannot know which client is the thief: the
-    session ends for both (RFC 9700, 4.14.2).
+    A response can be lost, and two tabs can refresh at once: for `refresh_grace` after the first
+    exchange, a token gets the same successor again, unless the successor was exchanged itself. A
+    token that comes twice otherwise was stolen, and the server cannot know which client is the
+    thief: the session ends for both (RFC 9700, 4.14.2).
     """
     try:
         claims = auth.tokens.verify("refresh", refresh_token)
     except BadTokenError:
         return InvalidSession()
     now = auth.now()
-    new_id = new_token_id()
-    if not await auth.sessions.rotate_refresh_token(
-        claims.session_id, claims.id, new_id, now + REFRESH_TOKEN_TTL
-    ):
+    rotation = await auth.sessions.rotate_refresh_token(
+        claims.session_id,
+        claims.id,
+        Rotation(new_token_id(), now),
+        now + REFRESH_TOKEN_TTL,
+        now - auth.refresh_grace,
+    )
+    if rotation is None:
         await end_session(auth, claims.user_id, claims.session_id)
         return InvalidSession()
     user = (await auth.users.find_many([claims.user_id])).get(claims.user_id)
     if user is None or user.banned:
         await end_session(auth, claims.user_id, claims.session_id)
         return InvalidSession()
-    return _issue_tokens(auth, user, claims.session_id, new_id, now)
+    return _issue_tokens(auth, user, claims.session_id, rotation.token_id, now, rotation.at)
 
 
 async def logout(auth: Auth, caller: Caller) -> None:
@@ -83,13 +89,13 @@ async def end_session(auth: Auth, user_id: UserId, session_id: str) -> None:
 
 
 def _issue_tokens(
-    auth: Auth, user: User, session_id: str, refresh_id: str, now: datetime
+    auth: Auth, user: User, session_id: str, refresh_id: str, now: datetime, refreshed_at: datetime
 ) -> SignedInSession:
     access = TokenClaims(user.id, session_id, new_token_id(), now + ACCESS_TOKEN_TTL)
-    refresh = TokenClaims(user.id, session_id, refresh_id, now + REFRESH_TOKEN_TTL)
+    refresh = TokenClaims(user.id, session_id, refresh_id, refreshed_at + REFRESH_TOKEN_TTL)
     return SignedInSession(
         auth.tokens.sign("access", access, now),
-        auth.tokens.sign("refresh", refresh, now),
+        auth.tokens.sign("refresh", refresh, refreshed_at),
         access.expires_at,
         user,
     )

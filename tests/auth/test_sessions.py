@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -99,12 +100,19 @@ async def test_an_unknown_address_gets_no_role(auth: Auth) -> None:
     assert await accounts.set_role(auth, "no address", Role.ADMIN) is None
 
 
-async def test_of_concurrent_refreshes_at_most_one_succeeds_and_the_session_ends(
+async def refresh(auth: Auth, refresh_token: str) -> SignedInSession:
+    refreshed = await refresh_session(auth, refresh_token)
+    assert isinstance(refreshed, SignedInSession)
+    return refreshed
+
+
+async def test_control_without_grace_concurrent_refreshes_end_the_session(
     auth: Auth, other_process: Auth, user: User
 ) -> None:
     session, other_session = await open_session(auth, user), await open_session(auth, user)
+    processes = [replace(each, refresh_grace=timedelta()) for each in (auth, other_process)]
     outcomes = await asyncio.gather(
-        *(refresh_session(process, session.refresh_token) for process in [auth, other_process] * 10)
+        *(refresh_session(process, session.refresh_token) for process in processes * 10)
     )
     refreshed = [outcome for outcome in outcomes if isinstance(outcome, SignedInSession)]
     assert len(refreshed) <= 1
@@ -113,6 +121,44 @@ async def test_of_concurrent_refreshes_at_most_one_succeeds_and_the_session_ends
         assert await has_ended(auth, ended)
         assert await refresh_session(auth, ended.refresh_token) == InvalidSession()
     assert not await has_ended(auth, other_session)
+
+
+async def test_concurrent_refreshes_get_the_same_successor_from_every_process(
+    auth: Auth, other_process: Auth, user: User
+) -> None:
+    session = await open_session(auth, user)
+    refreshed = await asyncio.gather(
+        *(refresh(process, session.refresh_token) for process in [auth, other_process] * 10)
+    )
+    assert len({each.refresh_token for each in refreshed}) == 1
+    for each in refreshed:
+        assert await role_of(auth, each) is Role.MEMBER
+
+
+async def test_a_token_sent_after_its_successor_was_used_ends_the_session(
+    auth: Auth, user: User
+) -> None:
+    session = await open_session(auth, user)
+    first = await refresh(auth, session.refresh_token)
+    second = await refresh(auth, first.refresh_token)
+    assert await refresh_session(auth, session.refresh_token) == InvalidSession()
+    assert await has_ended(auth, second)
+
+
+@pytest.mark.parametrize(("seconds", "signed_out"), [(29, False), (30, True)])
+async def test_a_token_sent_again_gets_its_successor_for_30_seconds(
+    auth: Auth, user: User, seconds: int, signed_out: bool
+) -> None:
+    session, now = await open_session(auth, user), utc_now()
+    first = await refresh(replace(auth, now=lambda: now), session.refresh_token)
+    later = replace(auth, now=lambda: now + timedelta(seconds=seconds))
+    again = await refresh_session(later, session.refresh_token)
+    if signed_out:
+        assert again == InvalidSession()
+    else:
+        assert isinstance(again, SignedInSession)
+        assert again.refresh_token == first.refresh_token
+    assert await has_ended(auth, first) is signed_out
 
 
 async def test_an_ended_session_is_over_in_every_process(

@@ -60,6 +60,15 @@ class Settings(LimitSettings):
         "Separate several keys by commas to rotate them: the first one signs, all are accepted. "
         "`serve` needs this setting; `dev` stores a random key in its data directory.",
     )
+    refresh_grace_s: int = Field(
+        default=30,
+        ge=0,
+        le=300,
+        description="The seconds for which a used refresh token returns the same successor again, "
+        "if nobody has used the successor yet. "
+        "This is for lost responses and for two tabs. "
+        "With 0, every second use of a refresh token ends the session.",
+    )
     public_reads: bool = Field(
         default=True,
         description="Whether anonymous clients may read published slots and their availability.",

@@ -118,8 +118,9 @@ class AccountMutations:
         return present_account_refusal(outcome, ANONYMOUS)
 
     @field(
-        description="Exchange a refresh token for new tokens. Each refresh token works once; using "
-        "one a second time ends the session.",
+        description="Exchange a refresh token for new tokens. Each refresh token works once. For "
+        "30 seconds, one that is sent again returns the same refresh token again, unless that one "
+        "was used meanwhile. Any other second use ends the session.",
         graphql_type=RefreshResult,
     )
     async def refresh_session(

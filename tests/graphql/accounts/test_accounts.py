@@ -158,7 +158,8 @@ async def test_a_session_is_refreshed_with_new_tokens(client: GraphQLTestClient)
 async def test_reusing_a_refresh_token_revokes_its_whole_family(client: GraphQLTestClient) -> None:
     email = new_address()
     stolen = await register(client, email=email)
-    newest = await refresh(client, stolen["refreshToken"])
+    used = await refresh(client, stolen["refreshToken"])
+    newest = await refresh(client, used["refreshToken"])
     elsewhere = await login(client, email, PASSWORD)
     assert (await refresh(client, stolen["refreshToken"]))["code"] == "INVALID_SESSION"
     assert (await refresh(client, newest["refreshToken"]))["code"] == "INVALID_SESSION"

@@ -40,7 +40,7 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.infrastructure.mongo.users.documents import search_words_of
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
-from slotlock.infrastructure.mongo.users.sessions import NewSession
+from slotlock.infrastructure.mongo.users.sessions import NewSession, Rotation
 from slotlock.services.container import utc_now
 from tests.support.domain.builders import build_slot, with_facts
 from tests.support.domain.campaign_builders import build_terms
@@ -222,7 +222,12 @@ async def run_user_queries(repositories: Repositories) -> None:
     assert await sessions.find_role(session_id)
     assert await sessions.find_roles([session_id])
     assert await sessions.find_open(user.id, now)
-    assert await sessions.rotate_refresh_token(session_id, "first", "second", tomorrow)
+    for new_id in ("second", "unused"):
+        rotation = Rotation(new_id, now)
+        rotated = await sessions.rotate_refresh_token(
+            session_id, "first", rotation, tomorrow, now - timedelta(seconds=1)
+        )
+        assert rotated == Rotation("second", now)
     assert await repositories.password_writer.find_hash(user.id) == "hash"
     assert await repositories.password_writer.update(user.id, session_id, "hash", "new") == 0
     assert await sessions.end_others(user.id, session_id) == 0

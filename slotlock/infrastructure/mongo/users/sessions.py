@@ -1,13 +1,14 @@
 """Stores the sessions of signed-in users.
 
     sessions          {_id, user, role, refreshTokenId, createdAt, expiresAt, userAgent?,
-                       passwordChanges?}
+                       passwordChanges?, rotation?: {from, to, at}}
     session_versions  {_id: user, version}
 
 A session is the family of all refresh tokens that descend from one sign-in.
 `refreshTokenId` names the only token that is still valid. Each rotation moves `expiresAt`, and a
-TTL index deletes expired sessions. `passwordChanges` counts the password changes made in a session.
-`serialize_user_sessions` explains the versions.
+TTL index deletes expired sessions. `rotation` is the last one: the ids of the token that was
+exchanged and of its successor, and when. `passwordChanges` counts the password changes made in a
+session. `serialize_user_sessions` explains the versions.
 """
 
 import secrets
@@ -51,6 +52,14 @@ class NewSession:
     expires_at: datetime
     user_agent: str | None = None
     password_hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """The id of a session's valid refresh token, and when it replaced its predecessor."""
+
+    token_id: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +197,38 @@ class SessionRepository:
 
     @limited
     async def rotate_refresh_token(
-        self, session_id: str, old_token_id: str, new_token_id: str, expires_at: datetime
-    ) -> bool:
-        """Replace the refresh token if the old one is valid: of two concurrent calls, one is."""
+        self,
+        session_id: str,
+        old_token_id: str,
+        new_token: Rotation,
+        expires_at: datetime,
+        repeat_after: datetime,
+    ) -> Rotation | None:
+        """Replace the refresh token if the old one is valid: of two concurrent calls, one is.
+
+        Return the rotation. If the old token was exchanged after `repeat_after`, and nobody has
+        exchanged its successor yet, return that rotation again. Otherwise return None.
+        """
+        rotation = {"from": old_token_id, "to": new_token.token_id, "at": new_token.at}
+        changes = {
+            "refreshTokenId": new_token.token_id,
+            "expiresAt": expires_at,
+            "rotation": rotation,
+        }
         result = await self._sessions.update_one(
-            {"_id": session_id, "refreshTokenId": old_token_id},
-            {"$set": {"refreshTokenId": new_token_id, "expiresAt": expires_at}},
+            {"_id": session_id, "refreshTokenId": old_token_id}, {"$set": changes}
         )
-        return result.modified_count == 1
+        if result.modified_count == 1:
+            return new_token
+        repeated: Document = {
+            "_id": session_id,
+            "rotation.from": old_token_id,
+            "rotation.at": {"$gt": repeat_after},
+            # A process of an older version rotates without changing `rotation`.
+            "$expr": {"$eq": ["$refreshTokenId", "$rotation.to"]},
+        }
+        found = await self._sessions.find_one(repeated, {"rotation": 1})
+        return Rotation(found["rotation"]["to"], found["rotation"]["at"]) if found else None
 
     @limited
     async def end(self, session_id: str) -> None:
