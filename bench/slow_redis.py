@@ -1,4 +1,4 @@
-"""Locks per second while Redis is slow or dead: `python -m bench.slow_redis`.
+"""Locks per second while Redis is slow or frozen: `python -m bench.slow_redis`.
 
 16 callers acquire and release locks of 100 slots, through a proxy that delays each reply of Redis.
 There is no MongoDB and no HTTP, so the figures are not requests per second. Each row starts with a
@@ -9,12 +9,13 @@ import asyncio
 import random
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from bench.delay_proxy import DelayProxy, delay_proxy
 from bench.machine import machine_summary
 from slotlock.devserver.embedded import embedded_servers
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
-from slotlock.infrastructure.redis.client import parse_address, redis_client
+from slotlock.infrastructure.redis.client import redis_client
 from slotlock.infrastructure.redis.locks.locks import Locks
 
 DELAYS_MS = (0, 50, 300, 700, 950, 1500)
@@ -22,7 +23,10 @@ CALLERS, SLOTS, SECONDS = 16, 100, 5.0
 
 
 async def measure(proxy: DelayProxy, delay_ms: int | None) -> tuple[int, float]:
-    """Return the number of locks, and the seconds of the longest acquisition. None is a dead Redis."""
+    """Return the number of locks and the seconds of the longest acquisition.
+
+    None instead of a delay freezes Redis.
+    """
     pipeline = AutoPipeline(redis_client(proxy.url))
     locks = Locks(pipeline, record_metrics=False)
     await locks.start()
@@ -65,11 +69,11 @@ async def print_all(redis_port: int) -> None:
 def main() -> None:
     """Start a Redis and measure."""
     print(machine_summary())
-    with tempfile.TemporaryDirectory(prefix="slotlock-slow-redis-") as folder:
-        with embedded_servers(Path(folder)) as servers:
-            address = parse_address(servers.redis_url)
-            port = int(address.url.rpartition(":")[2].partition("/")[0])
-            asyncio.run(print_all(port))
+    with (
+        tempfile.TemporaryDirectory(prefix="slotlock-slow-redis-") as folder,
+        embedded_servers(Path(folder)) as servers,
+    ):
+        asyncio.run(print_all(urlsplit(servers.redis_url).port or 6379))
 
 
 if __name__ == "__main__":
