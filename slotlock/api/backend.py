@@ -41,7 +41,7 @@ async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
         client, database = connect(settings.mongo_url or "")
         stack.push_async_callback(client.close)
         redis = redis_client(settings.redis_url or "")
-        pipeline = AutoPipeline(redis)
+        pipeline = AutoPipeline(redis, settings.redis_budget_ms)
         stack.push_async_callback(pipeline.close)
         repositories = repositories_on(database)
         await repositories.create_indexes()

@@ -12,7 +12,11 @@ from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import MIN_SECRET_BYTES, TokenSigner
 from slotlock.infrastructure.mongo.client import OPERATION_TIMEOUT_MS, Document, connect
 from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
+from slotlock.infrastructure.redis.auto_pipeline import (
+    MAX_BUDGET_MS,
+    AutoPipeline,
+    RedisUnavailableError,
+)
 from slotlock.infrastructure.redis.client import redis_client
 from slotlock.services.container import utc_now
 
@@ -54,7 +58,7 @@ async def open_auth(settings: Settings) -> AsyncIterator[Auth]:
 @asynccontextmanager
 async def open_pipeline(settings: Settings) -> AsyncIterator[AutoPipeline]:
     """Open Redis; raises CommandError if it is unavailable, also inside the context."""
-    pipeline = AutoPipeline(redis_client(settings.redis_url or ""))
+    pipeline = AutoPipeline(redis_client(settings.redis_url or ""), MAX_BUDGET_MS)
     try:
         yield pipeline
     except RedisUnavailableError as error:

@@ -63,7 +63,7 @@ class HealthEndpoints:
         body = {
             "status": "unavailable: " + ", ".join(unavailable) if unavailable else "ready",
             "mongodb": "up" if mongodb else "unavailable",
-            "redis": "up" if redis else "unavailable",
+            "redis": self.pipeline.state.value if not redis else "up",
         }
         return JSONResponse(body, status_code=503 if unavailable else 200)
 

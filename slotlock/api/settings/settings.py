@@ -14,6 +14,7 @@ from slotlock.api.settings.limits import LimitSettings, split_commas
 from slotlock.auth.accounts import normalize_email, validate_password
 from slotlock.auth.tokens import MIN_SECRET_BYTES
 from slotlock.infrastructure.redis.admission.queue import MAX_QUEUE_LENGTH, PARTITIONS
+from slotlock.infrastructure.redis.auto_pipeline import DEFAULT_BUDGET_MS, MAX_BUDGET_MS
 from slotlock.infrastructure.redis.client import parse_address
 
 PREFIX = "SLOTLOCK_"
@@ -53,6 +54,14 @@ class Settings(LimitSettings):
         "A Cluster: `redis+cluster://:password@host:7000,host:7001`. "
         "`rediss` instead of `redis` uses TLS. "
         "`serve` needs this setting; `dev` starts its own server without it.",
+    )
+    redis_budget_ms: int = Field(
+        default=DEFAULT_BUDGET_MS,
+        ge=10,
+        le=MAX_BUDGET_MS,
+        description="The milliseconds that a round trip to Redis may take. "
+        "When Redis is slower, bookings continue without it until it is fast again. "
+        f"With `{MAX_BUDGET_MS}` only a Redis that fails is left alone.",
     )
     secret_key: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         default=(),

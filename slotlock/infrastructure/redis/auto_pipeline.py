@@ -2,15 +2,18 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Sequence
-from functools import partial
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from redis.asyncio import RedisCluster
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from slotlock.infrastructure.futures import ignore_unretrieved
-from slotlock.infrastructure.redis.circuit_breaker import CircuitBreaker
+from slotlock.infrastructure.redis.circuit_breaker import (
+    FAST_SHARE,
+    CircuitBreaker,
+    RedisState,
+)
 from slotlock.infrastructure.redis.client import (
     RedisClient,
     check_writable,
@@ -21,6 +24,10 @@ from slotlock.infrastructure.redis.client import (
 MAX_PIPELINE_SIZE = 256
 # Continuing without Redis is better than waiting longer than this for a command.
 COMMAND_TIMEOUT_S = 1.0
+# Contended bookings without Redis's locks cost a few version conflicts, which take about as long.
+DEFAULT_BUDGET_MS = 150
+# With this budget, only a failure opens the circuit.
+MAX_BUDGET_MS = int(COMMAND_TIMEOUT_S * 1000)
 # Rounds of the event loop in which a reply that has arrived is read.
 EXTRA_READ_ROUNDS = 10
 MAX_DEFERRED_COMMANDS = 1000
@@ -51,16 +58,18 @@ class AutoPipeline:
     never withdraws a command, so a release that was requested is sent.
     """
 
-    def __init__(self, client: RedisClient) -> None:
+    def __init__(self, client: RedisClient, budget_ms: int = DEFAULT_BUDGET_MS) -> None:
+        """Open nothing yet. A round trip that takes longer than `budget_ms` is slow."""
         self.client = client
+        self._budget_s = budget_ms / 1000
         self._queued: _PendingCommands = []
+        self._sending: _PendingCommands = []
         self._sender: asyncio.Task[None] | None = None
         self._deferred: deque[Command] = deque(maxlen=MAX_DEFERRED_COMMANDS)
         self._in_flight: set[asyncio.Task[object]] = set()
         self._closed = False
-        self._breaker = CircuitBreaker(
-            self.is_writable, partial(drop_connections, client), self._send_deferred
-        )
+        self._open_listeners: list[Callable[[], None]] = []
+        self._breaker = CircuitBreaker(self.probe, self._on_open, self._send_deferred)
 
     @property
     def is_cluster(self) -> bool:
@@ -69,8 +78,17 @@ class AutoPipeline:
 
     @property
     def is_unavailable(self) -> bool:
-        """Whether Redis failed and has not accepted a write since."""
+        """Whether Redis failed or was slow, and is not used until probes are fast again."""
         return self._breaker.is_open
+
+    @property
+    def state(self) -> RedisState:
+        """The state of Redis, as the last commands or probes showed it."""
+        return self._breaker.state
+
+    def add_open_listener(self, listener: Callable[[], None]) -> None:
+        """Call this function whenever Redis becomes unavailable or slow."""
+        self._open_listeners.append(listener)
 
     def send(self, *command: CommandPart) -> asyncio.Future[Reply]:
         """Queue one command and return its reply, to be awaited or not.
@@ -80,7 +98,7 @@ class AutoPipeline:
         reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         reply.add_done_callback(ignore_unretrieved)
         if self.is_unavailable or self._closed:
-            reply.set_exception(RedisUnavailableError("Redis is unavailable"))
+            reply.set_exception(RedisUnavailableError(f"Redis is {self.state}"))
             return reply
         self._queued.append((command, reply))
         if self._sender is None:
@@ -95,28 +113,47 @@ class AutoPipeline:
         while self._deferred:
             self.send(*self._deferred.popleft())
 
+    def _on_open(self) -> None:
+        """Reject all commands that callers wait for. Those in flight may be executed later."""
+        reason = f"Redis is {self.state}"
+        sending, queued, self._sending, self._queued = self._sending, self._queued, [], []
+        _resolve_batch(sending, [RedisUnavailableError(reason, sent=True)] * len(sending))
+        _resolve_batch(queued, [RedisUnavailableError(reason)] * len(queued))
+        for listener in self._open_listeners:
+            listener()
+
     async def _send_all(self) -> None:
         try:
             while self._queued:
-                batch = self._queued[:MAX_PIPELINE_SIZE]
+                self._sending = self._queued[:MAX_PIPELINE_SIZE]
                 del self._queued[:MAX_PIPELINE_SIZE]
-                # Commands that were queued while the last batch timed out must not time out too.
-                if self.is_unavailable:
-                    error = RedisUnavailableError("Redis is unavailable")
-                    _resolve_batch(batch, [error] * len(batch))
-                else:
-                    await self._send_batch(batch)
+                await self._send_batch(self._sending)
         finally:
             self._sender = None
 
     async def _send_batch(self, batch: _PendingCommands) -> None:
+        task = self._start(self._execute_batch(batch))
+        is_slow = not await _is_done_within(task, self._budget_s)
+        if self._sending is batch:
+            self._breaker.record(is_slow=is_slow)
+        if is_slow and self._sending is batch:
+            await _is_done_within(task, COMMAND_TIMEOUT_S - self._budget_s)
+        if self._sending is not batch:  # the circuit opened meanwhile and rejected it
+            return
         try:
-            replies = await self._with_timeout(self._execute_batch(batch))
+            replies = _result(task)
         except Exception as error:  # after any error, every caller must get a reply
             replies = [error] * len(batch)
-        for failure in (reply for reply in replies if isinstance(reply, Exception)):
-            self._breaker.trip(failure)
+        self._sending = []
         _resolve_batch(batch, replies)
+        for failure in (reply for reply in replies if isinstance(reply, Exception)):
+            self._fail(failure)
+
+    def _fail(self, error: Exception) -> None:
+        if not self.is_unavailable:
+            self._breaker.trip(error)
+            # After a crash of the server, each idle connection would fail once more.
+            self._start(drop_connections(self.client))
 
     async def _execute_batch(self, batch: _PendingCommands) -> list[Reply]:
         async with self.client.pipeline(transaction=False) as pipeline:
@@ -124,46 +161,68 @@ class AutoPipeline:
                 pipeline.execute_command(*command)
             return await pipeline.execute(raise_on_error=False)
 
-    async def _with_timeout(self, operation: Coroutine[None, None, Result]) -> Result:
-        """Return the reply of Redis. Raises: TimeoutError, RedisError.
-
-        Under load the event loop may be too busy to read a reply that arrived in time. The extra
-        rounds prevent a timeout that Redis did not cause.
-        """
+    def _start(self, operation: Coroutine[None, None, Result]) -> "asyncio.Task[Result]":
         task = asyncio.create_task(operation)
         # The task is never cancelled, since the client would lose connections. Its socket timeout
         # ends it soon after.
         self._in_flight.add(task)
         task.add_done_callback(self._in_flight.discard)
         task.add_done_callback(ignore_unretrieved)
-        await asyncio.wait({task}, timeout=COMMAND_TIMEOUT_S)
-        for _ in range(EXTRA_READ_ROUNDS):
-            if task.done():
-                return task.result()
-            await asyncio.sleep(0)
-        raise TimeoutError(f"no reply within {COMMAND_TIMEOUT_S:g} s")
+        return task
 
     async def check(self) -> bool:
-        """Return whether Redis accepts writes, and open the circuit if it does not."""
+        """Return whether Redis accepts writes, and open the circuit if it does not.
+
+        While the circuit is open, the answer is no without a further probe.
+        """
+        if self.is_unavailable:
+            return False
         writable = await self.is_writable()
         if not writable:
-            self._breaker.trip(RedisUnavailableError("no reply to a probe"))
+            self._fail(RedisUnavailableError("no reply to a probe"))
         return writable
 
     async def is_writable(self) -> bool:
-        """Return whether Redis accepts a write. A replica or a full server only replies to PING.
+        """Return whether Redis accepts a write, however slowly."""
+        return await self._probe_writable() is not RedisState.UNAVAILABLE
+
+    async def probe(self) -> RedisState:
+        """Return whether Redis accepts a write well within the budget, slowly or not at all.
+
+        A Redis that is only slow gets the deferred releases now, since other processes may use it.
+        """
+        # An abandoned command must not overtake the release that undoes it.
+        if self._in_flight:
+            await asyncio.wait(self._in_flight)
+        state = await self._probe_writable()
+        if state is RedisState.SLOW and self._deferred:
+            batch: _PendingCommands = []
+            while self._deferred and len(batch) < MAX_PIPELINE_SIZE:
+                batch.append((self._deferred.popleft(), asyncio.Future()))
+            try:
+                await self._start(self._execute_batch(batch))
+            except Exception:
+                self._deferred.extend(command for command, _ in batch)
+        return state
+
+    async def _probe_writable(self) -> RedisState:
+        """Write a key. A replica or a full server only replies to PING.
 
         The probe is repeated after a connection error, since an idle connection may be stale.
         """
         for _ in range(2):
+            task = self._start(check_writable(self.client))
+            is_fast = await _is_done_within(task, self._budget_s * FAST_SHARE)
+            if not is_fast:
+                await _is_done_within(task, COMMAND_TIMEOUT_S - self._budget_s * FAST_SHARE)
             try:
-                await self._with_timeout(check_writable(self.client))
+                _result(task)
             except RedisConnectionError:
                 continue
             except Exception:
-                return False
-            return True
-        return False
+                return RedisState.UNAVAILABLE
+            return RedisState.UP if is_fast else RedisState.SLOW
+        return RedisState.UNAVAILABLE
 
     async def close(self) -> None:
         """Send all queued commands, then reject new ones and close the client."""
@@ -174,6 +233,27 @@ class AutoPipeline:
         if self._in_flight:
             await asyncio.wait(self._in_flight)
         await close_client(self.client)
+
+
+async def _is_done_within(task: "asyncio.Task[Result]", timeout_s: float) -> bool:
+    """Return whether the task has ended, after at most this many seconds.
+
+    Under load the event loop may be too busy to read a reply that arrived in time. The extra
+    rounds prevent a timeout that Redis did not cause.
+    """
+    await asyncio.wait({task}, timeout=max(timeout_s, 0))
+    for _ in range(EXTRA_READ_ROUNDS):
+        if task.done():
+            return True
+        await asyncio.sleep(0)
+    return task.done()
+
+
+def _result(task: "asyncio.Task[Result]") -> Result:
+    """Return the result. Raises: TimeoutError if there is none yet, RedisError."""
+    if not task.done():
+        raise TimeoutError(f"no reply within {COMMAND_TIMEOUT_S:g} s")
+    return task.result()
 
 
 def _resolve_batch(batch: _PendingCommands, replies: Sequence[Reply]) -> None:

@@ -1,5 +1,6 @@
 """Opens a client for one Redis server, for the master behind Sentinels, or for a Cluster."""
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -136,7 +137,7 @@ async def open_pubsub(client: RedisClient) -> PubSub:
     """Open a pub/sub connection. On a Cluster any node will do, since messages reach all nodes."""
     if isinstance(client, RedisCluster):
         await client.initialize()
-    return client.pubsub(ignore_subscribe_messages=True)
+    return client.pubsub()
 
 
 async def check_writable(client: RedisClient) -> None:
@@ -146,8 +147,7 @@ async def check_writable(client: RedisClient) -> None:
         await client.initialize()
         candidates = [f"{PROBE_KEY}:{n}" for n in range(MAX_PROBE_KEYS)]
         keys = list({client.get_node_from_key(key): key for key in candidates}.values())
-    for key in keys:
-        await client.set(key, b"1", px=PROBE_TTL_MS)
+    await asyncio.gather(*(client.set(key, b"1", px=PROBE_TTL_MS) for key in keys))
 
 
 async def drop_connections(client: RedisClient) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 
 from redis.asyncio.client import PubSub
@@ -9,9 +10,16 @@ from redis.exceptions import RedisError
 
 from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.redis.client import RedisClient, open_pubsub
+from slotlock.infrastructure.redis.degraded import set_degraded
+
+log = logging.getLogger("slotlock.redis")
 
 RECONNECT_DELAY_S = 0.5
 STOP_TIMEOUT_S = 2.0
+# A connection without messages for so long is pinged.
+PING_INTERVAL_S = 1.0
+# After so many intervals in a row without any reply, the connection is given up.
+MAX_SILENT_INTERVALS = 3
 
 
 class RedisSubscriber:
@@ -45,6 +53,7 @@ class RedisSubscriber:
             self._task.cancel()
             # The client can swallow a cancellation while it connects. Then the loop ends by itself.
             await asyncio.wait([self._task], timeout=STOP_TIMEOUT_S)
+        set_degraded(self, degraded=False)
 
     async def subscribe(self, channels: set[str]) -> None:
         """Add channels. If Redis is unavailable, they are subscribed on reconnection."""
@@ -62,22 +71,41 @@ class RedisSubscriber:
 
     async def _run(self) -> None:
         while not self._stopping:
-            with contextlib.suppress(RedisError, OSError, TimeoutError):
+            error: Exception | None = None
+            try:
                 await self._receive_until_disconnected()
+            except (RedisError, OSError, TimeoutError) as caught:
+                error = caught
+            if not self._stopping and set_degraded(self, degraded=True):
+                log.warning("messages from Redis do not arrive (%s): reconnecting", error)
             await asyncio.sleep(RECONNECT_DELAY_S)
 
     async def _receive_until_disconnected(self) -> None:
+        """Pass on messages. Raises: TimeoutError if the server is silent, RedisError, OSError."""
         async with await open_pubsub(self._client) as pubsub:
             await pubsub.subscribe(*self._channels)
             self._pubsub = pubsub
+            silent_intervals = 0
             try:
                 while not self._stopping:
-                    message = await pubsub.get_message(timeout=None)
-                    self._subscribed.set()  # the first message confirms the subscription
-                    if message is not None:
+                    message = await pubsub.get_message(timeout=PING_INTERVAL_S)
+                    if message is None:
+                        silent_intervals += 1
+                        if silent_intervals > MAX_SILENT_INTERVALS:
+                            raise TimeoutError("no reply to a ping")
+                        await _send(pubsub.ping())
+                        continue
+                    silent_intervals = 0
+                    self._on_received()
+                    if message["type"] == "message":
                         self._on_message(message["channel"].decode(), message["data"])
             finally:
                 self._pubsub = None
+
+    def _on_received(self) -> None:
+        self._subscribed.set()  # the first message confirms the subscription
+        if set_degraded(self, degraded=False):
+            log.warning("messages from Redis arrive again")
 
 
 async def _send(command: Awaitable[None]) -> None:

@@ -36,6 +36,7 @@ class LockWaiters:
         self._on_granted = on_granted
         self._grants: dict[str, dict[str, Grant]] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        pipeline.add_open_listener(self._fail_all)
 
     @contextmanager
     def pending_grant(self, name: str, token: str) -> Iterator[Grant]:
@@ -71,6 +72,15 @@ class LockWaiters:
         for timer in self._timers.values():
             timer.cancel()
 
+    def _fail_all(self) -> None:
+        for name in self._grants:
+            self._fail(name, "Redis is not in use")
+
+    def _fail(self, name: str, reason: str) -> None:
+        for grant in self._grants[name].values():
+            if not grant.done():
+                grant.set_exception(RedisUnavailableError(reason, sent=True))
+
     def _schedule_heartbeat(self, name: str, delay_s: float) -> None:
         loop = asyncio.get_running_loop()
         self._timers[name] = loop.call_later(delay_s, self._send_heartbeat, name)
@@ -96,9 +106,7 @@ class LockWaiters:
             return
         error = reply.exception()
         if error is not None:
-            for grant in self._grants[name].values():
-                if not grant.done():
-                    grant.set_exception(RedisUnavailableError(str(error), sent=True))
+            self._fail(name, str(error))
             self._schedule_heartbeat(name, HEARTBEAT_S)
             return
         lock, ttl_ms = reply.result()

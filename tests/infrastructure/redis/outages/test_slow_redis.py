@@ -1,0 +1,253 @@
+"""A Redis that is slow, frozen or silent costs little, and is used again when it is fast."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bench.delay_proxy import DelayProxy, delay_proxy
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.redis import circuit_breaker
+from slotlock.infrastructure.redis.auto_pipeline import (
+    COMMAND_TIMEOUT_S,
+    MAX_BUDGET_MS,
+    AutoPipeline,
+    RedisUnavailableError,
+)
+from slotlock.infrastructure.redis.circuit_breaker import (
+    FAST_TO_CLOSE,
+    SLOW_TO_OPEN,
+    CircuitBreaker,
+    RedisState,
+)
+from slotlock.infrastructure.redis.client import close_client, redis_client
+from slotlock.infrastructure.redis.degraded import REDIS_DEGRADED
+from slotlock.infrastructure.redis.locks.leases import InProcessLease, RedisLease
+from slotlock.infrastructure.redis.locks.locks import Locks
+from slotlock.infrastructure.redis.subscriber import RedisSubscriber
+from tests.support.apps.restartable_servers import RestartableServer
+from tests.support.polling import eventually
+from tests.support.stores.lock_nodes import acquire_lease, open_lock_node, stored_lock
+
+SLOW_S = 0.3
+# The promise is COMMAND_TIMEOUT_S; the rest is for a machine that other programs use.
+FREEZE_BOUND_S = 3 * COMMAND_TIMEOUT_S
+
+
+@pytest.fixture
+async def proxy(valkey: RestartableServer) -> AsyncIterator[DelayProxy]:
+    async with delay_proxy(valkey.port) as running:
+        yield running
+
+
+@pytest.fixture
+async def slow_locks(proxy: DelayProxy) -> AsyncIterator[Locks]:
+    """Yield a lock node behind the proxy, with warm connections."""
+    async with open_lock_node(proxy.url) as locks:
+        await locks.release(await acquire_lease(locks, new_slot_id()))
+        await locks.wait_for_releases()
+        yield locks
+        proxy.delay_s = 0
+        proxy.thaw()
+
+
+async def book(locks: Locks) -> bool:
+    """Acquire and release a lock. Return whether it was one of Redis."""
+    lease = await acquire_lease(locks, new_slot_id())
+    await locks.release(lease)
+    return isinstance(lease, RedisLease)
+
+
+async def book_until_redis_is_left_alone(locks: Locks) -> int:
+    """Return how many locks were taken from Redis before."""
+    count = 0
+    while not locks.pipeline.is_unavailable:
+        count += await book(locks)
+        assert count <= SLOW_TO_OPEN, "Redis is still in use"
+    return count
+
+
+async def test_a_slow_redis_is_left_alone_as_soon_as_it_is_slower_than_going_without(
+    proxy: DelayProxy, slow_locks: Locks
+) -> None:
+    proxy.delay_s = SLOW_S
+    await book_until_redis_is_left_alone(slow_locks)
+    assert slow_locks.pipeline.state is RedisState.SLOW
+    assert REDIS_DEGRADED._value.get() == 1
+    assert not await slow_locks.pipeline.check()
+    proxy.commands.clear()
+    for _ in range(100):
+        assert not await book(slow_locks)
+    assert not [data for data in proxy.commands if b":lock" in data]
+
+
+async def test_control_a_breaker_that_measures_no_latency_still_uses_a_slow_redis(
+    proxy: DelayProxy,
+) -> None:
+    pipeline = AutoPipeline(redis_client(proxy.url), MAX_BUDGET_MS)
+    locks = Locks(pipeline)
+    await book(locks)  # opens a connection, which takes several round trips
+    proxy.delay_s = SLOW_S
+    for _ in range(SLOW_TO_OPEN + 1):
+        assert await book(locks)
+    assert not pipeline.is_unavailable
+    proxy.delay_s = 0
+    await locks.stop()
+    await pipeline.close()
+
+
+async def test_one_slow_reply_is_an_outlier(proxy: DelayProxy, slow_locks: Locks) -> None:
+    for _ in range(2):
+        proxy.delay_s = SLOW_S
+        assert await slow_locks.pipeline.send("PING")
+        proxy.delay_s = 0
+        for _ in range(circuit_breaker.WINDOW):
+            assert await slow_locks.pipeline.send("PING")
+    assert not slow_locks.pipeline.is_unavailable
+
+
+async def test_a_frozen_redis_costs_one_request_at_most_a_second_and_others_nothing(
+    proxy: DelayProxy, slow_locks: Locks
+) -> None:
+    proxy.freeze()
+    async with asyncio.timeout(FREEZE_BOUND_S):
+        leases = await asyncio.gather(
+            *(slow_locks.acquire(new_slot_id(), wait_s=20) for _ in range(50))
+        )
+    assert all(isinstance(lease, InProcessLease) for lease in leases)
+    proxy.commands.clear()
+    for _ in range(100):
+        assert not await book(slow_locks)
+    assert not [data for data in proxy.commands if b":lock" in data]
+
+
+async def test_callers_that_wait_for_a_lock_or_a_reply_are_released_when_the_circuit_opens(
+    proxy: DelayProxy, slow_locks: Locks
+) -> None:
+    slot_id = new_slot_id()
+    await acquire_lease(slow_locks, slot_id)
+    waiting = asyncio.Event()
+    waiter = asyncio.create_task(slow_locks.acquire(slot_id, wait_s=20, on_wait=waiting.set))
+    await waiting.wait()
+    proxy.freeze()
+    reply = slow_locks.pipeline.send("PING")
+    await asyncio.sleep(0)
+    slow_locks.pipeline._fail(RedisUnavailableError("a test"))
+    assert isinstance(reply.exception(), RedisUnavailableError)
+    # It resumes within a few rounds of the event loop, before any heartbeat or timeout.
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert isinstance(waiter.result(), InProcessLease)
+
+
+async def test_a_lock_that_redis_granted_too_late_is_released_while_redis_is_still_slow(
+    proxy: DelayProxy, slow_locks: Locks, valkey: RestartableServer
+) -> None:
+    proxy.delay_s = SLOW_S
+    slot_id = new_slot_id()
+    while not isinstance(await slow_locks.acquire(slot_id), InProcessLease):
+        slot_id = new_slot_id()
+    async with open_lock_node(valkey.url) as other:
+
+        async def is_free() -> bool:
+            return await stored_lock(other, slot_id) is None
+
+        await eventually(is_free, "the abandoned lock")
+        assert slow_locks.pipeline.is_unavailable
+
+
+@pytest.mark.parametrize("delay_ms", [300, 700, 1500])
+async def test_no_flapping_the_circuit_opens_once_and_stays_open_until_the_delay_ends(
+    proxy: DelayProxy,
+    slow_locks: Locks,
+    delay_ms: int,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(circuit_breaker, "MAX_PROBE_INTERVAL_S", 0.1)
+    monkeypatch.setattr(circuit_breaker, "PROBE_INTERVAL_S", 0.1)
+    caplog.set_level(logging.WARNING, "slotlock.redis")
+    probes = count_probes(slow_locks.pipeline, monkeypatch)
+    proxy.delay_s = delay_ms / 1000
+    await book_until_redis_is_left_alone(slow_locks)
+
+    async def has_probed_often() -> bool:
+        assert not await book(slow_locks)
+        return len(probes) > FAST_TO_CLOSE
+
+    await eventually(has_probed_often, "more probes than close the circuit")
+    assert RedisState.UP not in probes
+    proxy.delay_s = 0
+
+    async def is_used_again() -> bool:
+        return await book(slow_locks)
+
+    await eventually(is_used_again, "Redis in use after the delay ends")
+    changes = [r.getMessage() for r in caplog.records if "locks" in r.getMessage()]
+    assert len(changes) == 2, changes
+    assert slow_locks.pipeline.state is RedisState.UP
+
+
+def count_probes(pipeline: AutoPipeline, monkeypatch: pytest.MonkeyPatch) -> list[RedisState]:
+    """Return a list to which each probe adds its result."""
+    results: list[RedisState] = []
+    probe = pipeline._breaker._probe
+
+    async def recorded() -> RedisState:
+        results.append(await probe())
+        return results[-1]
+
+    monkeypatch.setattr(pipeline._breaker, "_probe", recorded)
+    return results
+
+
+async def test_the_circuit_closes_only_after_several_fast_probes_in_a_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("PROBE_INTERVAL_S", "FAST_PROBE_INTERVAL_S", "MAX_PROBE_INTERVAL_S"):
+        monkeypatch.setattr(circuit_breaker, name, 0.0)
+    up, slow = RedisState.UP, RedisState.SLOW
+    results, closed = iter([up, up, slow, up, up, up]), asyncio.Event()
+
+    async def probe() -> RedisState:
+        return next(results)
+
+    breaker = CircuitBreaker(probe, lambda: None, closed.set)
+    for _ in range(SLOW_TO_OPEN):
+        assert not breaker.is_open
+        breaker.record(is_slow=True)
+    assert breaker.is_open
+    await closed.wait()
+    assert next(results, None) is None
+
+
+async def test_the_subscriber_notices_a_silent_master(
+    proxy: DelayProxy, valkey: RestartableServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "slotlock.redis")
+    client, publisher = redis_client(proxy.url), redis_client(valkey.url)
+    received: list[bytes] = []
+    subscriber = RedisSubscriber(client, lambda _, data: received.append(data), "channel")
+    subscriber.start()
+    await subscriber.wait_until_subscribed(20)
+    proxy.freeze()
+
+    async def is_degraded() -> bool:
+        return bool(REDIS_DEGRADED._value.get())
+
+    await eventually(is_degraded, "the subscriber reports that Redis is silent")
+    proxy.cut()
+    proxy.thaw()
+
+    async def receives() -> bool:
+        await publisher.publish("channel", b"a message")
+        return bool(received)
+
+    await eventually(receives, "a message after the reconnection")
+    assert REDIS_DEGRADED._value.get() == 0
+    assert len([r for r in caplog.records if "do not arrive" in r.getMessage()]) == 1
+    assert len([r for r in caplog.records if "arrive again" in r.getMessage()]) == 1
+    await subscriber.stop()
+    for each in (client, publisher):
+        await close_client(each)
