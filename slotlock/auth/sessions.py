@@ -53,11 +53,11 @@ async def refresh_session(auth: Auth, refresh_token: str) -> SignedInSession | I
     A token that comes twice was stolen, and the server cannot know which client is the thief: the
     session ends for both (RFC 9700, 4.14.2).
     """
+    now = auth.now()
     try:
-        claims = auth.tokens.verify("refresh", refresh_token)
+        claims = auth.tokens.verify("refresh", refresh_token, now)
     except BadTokenError:
         return InvalidSession()
-    now = auth.now()
     new_id = new_token_id()
     if not await auth.sessions.rotate_refresh_token(
         claims.session_id, claims.id, new_id, now + REFRESH_TOKEN_TTL
