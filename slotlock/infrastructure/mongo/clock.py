@@ -83,7 +83,9 @@ async def measure(database: Database) -> ClockSample:
     sent_s = monotonic()
     hello = await database.command("hello")
     received_s = monotonic()
-    return ClockSample(hello["localTime"].timestamp(), sent_s, received_s)
+    # Commands on the database decode times without a zone, whatever the collections do.
+    server_s = hello["localTime"].replace(tzinfo=UTC).timestamp()
+    return ClockSample(server_s, sent_s, received_s)
 
 
 class MongoClock:
