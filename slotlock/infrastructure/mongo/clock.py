@@ -140,7 +140,7 @@ class MongoClock:
         self.report()
 
     def report(self) -> None:
-        """Update the metrics, and log once when a bound is exceeded or kept again."""
+        """Update the metrics, and log once when a bound is exceeded, and once when it no longer is."""
         skew_s, error_s = self.skew_s, self.error_s
         CLOCK_SKEW.set(skew_s)
         CLOCK_ERROR.set(error_s)
@@ -169,7 +169,7 @@ async def mongo_clock(database: Database, max_skew_s: float) -> AsyncIterator[Mo
         PyMongoError: no primary responded to the first measurement.
     """
     clock = MongoClock(await measure(database), max_skew_s)
-    measuring = asyncio.create_task(_keep_measuring(database, clock))
+    measuring = asyncio.create_task(_measure_repeatedly(database, clock))
     try:
         yield clock
     finally:
@@ -177,7 +177,7 @@ async def mongo_clock(database: Database, max_skew_s: float) -> AsyncIterator[Mo
         await asyncio.wait([measuring])
 
 
-async def _keep_measuring(database: Database, clock: MongoClock) -> None:
+async def _measure_repeatedly(database: Database, clock: MongoClock) -> None:
     while True:
         await asyncio.sleep(MEASURE_EVERY_S)
         try:

@@ -6,9 +6,8 @@ from time import monotonic, time
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.infrastructure.mongo import clock as clock_module
 from slotlock.infrastructure.mongo.client import connect
-from slotlock.infrastructure.mongo.clock import ClockSample, MongoClock, mongo_clock
+from slotlock.infrastructure.mongo.clock import ClockSample, MongoClock, measure, mongo_clock
 from tests.support.apps.processes import database_url
 
 SECOND = timedelta(seconds=1)
@@ -32,8 +31,8 @@ async def test_a_wrong_or_stepped_host_clock_changes_nothing(
     try:
         async with mongo_clock(database, 2.0) as clock:
             before = clock.now()
-            monkeypatch.setattr(clock_module, "time", lambda: time() + skew_s)
-            clock.add(await clock_module.measure(database))
+            monkeypatch.setattr("slotlock.infrastructure.mongo.clock.time", lambda: time() + skew_s)
+            clock.add(await measure(database))
             assert before <= clock.now() < before + 5 * SECOND
             hello = await database.command("hello")
             assert before <= hello["localTime"].replace(tzinfo=UTC)
