@@ -140,7 +140,7 @@ class MongoClock:
         self.report()
 
     def report(self) -> None:
-        """Update the metrics, and log once when a bound is exceeded, and once when it no longer is."""
+        """Update the metrics, and log each time that a bound begins or ends to be exceeded."""
         skew_s, error_s = self.skew_s, self.error_s
         CLOCK_SKEW.set(skew_s)
         CLOCK_ERROR.set(error_s)
