@@ -36,7 +36,6 @@ from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
 from slotlock.infrastructure.mongo.client import MongoHealth
 from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.services.container import utc_now
 from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE_TTL_MS, hold_sweeper
 
 log = logging.getLogger("slotlock")
@@ -68,7 +67,7 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             backend.repositories,
             passwords,
             TokenSigner([key.get_secret_value() for key in settings.secret_key]),
-            utc_now,
+            backend.clock.now,
             login_throttle=login_throttle(settings, backend.pipeline),
             refresh_grace=timedelta(seconds=settings.refresh_grace_s),
         )
@@ -93,7 +92,7 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             shutdown=shutdown,
         )
         stack.enter_context(graceful_shutdown(shutdown))
-        builder = ExportBuilder(settings.mongo_url or "", utc_now)
+        builder = ExportBuilder(settings.mongo_url or "", backend.clock.now)
         yield AppState(
             graphql_server=graphql_server,
             graphql_http=HttpEndpoint(
@@ -107,7 +106,10 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             exports=exports_endpoint(auth, limits, services, builder),
             calendars=CalendarEndpoint(services, auth, limits, public_reads=settings.public_reads),
             health=HealthEndpoints(
-                MongoHealth(backend.database), backend.pipeline, services.admission_queue
+                MongoHealth(backend.database),
+                backend.clock,
+                backend.pipeline,
+                services.admission_queue,
             ),
         )
 

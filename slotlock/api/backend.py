@@ -10,6 +10,7 @@ from slotlock.auth.container import Auth
 from slotlock.auth.login_throttle import LoginThrottle
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.infrastructure.mongo.client import Database, connect
+from slotlock.infrastructure.mongo.clock import MongoClock, mongo_clock
 from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
@@ -32,6 +33,7 @@ class Backend:
     database: Database
     redis: RedisClient
     pipeline: AutoPipeline
+    clock: MongoClock
 
 
 @asynccontextmanager
@@ -40,17 +42,18 @@ async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
     async with AsyncExitStack() as stack:
         client, database = connect(settings.mongo_url or "")
         stack.push_async_callback(client.close)
+        clock = await stack.enter_async_context(mongo_clock(database, settings.max_clock_skew_s))
         redis = redis_client(settings.redis_url or "")
         pipeline = AutoPipeline(redis, settings.redis_budget_ms)
         stack.push_async_callback(pipeline.close)
         repositories = repositories_on(database)
         await repositories.create_indexes()
         queue = AdmissionQueue(pipeline, settings.queue_partitions, settings.queue_length)
-        services = build_services(repositories, redis, pipeline, queue)
+        services = build_services(repositories, redis, pipeline, queue, clock.now)
         await pipeline.check()
         await services.locks.start()
         stack.push_async_callback(services.locks.stop)
-        yield Backend(services, repositories, database, redis, pipeline)
+        yield Backend(services, repositories, database, redis, pipeline, clock)
 
 
 def login_throttle(settings: Settings, pipeline: AutoPipeline) -> LoginThrottle:

@@ -34,7 +34,7 @@ def _verify_first_use(auth: Auth, authorization: str) -> TokenClaims | BadTokenE
     if scheme.lower() != "bearer" or not encoded_token:
         return BadTokenError("The authorization must be 'Bearer' and an access token.")
     try:
-        return auth.tokens.verify("access", encoded_token)
+        return auth.tokens.verify("access", encoded_token, auth.now())
     except BadTokenError as error:
         return error
 

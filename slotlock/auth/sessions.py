@@ -55,11 +55,11 @@ async def refresh_session(auth: Auth, refresh_token: str) -> SignedInSession | I
     token that comes twice otherwise was stolen, and the server cannot know which client is the
     thief: the session ends for both (RFC 9700, 4.14.2).
     """
+    now = auth.now()
     try:
-        claims = auth.tokens.verify("refresh", refresh_token)
+        claims = auth.tokens.verify("refresh", refresh_token, now)
     except BadTokenError:
         return InvalidSession()
-    now = auth.now()
     rotation = await auth.sessions.rotate_refresh_token(
         claims.session_id,
         claims.id,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 import jwt
+from jwt.types import Options
 
 from slotlock.domain.users.user import UserId
 
@@ -17,6 +18,9 @@ ISSUER = "slotlock"
 AUDIENCE = "slotlock"
 ACCESS_TOKEN_TTL = timedelta(minutes=15)
 REFRESH_TOKEN_TTL = timedelta(days=30)
+# How far a token's time of issue may be ahead of this process: after a failover to a primary with
+# another clock, processes may differ for a while. Expiry has no leeway, since clients refresh.
+ISSUED_AT_LEEWAY = timedelta(minutes=2)
 # HS256 needs a key at least as long as its output (RFC 7518, 3.2).
 MIN_SECRET_BYTES = 32
 
@@ -24,6 +28,9 @@ MIN_SECRET_BYTES = 32
 MAX_TOKEN_LENGTH = 2_048
 
 _REQUIRED_CLAIMS = ["iss", "aud", "sub", "exp", "iat", "jti", "typ", "sid"]
+
+# PyJWT would compare them with the clock of the host.
+_UNCHECKED_TIMES: Options = {"verify_exp": False, "verify_iat": False, "verify_nbf": False}
 
 _USER_ID_PATTERN = re.compile(r"[0-9a-f]{24}", re.ASCII)
 _RANDOM_ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
@@ -74,13 +81,13 @@ class TokenSigner:
         }
         return jwt.encode(claims, self._keys[0], ALGORITHM)
 
-    def verify(self, kind: TokenKind, encoded_token: str) -> TokenClaims:
+    def verify(self, kind: TokenKind, encoded_token: str, now: datetime) -> TokenClaims:
         """Return the claims of the token. Raises: BadTokenError."""
         if len(encoded_token) > MAX_TOKEN_LENGTH or not encoded_token.isascii():
             raise BadTokenError(INVALID_MESSAGE)
         for key in self._keys:
             try:
-                return _decode(kind, encoded_token, key)
+                return _decode(kind, encoded_token, key, now)
             except jwt.InvalidSignatureError:
                 continue
             except jwt.ExpiredSignatureError:
@@ -92,15 +99,20 @@ class TokenSigner:
         raise BadTokenError(INVALID_MESSAGE)
 
 
-def _decode(kind: TokenKind, encoded_token: str, key: bytes) -> TokenClaims:
+def _decode(kind: TokenKind, encoded_token: str, key: bytes, now: datetime) -> TokenClaims:
     claims = jwt.decode(
         encoded_token,
         key,
         algorithms=[ALGORITHM],
         issuer=ISSUER,
         audience=AUDIENCE,
-        options={"require": _REQUIRED_CLAIMS},
+        options={"require": _REQUIRED_CLAIMS, **_UNCHECKED_TIMES},
     )
+    expires_at = _to_time(claims["exp"])
+    if max(_to_time(claims["iat"]), _to_time(claims.get("nbf", 0))) > now + ISSUED_AT_LEEWAY:
+        raise jwt.ImmatureSignatureError
+    if expires_at <= now:
+        raise jwt.ExpiredSignatureError
     user_id, session_id, token_id = claims["sub"], claims["sid"], claims["jti"]
     if (
         claims["typ"] != kind
@@ -110,9 +122,13 @@ def _decode(kind: TokenKind, encoded_token: str, key: bytes) -> TokenClaims:
         or not _RANDOM_ID_PATTERN.fullmatch(token_id)
     ):
         raise jwt.InvalidTokenError
-    return TokenClaims(
-        UserId(user_id), session_id, token_id, datetime.fromtimestamp(claims["exp"], UTC)
-    )
+    return TokenClaims(UserId(user_id), session_id, token_id, expires_at)
+
+
+def _to_time(seconds: object) -> datetime:
+    if not isinstance(seconds, int | float):
+        raise jwt.InvalidTokenError
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def hash_token(token: str) -> str:

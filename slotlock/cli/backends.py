@@ -11,6 +11,7 @@ from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import MIN_SECRET_BYTES, TokenSigner
 from slotlock.infrastructure.mongo.client import OPERATION_TIMEOUT_MS, Document, connect
+from slotlock.infrastructure.mongo.clock import mongo_clock
 from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.infrastructure.redis.auto_pipeline import (
     MAX_BUDGET_MS,
@@ -18,7 +19,6 @@ from slotlock.infrastructure.redis.auto_pipeline import (
     RedisUnavailableError,
 )
 from slotlock.infrastructure.redis.client import redis_client
-from slotlock.services.container import utc_now
 
 
 class CommandError(Exception):
@@ -49,7 +49,8 @@ async def open_auth(settings: Settings) -> AsyncIterator[Auth]:
         await repositories.waitlist_groups.create_indexes()
         # No command opens a session, so this key never signs a token.
         tokens = TokenSigner(["-" * MIN_SECRET_BYTES])
-        yield build_auth(repositories, passwords, tokens, utc_now, NoLoginThrottle())
+        async with mongo_clock(database, settings.max_clock_skew_s) as clock:
+            yield build_auth(repositories, passwords, tokens, clock.now, NoLoginThrottle())
     finally:
         passwords.close()
         await client.close()

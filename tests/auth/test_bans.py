@@ -193,7 +193,7 @@ async def test_a_restored_session_of_a_banned_user_cannot_be_refreshed(
     servers: EmbeddedServers, auth: Auth, user: User, organizer: Caller
 ) -> None:
     session = await open_session(auth, user)
-    session_id = auth.tokens.verify("refresh", session.refresh_token).session_id
+    session_id = auth.tokens.verify("refresh", session.refresh_token, auth.now()).session_id
     with MongoClient[Json](database_url(servers, "banning")) as client:
         sessions = client.get_default_database()["sessions"]
         document = sessions.find_one({"_id": session_id})

@@ -4,6 +4,7 @@ import base64
 import hmac
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from slotlock.auth.sessions import open_session
 from slotlock.auth.tokens import (
     AUDIENCE,
+    ISSUED_AT_LEEWAY,
     ISSUER,
     MAX_TOKEN_LENGTH,
     BadTokenError,
@@ -61,7 +63,7 @@ def valid_claims() -> Json:
 
 def is_rejected(encoded_token: str) -> bool:
     try:
-        TokenSigner([SECRET]).verify("access", encoded_token)
+        TokenSigner([SECRET]).verify("access", encoded_token, datetime.now(UTC))
     except BadTokenError:
         return True
     return False
@@ -70,8 +72,8 @@ def is_rejected(encoded_token: str) -> bool:
 @pytest.mark.parametrize("key", [SECRET, "\u00e9" * 16])  # the second has 32 bytes
 def test_a_signed_token_returns_its_claims(key: str) -> None:
     signer = TokenSigner([key])
-    assert signer.verify("access", signer.sign("access", TOKEN, NOW)) == TOKEN
-    assert signer.verify("refresh", signer.sign("refresh", TOKEN, NOW)) == TOKEN
+    assert signer.verify("access", signer.sign("access", TOKEN, NOW), NOW) == TOKEN
+    assert signer.verify("refresh", signer.sign("refresh", TOKEN, NOW), NOW) == TOKEN
 
 
 def test_the_hand_made_tokens_of_these_tests_are_valid_without_changes() -> None:
@@ -82,7 +84,7 @@ def test_the_hand_made_tokens_of_these_tests_are_valid_without_changes() -> None
 def test_every_claim_is_required(claim: str) -> None:
     claims = {name: value for name, value in valid_claims().items() if name != claim}
     with pytest.raises(BadTokenError, match="not valid"):
-        TokenSigner([SECRET]).verify("access", sign(HEADER, claims))
+        TokenSigner([SECRET]).verify("access", sign(HEADER, claims), NOW)
 
 
 @pytest.mark.parametrize(
@@ -110,19 +112,32 @@ def test_an_odd_claim_is_rejected_although_the_signature_is_valid(
     assert is_rejected(sign(HEADER, {**valid_claims(), claim: value}))
 
 
+@pytest.mark.parametrize("ahead_s", [-3600, 0, 3600])
+def test_a_token_lives_by_the_time_given_and_not_by_the_clock_of_the_host(ahead_s: int) -> None:
+    signer, now = TokenSigner([SECRET]), NOW + timedelta(seconds=ahead_s)
+    claims = replace(TOKEN, expires_at=now + timedelta(minutes=15))
+    encoded_token = signer.sign("access", claims, now)
+    assert signer.verify("access", encoded_token, now) == claims
+    assert signer.verify("access", encoded_token, now - ISSUED_AT_LEEWAY) == claims
+    with pytest.raises(BadTokenError, match="not valid"):
+        signer.verify("access", encoded_token, now - ISSUED_AT_LEEWAY - timedelta(seconds=1))
+    with pytest.raises(BadTokenError, match="expired"):
+        signer.verify("access", encoded_token, claims.expires_at)
+
+
 def test_a_token_of_the_other_kind_is_rejected() -> None:
     signer = TokenSigner([SECRET])
     with pytest.raises(BadTokenError):
-        signer.verify("refresh", signer.sign("access", TOKEN, NOW))
+        signer.verify("refresh", signer.sign("access", TOKEN, NOW), NOW)
     with pytest.raises(BadTokenError):
-        signer.verify("access", signer.sign("refresh", TOKEN, NOW))
+        signer.verify("access", signer.sign("refresh", TOKEN, NOW), NOW)
 
 
 @pytest.mark.parametrize("key", [SECRET, OLD_SECRET])
 def test_an_expired_token_is_rejected_as_expired(key: str) -> None:
     expired = sign(HEADER, {**valid_claims(), "exp": int(time.time()) - 1}, key)
     with pytest.raises(BadTokenError, match="expired"):
-        TokenSigner([SECRET, OLD_SECRET]).verify("access", expired)
+        TokenSigner([SECRET, OLD_SECRET]).verify("access", expired, datetime.now(UTC))
 
 
 def test_an_unsigned_or_altered_token_is_rejected() -> None:
@@ -200,11 +215,12 @@ def test_a_new_first_key_signs_while_the_old_key_is_still_accepted() -> None:
     during = TokenSigner([SECRET, OLD_SECRET])
     old_token = before.sign("access", TOKEN, NOW)
     new_token = during.sign("access", TOKEN, NOW)
-    assert during.verify("access", old_token) == during.verify("access", new_token) == TOKEN
-    assert after.verify("access", new_token) == TOKEN
+    assert during.verify("access", old_token, NOW) == TOKEN
+    assert during.verify("access", new_token, NOW) == TOKEN
+    assert after.verify("access", new_token, NOW) == TOKEN
     for signer, encoded_token in ((after, old_token), (before, new_token)):
         with pytest.raises(BadTokenError):
-            signer.verify("access", encoded_token)
+            signer.verify("access", encoded_token, NOW)
 
 
 @pytest.mark.parametrize("keys", [[], [""], ["k" * 31], ["k" * 32, "k" * 31], ["\u00e9" * 15]])
@@ -218,7 +234,7 @@ async def test_an_odd_token_of_an_open_session_is_unauthenticated_and_logs_no_er
 ) -> None:
     async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
         session = await open_session(auth, await insert_user(auth))
-    token = TokenSigner([SECRET]).verify("access", session.access_token)
+    token = TokenSigner([SECRET]).verify("access", session.access_token, datetime.now(UTC))
     claims = {**valid_claims(), "sub": token.user_id, "sid": token.session_id}
     errors_before = app.log.count(" ERROR ")
     client = GraphQLTestClient(http, app.url, sign(HEADER, claims))

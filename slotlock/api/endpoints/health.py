@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from slotlock.infrastructure.mongo.client import MongoHealth
+from slotlock.infrastructure.mongo.clock import MongoClock
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
 
@@ -44,12 +45,14 @@ class HealthEndpoints:
     """The endpoints that query MongoDB and Redis."""
 
     mongo_health: MongoHealth
+    clock: MongoClock
     pipeline: AutoPipeline
     admission_queue: AdmissionQueue
 
     async def readyz(self, required: str | None) -> Response:
         """Return 200 if MongoDB and Redis respond, else 503 with the names of those that do not.
 
+        `clockSkewSeconds` tells how far the clock of this host is ahead of MongoDB's.
         `required` is "mongodb" or "redis" if only that server matters, else None.
         """
         mongodb, redis = await asyncio.gather(
@@ -64,6 +67,7 @@ class HealthEndpoints:
             "status": "unavailable: " + ", ".join(unavailable) if unavailable else "ready",
             "mongodb": "up" if mongodb else "unavailable",
             "redis": self.pipeline.state.value if not redis else "up",
+            "clockSkewSeconds": round(self.clock.skew_s, 3),
         }
         return JSONResponse(body, status_code=503 if unavailable else 200)
 

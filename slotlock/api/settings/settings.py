@@ -137,6 +137,14 @@ class Settings(LimitSettings):
         description="The number of requests that may wait in one partition of the admission queue. "
         "Each takes about 600 bytes of Redis.",
     )
+    max_clock_skew_s: float = Field(
+        default=2.0,
+        gt=0,
+        le=3600,
+        description="The seconds by which the clock of the host may differ from MongoDB's before "
+        "the log says so. "
+        "Decisions use MongoDB's time in any case.",
+    )
     graceful_stop_s: int = Field(
         default=30,
         ge=1,

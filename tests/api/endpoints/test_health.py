@@ -39,6 +39,8 @@ METRICS = {
     "slotlock_queue_requests_total": "counter",
     "slotlock_queue_wait_seconds": "histogram",
     "slotlock_rate_limit_unchecked_total": "counter",
+    "slotlock_clock_skew_seconds": "gauge",
+    "slotlock_clock_error_seconds": "gauge",
     "slotlock_redis_degraded": "gauge",
     "slotlock_release_failures_total": "counter",
     "slotlock_requests_total": "counter",
@@ -70,7 +72,9 @@ def test_healthz_responds_while_the_process_lives(app: AppProcess) -> None:
 def test_readyz_responds_with_200_while_both_servers_respond(app: AppProcess, path: str) -> None:
     response = get(app, path)
     assert response.status_code == 200
-    assert response.json() == {"status": "ready", "mongodb": "up", "redis": "up"}
+    body = response.json()
+    assert abs(body.pop("clockSkewSeconds")) < 1
+    assert body == {"status": "ready", "mongodb": "up", "redis": "up"}
 
 
 def test_an_unknown_path_gets_404_in_json(app: AppProcess) -> None:

@@ -148,7 +148,7 @@ async def test_unknown_slots_and_drafts_cannot_be_watched(
 async def short_lived_token(two_apps: Pair, user_tokens: UserTokens) -> str:
     """Return an access token that expires after 1.5 s."""
     async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
-        claims = auth.tokens.verify("access", user_tokens.members[0])
+        claims = auth.tokens.verify("access", user_tokens.members[0], auth.now())
         now = utc_now()
         expires_at = now + timedelta(seconds=1.5)
         short = TokenClaims(claims.user_id, claims.session_id, new_token_id(), expires_at)

@@ -1,0 +1,69 @@
+"""The clock of decisions follows MongoDB, never goes back and is never ahead."""
+
+from datetime import UTC, datetime, timedelta
+from time import monotonic, time
+
+import pytest
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.clock import ClockSample, MongoClock, measure, mongo_clock
+from tests.support.apps.processes import database_url
+
+SECOND = timedelta(seconds=1)
+
+
+def sample(ahead_s: float, round_trip_s: float = 0.001) -> ClockSample:
+    """Return a measurement of a server that is ahead of this host, read when it responded."""
+    received_s = monotonic()
+    return ClockSample(time() + ahead_s, received_s - round_trip_s, received_s)
+
+
+def ahead_of_host(now: datetime) -> float:
+    return now.timestamp() - time()
+
+
+@pytest.mark.parametrize("skew_s", [60.0, -60.0, 1.5])
+async def test_a_wrong_or_stepped_host_clock_changes_nothing(
+    servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch, skew_s: float
+) -> None:
+    client, database = connect(database_url(servers, "clock"))
+    try:
+        async with mongo_clock(database, 2.0) as clock:
+            before = clock.now()
+            monkeypatch.setattr("slotlock.infrastructure.mongo.clock.time", lambda: time() + skew_s)
+            clock.add(await measure(database))
+            assert before <= clock.now() < before + 5 * SECOND
+            hello = await database.command("hello")
+            assert before <= hello["localTime"].replace(tzinfo=UTC)
+            assert abs(clock.skew_s - skew_s) < 1
+    finally:
+        await client.close()
+
+
+def test_a_server_clock_that_is_ahead_counts_at_once() -> None:
+    clock = MongoClock(sample(0), 2.0)
+    clock.add(sample(60))
+    assert abs(ahead_of_host(clock.now()) - 60) < 1
+
+
+def test_time_stands_still_while_the_server_clock_is_behind() -> None:
+    clock = MongoClock(sample(0), 2.0)
+    before = clock.now()
+    clock.add(sample(-60))
+    assert clock.now() == before
+
+
+def test_the_sample_with_the_shortest_round_trip_counts() -> None:
+    clock = MongoClock(sample(0), 2.0)
+    clock.add(sample(-0.4, round_trip_s=0.5))
+    assert abs(ahead_of_host(clock.now())) < 0.1
+
+
+def test_skew_is_logged_once_per_change(caplog: pytest.LogCaptureFixture) -> None:
+    clock = MongoClock(sample(-60), 2.0)
+    for _ in range(3):
+        clock.add(sample(-60))
+    assert len(caplog.records) == 1
+    clock.add(sample(0))
+    assert len(caplog.records) == 2
