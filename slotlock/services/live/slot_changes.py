@@ -66,31 +66,36 @@ class SlotChangeFeed:
                 await self._task
 
     async def _run(self) -> None:
-        backoff_s, has_gap = MIN_BACKOFF_S, True
-        try:
-            while self._watcher_count:
-                try:
-                    # A watcher may have come while no stream was read.
-                    has_gap |= await self._stream.open()
-                    OPENED.labels("start" if has_gap else "resumed").inc()
-                    if has_gap:
-                        for _, on_gap in self._listeners:
-                            on_gap()
-                    has_gap = False
-                    while self._watcher_count:
-                        changes = await self._stream.next_changes()
-                        backoff_s = MIN_BACKOFF_S
-                        if changes:
-                            for on_changes, _ in self._listeners:
-                                on_changes(changes)
-                            await asyncio.sleep(PAUSE_S)
-                except Exception as error:  # the hubs must outlive an unavailable MongoDB
-                    log.warning(
-                        "the change stream of the slots was interrupted: %s",
-                        error,
-                        exc_info=None if is_unavailable(error) else error,
-                    )
-                    await asyncio.sleep(backoff_s)
-                    backoff_s = min(2 * backoff_s, MAX_BACKOFF_S)
-        finally:
-            await self._stream.close()
+        while self._watcher_count:
+            try:
+                await self._read_while_watched()
+            finally:
+                await self._stream.end()
+
+    async def _read_while_watched(self) -> None:
+        backoff_s = MIN_BACKOFF_S
+        while self._watcher_count:
+            try:
+                await self._open()
+                while self._watcher_count:
+                    changes = await self._stream.next_changes()
+                    backoff_s = MIN_BACKOFF_S
+                    if changes:
+                        for on_changes, _ in self._listeners:
+                            on_changes(changes)
+                        await asyncio.sleep(PAUSE_S)
+            except Exception as error:  # the hubs must outlive an unavailable MongoDB
+                log.warning(
+                    "the change stream of the slots was interrupted: %s",
+                    error,
+                    exc_info=None if is_unavailable(error) else error,
+                )
+                await asyncio.sleep(backoff_s)
+                backoff_s = min(2 * backoff_s, MAX_BACKOFF_S)
+
+    async def _open(self) -> None:
+        has_gap = await self._stream.open()
+        OPENED.labels("start" if has_gap else "resumed").inc()
+        if has_gap:
+            for _, on_gap in self._listeners:
+                on_gap()

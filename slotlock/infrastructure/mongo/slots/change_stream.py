@@ -47,22 +47,12 @@ class SlotChangeStream:
         """Open the stream. Returns whether changes since the last `open` may be missing.
 
         Raises:
-            PyMongoError: MongoDB is unavailable.
+            PyMongoError: MongoDB is unavailable, or no longer has the position.
         """
-        is_new = self._resume_token is None
-        try:
-            await self._open()
-        except OperationFailure as error:
-            if not _is_history_lost(error):
-                raise
-            self._resume_token, is_new = None, True
-            await self._open()
-        return is_new
-
-    async def _open(self) -> None:
         await self.close()
+        is_new = self._resume_token is None
         self._session = self._database.client.start_session(causal_consistency=False)
-        position = {"resumeAfter": self._resume_token} if self._resume_token else {}
+        position = {} if self._resume_token is None else {"resumeAfter": self._resume_token}
         reply = await self._run(
             {
                 "aggregate": "slots",
@@ -73,6 +63,7 @@ class SlotChangeStream:
         )
         self._cursor_id = reply["cursor"]["id"]
         self._resume_token = reply["cursor"].get("postBatchResumeToken", self._resume_token)
+        return is_new
 
     async def next_changes(self) -> Mapping[SlotId, int]:
         """Return the latest version of each slot that changed; none after a second without any.
@@ -98,6 +89,11 @@ class SlotChangeStream:
             for change in cursor["nextBatch"]
         }
 
+    async def end(self) -> None:
+        """Close the stream and forget its position: the next one begins with present changes."""
+        self._resume_token = None
+        await self.close()
+
     async def close(self) -> None:
         """Close the cursor in MongoDB, if it is available; the position remains."""
         session, self._session = self._session, None
@@ -120,9 +116,10 @@ class SlotChangeStream:
             with timeout(None):
                 async with asyncio.timeout(REPLY_TIMEOUT_S):
                     return await self._database.command(command, session=self._session)
+        except OperationFailure as error:
+            # MongoDB finds out at the first or second command.
+            if error.code in HISTORY_LOST_CODES or error.has_error_label(NON_RESUMABLE_LABEL):
+                self._resume_token = None
+            raise
         except TimeoutError as error:
             raise NetworkTimeout("no reply of the change stream") from error
-
-
-def _is_history_lost(error: OperationFailure) -> bool:
-    return error.code in HISTORY_LOST_CODES or error.has_error_label(NON_RESUMABLE_LABEL)
