@@ -11,8 +11,8 @@ from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecords
 from slotlock.infrastructure.mongo.resources import ResourceRepository
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
-from slotlock.infrastructure.mongo.slots.change_stream import SlotChangeStream
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
+from slotlock.infrastructure.mongo.slots.reads.change_stream import SlotChangeStream
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository

@@ -14,7 +14,7 @@ from prometheus_client import Counter
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo.client import is_unavailable
-from slotlock.infrastructure.mongo.slots.change_stream import SlotChangeStream
+from slotlock.infrastructure.mongo.slots.reads.change_stream import SlotChangeStream
 
 log = logging.getLogger("slotlock.slot_changes")
 
