@@ -1,7 +1,7 @@
 """The versions of slots as MongoDB writes them: a change stream that continues where it ended.
 
-The stream carries ids and versions alone. It is read by commands, because a cursor of the driver
-costs the process several times as much for each change.
+The stream carries ids and versions alone. It is read by commands, because the cursor of
+the driver returns one change at a time, and its timeout would replace `maxTimeMS`.
 """
 
 import asyncio
