@@ -78,9 +78,10 @@ async def run_live_hubs(services: Services) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         services.slot_events.start()
         stack.push_async_callback(services.slot_events.stop)
-        services.availability.start(services.slot_events)
+        stack.push_async_callback(services.slot_changes.stop)
+        services.availability.start(services.slot_events, services.slot_changes)
         stack.push_async_callback(services.availability.stop)
-        services.booking_events.start(services.slot_events)
+        services.booking_events.start(services.slot_events, services.slot_changes)
         stack.push_async_callback(services.booking_events.stop)
         services.ticket_updates.start(
             services.slot_events, services.admission_queue, partial(load_tickets, services)

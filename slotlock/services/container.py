@@ -28,6 +28,7 @@ from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.services.full_slots import FullSlots
 from slotlock.services.live.availability import AvailabilityHub
 from slotlock.services.live.booking_events import BookingEventHub
+from slotlock.services.live.slot_changes import SlotChangeFeed
 from slotlock.services.live.ticket_updates import TicketHub
 from slotlock.services.previews import Previews
 from slotlock.services.slot_command import SlotCommand
@@ -67,6 +68,7 @@ class Services:
     availability: AvailabilityHub
     booking_events: BookingEventHub
     ticket_updates: TicketHub
+    slot_changes: SlotChangeFeed
     slot_events: SlotEventBus
     now: Callable[[], datetime] = utc_now
 
@@ -107,6 +109,7 @@ def build_services(
         availability=availability,
         booking_events=booking_events,
         ticket_updates=ticket_updates,
+        slot_changes=SlotChangeFeed(repositories.slot_change_stream),
         slot_events=SlotEventBus(
             redis,
             pipeline,

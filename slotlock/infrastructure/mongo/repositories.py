@@ -12,6 +12,7 @@ from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecords
 from slotlock.infrastructure.mongo.resources import ResourceRepository
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
+from slotlock.infrastructure.mongo.slots.reads.change_stream import SlotChangeStream
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
@@ -31,6 +32,7 @@ class Repositories:
 
     slots: SlotRepository
     slot_writer: SlotWriter
+    slot_change_stream: SlotChangeStream
     ended_bookings: EndedBookingRepository
     calendar_slots: CalendarSlotQueries
     resources: ResourceRepository
@@ -77,6 +79,7 @@ def repositories_on(database: Database) -> Repositories:
     return Repositories(
         slots=slots,
         slot_writer=SlotWriter(database),
+        slot_change_stream=SlotChangeStream(database),
         ended_bookings=EndedBookingRepository(database, slots.list_limiter),
         calendar_slots=CalendarSlotQueries(database, slots.list_limiter),
         resources=ResourceRepository(database),

@@ -1,14 +1,14 @@
 """Live availability: each subscriber gets the latest state of a slot, in order of versions.
 
 A subscription starts first and then reads the present state, so no state in between is missed. A
-slow reader has one pending state per slot, the latest. If a message is lost, a resync reads the
-state from MongoDB.
+slow reader has one pending state per slot, the latest. If a message is lost, the change stream of
+MongoDB says that a slot has a newer version, and the hub reads its state.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -22,16 +22,18 @@ from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
+from slotlock.services.live.slot_changes import SlotChangeFeed
 
 log = logging.getLogger("slotlock.availability")
 
-# Together with the time of a read, this delivers every state within 2 s.
-RESYNC_INTERVAL_S = 1.0
+# A message has this time to arrive before the state is read instead. Together with the pause of the
+# change stream and the time of a read, this delivers every state within 2 s.
+MESSAGE_DELAY_S = 0.3
 READ_BATCH_SIZE = 1000
 
 RESYNCED = Counter(
     "slotlock_availability_resynced_total",
-    "Availability states that a resync read because their message was lost",
+    "Availability states that were read because their message was lost",
 )
 
 
@@ -117,15 +119,22 @@ class AvailabilityHub:
         self._now = now
         self._subscriptions: dict[SlotId, _SlotSubscriptions] = {}
         self._slot_events: SlotEventBus | None = None
+        self._slot_changes: SlotChangeFeed | None = None
+        # The slots with a version that no message has reported yet, or all slots.
+        self._outdated: dict[SlotId, int] = {}
+        self._is_any_outdated = False
+        self._found_outdated = asyncio.Event()
         self._resync_task: asyncio.Task[None] | None = None
 
-    def start(self, slot_events: SlotEventBus) -> None:
-        """Start to resync, and to receive messages about subscribed slots."""
+    def start(self, slot_events: SlotEventBus, slot_changes: SlotChangeFeed) -> None:
+        """Start to receive messages about subscribed slots, and to replace those that are lost."""
         self._slot_events = slot_events
+        self._slot_changes = slot_changes
+        slot_changes.listen(self.on_slots_changed, self.on_slots_unknown)
         self._resync_task = asyncio.create_task(self._resync_forever())
 
     async def stop(self) -> None:
-        """Stop the resyncs."""
+        """Stop to replace lost messages."""
         if self._resync_task is not None:
             self._resync_task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -147,15 +156,18 @@ class AvailabilityHub:
     ) -> AsyncIterator[AvailabilitySubscription]:
         """Subscribe to slots. The present state of each slot that exists comes first."""
         subscription = AvailabilitySubscription(slot_ids)
+        watching = self._slot_changes.watching() if self._slot_changes else contextlib.nullcontext()
         for slot_id in subscription.slot_ids:
             of_slot = self._subscriptions.setdefault(slot_id, _SlotSubscriptions())
             of_slot.subscriptions[subscription] = None
         try:
-            if self._slot_events is not None:
-                await self._slot_events.subscribe_slots(set(subscription.slot_ids))
-            for state in await self._load_states(slot_ids):
-                subscription.publish(state)
-            yield subscription
+            with watching:
+                if self._slot_events is not None:
+                    await self._slot_events.subscribe_slots(set(subscription.slot_ids))
+                for state in await self._load_states(slot_ids):
+                    self.publish(state)
+                    subscription.publish(state)
+                yield subscription
         finally:
             await self._unsubscribe(subscription)
 
@@ -170,23 +182,56 @@ class AvailabilityHub:
         if unused and self._slot_events is not None:
             await self._slot_events.unsubscribe_slots(unused)
 
+    def on_slots_changed(self, versions: Mapping[SlotId, int]) -> None:
+        """Read those of these slots whose message does not arrive soon."""
+        for slot_id, version in versions.items():
+            if self._is_newer(slot_id, version):
+                self._outdated[slot_id] = version
+        if self._outdated:
+            self._found_outdated.set()
+
+    def on_slots_unknown(self) -> None:
+        """Compare all subscribed slots with MongoDB soon."""
+        self._is_any_outdated = True
+        self._found_outdated.set()
+
+    def _is_newer(self, slot_id: SlotId, version: int) -> bool:
+        of_slot = self._subscriptions.get(slot_id)
+        return of_slot is not None and of_slot.version < version
+
     async def _resync_forever(self) -> None:
         while True:
-            await asyncio.sleep(RESYNC_INTERVAL_S)
+            await self._found_outdated.wait()
+            await asyncio.sleep(MESSAGE_DELAY_S)
+            self._found_outdated.clear()
             try:
                 await self.resync()
             except Exception as error:  # the hub must outlive an unavailable MongoDB
+                self._found_outdated.set()
                 log.warning(
                     "could not resync availability from MongoDB",
                     exc_info=None if is_unavailable(error) else error,
                 )
 
     async def resync(self) -> None:
-        """Read all subscribed slots and publish the states whose messages were lost."""
-        for slot_ids in chunked(list(self._subscriptions), READ_BATCH_SIZE):
+        """Read the outdated slots and publish the states whose messages were lost."""
+        if self._is_any_outdated:
+            self._is_any_outdated = False
+            try:
+                for slot_ids in chunked(list(self._subscriptions), READ_BATCH_SIZE):
+                    self.on_slots_changed(await self._slots.find_versions(slot_ids))
+            except BaseException:
+                self._is_any_outdated = True
+                raise
+        outdated = [id_ for id_, version in self._outdated.items() if self._is_newer(id_, version)]
+        for slot_ids in chunked(outdated, READ_BATCH_SIZE):
             for state in await self._load_states(slot_ids):
                 if self.publish(state):
                     RESYNCED.inc()
+        # A change that came meanwhile remains.
+        self._outdated = {
+            id_: version for id_, version in self._outdated.items() if self._is_newer(id_, version)
+        }
 
     async def _load_states(self, slot_ids: Iterable[SlotId]) -> list[Availability]:
         now = self._now()

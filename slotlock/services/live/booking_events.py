@@ -1,7 +1,8 @@
 """Live booking events: changes of a user's bookings by other users, and expired holds.
 
 A subscription remembers what it has seen of each booking and publishes the difference. A message
-over Redis names a booking that changed. If it is lost, a resync finds the change within a second.
+over Redis names a booking that changed. If it is lost, the change stream of MongoDB names the slot,
+and a resync finds the change within two seconds.
 """
 
 import asyncio
@@ -29,6 +30,7 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.wakeup import RefreshTimer
+from slotlock.services.live.slot_changes import SlotChangeFeed
 
 log = logging.getLogger("slotlock.booking_events")
 
@@ -133,15 +135,18 @@ class BookingEventHub:
         self._now = now
         self._subscriptions: dict[UserId, set[BookingEventSubscription]] = {}
         self._notified: dict[UserId, set[BookingRef]] = {}
-        # The slots in which subscribed users have bookings, as the last resync found them.
-        self._slot_versions: dict[SlotId, int] = {}
+        # The slots that changed since the last resync.
+        self._changed_slots: set[SlotId] = set()
         self._refresh_timer = RefreshTimer(RESYNC_INTERVAL_S)
         self._slot_events: SlotEventBus | None = None
+        self._slot_changes: SlotChangeFeed | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, slot_events: SlotEventBus) -> None:
+    def start(self, slot_events: SlotEventBus, slot_changes: SlotChangeFeed) -> None:
         """Start to publish."""
         self._slot_events = slot_events
+        self._slot_changes = slot_changes
+        slot_changes.listen(self.on_slots_changed, self.on_slots_unknown)
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -157,18 +162,30 @@ class BookingEventHub:
             self._notified.setdefault(user_id, set()).update(booking_refs)
             self._refresh_timer.trigger()
 
+    def on_slots_changed(self, versions: Mapping[SlotId, int]) -> None:
+        """Find the users whose bookings changed with these slots, at the next resync."""
+        if self._subscriptions:
+            self._changed_slots |= versions.keys()
+
+    def on_slots_unknown(self) -> None:
+        """Read the bookings of all subscribed users again."""
+        for user_id in list(self._subscriptions):
+            self.notify(user_id)
+
     @contextlib.asynccontextmanager
     async def subscribe(self, user_id: UserId) -> AsyncIterator[BookingEventSubscription]:
         """Subscribe to the events of a user from now on."""
         subscription = BookingEventSubscription(user_id)
+        watching = self._slot_changes.watching() if self._slot_changes else contextlib.nullcontext()
         self._subscriptions.setdefault(user_id, set()).add(subscription)
         try:
-            if self._slot_events is not None:
-                await self._slot_events.subscribe_user(user_id)
-            subscription.diff(await self._load_slots([user_id]))
-            subscription.is_active = True
-            self.notify(user_id)
-            yield subscription
+            with watching:
+                if self._slot_events is not None:
+                    await self._slot_events.subscribe_user(user_id)
+                subscription.diff(await self._load_slots([user_id]))
+                subscription.is_active = True
+                self.notify(user_id)
+                yield subscription
         finally:
             await self._unsubscribe(subscription)
 
@@ -196,7 +213,15 @@ class BookingEventHub:
             )
 
     async def _resync(self) -> None:
-        for user_id in await self._find_users_with_changes():
+        changed, self._changed_slots = self._changed_slots, set()
+        if not changed:
+            return
+        try:
+            users = await self._find_users_of(changed)
+        except BaseException:
+            self._changed_slots |= changed
+            raise
+        for user_id in users:
             self.notify(user_id)
 
     async def _publish_notified(self) -> None:
@@ -208,23 +233,16 @@ class BookingEventHub:
                 self.notify(user_id, *booking_refs)
             raise
 
-    async def _find_users_with_changes(self) -> set[UserId]:
-        """Find the users with a booking, now or before, in a slot that changed since last time."""
-        all_ids, versions = sorted(self._subscriptions), dict[SlotId, int]()
-        for user_ids in chunked(all_ids, READ_BATCH_SIZE):
-            versions |= await self._slots.find_versions_by_users(user_ids, self._now() - LOOKBACK)
-        previous = self._slot_versions
-        changed = {id_ for id_, version in versions.items() if previous.get(id_) != version}
-        changed_or_gone = changed | (previous.keys() - versions.keys())
+    async def _find_users_of(self, changed: set[SlotId]) -> set[UserId]:
+        """Find the subscribed users with a booking, now or before, in these slots."""
         users = {
             user_id
             for user_id, subscriptions in self._subscriptions.items()
-            if any(subscription.slot_ids & changed_or_gone for subscription in subscriptions)
+            if any(subscription.slot_ids & changed for subscription in subscriptions)
         }
-        if changed:
-            for user_ids in chunked(all_ids, READ_BATCH_SIZE):
-                users |= await self._slots.find_booked_users(sorted(changed), user_ids)
-        self._slot_versions = versions
+        for user_ids in chunked(sorted(self._subscriptions), READ_BATCH_SIZE):
+            for slot_ids in chunked(sorted(changed), READ_BATCH_SIZE):
+                users |= await self._slots.find_booked_users(slot_ids, user_ids)
         return users
 
     async def _publish_changes(self, notified: Mapping[UserId, set[BookingRef]]) -> None:

@@ -32,6 +32,7 @@ METRICS = {
     "slotlock_availability_resynced_total": "counter",
     "slotlock_booking_actions_total": "counter",
     "slotlock_bookings_total": "counter",
+    "slotlock_change_stream_opened_total": "counter",
     "slotlock_holds_expired_total": "counter",
     "slotlock_lock_wait_seconds": "histogram",
     "slotlock_queue_dead_letters": "gauge",

@@ -77,6 +77,7 @@ async def test_a_resync_publishes_a_change_whose_message_was_lost(
         states = subscription.states()
         assert (await anext(states)).version == 1
         await change_silently(database, slot)
+        hub.on_slots_unknown()
         await hub.resync()
         assert (await anext(states)).version == 2
         await states.aclose()
@@ -166,7 +167,7 @@ def start_hub(name: str, backend: Backend) -> SessionStreams | BookingEventHub |
             streams.start(SessionRepository(backend.database), lambda _: None)
             return streams
         case "booking events":
-            services.booking_events.start(services.slot_events)
+            services.booking_events.start(services.slot_events, services.slot_changes)
             return services.booking_events
         case _:
             load = partial(load_tickets, services)

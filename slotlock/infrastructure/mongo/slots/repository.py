@@ -201,12 +201,11 @@ class SlotRepository:
         return [to_slot_state(document) async for document in found]
 
     @limited
-    async def find_versions_by_users(
-        self, user_ids: Sequence[UserId], since: datetime
-    ) -> dict[SlotId, int]:
-        """Return the versions of those slots, which costs a fraction of loading them."""
-        found = self._slots.find(_booked_by_users(user_ids, since), {"version": 1})
-        return {SlotId(str(document["_id"])): document["version"] async for document in found}
+    async def find_versions(self, slot_ids: Sequence[SlotId]) -> dict[SlotId, int]:
+        """Return the versions of slots, which costs a fraction of loading them."""
+        query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
+        found = await find_in_one_batch(self._slots, query, {"version": 1}, len(slot_ids))
+        return {SlotId(str(document["_id"])): document["version"] for document in found}
 
     @limited
     async def find_waitlisted(self, user_ids: Sequence[UserId]) -> list[tuple[SlotId, UserId]]:

@@ -1,0 +1,125 @@
+"""The versions of slots as MongoDB writes them: a change stream that continues where it ended.
+
+The stream carries ids and versions alone. It is read by commands, because the cursor of
+the driver returns one change at a time, and its timeout would replace `maxTimeMS`.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from pymongo import timeout
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import NetworkTimeout, OperationFailure, PyMongoError
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.infrastructure.mongo.client import Database, Document
+
+# MongoDB answers at the first change, or after this time.
+MAX_AWAIT_MS = 1_000
+# A reply that takes longer than this is lost: the server stands still.
+REPLY_TIMEOUT_S = 3.0
+BATCH_SIZE = 10_000
+NON_RESUMABLE_LABEL = "NonResumableChangeStreamError"
+# InvalidResumeToken, ChangeStreamFatalError, ChangeStreamHistoryLost.
+HISTORY_LOST_CODES = {260, 280, 286}
+VERSION_CHANGES: list[Document] = [
+    {
+        "$match": {
+            "operationType": "update",
+            "updateDescription.updatedFields.version": {"$exists": True},
+        }
+    },
+    {"$project": {"documentKey": 1, "version": "$updateDescription.updatedFields.version"}},
+]
+
+
+class SlotChangeStream:
+    """One stream of the changes of all slots. After an error, `open` continues it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._session: AsyncClientSession | None = None
+        self._cursor_id = 0
+        # The position behind the last change that was returned.
+        self._resume_token: Document | None = None
+
+    async def open(self) -> bool:
+        """Open the stream. Returns whether changes since the last `open` may be missing.
+
+        Raises:
+            PyMongoError: MongoDB is unavailable, or no longer has the position.
+        """
+        await self.close()
+        is_new = self._resume_token is None
+        self._session = self._database.client.start_session(causal_consistency=False)
+        position = {} if self._resume_token is None else {"resumeAfter": self._resume_token}
+        reply = await self._run(
+            {
+                "aggregate": "slots",
+                "pipeline": [{"$changeStream": position}, *VERSION_CHANGES],
+                "cursor": {"batchSize": 0},
+                "readConcern": {"level": "majority"},
+            }
+        )
+        self._cursor_id = reply["cursor"]["id"]
+        self._resume_token = reply["cursor"].get("postBatchResumeToken", self._resume_token)
+        return is_new
+
+    async def next_changes(self) -> Mapping[SlotId, int]:
+        """Return the latest version of each slot that changed; none after a second without any.
+
+        Raises:
+            PyMongoError: the stream ended, or MongoDB is unavailable.
+        """
+        reply = await self._run(
+            {
+                "getMore": self._cursor_id,
+                "collection": "slots",
+                "batchSize": BATCH_SIZE,
+                "maxTimeMS": MAX_AWAIT_MS,
+            }
+        )
+        cursor = reply["cursor"]
+        self._resume_token = cursor.get("postBatchResumeToken", self._resume_token)
+        if cursor["id"] == 0:  # the collection was dropped or renamed
+            self._cursor_id, self._resume_token = 0, None
+            raise OperationFailure("the change stream of the slots ended")
+        return {
+            SlotId(str(change["documentKey"]["_id"])): change["version"]
+            for change in cursor["nextBatch"]
+        }
+
+    async def end(self) -> None:
+        """Close the stream and forget its position: the next one begins with present changes."""
+        self._resume_token = None
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the cursor in MongoDB, if it is available; the position remains."""
+        session, self._session = self._session, None
+        cursor_id, self._cursor_id = self._cursor_id, 0
+        if session is None:
+            return
+        try:
+            if cursor_id:
+                kill: Document = {"killCursors": "slots", "cursors": [cursor_id]}
+                async with asyncio.timeout(REPLY_TIMEOUT_S):
+                    await self._database.command(kill, session=session)
+        except (PyMongoError, TimeoutError):
+            pass  # MongoDB closes it by itself
+        finally:
+            await session.end_session()
+
+    async def _run(self, command: Document) -> Document:
+        # The driver would replace `maxTimeMS` by its own timeout.
+        try:
+            with timeout(None):
+                async with asyncio.timeout(REPLY_TIMEOUT_S):
+                    return await self._database.command(command, session=self._session)
+        except OperationFailure as error:
+            # MongoDB finds out at the first or second command.
+            if error.code in HISTORY_LOST_CODES or error.has_error_label(NON_RESUMABLE_LABEL):
+                self._resume_token = None
+            raise
+        except TimeoutError as error:
+            raise NetworkTimeout("no reply of the change stream") from error

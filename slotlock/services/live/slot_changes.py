@@ -1,0 +1,101 @@
+"""The changes of slots that MongoDB reports, passed to the hubs in case a message was lost.
+
+The process reads one change stream, from its first watcher to its last. The hubs compare all that
+they watch only if changes may be missing: when a stream begins, or when its history is lost.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from prometheus_client import Counter
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.infrastructure.mongo.slots.reads.change_stream import SlotChangeStream
+
+log = logging.getLogger("slotlock.slot_changes")
+
+# Under load, so many changes are one reply, and of those of one slot only the latest counts.
+PAUSE_S = 0.1
+MIN_BACKOFF_S = 0.1
+MAX_BACKOFF_S = 1.0
+
+OPENED = Counter(
+    "slotlock_change_stream_opened_total",
+    "Change streams that were opened, by whether they continued an earlier one",
+    ["position"],
+)
+
+OnChanges = Callable[[Mapping[SlotId, int]], object]
+OnGap = Callable[[], object]
+
+
+class SlotChangeFeed:
+    """Reads the change stream while somebody watches."""
+
+    def __init__(self, stream: SlotChangeStream) -> None:
+        self._stream = stream
+        self._listeners: list[tuple[OnChanges, OnGap]] = []
+        self._watcher_count = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def listen(self, on_changes: OnChanges, on_gap: OnGap) -> None:
+        """Pass on the versions of changed slots; `on_gap` says that any slot may have changed."""
+        self._listeners.append((on_changes, on_gap))
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Read the stream until the last watcher leaves."""
+        self._watcher_count += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            self._watcher_count -= 1
+
+    async def stop(self) -> None:
+        """Stop reading."""
+        self._watcher_count = 0
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while self._watcher_count:
+            try:
+                await self._read_while_watched()
+            finally:
+                await self._stream.end()
+
+    async def _read_while_watched(self) -> None:
+        backoff_s = MIN_BACKOFF_S
+        while self._watcher_count:
+            try:
+                await self._open()
+                while self._watcher_count:
+                    changes = await self._stream.next_changes()
+                    backoff_s = MIN_BACKOFF_S
+                    if changes:
+                        for on_changes, _ in self._listeners:
+                            on_changes(changes)
+                        await asyncio.sleep(PAUSE_S)
+            except Exception as error:  # the hubs must outlive an unavailable MongoDB
+                log.warning(
+                    "the change stream of the slots was interrupted: %s",
+                    error,
+                    exc_info=None if is_unavailable(error) else error,
+                )
+                await asyncio.sleep(backoff_s)
+                backoff_s = min(2 * backoff_s, MAX_BACKOFF_S)
+
+    async def _open(self) -> None:
+        has_gap = await self._stream.open()
+        OPENED.labels("start" if has_gap else "resumed").inc()
+        if has_gap:
+            for _, on_gap in self._listeners:
+                on_gap()

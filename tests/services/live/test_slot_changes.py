@@ -1,0 +1,126 @@
+"""The change stream replaces lost messages, whatever happens to its cursor."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import pytest
+from prometheus_client import REGISTRY
+
+from slotlock.api.backend import Backend, open_backend
+from slotlock.api.settings.settings import Settings
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.services.live.availability import AvailabilitySubscription
+from tests.support.apps.processes import database_url
+from tests.support.domain.builders import build_slot
+from tests.support.polling import poll_until
+from tests.support.stores.slot_edits import edit_silently
+from tests.support.stores.slots import insert_new_slots
+
+
+@pytest.fixture
+async def backend(servers: EmbeddedServers) -> AsyncIterator[Backend]:
+    """Yield a backend whose availability hub and change feed run, without pub/sub."""
+    settings = Settings(mongo_url=database_url(servers, "changes"), redis_url=servers.redis_url)
+    async with open_backend(settings) as opened, AsyncExitStack() as stack:
+        services = opened.services
+        stack.push_async_callback(services.slot_changes.stop)
+        services.availability.start(services.slot_events, services.slot_changes)
+        stack.push_async_callback(services.availability.stop)
+        yield opened
+
+
+@asynccontextmanager
+async def watched_slot(
+    backend: Backend,
+) -> AsyncIterator[tuple[SlotState, AvailabilitySubscription]]:
+    """Yield a slot and a subscription to it, after the first stream was opened."""
+    opened_before = count_opened("start")
+    slot = build_slot(5, id=new_slot_id())
+    await insert_new_slots(backend.database, slot)
+    async with backend.services.availability.subscribe([slot.id]) as subscription:
+        assert subscription.take().version == 1
+        await until(lambda: count_opened("start") > opened_before, "the stream is open")
+        hub = backend.services.availability
+        await until(lambda: not hub._is_any_outdated, "the slots are compared")
+        yield slot, subscription
+
+
+async def until(condition: Callable[[], bool], description: str) -> None:
+    """Wait until the condition holds."""
+
+    async def check() -> bool:
+        return condition()
+
+    await poll_until(check, bool, description)
+
+
+def count_opened(position: str) -> float:
+    """Return how many change streams this process has opened."""
+    labels = {"position": position}
+    return REGISTRY.get_sample_value("slotlock_change_stream_opened_total", labels) or 0.0
+
+
+async def test_a_lost_message_is_replaced_by_the_change_stream(backend: Backend) -> None:
+    async with watched_slot(backend) as (slot, subscription):
+        state = slot
+        for _ in range(3):
+            state = await edit_silently(backend.database, state)
+            await until(lambda: subscription.has_pending, "the change is found")
+            assert subscription.take().version == state.version
+
+
+async def test_control_without_the_change_stream_nothing_replaces_a_lost_message(
+    backend: Backend,
+) -> None:
+    async with watched_slot(backend) as (slot, subscription):
+        await backend.services.slot_changes.stop()
+        hub = backend.services.availability
+        await hub.stop()
+        hub._is_any_outdated = False
+        await edit_silently(backend.database, slot)
+        await hub.resync()
+        assert not subscription.has_pending
+
+
+async def test_the_stream_continues_where_its_cursor_was_killed(backend: Backend) -> None:
+    async with watched_slot(backend) as (slot, subscription):
+        started, resumed = count_opened("start"), count_opened("resumed")
+        await backend.database.client.admin.command({"killAllSessions": []})
+        await edit_silently(backend.database, slot)
+        await until(lambda: subscription.has_pending, "the change is found")
+        assert subscription.take().version == 2
+        await until(lambda: count_opened("resumed") > resumed, "the stream is resumed")
+        assert count_opened("start") == started
+
+
+async def test_all_slots_are_compared_after_the_history_was_lost(backend: Backend) -> None:
+    async with watched_slot(backend) as (slot, subscription):
+        started = count_opened("start")
+        stream = backend.services.slot_changes._stream
+        async with await backend.database["slots"].watch() as driver_stream:
+            changed = await edit_silently(backend.database, slot)
+            token = (await anext(driver_stream))["_id"]["_data"]
+            await until(lambda: subscription.has_pending, "the change is found")
+            assert subscription.take().version == changed.version
+        # No event has this position: its second is another one.
+        second = int(token[2:10], 16) - 5
+        stream._resume_token = {"_data": f"{token[:2]}{second:08X}{token[10:]}"}
+        await stream.close()
+        await edit_silently(backend.database, changed)
+        await until(lambda: count_opened("start") > started, "the stream starts anew")
+        await until(lambda: subscription.has_pending, "the change is found")
+        assert subscription.take().version == changed.version + 1
+
+
+async def test_the_stream_ends_with_the_last_watcher_and_starts_again_with_the_next(
+    backend: Backend,
+) -> None:
+    for _ in range(2):
+        async with watched_slot(backend):
+            task = backend.services.slot_changes._task
+            assert task is not None
+            assert not task.done()
+        await until(task.done, "the stream ended")
+        assert backend.services.slot_changes._stream._session is None
