@@ -27,6 +27,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.search_words import search_words
 from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument, to_booking
 from slotlock.infrastructure.mongo.terms_documents import (
@@ -52,21 +53,24 @@ PARTIAL_SERIES = {"partialFilterExpression": {"series": {"$exists": True}}}
 # A plain booking has no history, and therefore no entry in this index.
 PARTIAL_HISTORY = {"partialFilterExpression": {"bookings.history.by": {"$exists": True}}}
 PARTIAL_CANCELLATION = {"partialFilterExpression": {"cancellation.by": {"$exists": True}}}
-INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
-    "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
-    "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
-    "search_words": ([("status", 1), ("searchWords", 1)], {}),
-    "booked_user": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
-    "waitlist_user": ([("waitlist.user", 1)], {"sparse": True}),
-    "end": ([("end", 1), ("_id", 1)], {}),
-    "next_deadline": ([("nextDeadline", 1)], PARTIAL_DEADLINE),
-    "choice_group": ([("choiceGroup", 1), ("bookings.user", 1)], PARTIAL_CHOICE_GROUP),
-    "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], PARTIAL_CAMPAIGN),
-    "resource": ([("resource", 1), ("start", 1)], PARTIAL_RESOURCE),
-    "series": ([("series", 1), ("start", 1), ("_id", 1)], PARTIAL_SERIES),
-    "history_by": ([("bookings.history.by", 1)], PARTIAL_HISTORY),
-    "cancelled_by": ([("cancellation.by", 1)], PARTIAL_CANCELLATION),
-}
+SLOT_INDEXES = indexes_of(
+    "slots",
+    {
+        "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
+        "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
+        "search_words": ([("status", 1), ("searchWords", 1)], {}),
+        "booked_user": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
+        "waitlist_user": ([("waitlist.user", 1)], {"sparse": True}),
+        "end": ([("end", 1), ("_id", 1)], {}),
+        "next_deadline": ([("nextDeadline", 1)], PARTIAL_DEADLINE),
+        "choice_group": ([("choiceGroup", 1), ("bookings.user", 1)], PARTIAL_CHOICE_GROUP),
+        "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], PARTIAL_CAMPAIGN),
+        "resource": ([("resource", 1), ("start", 1)], PARTIAL_RESOURCE),
+        "series": ([("series", 1), ("start", 1), ("_id", 1)], PARTIAL_SERIES),
+        "history_by": ([("bookings.history.by", 1)], PARTIAL_HISTORY),
+        "cancelled_by": ([("cancellation.by", 1)], PARTIAL_CANCELLATION),
+    },
+)
 
 
 def to_slot_state(document: Document) -> SlotState:
