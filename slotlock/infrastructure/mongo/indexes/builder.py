@@ -12,7 +12,8 @@ from itertools import groupby
 from time import monotonic
 
 from pymongo import timeout
-from pymongo.errors import DuplicateKeyError, OperationFailure, PyMongoError
+from pymongo.errors import DuplicateKeyError, PyMongoError
+from pymongo.read_concern import ReadConcern
 
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.indexes.index import Index, RequiredIndexes, find_missing
@@ -22,6 +23,7 @@ BUILD_DEADLINE_S = 24 * 3600.0
 PROGRESS_INTERVAL_S = 10.0
 # After an error, or while another process builds.
 RETRY_INTERVAL_S = 5.0
+STOP_TIMEOUT_S = 2.0
 # With the default, `votingMembers`, one member that is down blocks the build.
 COMMIT_QUORUM = "majority"
 
@@ -90,8 +92,8 @@ class IndexBuilder:
             yield
         finally:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            # A stop does not wait for MongoDB, which completes or drops the build by itself.
+            await asyncio.wait([task], timeout=STOP_TIMEOUT_S)
 
     async def _run(self) -> None:
         lease = MongoLease(self._database, "index-build")
@@ -138,8 +140,9 @@ class IndexBuilder:
             {"$currentOp": {"allUsers": True}},
             {"$match": {"ns": namespace, "progress.total": {"$gt": 0}}},
         ]
-        with suppress(PyMongoError, OperationFailure):
-            async for operation in await self._database.client.admin.aggregate(stages):
+        admin = self._database.client.admin.with_options(read_concern=ReadConcern("local"))
+        with suppress(PyMongoError):
+            async for operation in await admin.aggregate(stages):
                 progress = operation["progress"]
                 return f"{progress['done']} of {progress['total']} ({operation.get('msg', '')})"
         return "no progress known"

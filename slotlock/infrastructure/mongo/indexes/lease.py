@@ -7,6 +7,7 @@ once would only do the same work twice.
 """
 
 from bson import ObjectId
+from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from slotlock.infrastructure.mongo.client import Database
@@ -24,17 +25,23 @@ class MongoLease:
 
     async def acquire(self) -> bool:
         """Take the lease for 30 s, or prolong it. Return False if another process holds it."""
+        # Without a document, `$until` is missing, which is less than every time.
         is_free = {"$or": [{"$eq": ["$holder", self._holder]}, {"$lt": ["$until", "$$NOW"]}]}
         until = {"$dateAdd": {"startDate": "$$NOW", "unit": "second", "amount": LEASE_S}}
+        taken = {
+            "holder": {"$cond": [is_free, self._holder, "$holder"]},
+            "until": {"$cond": [is_free, until, "$until"]},
+        }
         try:
-            await self._leases.update_one(
-                {"_id": self._task, "$expr": is_free},
-                [{"$set": {"holder": self._holder, "until": until}}],
+            lease = await self._leases.find_one_and_update(
+                {"_id": self._task},
+                [{"$set": taken}],
                 upsert=True,
+                return_document=ReturnDocument.AFTER,
             )
-        except DuplicateKeyError:
+        except DuplicateKeyError:  # another process inserted the lease at the same time
             return False
-        return True
+        return lease is not None and lease["holder"] == self._holder
 
     async def release(self) -> None:
         """Give the lease back, if this process holds it."""
