@@ -29,7 +29,11 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.search_words import search_words
-from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument, to_booking
+from slotlock.infrastructure.mongo.slots.booking_documents import (
+    BOOKING_FIELDS,
+    booking_to_subdocument,
+    to_booking,
+)
 from slotlock.infrastructure.mongo.terms_documents import (
     group_limits_to_documents,
     terms_to_document,
@@ -108,8 +112,8 @@ def _to_slot(slot_id: SlotId, document: Document) -> Slot:
         document["timeZone"],
         document["capacity"],
         document["location"],
-        _KINDS[document["kind"]],
-        _STATUSES[document["status"]],
+        _KINDS.get(document["kind"], SlotKind.OTHER),
+        _STATUSES.get(document["status"], SlotStatus.DRAFT),
         find("holdMinutes", 5),
         find("cancelCutoffMinutes", 0),
         find("waitlistCapacity", 100),
@@ -230,12 +234,28 @@ def _array_expression(
         array = {"$filter": {"input": array, "cond": {"$not": {"$in": ["$$this.id", ids]}}}}
     if changed:
         branches = [
-            {"case": {"$eq": ["$$this.id", entry["id"]]}, "then": {"$literal": entry}}
+            {"case": {"$eq": ["$$this.id", entry["id"]]}, "then": _changed_booking(entry)}
             for entry in changed
         ]
         switch = {"$switch": {"branches": branches, "default": "$$this"}}
         array = {"$map": {"input": array, "in": switch}}
     return {"$concatArrays": [array, {"$literal": added}]} if added else array
+
+
+def _changed_booking(entry: Document) -> Document:
+    """Return the expression for a changed booking, which keeps what a newer version stored.
+
+    These are unknown fields, and the entries of the history, to which a change only appends.
+    """
+    stored_history = {"$ifNull": ["$$this.history", []]}
+    is_unknown = {"$not": {"$in": ["$$field.k", BOOKING_FIELDS]}}
+    fields = {"input": {"$objectToArray": "$$this"}, "as": "field", "cond": is_unknown}
+    known = {name: value for name, value in entry.items() if name != "history"}
+    parts: list[Document] = [{"$arrayToObject": {"$filter": fields}}, {"$literal": known}]
+    if history := entry.get("history"):
+        appended = {"$slice": [{"$literal": history}, {"$size": stored_history}, len(history)]}
+        parts.append({"history": {"$concatArrays": [stored_history, appended]}})
+    return {"$mergeObjects": parts}
 
 
 def _waitlist_entry_to_subdocument(entry: WaitlistEntry) -> Document:
@@ -274,8 +294,9 @@ def _to_series_id(object_id: ObjectId) -> SeriesId:
 
 # How attributes are converted whose stored values differ from their values in the domain.
 FROM_STORED: dict[str, Callable[[Any], Any]] = {
-    "kind": _KINDS.__getitem__,
-    "status": _STATUSES.__getitem__,
+    # A newer version may have stored others. A slot of an unknown status is hidden like a draft.
+    "kind": lambda kind: _KINDS.get(kind, SlotKind.OTHER),
+    "status": lambda status: _STATUSES.get(status, SlotStatus.DRAFT),
     "cancellation": _to_cancellation,
     "terms": to_terms,
     "group_limits": to_group_limits,

@@ -24,6 +24,7 @@ PUBLIC_FIELDS = dict.fromkeys(
 PARTIAL_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
 PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
 PARTIAL_INVITATION = {"partialFilterExpression": {"invitation.hash": {"$exists": True}}}
+_ROLES = {role.value: role for role in Role}
 USER_INDEXES = indexes_of(
     "users",
     {
@@ -46,7 +47,8 @@ def to_user(document: Document) -> User:
         UserId(str(document["_id"])),
         document["name"],
         document["email"],
-        Role(document["role"]),
+        # A newer version may have stored another role, which gives no rights here.
+        _ROLES.get(document["role"], Role.MEMBER),
         document["createdAt"],
         tuple(document.get("groups", ())),
         document.get("bannedAt"),
