@@ -133,8 +133,7 @@ def run(file_formats: Sequence[str] = ("csv", "xlsx")) -> None:
             database = client.get_default_database()
             database["users"].insert_many(generate_users())
             database["slots"].insert_many(generate_slots())
-            for name, (keys, options) in documents.INDEXES.items():
-                database["slots"].create_index(keys, name=name, **options)
+            database["slots"].create_indexes([index.to_model() for index in documents.SLOT_INDEXES])
         print(
             f"{SLOTS * BOOKINGS:,} bookings in {SLOTS} slots of {USERS:,} users; "
             f"{machine_summary()}"

@@ -36,7 +36,7 @@ from bench.comparison.targets.targets import (
     SLOTLOCK,
     USERS,
 )
-from slotlock.infrastructure.mongo.slots.documents import INDEXES
+from slotlock.infrastructure.mongo.slots.documents import SLOT_INDEXES
 
 ABOUT = f"""\
 P1 is Express, mongoose and ioredis over REST.
@@ -51,7 +51,7 @@ Different:
   slotlock caches verified tokens, but also checks with every request that the session is open,
     that the slot is published and has not started, and that the user has no place in it.
     It reads, decides and writes conditionally on the version, publishes every change, and
-    maintains {len(INDEXES)} indexes and the sessions where a peer has one index.
+    maintains {len(SLOT_INDEXES)} indexes and the sessions where a peer has one index.
 spread: each booking its own slot; hot: bookings of 20 slots; one: read a slot;
   list: 50 open slots of a day; mixed: 80 % one, 10 % list, 10 % spread.
 Each target starts once and is warmed up; before each run all slots are free and Valkey is empty."""

@@ -10,7 +10,12 @@ from slotlock.auth.container import Auth, build_auth
 from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import MIN_SECRET_BYTES, TokenSigner
-from slotlock.infrastructure.mongo.client import OPERATION_TIMEOUT_MS, Document, connect
+from slotlock.infrastructure.mongo.client import (
+    OPERATION_TIMEOUT_MS,
+    Document,
+    connect,
+    supports_transactions,
+)
 from slotlock.infrastructure.mongo.clock import mongo_clock
 from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.infrastructure.redis.auto_pipeline import (
@@ -26,12 +31,12 @@ class CommandError(Exception):
 
 
 async def check_mongodb(settings: Settings) -> None:
-    """Check that MongoDB responds and is a replica set; raises CommandError and PyMongoError."""
+    """Check that MongoDB responds, and has transactions. Raises CommandError and PyMongoError."""
     # The client of `connect` would reject a server that has not joined a replica set.
     url, timeout_ms = settings.mongo_url or "", OPERATION_TIMEOUT_MS
     async with AsyncMongoClient[Document](url, timeoutMS=timeout_ms) as client:
         hello = await client.admin.command("hello")
-    if "setName" not in hello:
+    if not supports_transactions(hello):
         raise CommandError(
             "MongoDB is not a replica set, so it has no transactions; "
             "start it with --replSet rs0 and run rs.initiate() once"
@@ -45,8 +50,7 @@ async def open_auth(settings: Settings) -> AsyncIterator[Auth]:
     passwords = PasswordHasher()
     try:
         repositories = repositories_on(database)
-        await repositories.users.create_indexes()
-        await repositories.waitlist_groups.create_indexes()
+        await repositories.indexes.create_on_empty()
         # No command opens a session, so this key never signs a token.
         tokens = TokenSigner(["-" * MIN_SECRET_BYTES])
         async with mongo_clock(database, settings.max_clock_skew_s) as clock:

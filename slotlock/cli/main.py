@@ -22,6 +22,7 @@ from slotlock.api.settings.settings import (
     settings_page,
 )
 from slotlock.cli.backends import CommandError, check_mongodb
+from slotlock.cli.migrate import migrate
 from slotlock.cli.queue import discard, requeue, show_queue
 from slotlock.cli.simulate import find_target
 from slotlock.cli.users import (
@@ -33,6 +34,7 @@ from slotlock.cli.users import (
 )
 from slotlock.devserver.binaries import ServerStartError
 from slotlock.domain.users.user import Role
+from slotlock.infrastructure.mongo.indexes.builder import BUILD_DEADLINE_S
 from slotlock.simulation.command import add_simulate_command, run_simulate_command
 from slotlock.simulation.model.plan import MissingPackagesError
 
@@ -84,6 +86,16 @@ def _parser() -> argparse.ArgumentParser:
 
     worker = commands.add_parser("worker", help="serve the admission queue only")
     worker.set_defaults(run=_worker)
+
+    migrating = commands.add_parser("migrate", help="build the indexes that the database lacks")
+    migrating.add_argument(
+        "--deadline",
+        type=_parse_minutes,
+        default=BUILD_DEADLINE_S / 60,
+        metavar="MINUTES",
+        help="give up after this time, default a day",
+    )
+    migrating.set_defaults(run=_migrate)
 
     _add_users_commands(commands)
     _add_queue_commands(commands)
@@ -148,6 +160,12 @@ def _parse_worker_count(text: str) -> int:
     return int(text)
 
 
+def _parse_minutes(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
+        raise argparse.ArgumentTypeError("a number of minutes from 1 to 100000")
+    return int(text)
+
+
 def _dev(args: argparse.Namespace) -> int:
     from slotlock.devserver.run import run_dev  # needs modules that production does not load
 
@@ -180,6 +198,12 @@ def _worker(args: argparse.Namespace) -> int:
     from slotlock.cli.worker import run_worker
 
     return run_worker(settings)
+
+
+def _migrate(args: argparse.Namespace) -> None:
+    settings = _user_command_settings()
+    asyncio.run(check_mongodb(settings))
+    print(asyncio.run(migrate(settings, args.deadline * 60)))
 
 
 def _simulate(args: argparse.Namespace) -> int:

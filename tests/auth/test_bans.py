@@ -33,7 +33,6 @@ UNKNOWN_USER = UserId("f" * 24)
 @pytest.fixture
 async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
     async with auth_for_database(database_url(servers, "banning")) as opened:
-        await opened.users.create_indexes()
         yield opened
 
 

@@ -75,7 +75,6 @@ async def test_one_of_concurrent_registrations_of_an_address_succeeds(
     tag = secrets.token_hex(8)
     forms = [f"{tag}\u00e9@b\u00fccher.test", f"{tag}E\u0301@xn--bcher-kva.test"] * 3
     async with auth_for_database(database_url(servers, "addresses")) as auth:
-        await auth.users.create_indexes()
         outcomes = await asyncio.gather(
             *(register(auth, "Ada", form, "correct horse battery") for form in forms)
         )

@@ -40,7 +40,6 @@ ADMIN = Caller(UserId("0" * 24), Role.ADMIN, "session", utc_now())
 @pytest.fixture
 async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
     async with auth_for_database(database_url(servers, "inviting")) as opened:
-        await opened.users.create_indexes()
         yield opened
 
 

@@ -25,7 +25,6 @@ OLD_HASH, NEW_HASH = "the hash of the old password", "the hash of the new passwo
 @pytest.fixture
 async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
     async with auth_for_database(database_url(servers, "sign_in_races")) as opened:
-        await opened.sessions.create_indexes()
         yield opened
 
 

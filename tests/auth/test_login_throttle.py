@@ -68,7 +68,6 @@ def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def login_client(servers: EmbeddedServers) -> AsyncIterator[LoginClient]:
     async with auth_for_database(database_url(servers, "throttling")) as auth:
-        await auth.users.create_indexes()
         pipeline = AutoPipeline(redis_client(servers.redis_url))
         throttle = LoginThrottle(RateLimiter(pipeline), KnownAddresses(pipeline), KEY)
         yield LoginClient(replace(auth, login_throttle=throttle), pipeline)

@@ -192,5 +192,5 @@ SLOTLOCK_SHAPE = DocumentShape(
             ]
         }
     },
-    indexes=documents.INDEXES,
+    indexes={index.name: (index.keys, dict(index.options)) for index in documents.SLOT_INDEXES},
 )

@@ -4,6 +4,7 @@ import os
 import re
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
@@ -44,6 +45,8 @@ class Settings(LimitSettings):
         description="The address of a MongoDB replica set: "
         "`mongodb://host/slotlock?replicaSet=rs0`. "
         "The path names the database. "
+        "A sharded cluster needs no `replicaSet`. "
+        "A `readPreference` other than `primary` is rejected: decisions need current data. "
         "`serve` needs this setting; `dev` starts its own server without it.",
     )
     redis_url: str | None = Field(
@@ -184,6 +187,9 @@ class Settings(LimitSettings):
                 parse_uri(url)
             except PyMongoError as error:
                 raise ValueError(str(error)) from None
+        for name, value in parse_qsl(urlsplit(url or "").query):
+            if name.lower() == "readpreference" and value.lower() != "primary":
+                raise ValueError("must not have a readPreference other than primary")
         return url
 
     @field_validator("redis_url")

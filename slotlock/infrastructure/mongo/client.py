@@ -136,6 +136,10 @@ def error_codes(error: PyMongoError) -> set[int | None]:
     return {error.code} if isinstance(error, OperationFailure) else set()
 
 
+class IndexMissingError(Exception):
+    """A write needs a unique index that is still being built. Nothing was written."""
+
+
 class CommitUnknownError(Exception):
     """MongoDB did not confirm a write in time, so that it may or may not have happened."""
 
@@ -150,7 +154,15 @@ def is_unavailable(error: BaseException) -> bool:
             or is_transient
             or any(error.has_error_label(label) for label in TRANSIENT_LABELS)
         )
-    return isinstance(error, MongoOverloadedError | CommitUnknownError)
+    return isinstance(error, MongoOverloadedError | CommitUnknownError | IndexMissingError)
+
+
+def supports_transactions(hello: Document) -> bool:
+    """Return whether a server with this `hello` has transactions.
+
+    A member of a replica set has them, and so has the router (mongos) of a sharded cluster.
+    """
+    return "setName" in hello or hello.get("msg") == "isdbgrid"
 
 
 def may_have_written(error: BaseException) -> bool:

@@ -2,28 +2,60 @@
 
 from dataclasses import dataclass
 
-from slotlock.infrastructure.mongo.audit.log import AuditLogQueries
-from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
+from slotlock.infrastructure.mongo.audit.log import ENDED_WAITLIST_ENTRY_INDEXES, AuditLogQueries
+from slotlock.infrastructure.mongo.audit.notes import AUDIT_NOTE_INDEXES
+from slotlock.infrastructure.mongo.campaigns.repository import CAMPAIGN_INDEXES, CampaignRepository
 from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries
 from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
 from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter
-from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecords
+from slotlock.infrastructure.mongo.idempotency.records import (
+    IDEMPOTENCY_RECORD_INDEXES,
+    IdempotencyRecords,
+)
+from slotlock.infrastructure.mongo.indexes.builder import IndexBuilder
+from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
 from slotlock.infrastructure.mongo.resources import ResourceRepository
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
-from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
+from slotlock.infrastructure.mongo.slots.documents import SLOT_INDEXES
+from slotlock.infrastructure.mongo.slots.ended_bookings import (
+    ENDED_BOOKING_INDEXES,
+    EndedBookingRepository,
+)
 from slotlock.infrastructure.mongo.slots.reads.change_stream import SlotChangeStream
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
-from slotlock.infrastructure.mongo.teams import TeamRepository
+from slotlock.infrastructure.mongo.teams import TEAM_INDEXES, TeamRepository
 from slotlock.infrastructure.mongo.users.account_updates import BanWriter, PasswordWriter
 from slotlock.infrastructure.mongo.users.calendar_tokens import CalendarTokenRepository
+from slotlock.infrastructure.mongo.users.documents import USER_INDEXES
 from slotlock.infrastructure.mongo.users.imports import UserImportWriter
 from slotlock.infrastructure.mongo.users.invitations import InvitationRepository
 from slotlock.infrastructure.mongo.users.repository import UserRepository
-from slotlock.infrastructure.mongo.users.sessions import SessionRepository
-from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
+from slotlock.infrastructure.mongo.users.sessions import (
+    SESSION_INDEXES,
+    SESSION_VERSION_INDEXES,
+    SessionRepository,
+)
+from slotlock.infrastructure.mongo.users.waitlist_groups import (
+    GROUP_UPDATE_INDEXES,
+    WaitlistGroupSync,
+)
 from slotlock.infrastructure.mongo.write_probe import WriteProbe
+
+INDEXES = (
+    *SLOT_INDEXES,
+    *ENDED_BOOKING_INDEXES,
+    *ENDED_WAITLIST_ENTRY_INDEXES,
+    *AUDIT_NOTE_INDEXES,
+    *IDEMPOTENCY_RECORD_INDEXES,
+    *TEAM_INDEXES,
+    *CAMPAIGN_INDEXES,
+    *USER_INDEXES,
+    *GROUP_UPDATE_INDEXES,
+    *SESSION_INDEXES,
+    *SESSION_VERSION_INDEXES,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +83,15 @@ class Repositories:
     waitlist_groups: WaitlistGroupSync
     sessions: SessionRepository
     write_probe: WriteProbe
-
-    async def create_indexes(self) -> None:
-        """Create the indexes that are missing."""
-        for repository in (
-            self.slots,
-            self.ended_bookings,
-            self.audit_log,
-            self.idempotency_records,
-            self.teams,
-            self.campaigns,
-            self.users,
-            self.waitlist_groups,
-            self.sessions,
-        ):
-            await repository.create_indexes()
+    indexes: IndexBuilder
 
 
 def repositories_on(database: Database) -> Repositories:
     """Return the repositories on a database. Those that read long lists share their limiters."""
     slots, campaigns = SlotRepository(database), CampaignRepository(database)
     waitlist_groups = WaitlistGroupSync(database)
-    users = UserRepository(database, waitlist_groups)
+    required = RequiredIndexes()
+    users = UserRepository(database, waitlist_groups, required)
     # A report takes long: one at a time leaves room for lists and for other campaigns.
     audit_limiter = ConcurrencyLimiter(1, within=slots.list_limiter)
     report_limiter = ConcurrencyLimiter(1, within=campaigns.limiter)
@@ -84,7 +103,7 @@ def repositories_on(database: Database) -> Repositories:
         calendar_slots=CalendarSlotQueries(database, slots.list_limiter),
         resources=ResourceRepository(database),
         idempotency_records=IdempotencyRecords(database),
-        teams=TeamRepository(database),
+        teams=TeamRepository(database, required),
         campaigns=campaigns,
         campaign_statistics=CampaignStatisticsQueries(database, report_limiter),
         unplaced_users=UnplacedUserQueries(database, report_limiter),
@@ -93,9 +112,10 @@ def repositories_on(database: Database) -> Repositories:
         bans=BanWriter(database, users.limiter),
         password_writer=PasswordWriter(database, users.limiter),
         invitations=InvitationRepository(database, users.limiter, users.list_limiter),
-        user_imports=UserImportWriter(database, users.list_limiter, waitlist_groups),
+        user_imports=UserImportWriter(database, users.list_limiter, waitlist_groups, required),
         calendar_tokens=CalendarTokenRepository(database, users.limiter),
         waitlist_groups=waitlist_groups,
         sessions=SessionRepository(database),
         write_probe=WriteProbe(database),
+        indexes=IndexBuilder(database, INDEXES, required, users.backfill_search_words),
     )

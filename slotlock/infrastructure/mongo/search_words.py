@@ -2,6 +2,8 @@
 
 import re
 
+from bson.regex import Regex
+
 from slotlock.domain.shared.text import normalize_nfc
 from slotlock.infrastructure.mongo.client import Document
 
@@ -16,7 +18,9 @@ def search_words(text: str) -> list[str]:
 def search_query(text: str) -> Document:
     """Return the condition for documents with words that begin as the words of the text.
 
-    Only the first five words count. The prefixes are anchored, so that an index serves them.
+    Only the first five words count. The prefixes are anchored, so that an index serves them. A
+    compiled pattern of Python has the flag `u`, for which MongoDB would scan the whole index.
     """
-    prefixes = search_words(text)[:MAX_SEARCH_WORDS]
-    return {"searchWords": {"$all": [re.compile(f"^{prefix}") for prefix in prefixes]}}
+    # MongoDB looks the first one up in the index. The longest word is likely the rarest.
+    prefixes = sorted(search_words(text)[:MAX_SEARCH_WORDS], key=len, reverse=True)
+    return {"searchWords": {"$all": [Regex(f"^{prefix}") for prefix in prefixes]}}

@@ -33,6 +33,21 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
+
+# Without the filter, two teams without invitations would violate the unique index.
+PARTIAL_INVITATIONS = {"partialFilterExpression": {"invitations.email": {"$exists": True}}}
+TEAM_INDEXES = indexes_of(
+    "teams",
+    {
+        "members": ([("members.user", 1), ("members.number", 1)], {"unique": True}),
+        "invitations": (
+            [("invitations.email", 1), ("invitations.number", 1)],
+            {"unique": True, **PARTIAL_INVITATIONS},
+        ),
+    },
+)
+UNIQUE_INDEXES = ("teams.members", "teams.invitations")
 
 
 def version_filter(team_version: TeamVersion) -> Document:
@@ -52,27 +67,16 @@ def touch_update() -> Document:
 class TeamRepository:
     """Stores teams with their members and open invitations."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, required: RequiredIndexes) -> None:
         self.limiter = ConcurrencyLimiter(TEAMS_CONCURRENCY)
+        self._required = required
         self._teams = database["teams"]
         self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
-
-    async def create_indexes(self) -> None:
-        """Create the indexes that find a user's teams and limit their number."""
-        await self._teams.create_index(
-            [("members.user", 1), ("members.number", 1)], unique=True, name="members"
-        )
-        # Without the filter, two teams without invitations would violate the unique index.
-        await self._teams.create_index(
-            [("invitations.email", 1), ("invitations.number", 1)],
-            unique=True,
-            name="invitations",
-            partialFilterExpression={"invitations.email": {"$exists": True}},
-        )
 
     @limited
     async def insert(self, team: Team) -> bool:
         """Insert a team. Return False if the creator's number was taken in the meantime."""
+        self._required.require(*UNIQUE_INDEXES)
         try:
             await self._teams.insert_one({"_id": ObjectId(team.id), **_to_fields(team)})
         except DuplicateKeyError:
@@ -91,6 +95,7 @@ class TeamRepository:
     @limited
     async def update(self, before: Team, after: Team) -> bool:
         """Update a team. Return False if it changed, or a number was taken, in the meantime."""
+        self._required.require(*UNIQUE_INDEXES)
         try:
             result = await self._teams.update_one(
                 version_filter(before.snapshot_version), {"$set": _to_fields(after)}

@@ -47,7 +47,6 @@ FailImports = Callable[[PyMongoError], None]
 @pytest.fixture
 async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
     async with auth_for_database(database_url(servers, "import_limits")) as opened:
-        await opened.users.create_indexes()
         yield opened
 
 
@@ -116,7 +115,6 @@ async def test_an_import_that_exceeds_the_cache_is_too_large_and_not_busy(
 ) -> None:
     with restartable_server(tmp_path / "mongod", "mongod") as server:
         async with auth_for_database(server.url) as auth:
-            await auth.users.create_indexes()
             admin = auth.users._database.client.admin
             await admin.command("setParameter", 1, wiredTigerEngineRuntimeConfig="cache_size=8MB")
             with monkeypatch.context() as no_retries:
@@ -226,7 +224,6 @@ async def error_of_rejected_user(servers: EmbeddedServers, email_domain: str) ->
     """Return the error of an import in which MongoDB rejects a user by name."""
     name = f"Ada {email_domain}"
     async with auth_for_database(database_url(servers, f"refused_{secrets.token_hex(4)}")) as auth:
-        await auth.users.create_indexes()
         database = auth.users._database
         await database.command("collMod", "users", validator={"name": {"$ne": name}})
         with pytest.raises(PyMongoError) as caught:

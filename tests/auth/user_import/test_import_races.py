@@ -38,7 +38,6 @@ LoadBothBeforeCommit = Callable[[Commit], None]
 @pytest.fixture
 async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
     async with auth_for_database(database_url(servers, "import_races")) as opened:
-        await opened.users.create_indexes()
         yield opened
 
 

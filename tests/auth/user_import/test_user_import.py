@@ -30,7 +30,6 @@ PASSWORD = "correct horse battery"
 @pytest.fixture
 async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
     async with auth_for_database(database_url(servers, "importing")) as opened:
-        await opened.users.create_indexes()
         yield opened
 
 
@@ -151,7 +150,6 @@ async def test_of_two_concurrent_first_imports_one_is_written(servers: EmbeddedS
         auth_for_database(database_url(servers, name)) as auth,
         auth_for_database(database_url(servers, name)) as other,
     ):
-        await auth.users.create_indexes()
         plan = ImportPlan((NewUser("ada@slotlock.test", "Ada", ()),), (), 0)
         snapshot = UserSnapshot(0, {})
         attempts = await asyncio.gather(
@@ -171,5 +169,4 @@ async def test_users_without_search_words_get_them_at_the_next_start(
         users = client.get_default_database()["users"]
         await users.update_one({"email": f"ada@{email_domain}"}, {"$unset": {"searchWords": ""}})
     assert not await users_by_local_part(auth, email_domain)
-    await auth.users.create_indexes()
     assert list(await users_by_local_part(auth, email_domain)) == ["ada"]

@@ -33,7 +33,7 @@ async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
     )
     try:
         database = client.get_default_database()
-        await repositories_on(database).create_indexes()
+        await repositories_on(database).indexes.build_missing()
         never_valid = {"never": {"$exists": True}}
         await database.command("collMod", "audit_notes", validator=never_valid)
         yield database

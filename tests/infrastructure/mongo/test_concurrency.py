@@ -20,6 +20,7 @@ from slotlock.infrastructure.mongo.concurrency import (
     NestedOperationError,
 )
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
@@ -52,7 +53,7 @@ def slots(database: Database) -> SlotRepository:
 async def test_mongodb_stays_usable_after_thousands_of_callers_were_cancelled(
     slots: SlotRepository, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await slots.create_indexes()
+    await repositories_on(database).indexes.build_missing()
     new, rng = build_slot(5, id=new_slot_id()), random.Random(7)
     await insert_new_slots(database, new)
 

@@ -46,7 +46,7 @@ async def with_slots(recorded: Recorded) -> tuple[Repositories, CommandRecorder]
     """Create the indexes, insert slots, and forget the commands that this took."""
     database, recorder = recorded
     repositories = repositories_on(database)
-    await repositories.create_indexes()
+    await repositories.indexes.build_missing()
     await insert_slots(database)
     recorder.commands.clear()
     return repositories, recorder
@@ -84,7 +84,7 @@ async def test_control_a_query_without_an_index_is_seen_to_scan(
     recorded_commands: Recorded,
 ) -> None:
     database, recorder = recorded_commands
-    await repositories_on(database).slots.create_indexes()
+    await repositories_on(database).indexes.build_missing()
     await database["slots"].find_one({"title": "Yoga"})
     assert "COLLSCAN" in await plan_stages(database, recorder.commands[-1])
 
@@ -95,7 +95,7 @@ async def test_the_most_frequent_queries_have_indexes_of_their_own(
     database, recorder = recorded_commands
     repositories = repositories_on(database)
     slots, now = repositories.slots, utc_now()
-    await repositories.create_indexes()
+    await repositories.indexes.build_missing()
     ids = await insert_slots(database)
     # MongoDB chooses by the data that it finds. The index has to be among those it can choose.
     await load_for_update(slots, ids[0])

@@ -64,7 +64,7 @@ async def crowded(servers: EmbeddedServers) -> AsyncIterator[CrowdedCampaign]:
     try:
         database = client.get_default_database()
         repositories = repositories_on(database)
-        await repositories.create_indexes()
+        await repositories.indexes.build_missing()
         campaign = await insert_open_campaign(database, (("5a",),))
         users = [user_document(number) for number in range(USER_COUNT)]
         await database["users"].insert_many(users)

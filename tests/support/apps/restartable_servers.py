@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,10 +15,11 @@ from tests.support.polling import wait_until
 class RestartableServer:
     """A mongod or a Valkey that has the same port and directory after a restart."""
 
-    def __init__(self, directory: Path, kind: str) -> None:
+    def __init__(self, directory: Path, kind: str, options: Sequence[str] = ()) -> None:
         self.kind = kind
         self.port = free_port()
         self._directory = directory
+        self._options = options
         directory.mkdir(parents=True)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -43,6 +44,7 @@ class RestartableServer:
             where = ["--port", str(self.port), "--dbpath", str(self._directory)]
             command = [find_binary(MONGOD, None), *where, "--replSet", "rs0", "--nounixsocket"]
             command += ["--bind_ip", "127.0.0.1", "--wiredTigerCacheSizeGB", "0.5"]
+        command += self._options
         log = (self._directory / "log").open("ab")
         with log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -80,9 +82,11 @@ class RestartableServer:
 
 
 @contextmanager
-def restartable_server(directory: Path, kind: str) -> Iterator[RestartableServer]:
+def restartable_server(
+    directory: Path, kind: str, options: Sequence[str] = ()
+) -> Iterator[RestartableServer]:
     """Run a server until the end of the block."""
-    server = RestartableServer(directory, kind)
+    server = RestartableServer(directory, kind, options)
     server.start()
     try:
         yield server

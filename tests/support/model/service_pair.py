@@ -153,7 +153,7 @@ async def open_repositories(exit_stack: AsyncExitStack, mongo_url: str) -> Repos
     client, database = connect(mongo_url)
     exit_stack.push_async_callback(client.close)
     repositories = replace(repositories_on(database), slot_writer=PausableSlotWriter(database))
-    await repositories.create_indexes()
+    await repositories.indexes.build_missing()
     return repositories
 
 

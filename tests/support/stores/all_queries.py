@@ -53,7 +53,7 @@ ADA, BEN, CLEO = (UserId(digit * 24) for digit in "012")
 
 async def insert_slots(database: Database) -> list[SlotId]:
     """Insert 60 slots of every kind, enough for an index to matter. Every second has a choice."""
-    await SlotRepository(database).create_indexes()
+    await repositories_on(database).indexes.build_missing()
     ids = [new_slot_id() for _ in range(60)]
     for number, slot_id in enumerate(ids):
         kind = list(SlotKind)[number % 3]
@@ -299,7 +299,7 @@ async def run_all_queries(database: Database) -> None:
     """Run every query and every write."""
     repositories = repositories_on(database)
     ids = await insert_slots(database)
-    await repositories.create_indexes()
+    await repositories.indexes.build_missing()
     await run_slot_queries(repositories, ids)
     await run_idempotency_queries(repositories.idempotency_records)
     await run_list_queries(repositories.slots)

@@ -136,7 +136,7 @@ async def open_slot_store(servers: EmbeddedServers) -> AsyncIterator[SlotStore]:
     client, database = connect(database_url(servers, f"slots{ObjectId()}"))
     try:
         repositories = repositories_on(database)
-        await repositories.create_indexes()
+        await repositories.indexes.build_missing()
         yield SlotStore(database, repositories)
     finally:
         await client.drop_database(database.name)

@@ -45,7 +45,9 @@ async def auth_for_database(mongo_url: str) -> AsyncIterator[Auth]:
     passwords = PasswordHasher()
     try:
         signer, throttle = TokenSigner([SECRET]), NoLoginThrottle()
-        yield build_auth(repositories_on(database), passwords, signer, utc_now, throttle)
+        repositories = repositories_on(database)
+        await repositories.indexes.create_on_empty()
+        yield build_auth(repositories, passwords, signer, utc_now, throttle)
     finally:
         passwords.close()
         await client.close()

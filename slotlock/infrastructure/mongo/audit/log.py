@@ -25,8 +25,13 @@ from slotlock.infrastructure.mongo.audit import pipelines
 from slotlock.infrastructure.mongo.audit.notes import AuditNoteRepository
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.indexes.index import indexes_of
 
 WAITLIST_ACTIONS = (AuditAction.WAITLIST_JOINED, AuditAction.WAITLIST_LEFT)
+ENDED_WAITLIST_ENTRY_INDEXES = indexes_of(
+    "ended_waitlist_entries",
+    {name: ([(name, 1), ("at", 1)], {}) for name in ("slot", "user", "by")},
+)
 
 
 class AuditLogQueries:
@@ -39,13 +44,6 @@ class AuditLogQueries:
         self._ended_bookings = database["ended_bookings"]
         self._ended_waitlist_entries = database["ended_waitlist_entries"]
         self._notes = AuditNoteRepository(database)
-
-    async def create_indexes(self) -> None:
-        """Create the indexes that are missing."""
-        await self._ended_bookings.create_index([("history.by", 1), ("endedAt", 1)], name="by")
-        for name in ("slot", "user", "by"):
-            await self._ended_waitlist_entries.create_index([(name, 1), ("at", 1)], name=name)
-        await self._notes.create_indexes()
 
     @limited
     async def page(

@@ -15,8 +15,16 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.indexes.index import indexes_of
 
 NEWEST_FIRST = [("at", -1), ("_id", -1)]
+AUDIT_NOTE_INDEXES = indexes_of(
+    "audit_notes",
+    {
+        name: ([(name, 1), *NEWEST_FIRST], {})
+        for name in ("action", "by", "slot", "campaign", "users")
+    },
+)
 
 
 async def insert_notes(
@@ -55,11 +63,6 @@ class AuditNoteRepository:
 
     def __init__(self, database: Database) -> None:
         self._notes = database["audit_notes"]
-
-    async def create_indexes(self) -> None:
-        """Create the indexes that are missing."""
-        for name in ("action", "by", "slot", "campaign", "users"):
-            await self._notes.create_index([(name, 1), *NEWEST_FIRST], name=name)
 
     async def find_newest(
         self,

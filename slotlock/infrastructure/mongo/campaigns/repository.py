@@ -26,10 +26,20 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 from slotlock.infrastructure.mongo.terms_documents import terms_to_document, to_terms
 from slotlock.infrastructure.mongo.transactions import in_transaction
+
+PARTIAL_PENDING = {"partialFilterExpression": {"pending": True}}
+CAMPAIGN_INDEXES = indexes_of(
+    "campaigns",
+    {
+        "opens_at": ([("terms.opensAt", 1), ("_id", 1)], {}),
+        "pending": ([("pending", 1)], PARTIAL_PENDING),
+    },
+)
 
 
 class CampaignRepository:
@@ -43,13 +53,6 @@ class CampaignRepository:
         self._slots = database["slots"]
         self._users = database["users"]
         self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
-
-    async def create_indexes(self) -> None:
-        """Create the indexes that are missing."""
-        order = [("terms.opensAt", 1), ("_id", 1)]
-        await self._campaigns.create_index(order, name="opens_at")
-        only: Document = {"partialFilterExpression": {"pending": True}}
-        await self._campaigns.create_index("pending", name="pending", **only)
 
     @limited
     async def insert(

@@ -34,9 +34,14 @@ from slotlock.infrastructure.mongo.idempotency.codec import (
     decode,
     decode_slots,
 )
+from slotlock.infrastructure.mongo.indexes.index import indexes_of
 
 # Clients are promised a day. The second day covers clocks that differ, and late clients.
 RECORD_TTL = timedelta(hours=48)
+IDEMPOTENCY_RECORD_INDEXES = indexes_of(
+    "idempotency_records",
+    {"expiry": ([("at", 1)], {"expireAfterSeconds": int(RECORD_TTL.total_seconds())})},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +68,6 @@ class IdempotencyRecords:
         self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
         self._group_batcher = GroupBatcher(self._read_batch, is_outage=is_unavailable)
         self._save_batcher = Batcher(self._save_batch, is_outage=is_unavailable)
-
-    async def create_indexes(self) -> None:
-        """Create the index that deletes old records."""
-        seconds = int(RECORD_TTL.total_seconds())
-        await self._records.create_index("at", name="expiry", expireAfterSeconds=seconds)
 
     async def find(self, record_id: str) -> IdempotencyRecord | None:
         """Return the record of a key, if there is one."""

@@ -25,6 +25,12 @@ from slotlock.domain.booking.booking import (
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 
+# The fields of a live booking that this version knows.
+BOOKING_FIELDS = (
+    *("id", "user", "at", "groups", "history"),
+    *("heldUntil", "waitedSince", "movedFrom", "movedTo"),
+)
+
 
 def booking_to_subdocument(booking: Booking) -> Document:
     """Return a live booking as the document of its slot contains it."""

@@ -27,8 +27,13 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.search_words import search_words
-from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument, to_booking
+from slotlock.infrastructure.mongo.slots.booking_documents import (
+    BOOKING_FIELDS,
+    booking_to_subdocument,
+    to_booking,
+)
 from slotlock.infrastructure.mongo.terms_documents import (
     group_limits_to_documents,
     terms_to_document,
@@ -52,21 +57,24 @@ PARTIAL_SERIES = {"partialFilterExpression": {"series": {"$exists": True}}}
 # A plain booking has no history, and therefore no entry in this index.
 PARTIAL_HISTORY = {"partialFilterExpression": {"bookings.history.by": {"$exists": True}}}
 PARTIAL_CANCELLATION = {"partialFilterExpression": {"cancellation.by": {"$exists": True}}}
-INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
-    "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
-    "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
-    "search_words": ([("status", 1), ("searchWords", 1)], {}),
-    "booked_user": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
-    "waitlist_user": ([("waitlist.user", 1)], {"sparse": True}),
-    "end": ([("end", 1), ("_id", 1)], {}),
-    "next_deadline": ([("nextDeadline", 1)], PARTIAL_DEADLINE),
-    "choice_group": ([("choiceGroup", 1), ("bookings.user", 1)], PARTIAL_CHOICE_GROUP),
-    "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], PARTIAL_CAMPAIGN),
-    "resource": ([("resource", 1), ("start", 1)], PARTIAL_RESOURCE),
-    "series": ([("series", 1), ("start", 1), ("_id", 1)], PARTIAL_SERIES),
-    "history_by": ([("bookings.history.by", 1)], PARTIAL_HISTORY),
-    "cancelled_by": ([("cancellation.by", 1)], PARTIAL_CANCELLATION),
-}
+SLOT_INDEXES = indexes_of(
+    "slots",
+    {
+        "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
+        "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
+        "search_words": ([("status", 1), ("searchWords", 1)], {}),
+        "booked_user": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
+        "waitlist_user": ([("waitlist.user", 1)], {"sparse": True}),
+        "end": ([("end", 1), ("_id", 1)], {}),
+        "next_deadline": ([("nextDeadline", 1)], PARTIAL_DEADLINE),
+        "choice_group": ([("choiceGroup", 1), ("bookings.user", 1)], PARTIAL_CHOICE_GROUP),
+        "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], PARTIAL_CAMPAIGN),
+        "resource": ([("resource", 1), ("start", 1)], PARTIAL_RESOURCE),
+        "series": ([("series", 1), ("start", 1), ("_id", 1)], PARTIAL_SERIES),
+        "history_by": ([("bookings.history.by", 1)], PARTIAL_HISTORY),
+        "cancelled_by": ([("cancellation.by", 1)], PARTIAL_CANCELLATION),
+    },
+)
 
 
 def to_slot_state(document: Document) -> SlotState:
@@ -104,8 +112,8 @@ def _to_slot(slot_id: SlotId, document: Document) -> Slot:
         document["timeZone"],
         document["capacity"],
         document["location"],
-        _KINDS[document["kind"]],
-        _STATUSES[document["status"]],
+        _KINDS.get(document["kind"], SlotKind.OTHER),
+        _STATUSES.get(document["status"], SlotStatus.DRAFT),
         find("holdMinutes", 5),
         find("cancelCutoffMinutes", 0),
         find("waitlistCapacity", 100),
@@ -226,12 +234,28 @@ def _array_expression(
         array = {"$filter": {"input": array, "cond": {"$not": {"$in": ["$$this.id", ids]}}}}
     if changed:
         branches = [
-            {"case": {"$eq": ["$$this.id", entry["id"]]}, "then": {"$literal": entry}}
+            {"case": {"$eq": ["$$this.id", entry["id"]]}, "then": _changed_booking(entry)}
             for entry in changed
         ]
         switch = {"$switch": {"branches": branches, "default": "$$this"}}
         array = {"$map": {"input": array, "in": switch}}
     return {"$concatArrays": [array, {"$literal": added}]} if added else array
+
+
+def _changed_booking(entry: Document) -> Document:
+    """Return the expression for a changed booking, which keeps what a newer version stored.
+
+    These are unknown fields, and the entries of the history, to which a change only appends.
+    """
+    stored_history = {"$ifNull": ["$$this.history", []]}
+    is_unknown = {"$not": {"$in": ["$$field.k", BOOKING_FIELDS]}}
+    fields = {"input": {"$objectToArray": "$$this"}, "as": "field", "cond": is_unknown}
+    known = {name: value for name, value in entry.items() if name != "history"}
+    parts: list[Document] = [{"$arrayToObject": {"$filter": fields}}, {"$literal": known}]
+    if history := entry.get("history"):
+        appended = {"$slice": [{"$literal": history}, {"$size": stored_history}, len(history)]}
+        parts.append({"history": {"$concatArrays": [stored_history, appended]}})
+    return {"$mergeObjects": parts}
 
 
 def _waitlist_entry_to_subdocument(entry: WaitlistEntry) -> Document:
@@ -270,8 +294,9 @@ def _to_series_id(object_id: ObjectId) -> SeriesId:
 
 # How attributes are converted whose stored values differ from their values in the domain.
 FROM_STORED: dict[str, Callable[[Any], Any]] = {
-    "kind": _KINDS.__getitem__,
-    "status": _STATUSES.__getitem__,
+    # A newer version may have stored others. A slot of an unknown status is hidden like a draft.
+    "kind": lambda kind: _KINDS.get(kind, SlotKind.OTHER),
+    "status": lambda status: _STATUSES.get(status, SlotStatus.DRAFT),
     "cancellation": _to_cancellation,
     "terms": to_terms,
     "group_limits": to_group_limits,

@@ -8,9 +8,18 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
+from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.slots.booking_documents import to_ended_booking
 
 ASCENDING, DESCENDING = 1, -1
+ENDED_BOOKING_INDEXES = indexes_of(
+    "ended_bookings",
+    {
+        "slot": ([("slot", 1), ("endedAt", 1), ("_id", 1)], {}),
+        "user": ([("user", 1), ("endedAt", 1), ("_id", 1)], {}),
+        "by": ([("history.by", 1), ("endedAt", 1)], {}),
+    },
+)
 
 
 class EndedBookingRepository:
@@ -20,15 +29,6 @@ class EndedBookingRepository:
         self.list_limiter = list_limiter
         self._ended_bookings = database["ended_bookings"]
         self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
-
-    async def create_indexes(self) -> None:
-        """Create the indexes that are missing."""
-        await self._ended_bookings.create_index(
-            [("slot", 1), ("endedAt", 1), ("_id", 1)], name="slot"
-        )
-        await self._ended_bookings.create_index(
-            [("user", 1), ("endedAt", 1), ("_id", 1)], name="user"
-        )
 
     async def find(self, booking_id: BookingId) -> Booking | None:
         """Return an ended booking; None if no booking with this id ended."""

@@ -27,7 +27,7 @@ from slotlock.infrastructure.mongo.client import (
 )
 from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
-from slotlock.infrastructure.mongo.slots.documents import INDEXES, to_slot_state
+from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query
 from slotlock.infrastructure.mongo.slots.reads.decision_reads import (
     DecisionReader,
@@ -64,11 +64,6 @@ class SlotRepository:
         self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
         self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
         self._waitlist_batcher = Batcher(self._read_waitlist_batch, is_outage=is_unavailable)
-
-    async def create_indexes(self) -> None:
-        """Create the indexes that are missing."""
-        for name, (keys, options) in INDEXES.items():
-            await self._slots.create_index(keys, name=name, **options)
 
     async def find(self, query: SlotQuery) -> SlotState | None:
         """Return the slot as far as the query asks for it; None if there is none."""

@@ -15,6 +15,7 @@ from bson import ObjectId
 
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.search_words import search_words
 
 PUBLIC_FIELDS = dict.fromkeys(
@@ -23,16 +24,21 @@ PUBLIC_FIELDS = dict.fromkeys(
 PARTIAL_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
 PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
 PARTIAL_INVITATION = {"partialFilterExpression": {"invitation.hash": {"$exists": True}}}
-INDEXES: dict[str, tuple[list[tuple[str, int]], Document]] = {
-    "email": ([("email", 1)], {"unique": True}),
-    "search_words": ([("searchWords", 1)], {}),
-    "group": ([("groups", 1), ("email", 1)], {}),
-    "banned": ([("banned", 1), ("email", 1)], {}),
-    "banned_at": ([("bannedAt", -1)], PARTIAL_BANNED),
-    "without_password": ([("withoutPassword", 1), ("email", 1)], {}),
-    "invitation": ([("invitation.hash", 1)], {"unique": True, **PARTIAL_INVITATION}),
-    "calendar": ([("calendar.hash", 1)], {"unique": True, **PARTIAL_CALENDAR}),
-}
+_ROLES = {role.value: role for role in Role}
+USER_INDEXES = indexes_of(
+    "users",
+    {
+        "email": ([("email", 1)], {"unique": True}),
+        "search_words": ([("searchWords", 1)], {}),
+        "group": ([("groups", 1), ("email", 1)], {}),
+        "banned": ([("banned", 1), ("email", 1)], {}),
+        "banned_at": ([("bannedAt", -1)], PARTIAL_BANNED),
+        "without_password": ([("withoutPassword", 1), ("email", 1)], {}),
+        "invitation": ([("invitation.hash", 1)], {"unique": True, **PARTIAL_INVITATION}),
+        "calendar": ([("calendar.hash", 1)], {"unique": True, **PARTIAL_CALENDAR}),
+    },
+)
+EMAIL_INDEX = "users.email"
 
 
 def to_user(document: Document) -> User:
@@ -41,7 +47,8 @@ def to_user(document: Document) -> User:
         UserId(str(document["_id"])),
         document["name"],
         document["email"],
-        Role(document["role"]),
+        # A newer version may have stored another role, which gives no rights here.
+        _ROLES.get(document["role"], Role.MEMBER),
         document["createdAt"],
         tuple(document.get("groups", ())),
         document.get("bannedAt"),

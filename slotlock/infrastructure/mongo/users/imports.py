@@ -33,7 +33,9 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
+from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
 from slotlock.infrastructure.mongo.users.documents import (
+    EMAIL_INDEX,
     PUBLIC_FIELDS,
     search_words_of,
     to_new_document,
@@ -79,9 +81,11 @@ class UserImportWriter:
         database: Database,
         list_limiter: ConcurrencyLimiter,
         waitlist_groups: WaitlistGroupSync,
+        required: RequiredIndexes,
     ) -> None:
         self.list_limiter = list_limiter
         self._waitlist_groups = waitlist_groups
+        self._required = required
         self._client = database.client
         self._database = database
         self._users = database["users"]
@@ -103,6 +107,7 @@ class UserImportWriter:
         self, plan: ImportPlan, snapshot: UserSnapshot, now: datetime, by: UserId | None = None
     ) -> ImportAttempt:
         """Write a plan if the users have not changed since the snapshot."""
+        self._required.require(EMAIL_INDEX)
         async with self._client.start_session() as session:
             try:
                 async with await session.start_transaction():

@@ -23,6 +23,7 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
 from slotlock.infrastructure.mongo.search_words import search_query
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users import documents
@@ -30,7 +31,7 @@ from slotlock.infrastructure.mongo.users.account_updates import (
     AuditInfo,
     update_user,
 )
-from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
+from slotlock.infrastructure.mongo.users.documents import EMAIL_INDEX, PUBLIC_FIELDS, to_user
 from slotlock.infrastructure.mongo.users.sessions import set_session_roles
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 
@@ -40,7 +41,9 @@ BACKFILL_BATCH_SIZE = 1_000
 class UserRepository:
     """Inserts and finds users, and sets their roles and groups."""
 
-    def __init__(self, database: Database, waitlist_groups: WaitlistGroupSync) -> None:
+    def __init__(
+        self, database: Database, waitlist_groups: WaitlistGroupSync, required: RequiredIndexes
+    ) -> None:
         self.limiter = ConcurrencyLimiter(USERS_CONCURRENCY)
         self.list_limiter = ConcurrencyLimiter(USER_LISTS_CONCURRENCY)
         self._database = database
@@ -48,15 +51,14 @@ class UserRepository:
         self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
         self._group_batcher = GroupBatcher(self._read_batch, is_outage=is_unavailable)
         self._waitlist_groups = waitlist_groups
+        self._required = required
 
-    async def create_indexes(self) -> None:
-        """Create missing indexes, and the search words of users that have none."""
-        for name, (keys, options) in documents.INDEXES.items():
-            await self._users.create_index(keys, name=name, **options)
-        while await self._backfill_search_words():
+    async def backfill_search_words(self) -> None:
+        """Add the search words of users that have none."""
+        while await self._backfill_batch():
             pass
 
-    async def _backfill_search_words(self) -> bool:
+    async def _backfill_batch(self) -> bool:
         found = self._users.find(
             {"searchWords": None}, {"name": 1, "email": 1}, limit=BACKFILL_BATCH_SIZE
         )
@@ -76,6 +78,7 @@ class UserRepository:
         self, name: str, email: str, role: Role, password_hash: str, now: datetime
     ) -> User | None:
         """Insert a user; None if the address is taken. A role above member leaves an audit note."""
+        self._required.require(EMAIL_INDEX)
         document = documents.to_new_document(name, email, role, password_hash, now)
         user = to_user(document)
         note = note_user_change(None, user, AuditAction.ROLE_SET, None, now)

@@ -31,12 +31,22 @@ from slotlock.infrastructure.mongo.client import (
 )
 from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 
 # For each user. One more sign-in ends the oldest session.
 MAX_SESSIONS = 100
 NEWEST_FIRST = [("user", 1), ("createdAt", -1)]
+SESSION_INDEXES = indexes_of(
+    "sessions",
+    {
+        "expiry": ([("expiresAt", 1)], {"expireAfterSeconds": 0}),
+        "user": (NEWEST_FIRST, {}),
+    },
+)
+# It has no other index. With it, the collection exists before the first transaction uses it.
+SESSION_VERSION_INDEXES = indexes_of("session_versions", {"_id_": ([("_id", 1)], {})})
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +132,6 @@ class SessionRepository:
         self._database = database
         self._sessions = database["sessions"]
         self._role_batcher = Batcher(self._read_role_batch, is_outage=is_unavailable)
-
-    async def create_indexes(self) -> None:
-        """Create the collections and indexes that are missing."""
-        await self._sessions.create_index("expiresAt", expireAfterSeconds=0, name="expiry")
-        await self._sessions.create_index(NEWEST_FIRST, name="user")
-        await self._database["session_versions"].create_index("_id")
 
     @limited
     async def open(self, new_session: NewSession) -> tuple[str, User] | None:

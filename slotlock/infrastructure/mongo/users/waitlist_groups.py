@@ -23,6 +23,7 @@ from slotlock.infrastructure.mongo.concurrency import (
     MongoOverloadedError,
     limited,
 )
+from slotlock.infrastructure.mongo.indexes.index import indexes_of
 
 log = logging.getLogger("slotlock")
 
@@ -31,6 +32,7 @@ MAX_PENDING_PER_RUN = 10
 # Later, the sweeper updates slots that the transaction of a dead process occupies.
 SYNC_TIMEOUT_S = 2.0
 _HAS_GROUP_RULES = {"$or": [{"campaign": {"$exists": True}}, {"groupLimits.0": {"$exists": True}}]}
+GROUP_UPDATE_INDEXES = indexes_of("waitlist_group_updates", {"at": ([("at", 1)], {})})
 
 
 class WaitlistGroupSync:
@@ -41,10 +43,6 @@ class WaitlistGroupSync:
         self._slots = database["slots"]
         self._users = database["users"]
         self._pending = database["waitlist_group_updates"]
-
-    async def create_indexes(self) -> None:
-        """Create the index if it is missing."""
-        await self._pending.create_index([("at", 1)], name="at")
 
     async def mark_pending(
         self, user_ids: Sequence[UserId], now: datetime, session: AsyncClientSession

@@ -16,13 +16,13 @@ from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.infrastructure.mongo.slots.reads import slot_lists
 from slotlock.infrastructure.mongo.slots.reads.slot_lists import (
     MAX_LISTS,
     SlotListRead,
     SlotListReader,
 )
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.domain.selections import EVERYTHING, NOTHING, SELECTIONS
 from tests.support.stores.query_plans import (
@@ -48,7 +48,7 @@ def list_read(query: Document, **fields: object) -> SlotListRead:
 async def create_reader(recorded: Recorded) -> SlotListReader:
     """Insert ten slots on ten days, some with a booking of Ada. Return a reader of their lists."""
     database, recorder = recorded
-    await SlotRepository(database).create_indexes()
+    await repositories_on(database).indexes.build_missing()
     states = [
         build_slot(3, id=new_slot_id(), title=f"Slot {day}", start=NOW + timedelta(days=day))
         for day in range(10)

@@ -1,0 +1,1 @@
+"""Indexes: which are missing, and who builds them without delaying a start."""
