@@ -73,9 +73,7 @@ async def open_deployment(plan: DeploymentPlan, folder: Path) -> AsyncIterator[D
             FaultApp(index, environment, folder / f"app{index}.log", links=links, module=module)
             for index in range(APPS)
         ]
-        worker = FaultWorker(
-            APPS, environment, folder / "worker.log", links=links, module=module
-        )
+        worker = FaultWorker(APPS, environment, folder / "worker.log", links=links, module=module)
         processes = [*apps, worker]
         await asyncio.gather(*(process.start() for process in processes))
         yield Deployment(links, members, redis, apps, worker, secret)

@@ -196,9 +196,7 @@ class Proxy:
             transport.abort()
             return
         try:
-            _, far = await self._loop.create_connection(
-                lambda: Pipe(self._loop), HOST, server_port
-            )
+            _, far = await self._loop.create_connection(lambda: Pipe(self._loop), HOST, server_port)
         except OSError:
             transport.abort()
             return

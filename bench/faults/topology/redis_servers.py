@@ -106,8 +106,9 @@ class RedisServers:
     def is_healthy(self) -> bool:
         """Return whether every node serves, with a complete Cluster or a linked replica."""
         if self.kind == "cluster":
-            return all(node.reply_contains("cluster_state:ok", "CLUSTER", "INFO")
-                       for node in self.nodes)
+            return all(
+                node.reply_contains("cluster_state:ok", "CLUSTER", "INFO") for node in self.nodes
+            )
         if any(node.execute("PING") is None for node in self.nodes):
             return False
         master = self.find_master()

@@ -31,9 +31,7 @@ def _skew(path: str) -> None:
         offset: float = OFFSET.unpack_from(memory)[0]
         return true_time_ns() + int(offset * 1e9)
 
-    def now(
-        cls: type[datetime.datetime], tz: datetime.tzinfo | None = None
-    ) -> datetime.datetime:
+    def now(cls: type[datetime.datetime], tz: datetime.tzinfo | None = None) -> datetime.datetime:
         return from_timestamp(skewed_time(), tz)
 
     def utcnow(cls: type[datetime.datetime]) -> datetime.datetime:
