@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.app_process import PROJECT
 from bench.faults import report
+from bench.faults.controls.guards import CONTROLS
 from bench.faults.run import CampaignPlan, run_campaign
 from bench.faults.topology.deployment import DeploymentPlan
 from bench.faults.topology.disks import enter_private_mounts
@@ -20,7 +21,6 @@ from bench.soak.processes.servers import SoakError
 from slotlock.devserver.binaries import ServerStartError
 
 HISTORIES = PROJECT / ".bench" / "faults"
-CONTROLS = ("version-guard", "fence", "majority", "idempotency")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=None, help="default random")
     parser.add_argument("--redis", choices=KINDS, default=None, help="default by the seed")
     parser.add_argument("--election-timeout-ms", type=int, default=10_000, help="default 10000")
-    parser.add_argument("--control", choices=CONTROLS, default=None, help="run without a guard")
+    parser.add_argument(
+        "--control", choices=tuple(CONTROLS), default=None, help="run without a guard"
+    )
     parser.add_argument("--only", default=None, metavar="TEXT", help="faults with this in the name")
     args = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(10**6) if args.seed is None else args.seed

@@ -2,10 +2,13 @@
 
 import asyncio
 import shutil
+import subprocess
+import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bench.app_process import PROJECT
 from bench.faults import report
 from bench.faults.availability import LoopWatch, WatchedHistory
 from bench.faults.clients.plan import ClientPlan
@@ -33,26 +36,27 @@ class CampaignPlan:
 
 async def run_campaign(plan: CampaignPlan, folder: Path) -> report.Report:
     """Run the campaign and write its history; raises SoakError if a server does not start."""
-    plan.history.mkdir(parents=True, exist_ok=True)
     try:
         async with open_deployment(plan.deployment, folder) as deployment:
             return await _run(plan, deployment)
     finally:
-        for log in folder.glob("*.log"):
-            shutil.copy(log, plan.history)
+        await asyncio.to_thread(_save_logs, folder, plan.history)
+
+
+def _save_logs(folder: Path, target: Path) -> None:
+    for log in folder.glob("*.log"):
+        shutil.copy(log, target)
 
 
 async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
     versions = SlotVersions(deployment.members.url, plan.history / SLOT_VERSIONS)
     history = WatchedHistory(plan.history)
-    history.write_run(
-        {
-            "seed": plan.seed,
-            "minutes": plan.minutes,
-            "control": plan.deployment.control,
-            "settings": asdict(plan.deployment),
-        }
-    )
+    run = {
+        "seed": plan.seed,
+        "minutes": plan.minutes,
+        "control": plan.deployment.control,
+        "settings": asdict(plan.deployment),
+    }
     watch = LoopWatch()
     try:
         await versions.prepare()
@@ -62,6 +66,7 @@ async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
         await _run_tasks(plan, deployment, history, injector, watch)
         seconds = time.monotonic() - started_at
         await versions.finish()
+        history.write_run(run)
     finally:
         await versions.close()
         history.close()
@@ -76,12 +81,26 @@ async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
         requests_per_s=history.request_count / seconds,
         slot_versions=versions.count,
         faults=len(injector.injected),
-        violations=[],
+        violations=await asyncio.to_thread(_check, plan.history),
         longest_stall_s=round(watch.longest_stall_s, 1),
         rows=report.fault_rows(injector.injected, history.acknowledged_at),
         skipped=injector.skipped,
         outcomes=dict(history.outcomes.most_common()),
     )
+
+
+def _check(directory: Path) -> list[str]:
+    # In a process of its own, as for a saved history: it needs more memory than the campaign.
+    command = (sys.executable, "-m", "bench.faults.checker", str(directory))
+    checked = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    (directory / "checked.txt").write_text(checked.stdout + checked.stderr)
+    if checked.returncode == 0:
+        return []
+    prefix = "VIOLATION "
+    found = [
+        line.removeprefix(prefix) for line in checked.stdout.splitlines() if line.startswith(prefix)
+    ]
+    return found or [f"the checker failed: {(checked.stderr.splitlines() or ['no output'])[-1]}"]
 
 
 async def _run_tasks(

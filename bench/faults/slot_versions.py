@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -120,13 +121,11 @@ class SlotVersions:
         while mark not in self._seen_marks:
             if time.monotonic() > deadline:
                 raise SoakError("the change stream of the slots does not catch up")
-            try:
-                # A new stream begins now, so that a mark from before it would not be seen.
+            # A new stream begins now, so that a mark from before it would not be seen.
+            with suppress(PyMongoError):
                 await self._database[MARKS].update_one(
                     {"_id": mark}, {"$inc": {"count": 1}}, upsert=True
                 )
-            except PyMongoError:
-                pass
             await asyncio.sleep(0.2)
 
     async def finish(self) -> None:

@@ -38,7 +38,7 @@ async def stop(deployment: Deployment, rng: random.Random, seconds: float) -> st
     return node.name
 
 
-async def silence(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+async def silence(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
     """Lose every packet between the processes and Redis."""
     names = [process.name for process in deployment.processes]
     await deployment.links.separate(names, [node.name for node in deployment.redis.nodes], LOST)

@@ -133,7 +133,7 @@ class Pipe(asyncio.Protocol):
             with suppress(RuntimeError):
                 self.other.transport.resume_reading()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _exc: Exception | None) -> None:
         """Close the other end, after what was received before."""
         self._append(None)
 

@@ -49,7 +49,7 @@ class RedisNode(SoakServer):
 
     def execute(self, *command: str | int) -> Any:
         """Execute a command on the server itself, or return None if it does not respond."""
-        client = Redis(port=self.port, socket_timeout=2, retry=Retry(NoBackoff(), 0))
+        client: Any = Redis(port=self.port, socket_timeout=2, retry=Retry(NoBackoff(), 0))
         client.response_callbacks.clear()
         with closing(client), suppress(RedisError):
             return client.execute_command(*command)
@@ -199,9 +199,9 @@ async def _start_cluster(folder: Path, links: Links) -> RedisServers:
         name = f"redis{index}"
         node = RedisNode(name, folder / name, links)
         port = await links.open_port(name, node.port)
-        options = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
-        options += ("--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", str(port))
-        options += ("--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no")
+        options = ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
+        options += ["--cluster-announce-ip", "127.0.0.1", "--cluster-announce-port", str(port)]
+        options += ["--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no"]
         node.server_binary = replace(VALKEY, options=(*VALKEY.options, *options))
         await start_named(node, links)
         nodes.append(node)

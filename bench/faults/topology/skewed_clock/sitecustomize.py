@@ -31,10 +31,10 @@ def _skew(path: str) -> None:
         offset: float = OFFSET.unpack_from(memory)[0]
         return true_time_ns() + int(offset * 1e9)
 
-    def now(cls: type[datetime.datetime], tz: datetime.tzinfo | None = None) -> datetime.datetime:
+    def now(_cls: type[datetime.datetime], tz: datetime.tzinfo | None = None) -> datetime.datetime:
         return from_timestamp(skewed_time(), tz)
 
-    def utcnow(cls: type[datetime.datetime]) -> datetime.datetime:
+    def utcnow(_cls: type[datetime.datetime]) -> datetime.datetime:
         return from_timestamp(skewed_time(), datetime.UTC).replace(tzinfo=None)
 
     time.time, time.time_ns = skewed_time, skewed_time_ns
