@@ -5,6 +5,7 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from bench.faults.history import HistoryWriter, Operation
@@ -24,7 +25,7 @@ def longest_gap_s(acknowledged_at: Sequence[float], started_at: float, ended_at:
     times = [started_at, *acknowledged_at[first : last + 1]]
     if last >= len(acknowledged_at):
         times.append(ended_at)
-    return max(later - earlier for earlier, later in zip(times, times[1:], strict=False))
+    return max(later - earlier for earlier, later in pairwise(times))
 
 
 class LoopWatch:

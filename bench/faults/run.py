@@ -49,8 +49,8 @@ def _save_logs(folder: Path, target: Path) -> None:
 
 
 async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
-    versions = SlotVersions(deployment.members.url, plan.history / SLOT_VERSIONS)
     history = WatchedHistory(plan.history)
+    versions = SlotVersions(deployment.members.url, plan.history / SLOT_VERSIONS)
     run = {
         "seed": plan.seed,
         "minutes": plan.minutes,

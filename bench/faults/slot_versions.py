@@ -42,10 +42,11 @@ def to_json(value: object) -> object:
 
 
 class SlotVersions:
-    """Writes one line a version: `{collection, id, kind, read_at, document}`.
+    """Writes one line a version: `{collection, id, kind, written_at, read_at, document}`.
 
-    `kind` is `insert`, `update`, `replace` or `delete` of the change stream, or `final`. `read_at`
-    is in seconds of the monotonic clock, after the majority had the version. No fault disturbs the
+    `kind` is `insert`, `update`, `replace` or `delete` of the change stream, or `final`. Times
+    are seconds of the monotonic clock: at `read_at` a majority had the version, and before
+    `written_at` nobody had it; a final document has no such time. No fault disturbs the
     connections of this process, so the stream continues behind a failover where it ended.
     """
 
@@ -103,10 +104,21 @@ class SlotVersions:
             self._seen_marks.add(key)
             return
         self.count += 1
-        self._write(SLOTS, key, event["operationType"], event.get("fullDocument"))
+        # The primary's clock is that of this host.
+        written_at = event["wallTime"].timestamp() - (time.time() - time.monotonic())
+        document = event.get("fullDocument")
+        self._write(SLOTS, key, event["operationType"], document, written_at=written_at)
 
-    def _write(self, collection: str, key: object, kind: str, document: Document | None) -> None:
+    def _write(
+        self,
+        collection: str,
+        key: object,
+        kind: str,
+        document: Document | None,
+        **times: float,
+    ) -> None:
         line = {
+            **times,
             "collection": collection,
             "id": key,
             "kind": kind,
