@@ -17,9 +17,9 @@ MAX_CONCURRENT_POLLS = 16
 
 async def follow_ticket(clients: Clients, user: User, sent: Operation) -> Operation:
     """Poll a ticket until it is final, the campaign stops, or some time has passed."""
-    assert sent.outcome is not None
-    ticket, deadline = str(sent.outcome["id"]), time.monotonic() + FOLLOW_S
-    clients.tickets.setdefault(ticket, (user, str(sent.outcome["status"])))
+    outcome = sent.outcome or {}
+    ticket, deadline = str(outcome["id"]), time.monotonic() + FOLLOW_S
+    clients.tickets.setdefault(ticket, (user, str(outcome["status"])))
     last = sent
     while time.monotonic() < deadline and clients.tickets[ticket][1] not in FINAL_STATUSES:
         if not await clients.sleep(user.rng.uniform(*POLL_S)):
