@@ -22,19 +22,26 @@ def check_causes(
     report: Report,
 ) -> None:
     """Report every change that no command explains."""
-    acknowledged = {
-        str(shown["id"])[-24:]
-        for effect in effects
-        if effect.response
-        for name in ("booking", "entry")
-        if effect.outcome in WRITES and (shown := effect.response.get(name))
-    }
+    acknowledged = _acknowledged(effects)
     unknown, by_booking, refused = _index(effects)
     for order in orders.values():
         for target, created in _unacknowledged(order, acknowledged).items():
             _check_created(order, target, created, unknown[target], refused[target], report)
         for before, after in pairwise(order.versions):
             _check_changed(before, after, by_booking, versions, report)
+
+
+def _acknowledged(effects: Sequence[Effect]) -> set[str]:
+    """Return the bookings and waitlist entries that any response says were made."""
+    ids = set[str]()
+    for effect in effects:
+        for operation in effect.operations:
+            outcome = operation.outcome or {}
+            response = outcome.get("outcome") or outcome
+            if response.get("__typename") in WRITES:
+                shown = response.get("booking") or response["entry"]
+                ids.add(str(shown["id"])[-24:])
+    return ids
 
 
 def _index(
@@ -94,7 +101,7 @@ def _check_created(
         # As many commands as there are effects must have started until then.
         if count < len(starts) and starts[count] <= order.visible_by[index]:
             continue
-        earlier = [each for each in refused if each.started_at <= order.visible_by[index]]
+        earlier = [each for each in refused if each.sent_at <= order.visible_by[index]]
         suspects = [operation for effect in earlier[-3:] for operation in effect.operations]
         kind = "refused, but written" if suspects else "written without a command"
         if unknown:

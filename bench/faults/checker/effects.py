@@ -47,6 +47,11 @@ class Effect:
     tickets: set[str] = field(default_factory=set)
 
     @property
+    def sent_at(self) -> float:
+        """When the first request was sent, whatever became of it."""
+        return self.operations[0].started_at
+
+    @property
     def outcome(self) -> str:
         """The type of the response; empty without one."""
         return str(self.response["__typename"]) if self.response else ""

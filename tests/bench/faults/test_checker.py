@@ -340,5 +340,5 @@ def test_the_search_finds_an_order_that_real_time_allows() -> None:
 def test_a_step_of_unknown_outcome_may_be_left_out() -> None:
     lost: Step[int] = Step("write 1", lambda _: 1, 0, is_optional=True)
     for value in (0, 1):
-        seen = Step[int]("read", lambda s, value=value: s if s == value else None, 1, 2)  # type: ignore[misc]
+        seen: Step[int] = Step("read", lambda s, value=value: s if s == value else None, 1, 2)  # type: ignore[misc]
         assert find_order([lost, seen], 0) is not None
