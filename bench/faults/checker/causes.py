@@ -27,8 +27,8 @@ def check_causes(
     for order in orders.values():
         for target, created in _unacknowledged(order, acknowledged).items():
             _check_created(order, target, created, unknown[target], refused[target], report)
-        for before, after in pairwise(order.versions):
-            _check_changed(before, after, by_booking, versions, report)
+        for index, (before, after) in enumerate(pairwise(order.versions), start=1):
+            _check_changed(before, after, order.visible_by[index], by_booking, versions, report)
 
 
 def _acknowledged(effects: Sequence[Effect]) -> set[str]:
@@ -114,6 +114,7 @@ def _check_created(
 def _check_changed(
     before: SlotVersion,
     after: SlotVersion,
+    visible_by: float,
     by_booking: defaultdict[tuple[str, str], list[Effect]],
     versions: SlotVersions,
     report: Report,
@@ -132,7 +133,9 @@ def _check_changed(
                 continue
             names = ["cancel" if action == "cancelled" else "move"]
         causes = [effect for name in names for effect in by_booking[name, id_]]
-        if not any(effect.may_have_happened for effect in causes):
+        if not any(
+            effect.may_have_happened and effect.started_at <= visible_by for effect in causes
+        ):
             operations = [operation for effect in causes for operation in effect.operations]
             kind = "refused, but written" if operations else "written without a command"
             report.add(kind, f"{names[0]} {id_}", operations, [before.document, after.document])
