@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     print(f"seed {seed}, {args.minutes:g} minutes, Redis {redis_kind}", flush=True)
     deployment = DeploymentPlan(redis_kind, args.election_timeout_ms, args.control, mount_obstacle)
-    history = HISTORIES / f"{seed}-{redis_kind}"
+    parts = (str(seed), redis_kind, args.control)
+    history = HISTORIES / "-".join(filter(None, parts))
     plan = CampaignPlan(seed, args.minutes, deployment, args.only, history)
     with tempfile.TemporaryDirectory(prefix="slotlock-faults-") as folder:
         try:

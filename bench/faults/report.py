@@ -7,6 +7,23 @@ from dataclasses import asdict, dataclass
 from bench.faults.availability import longest_gap_s
 from bench.faults.injection.injector import InjectedFault
 
+# After such a fault, no server can accept bookings before an election, or before its end.
+NEEDS_ELECTION = {
+    "mongod primary killed",
+    "mongod primary frozen",
+    "partition: primary alone",
+    "partition: primary with an app",
+    "disk of the primary full",
+}
+HAS_NO_MAJORITY = {"mongod both secondaries frozen", "partition: no majority"}
+
+
+def physical_limit(kind: str, election_timeout_ms: int) -> str:
+    """Return for how long MongoDB itself accepts no booking after a fault; else 0."""
+    if kind in NEEDS_ELECTION:
+        return f"election, {election_timeout_ms / 1000:g} s and more"
+    return "the fault itself" if kind in HAS_NO_MAJORITY else "0"
+
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
@@ -70,11 +87,12 @@ def table(report: Report) -> str:
         f"{report.slot_versions} slot versions, {len(report.violations)} violations, "
         f"longest stall of the campaign itself {report.longest_stall_s:.1f} s",
         "",
-        "| fault | times | longest fault (s) | longest time without a booking (s) |",
-        "|---|---:|---:|---:|",
+        "| fault | times | longest fault (s) | longest time without a booking (s) | limit |",
+        "|---|---:|---:|---:|---|",
     ]
     lines += [
-        f"| {row.kind} | {row.count} | {row.longest_fault_s} | {row.longest_gap_s} |"
+        f"| {row.kind} | {row.count} | {row.longest_fault_s} | {row.longest_gap_s} | "
+        f"{physical_limit(row.kind, report.election_timeout_ms)} |"
         for row in report.rows
     ]
     lines += [f"skipped: {kind}, because {reason}" for kind, reason in report.skipped.items()]

@@ -9,7 +9,7 @@ from bench.faults.topology.links import LOST, LinkState
 from bench.faults.topology.redis_servers import HASH_SLOTS, RedisNode
 
 MIB = 2**20
-MIGRATED_SLOTS = 400
+MIGRATED_SLOTS = 40
 
 
 def _choose(deployment: Deployment, rng: random.Random) -> RedisNode:

@@ -3,10 +3,12 @@
 import ctypes
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000  # linux/sched.h
 BALLAST = "ballast"
+MIB = 2**20
 
 
 def enter_private_mounts() -> str | None:
@@ -49,10 +51,10 @@ def _run(*command: str) -> str | None:
 
 
 def fill_disk(folder: Path) -> None:
-    """Write a file that takes all free space of the disk."""
-    space = os.statvfs(folder)
-    with (folder / BALLAST).open("wb") as ballast:
-        os.posix_fallocate(ballast.fileno(), 0, max(space.f_bavail * space.f_frsize, 1))
+    """Write a file that takes all free space of the disk, also what others free meanwhile."""
+    with (folder / BALLAST).open("ab", buffering=0) as ballast, suppress(OSError):
+        while True:  # until there is no space
+            ballast.write(bytes(MIB))
 
 
 def clear_disk(folder: Path) -> None:
