@@ -92,7 +92,11 @@ async def change(clients: Clients, user: User) -> None:
     """Cancel a booking, or confirm or extend it once more."""
     if user.bookings:
         name = user.rng.choices(("cancel", "confirm", "extend"), (8, 1, 1))[0]
-        await _change(clients, user, user.rng.choice(user.bookings), name)
+        booking = user.rng.choice(user.bookings)
+        # Mostly once, so that most cancellations change something.
+        if name == "cancel" and user.rng.random() < 0.8:
+            user.bookings.remove(booking)
+        await _change(clients, user, booking, name)
 
 
 async def move(clients: Clients, user: User) -> None:
