@@ -1,4 +1,4 @@
-"""The report of a campaign: a table for people, and the same figures as JSON."""
+"""The report of a campaign: a table as Markdown, and the same figures as JSON."""
 
 from collections import defaultdict
 from collections.abc import Sequence
