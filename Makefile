@@ -50,6 +50,9 @@ bench-rush: .venv/installed  ## measure 50,000 requests for 500 places through t
 soak: .venv/installed  ## book while processes and servers are killed (MINUTES=10 SEED=random)
 	@$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
+faults: .venv/installed  ## book while servers, links and clocks fail (MINUTES=10 SEED=random ARGS="--redis cluster")
+	@$(BIN)/python -m bench.faults --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -77,4 +80,4 @@ lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
 	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
 
-.PHONY: help install run simulate test conformance bench bench-growth bench-memory bench-lock bench-exports bench-rush soak lint types imports format schema settings lock
+.PHONY: help install run simulate test conformance bench bench-growth bench-memory bench-lock bench-exports bench-rush soak faults lint types imports format schema settings lock

@@ -10,15 +10,19 @@ PROJECT = Path(__file__).parent.parent
 
 
 def launch(
-    command: str, environment: Mapping[str, str], port: int, log_file: Path
+    command: str,
+    environment: Mapping[str, str],
+    port: int,
+    log_file: Path,
+    module: str = "slotlock",
 ) -> subprocess.Popen[bytes]:
-    """Start `slotlock <command>` and append its output to the log."""
+    """Start `slotlock <command>`, or that of a variant module, and append its output to the log."""
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK_")
     }
     with log_file.open("ab") as log:
         return subprocess.Popen(
-            (sys.executable, "-m", "slotlock", command),
+            (sys.executable, "-m", module, command),
             cwd=PROJECT,
             env={**inherited, **environment, "PORT": str(port)},
             stdin=subprocess.DEVNULL,

@@ -47,6 +47,11 @@ class SoakServer:
         """Return the address for clients."""
         return self.server_binary.url_template.format(port=self.port)
 
+    @property
+    def pid(self) -> int | None:
+        """Return the id of the last process, or None before the first start."""
+        return self._process.pid if self._process is not None else None
+
     async def start(self) -> None:
         """Start the server and wait until it accepts writes; raises SoakError."""
         self._process = process = self._launch()

@@ -1,0 +1,62 @@
+"""The command of the campaign: `python -m bench.faults --minutes 10 --seed N`."""
+
+import argparse
+import asyncio
+import json
+import random
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.app_process import PROJECT
+from bench.faults import report
+from bench.faults.controls.guards import CONTROLS
+from bench.faults.run import CampaignPlan, run_campaign
+from bench.faults.topology.deployment import DeploymentPlan
+from bench.faults.topology.disks import enter_private_mounts
+from bench.faults.topology.redis_servers import KINDS
+from bench.soak.processes.servers import SoakError
+from slotlock.devserver.binaries import ServerStartError
+
+HISTORIES = PROJECT / ".bench" / "faults"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return 0 without a violation, 1 with one, 2 if the campaign is impossible here."""
+    parser = argparse.ArgumentParser(prog="python -m bench.faults", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, metavar="M", help="default 10")
+    parser.add_argument("--seed", type=int, default=None, help="default random")
+    parser.add_argument("--redis", choices=KINDS, default=None, help="default by the seed")
+    parser.add_argument("--election-timeout-ms", type=int, default=10_000, help="default 10000")
+    parser.add_argument(
+        "--control", choices=tuple(CONTROLS), default=None, help="run without a guard"
+    )
+    parser.add_argument("--only", default=None, metavar="TEXT", help="faults with this in the name")
+    args = parser.parse_args(arguments)
+    seed = random.SystemRandom().randrange(10**6) if args.seed is None else args.seed
+    redis_kind = args.redis or random.Random(f"{seed}:redis").choice(KINDS)
+    mount_obstacle = enter_private_mounts()
+    # An exception on SIGTERM lets the context managers stop the servers.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    print(f"seed {seed}, {args.minutes:g} minutes, Redis {redis_kind}", flush=True)
+    deployment = DeploymentPlan(redis_kind, args.election_timeout_ms, args.control, mount_obstacle)
+    parts = (str(seed), redis_kind, args.control)
+    history = HISTORIES / "-".join(filter(None, parts))
+    plan = CampaignPlan(seed, args.minutes, deployment, args.only, history)
+    with tempfile.TemporaryDirectory(prefix="slotlock-faults-") as folder:
+        try:
+            result = asyncio.run(run_campaign(plan, Path(folder)))
+        except (SoakError, ServerStartError) as error:
+            print(f"faults: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            return 130
+    (history / "report.json").write_text(json.dumps(report.to_json(result), indent=2))
+    print(report.table(result), flush=True)
+    return 1 if result.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""What holds in every version of a slot, and from each to the next."""
+
+from collections import Counter
+from itertools import pairwise
+
+from bench.faults.checker.report import Report
+from bench.faults.checker.versions import SlotVersion, SlotVersions
+
+BY_USERS = ("booked", "held", "moved")
+
+
+def check_versions(versions: SlotVersions, report: Report) -> None:
+    """Check the capacity of all slots, their fences and their waiting lists."""
+    for slot_id, of_slot in versions.slots.items():
+        for version in of_slot:
+            _check_version(slot_id, version, report)
+        for before, after in pairwise(of_slot):
+            _check_fence(slot_id, before, after, report)
+            if after.number == before.number + 1 and after.status == "published":
+                _check_waitlist(slot_id, before, after, report)
+            _check_vanished(slot_id, before, after, versions, report)
+
+
+def _check_version(slot_id: str, version: SlotVersion, report: Report) -> None:
+    evidence, name = [version.document], f"slot {slot_id} version {version.number}"
+    if version.status == "cancelled":
+        return
+    if version.free < 0:
+        report.add("overbooked", f"{name}: {len(version.bookings)}", versions=evidence)
+    if version.remaining != version.free:
+        counted = f"{version.remaining} remaining, {version.free} free"
+        report.add("wrong count", f"{name}: {counted}", versions=evidence)
+    users = Counter(each.user_id for each in version.bookings.values())
+    users.update(user for _, user in version.waitlist)
+    if twice := [user for user, count in users.items() if count > 1]:
+        report.add("user twice in a slot", f"{name}: {twice}", versions=evidence)
+
+
+def _check_fence(slot_id: str, before: SlotVersion, after: SlotVersion, report: Report) -> None:
+    if before.fence is not None and after.fence is not None and after.fence < before.fence:
+        report.add(
+            "fence fell",
+            f"slot {slot_id}: {after.fence} after {before.fence}",
+            versions=[before.document, after.document],
+        )
+
+
+def _check_waitlist(slot_id: str, before: SlotVersion, after: SlotVersion, report: Report) -> None:
+    """Check that entries are served and kept in order, and that no booking passes them."""
+    evidence = [before.document, after.document]
+    waiting = [entry for entry in before.waitlist if entry in after.waitlist]
+    if list(after.waitlist[: len(waiting)]) != waiting:
+        report.add("waiting list out of order", f"slot {slot_id}", versions=evidence)
+    order = {id_: index for index, (id_, _) in enumerate(before.waitlist)}
+    passed = min((order[id_] for id_, _ in waiting), default=len(order))
+    for id_ in after.bookings.keys() - before.bookings.keys():
+        creation = after.bookings[id_].creation
+        is_overtaking = creation in BY_USERS and waiting
+        if order.get(id_, -1) > passed or is_overtaking:
+            description = f"slot {slot_id}: {creation} {id_}, while {waiting[0][0]} waits"
+            report.add("overtaking in the waiting list", description, versions=evidence)
+
+
+def _check_vanished(
+    slot_id: str, before: SlotVersion, after: SlotVersion, versions: SlotVersions, report: Report
+) -> None:
+    evidence = [before.document, after.document]
+    for id_ in before.bookings.keys() - after.bookings.keys():
+        ended = versions.ended_bookings.get(id_)
+        if not versions.has_final:
+            continue
+        if ended is None:
+            report.add("booking vanished", f"{id_} of slot {slot_id}", versions=evidence)
+            continue
+        if ended["history"][-1]["action"] != "expired":
+            continue
+        held_until = before.bookings[id_].held_until
+        if held_until is None:
+            report.add("confirmed booking expired", id_, versions=[*evidence, ended])
+        elif after.changed_at and after.changed_at < held_until:
+            report.add("hold expired early", id_, versions=[*evidence, ended])

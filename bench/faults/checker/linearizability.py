@@ -1,0 +1,130 @@
+"""Places every response at a version of its slot, in an order that real time allows.
+
+The versions are the order of the writes, so only the position of each response is searched. The
+least positions are found: each response gets the first version that explains it, not before those
+of responses that ended before it started. If any order exists, this one does.
+"""
+
+import heapq
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from bench.faults.checker.batch_search import explained_inside
+from bench.faults.checker.effects import Effect
+from bench.faults.checker.refusals import explains
+from bench.faults.checker.report import Report
+from bench.faults.checker.versions import SlotVersion
+
+# How far the clock of a process may be ahead of the one that wrote a version.
+MAX_CLOCK_SKEW = timedelta(seconds=130)
+MISSING_BOOKINGS = ("BookingNotFound", "HoldExpired")
+WRITES = ("Booked", "BookingMoved", "WaitlistJoined")
+
+
+class SlotOrder:
+    """The versions of one slot, and when each may have been the current one.
+
+    The first version that has a booking, or a waitlist entry, is in `appeared`.
+    """
+
+    def __init__(self, slot_id: str, versions: Sequence[SlotVersion]) -> None:
+        self.slot_id, self.versions = slot_id, versions
+        self.appeared: dict[str, int] = {}
+        self.vanished: dict[str, int] = {}
+        self.existed_from: list[float] = [version.written_at for version in versions]
+        self.visible_by: list[float] = [version.read_at for version in versions]
+        before: set[str] = set()
+        for index, version in enumerate(versions):
+            ids = version.bookings.keys() | {id_ for id_, _ in version.waitlist}
+            for id_ in ids - before:
+                self.appeared.setdefault(id_, index)
+            for id_ in before - ids:
+                self.vanished[id_] = index
+            before = ids
+
+    def narrow(self, effects: Sequence[Effect]) -> None:
+        """Narrow the times of the versions by the responses that they contain."""
+        for effect in effects:
+            index = self.write_of(effect)
+            if index is not None:
+                self.visible_by[index] = min(self.visible_by[index], effect.finished_at)
+                self.existed_from[index] = max(self.existed_from[index], effect.started_at)
+        for index in range(1, len(self.versions)):
+            self.existed_from[index] = max(self.existed_from[index - 1 : index + 1])
+        for index in range(len(self.versions) - 2, -1, -1):
+            self.visible_by[index] = min(self.visible_by[index : index + 2])
+
+    def write_of(self, effect: Effect) -> int | None:
+        """Return the index of the version that an accepted effect wrote, if that is certain."""
+        if effect.outcome not in WRITES or effect.response is None:
+            return None
+        shown = effect.response.get("booking") or effect.response["entry"]
+        return self.appeared.get(str(shown["id"])[-24:])
+
+    def check(self, effects: Sequence[Effect], report: Report) -> None:
+        """Report the responses for which there is no version."""
+        floor, ended = 0, list[tuple[float, int]]()
+        for effect in sorted(effects, key=lambda each: each.started_at):
+            while ended and ended[0][0] < effect.started_at:
+                floor = max(floor, heapq.heappop(ended)[1])
+            position = self._place(effect, floor, report)
+            if position is not None:
+                heapq.heappush(ended, (effect.finished_at, position))
+
+    def _place(self, effect: Effect, floor: int, report: Report) -> int | None:
+        if effect.outcome in WRITES:
+            return self._place_write(effect, floor, report)
+        first, last = self._current(effect)
+        if effect.outcome == "BookingCancelled":
+            index = self.vanished.get(effect.booking_id or "")
+            is_known = index is not None and self.existed_from[index] <= effect.finished_at
+            if not is_known and self.versions[last].status != "cancelled":
+                self._report(report, "lost cancellation", effect, first, last)
+            return index and 2 * index
+        latest = self._latest_clock(last)
+        start = max(floor, 2 * first - 1)
+        for position in range(start, 2 * last + 1):
+            version = self.versions[(position + 1) // 2]
+            if position % 2 == 0 and explains(version, effect, latest):
+                return position
+            if position % 2 and explained_inside(
+                self.versions[position // 2], version, effect, latest
+            ):
+                return position
+        kind = "lost change" if effect.is_accepted else "unexplained refusal"
+        self._report(report, kind, effect, first, last)
+        return None
+
+    def _place_write(self, effect: Effect, floor: int, report: Report) -> int | None:
+        index = self.write_of(effect)
+        if index is None:
+            self._report(report, "lost booking", effect, *self._current(effect))
+            return None
+        if self.existed_from[index] > effect.finished_at:
+            self._report(report, "response before its write", effect, index, index)
+        elif self.visible_by[index] < effect.started_at:
+            self._report(report, "response with an older booking", effect, index, index)
+        elif 2 * index < floor:
+            self._report(report, "order against real time", effect, index, (floor + 1) // 2)
+        return 2 * index
+
+    def _current(self, effect: Effect) -> tuple[int, int]:
+        """Return the first and the last version that may have been current during an effect."""
+        first = max(bisect_left(self.visible_by, effect.started_at) - 1, 0)
+        last = bisect_right(self.existed_from, effect.finished_at) - 1
+        return first, max(last, first)
+
+    def _latest_clock(self, last: int) -> datetime | None:
+        # The next version was written later, so that no process read this one after it.
+        following = self.versions[last + 1 : last + 2]
+        changed_at = following[0].changed_at if following else None
+        return changed_at + MAX_CLOCK_SKEW if changed_at else None
+
+    def _report(self, report: Report, kind: str, effect: Effect, first: int, last: int) -> None:
+        description = (
+            f"{effect.name} of {effect.user_id} in slot {self.slot_id}: {effect.outcome}, "
+            f"versions {self.versions[first].number} to {self.versions[last].number}"
+        )
+        documents = [version.document for version in self.versions[first : last + 1]]
+        report.add(kind, description, effect.operations, documents)

@@ -1,0 +1,129 @@
+"""The recorded versions of each slot, in their order, and the documents at the end."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from bench.faults.checker.report import Report
+from bench.faults.history import SLOT_VERSIONS, Json, read_lines
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBooking:
+    """A live booking in one version; `held_until` is None for a confirmed one."""
+
+    user_id: str
+    held_until: datetime | None
+    created_by: str | None
+    creation: str
+    moved_from: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotVersion:
+    """One version of a slot; `waitlist` are the entries with their users, the first served first.
+
+    `read_at` is when the recorder had it, after the majority. `written_at` is a time before which
+    it did not exist, if that is known.
+    """
+
+    number: int
+    read_at: float
+    written_at: float
+    capacity: int
+    remaining: int
+    status: str
+    waitlist_capacity: int
+    bookings: dict[str, LiveBooking]
+    waitlist: tuple[tuple[str, str], ...]
+    changed_at: datetime | None
+    fence: int | None
+    document: Json
+
+    @property
+    def free(self) -> int:
+        """The number of places without a live booking."""
+        return self.capacity - len(self.bookings)
+
+
+@dataclass(slots=True)
+class SlotVersions:
+    """All versions of all slots, and what ended, by id."""
+
+    slots: dict[str, list[SlotVersion]] = field(default_factory=dict)
+    ended_bookings: dict[str, Json] = field(default_factory=dict)
+    ended_entries: dict[str, Json] = field(default_factory=dict)
+    has_final: bool = False
+
+
+def read_versions(directory: Path, report: Report) -> SlotVersions:
+    """Read the versions; report those that contradict each other."""
+    found, result = defaultdict[str, list[SlotVersion]](list), SlotVersions()
+    for line in read_lines(directory / SLOT_VERSIONS):
+        document, collection = line["document"], line["collection"]
+        if collection == "ended_bookings":
+            result.ended_bookings[str(line["id"])] = document
+        elif collection == "ended_waitlist_entries":
+            result.ended_entries[str(line["id"])] = document
+        elif collection == "slots" and document is not None:
+            result.has_final |= line["kind"] == "final"
+            version = to_version(document, line["read_at"], line.get("written_at", 0.0))
+            _append(report, str(line["id"]), found[str(line["id"])], version)
+    result.slots = dict(found)
+    report.counts["versions"] = sum(map(len, found.values()))
+    return result
+
+
+def _append(
+    report: Report, slot_id: str, versions: list[SlotVersion], version: SlotVersion
+) -> None:
+    last = versions[-1] if versions else None
+    if last is None or version.number > last.number:
+        if last is not None and version.number > last.number + 1:
+            report.counts["versions that were not recorded"] += version.number - last.number - 1
+        versions.append(version)
+        return
+    evidence = (last.document, version.document)
+    if version.number < last.number:
+        report.add("version fell", f"slot {slot_id}: {version.number}", versions=evidence)
+    elif (version.bookings, version.waitlist) != (last.bookings, last.waitlist):
+        # Two writers wrote the same version: the condition on the version did not hold.
+        description = f"slot {slot_id} has two versions {version.number}"
+        report.add("version written twice", description, versions=evidence)
+        versions.append(version)
+
+
+def to_version(document: Json, read_at: float, written_at: float = 0.0) -> SlotVersion:
+    """Return the version that a document describes."""
+    changed_at = document.get("changedAt")
+    return SlotVersion(
+        document["version"],
+        read_at,
+        written_at,
+        document["capacity"],
+        document["remaining"],
+        document["status"],
+        document.get("waitlistCapacity", 100),
+        {str(each["id"]): _to_booking(each) for each in document["bookings"]},
+        tuple((str(each["id"]), str(each["user"])) for each in document["waitlist"]),
+        datetime.fromisoformat(changed_at) if changed_at else None,
+        document.get("fence", document.get("fencingToken")),
+        document,
+    )
+
+
+def _to_booking(entry: Json) -> LiveBooking:
+    user, history = str(entry["user"]), entry.get("history")
+    if not history:
+        return LiveBooking(user, None, user, "booked")
+    first, last = history[0], history[-1]
+    held = last["status"] == "held" and last.get("heldUntil")
+    moved = entry.get("movedFrom")
+    return LiveBooking(
+        user,
+        datetime.fromisoformat(held) if held else None,
+        first["by"],
+        first["action"],
+        moved["id"] if moved else None,
+    )

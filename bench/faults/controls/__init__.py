@@ -1,0 +1,1 @@
+"""The app without one of its guards, under which the checker must find violations."""

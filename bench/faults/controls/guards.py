@@ -1,0 +1,49 @@
+"""Removes guards of the app from outside; the app itself contains no code for it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from bson import ObjectId
+
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.infrastructure.mongo.client import Document, LeasingClient
+from slotlock.infrastructure.mongo.slots import documents
+from slotlock.services.booking.book import BookingOptions
+from slotlock.services.booking.changes import BookingChangeRequest
+
+original_init = LeasingClient.__init__
+
+
+def _id_only_filter(before: SlotState) -> Document:
+    return {"_id": ObjectId(before.id)}
+
+
+def remove_version_guard() -> None:
+    """Write a slot without comparing its version with the one that was loaded."""
+    documents.version_filter = _id_only_filter
+
+
+def _init_without_majority(self: LeasingClient, url: str, **options: Any) -> None:
+    original_init(self, url, **{**options, "w": 1, "readConcernLevel": "local"})
+
+
+def remove_majority() -> None:
+    """Acknowledge a write that only one member has, and read what an election can undo."""
+    LeasingClient.__init__ = _init_without_majority  # type: ignore[method-assign]
+
+
+def _no_key(*_: Any) -> None:
+    return None
+
+
+def remove_idempotency_records() -> None:
+    """Treat every repeated request as a new one."""
+    BookingOptions.to_idempotency_key = _no_key  # type: ignore[method-assign,assignment]
+    BookingChangeRequest.to_idempotency_key = _no_key  # type: ignore[method-assign,assignment]
+
+
+CONTROLS: dict[str, Callable[[], None]] = {
+    "version-guard": remove_version_guard,
+    "majority": remove_majority,
+    "idempotency": remove_idempotency_records,
+}

@@ -1,0 +1,105 @@
+"""The history of a campaign: files that a checker can read again at any time.
+
+    history.jsonl        one operation a line, see `Operation`
+    slot_versions.jsonl  every version of every slot, and the final documents
+    faults.jsonl         {kind, target, started_at, ended_at}
+    run.json             {seed, minutes, settings, control}
+
+All times are in seconds of the monotonic clock of the one process that drives the campaign.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import orjson
+
+Json = dict[str, Any]
+
+HISTORY = "history.jsonl"
+SLOT_VERSIONS = "slot_versions.jsonl"
+FAULTS = "faults.jsonl"
+RUN = "run.json"
+
+
+@dataclass(slots=True)
+class Operation:
+    """One request and its response.
+
+    `finished_at` and `outcome` are None without a response; `error` is the code of an error.
+    """
+
+    id: int
+    client: str
+    operation: str
+    user_id: str
+    input: Json
+    started_at: float
+    finished_at: float | None = None
+    outcome: Json | None = None
+    error: str | None = None
+
+
+class HistoryWriter:
+    """Writes a history to a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.count = 0
+        self._operations: TextIO = (directory / HISTORY).open("w")
+        self._faults: TextIO = (directory / FAULTS).open("w")
+        self._ids = itertools.count(1)
+
+    def next_id(self) -> int:
+        """Return an id that no other operation has."""
+        return next(self._ids)
+
+    def write(self, operation: Operation) -> None:
+        """Add an operation that is over: with a response, an error, or without either."""
+        self.count += 1
+        self._operations.write(orjson.dumps(operation).decode() + "\n")
+
+    def write_fault(self, kind: str, target: str, started_at: float, ended_at: float) -> None:
+        """Add a fault that is over."""
+        times = {"started_at": started_at, "ended_at": ended_at}
+        self._faults.write(json.dumps({"kind": kind, "target": target, **times}) + "\n")
+
+    def write_run(self, run: Json) -> None:
+        """Write the seed and the settings of the run."""
+        (self.directory / RUN).write_text(json.dumps(run, indent=1) + "\n")
+
+    def close(self) -> None:
+        """Close the files."""
+        self._operations.close()
+        self._faults.close()
+
+
+def read_lines(path: Path) -> Iterator[Json]:
+    """Yield the objects of a file with one a line; nothing if the file does not exist."""
+    if path.exists():
+        with path.open("rb") as file:
+            for line in file:
+                yield orjson.loads(line)
+
+
+def read_operations(directory: Path) -> list[Operation]:
+    """Return the operations of a history, by their start."""
+    operations = [Operation(**line) for line in read_lines(directory / HISTORY)]
+    operations.sort(key=lambda operation: (operation.started_at, operation.id))
+    return operations
+
+
+def read_run(directory: Path) -> Json:
+    """Return the settings of the run; empty if they were not written."""
+    path = directory / RUN
+    run: Json = json.loads(path.read_text()) if path.exists() else {}
+    return run
+
+
+def operation_to_json(operation: Operation) -> Json:
+    """Return an operation as its line has it."""
+    return asdict(operation)

@@ -1,0 +1,1 @@
+"""The faults of a campaign, and the schedule that a seed chooses."""

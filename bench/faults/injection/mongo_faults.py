@@ -1,0 +1,167 @@
+"""Faults of MongoDB's members: dead, frozen, stepped down, cut off, late, or out of space."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+from bench.faults.topology.deployment import Deployment
+from bench.faults.topology.disks import clear_disk, fill_disk
+from bench.faults.topology.links import LOST, REFUSED, LinkState
+
+Fault = Callable[[Deployment, random.Random, float], Awaitable[str]]
+
+
+async def kill_primary(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
+    """Kill the primary, and start it again after the time."""
+    primary, _ = await deployment.members.primary_and_others()
+    primary.server.kill()
+    await asyncio.sleep(seconds)
+    await deployment.members.start_member(primary)
+    return primary.name
+
+
+async def kill_secondary(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Kill a secondary, and start it again after the time."""
+    _, others = await deployment.members.primary_and_others()
+    member = rng.choice(others)
+    member.server.kill()
+    await asyncio.sleep(seconds)
+    await deployment.members.start_member(member)
+    return member.name
+
+
+async def stop_primary(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
+    """Freeze the primary."""
+    primary, _ = await deployment.members.primary_and_others()
+    primary.server.pause()
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        primary.server.resume()
+    return primary.name
+
+
+async def stop_secondary(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Freeze a secondary, which leaves a majority."""
+    _, others = await deployment.members.primary_and_others()
+    member = rng.choice(others)
+    member.server.pause()
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        member.server.resume()
+    return member.name
+
+
+async def stop_both_secondaries(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
+    """Freeze both secondaries, so that no write is acknowledged."""
+    primary, others = await deployment.members.primary_and_others()
+    for member in others:
+        member.server.pause()
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        for member in others:
+            member.server.resume()
+    return f"all but {primary.name}"
+
+
+async def step_down(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
+    """Let the primary step down."""
+    await deployment.members.step_down(max(int(seconds), 1))
+    return "primary"
+
+
+async def isolate_primary(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Cut the primary off from the other members; all apps still reach all of them."""
+    primary, others = await deployment.members.primary_and_others()
+    await deployment.links.separate(
+        [primary.name], [member.name for member in others], rng.choice((LOST, REFUSED))
+    )
+    await asyncio.sleep(seconds)
+    await deployment.links.heal()
+    return primary.name
+
+
+async def isolate_primary_with_app(
+    deployment: Deployment, rng: random.Random, seconds: float
+) -> str:
+    """Cut the primary and an app off from the other members, apps and workers."""
+    primary, others = await deployment.members.primary_and_others()
+    app = rng.choice(deployment.apps)
+    minority = [primary.name, app.name]
+    majority = [member.name for member in others]
+    majority += [each.name for each in deployment.processes if each is not app]
+    await deployment.links.separate(minority, majority, rng.choice((LOST, REFUSED)))
+    await asyncio.sleep(seconds)
+    await deployment.links.heal()
+    return f"{primary.name} with {app.name}"
+
+
+async def isolate_app(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Cut an app off from all members of MongoDB."""
+    app = rng.choice(deployment.apps)
+    names = [member.name for member in deployment.members.all]
+    await deployment.links.separate([app.name], names, rng.choice((LOST, REFUSED)))
+    await asyncio.sleep(seconds)
+    await deployment.links.heal()
+    return app.name
+
+
+async def separate_all_members(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Cut all members off from each other, so that there is no majority."""
+    names = [member.name for member in deployment.members.all]
+    await deployment.links.separate(names, names, rng.choice((LOST, REFUSED)))
+    await asyncio.sleep(seconds)
+    await deployment.links.heal()
+    return "all members"
+
+
+async def delay_replication(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Delay what the primary sends to both secondaries."""
+    primary, others = await deployment.members.primary_and_others()
+    state = LinkState(delay_s=rng.uniform(0.3, 2.0))
+    await deployment.links.disturb([(primary.name, member.name) for member in others], state)
+    await asyncio.sleep(seconds)
+    await deployment.links.heal()
+    return f"{primary.name} by {state.delay_s:.1f} s"
+
+
+async def slow_links(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Make all links between apps and members slow and narrow."""
+    state = LinkState(delay_s=rng.uniform(0.01, 0.15), bytes_per_s=rng.choice((0.0, 200_000.0)))
+    for member in deployment.members.all:
+        await deployment.links.separate(
+            [process.name for process in deployment.processes], [member.name], state
+        )
+    await asyncio.sleep(seconds)
+    await deployment.links.heal()
+    return f"{state.delay_s * 1000:.0f} ms, {state.bytes_per_s:.0f} bytes/s"
+
+
+async def fill_primary_disk(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
+    """Let the disk of the primary run full, which ends it, and start it again with space."""
+    primary, _ = await deployment.members.primary_and_others()
+    await asyncio.to_thread(fill_disk, primary.folder)
+    await asyncio.sleep(seconds)
+    await asyncio.to_thread(clear_disk, primary.folder)
+    primary.server.kill()
+    await deployment.members.start_member(primary)
+    return primary.name
+
+
+FAULTS: dict[str, Fault] = {
+    "mongod primary killed": kill_primary,
+    "mongod secondary killed": kill_secondary,
+    "mongod primary frozen": stop_primary,
+    "mongod secondary frozen": stop_secondary,
+    "mongod both secondaries frozen": stop_both_secondaries,
+    "mongod primary steps down": step_down,
+    "partition: primary alone": isolate_primary,
+    "partition: primary with an app": isolate_primary_with_app,
+    "partition: app without MongoDB": isolate_app,
+    "partition: no majority": separate_all_members,
+    "replication lag": delay_replication,
+    "slow links to MongoDB": slow_links,
+    "disk of the primary full": fill_primary_disk,
+}

@@ -1,0 +1,161 @@
+"""Faults of Redis: dead, frozen, silent, slow, full, evicting, empty, failed over, resharded."""
+
+import asyncio
+import random
+
+from bench.faults.injection.mongo_faults import Fault
+from bench.faults.topology.deployment import Deployment
+from bench.faults.topology.links import LOST, LinkState
+from bench.faults.topology.redis_servers import HASH_SLOTS, RedisNode
+
+MIB = 2**20
+MIGRATED_SLOTS = 40
+
+
+def _choose(deployment: Deployment, rng: random.Random) -> RedisNode:
+    if deployment.redis.kind == "cluster":
+        return rng.choice(deployment.redis.nodes)
+    return deployment.redis.find_master()
+
+
+async def kill(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Kill the master, or a node of the Cluster, and start it again."""
+    node = await asyncio.to_thread(_choose, deployment, rng)
+    node.kill()
+    await asyncio.sleep(seconds)
+    await deployment.redis.start_node(node)
+    return node.name
+
+
+async def stop(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Freeze the master, or a node of the Cluster."""
+    node = await asyncio.to_thread(_choose, deployment, rng)
+    node.pause()
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        node.resume()
+    return node.name
+
+
+async def silence(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
+    """Lose every packet between the processes and Redis."""
+    names = [process.name for process in deployment.processes]
+    await deployment.links.separate(names, [node.name for node in deployment.redis.nodes], LOST)
+    await asyncio.sleep(seconds)
+    await deployment.links.heal()
+    return "all links"
+
+
+async def slow_down(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Give Redis a round trip of 300 to 1500 ms."""
+    round_trip_s = rng.uniform(0.3, 1.5)
+    names = [process.name for process in deployment.processes]
+    nodes = [node.name for node in deployment.redis.nodes]
+    await deployment.links.separate(names, nodes, LinkState(delay_s=round_trip_s / 2))
+    await asyncio.sleep(seconds)
+    await deployment.links.heal()
+    return f"{round_trip_s * 1000:.0f} ms"
+
+
+async def _limit_memory(deployment: Deployment, policy: str, seconds: float) -> str:
+    for node in deployment.redis.nodes:
+        await asyncio.to_thread(node.execute, "CONFIG", "SET", "maxmemory-policy", policy)
+        await asyncio.to_thread(node.execute, "CONFIG", "SET", "maxmemory", 1 * MIB)
+    await asyncio.sleep(seconds)
+    for node in deployment.redis.nodes:
+        await asyncio.to_thread(node.execute, "CONFIG", "SET", "maxmemory", 0)
+    return "all nodes"
+
+
+async def fill(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
+    """Let Redis reject all writes, because its memory is full."""
+    return await _limit_memory(deployment, "noeviction", seconds)
+
+
+async def evict(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
+    """Let Redis delete any keys, because its memory is full."""
+    return await _limit_memory(deployment, "allkeys-random", seconds)
+
+
+async def replace_by_empty(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Replace the server by an empty one at the same address."""
+    node = await asyncio.to_thread(_choose, deployment, rng)
+    node.kill()
+    node.empty()
+    await deployment.redis.start_node(node)
+    await asyncio.sleep(seconds)
+    return node.name
+
+
+async def flush(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Delete all keys at random times."""
+    for _ in range(3):
+        for node in deployment.redis.nodes:
+            await asyncio.to_thread(node.execute, "FLUSHALL")
+        await asyncio.sleep(rng.uniform(0, seconds / 3))
+    return "all nodes"
+
+
+async def fail_over(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Let the Sentinels promote the replica on demand."""
+    sentinel = rng.choice(deployment.redis.sentinels)
+    await asyncio.to_thread(sentinel.execute, "SENTINEL", "FAILOVER", "slots")
+    await asyncio.sleep(seconds)
+    return sentinel.name
+
+
+async def migrate_slots(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Move hash slots with their keys from one node of the Cluster to another."""
+    source, target = rng.sample(deployment.redis.nodes, 2)
+    await asyncio.to_thread(_migrate, source, target, deployment.redis.nodes, rng)
+    await asyncio.sleep(seconds / 2)
+    return f"{source.name} to {target.name}"
+
+
+def _migrate(
+    source: RedisNode, target: RedisNode, nodes: list[RedisNode], rng: random.Random
+) -> None:
+    source_id, target_id = (_node_id(node) for node in (source, target))
+    owned = _owned_slots(source)
+    for slot in rng.sample(owned, min(MIGRATED_SLOTS, len(owned))):
+        target.execute("CLUSTER", "SETSLOT", slot, "IMPORTING", source_id)
+        source.execute("CLUSTER", "SETSLOT", slot, "MIGRATING", target_id)
+        while keys := source.execute("CLUSTER", "GETKEYSINSLOT", slot, 100):
+            command = ["MIGRATE", "127.0.0.1", target.port, "", 0, 1000, "REPLACE", "KEYS", *keys]
+            if source.execute(*command) is None:
+                break
+        for node in (target, source, *nodes):
+            node.execute("CLUSTER", "SETSLOT", slot, "NODE", target_id)
+
+
+def _node_id(node: RedisNode) -> str:
+    return str((node.execute("CLUSTER", "MYID") or b"").decode())
+
+
+def _owned_slots(node: RedisNode) -> list[int]:
+    own_id = _node_id(node).encode()
+    slots: list[int] = []
+    for first, last, master, *_ in node.execute("CLUSTER", "SLOTS") or ():
+        if master[2] == own_id:
+            slots += range(int(first), min(int(last) + 1, HASH_SLOTS))
+    return slots
+
+
+FAULTS: dict[str, Fault] = {
+    "Redis killed": kill,
+    "Redis frozen": stop,
+    "Redis silent": silence,
+    "Redis slow": slow_down,
+    "Redis full": fill,
+    "Redis evicts": evict,
+    "Redis loses all keys": flush,
+}
+ALONE_FAULTS: dict[str, Fault] = {"Redis replaced by an empty one": replace_by_empty}
+SENTINEL_FAULTS: dict[str, Fault] = {"Redis failed over by Sentinel": fail_over}
+CLUSTER_FAULTS: dict[str, Fault] = {"Redis Cluster slots migrated": migrate_slots}
+FAULTS_BY_KIND = {
+    "alone": {**FAULTS, **ALONE_FAULTS},
+    "sentinel": {**FAULTS, **SENTINEL_FAULTS},
+    "cluster": {**FAULTS, **CLUSTER_FAULTS},
+}

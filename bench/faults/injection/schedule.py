@@ -1,0 +1,49 @@
+"""Which faults a campaign injects, in which order and for how long: a function of its seed."""
+
+import random
+from dataclasses import dataclass
+
+from bench.faults.injection import mongo_faults, process_faults, redis_faults
+from bench.faults.injection.mongo_faults import Fault
+
+FAULT_S = (3.0, 10.0)
+PAUSE_S = (4.0, 8.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFault:
+    """A fault, its length in seconds, the pause before it, and the seed of its own choices."""
+
+    kind: str
+    seconds: float
+    pause_s: float
+    seed: int
+
+
+def faults_of(redis_kind: str) -> dict[str, Fault]:
+    """Return all faults that this topology can have, by kind."""
+    return {
+        **mongo_faults.FAULTS,
+        **redis_faults.FAULTS_BY_KIND[redis_kind],
+        **process_faults.FAULTS,
+    }
+
+
+class Schedule:
+    """An endless sequence of faults: every kind once in random order, then again."""
+
+    def __init__(self, seed: int, redis_kind: str, only: str | None = None) -> None:
+        self._rng = random.Random(f"{seed}:{redis_kind}:faults")
+        self._kinds = [kind for kind in faults_of(redis_kind) if only is None or only in kind]
+        self._remaining: list[str] = []
+
+    def next(self) -> PlannedFault:
+        """Return the next fault."""
+        if not self._remaining:
+            self._remaining = self._rng.sample(self._kinds, len(self._kinds))
+        return PlannedFault(
+            self._remaining.pop(),
+            self._rng.uniform(*FAULT_S),
+            self._rng.uniform(*PAUSE_S),
+            self._rng.randrange(2**32),
+        )

@@ -1,0 +1,152 @@
+"""One campaign, from the start of the servers to the report."""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench.app_process import PROJECT
+from bench.faults import report
+from bench.faults.availability import LoopWatch, WatchedHistory
+from bench.faults.clients.plan import ClientPlan
+from bench.faults.clients.run import run_clients
+from bench.faults.history import SLOT_VERSIONS
+from bench.faults.injection.injector import Injector
+from bench.faults.injection.schedule import Schedule
+from bench.faults.slot_versions import SlotVersions
+from bench.faults.topology.deployment import Deployment, DeploymentPlan, open_deployment
+from bench.machine import machine_summary
+
+PROGRESS_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignPlan:
+    """What a campaign does, and where its history goes."""
+
+    seed: int
+    minutes: float
+    deployment: DeploymentPlan
+    only: str | None
+    history: Path
+
+
+async def run_campaign(plan: CampaignPlan, folder: Path) -> report.Report:
+    """Run the campaign and write its history; raises SoakError if a server does not start."""
+    try:
+        async with open_deployment(plan.deployment, folder) as deployment:
+            return await _run(plan, deployment)
+    finally:
+        await asyncio.to_thread(_save_logs, folder, plan.history)
+
+
+def _save_logs(folder: Path, target: Path) -> None:
+    for log in folder.glob("*.log"):
+        shutil.copy(log, target)
+
+
+async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
+    history = WatchedHistory(plan.history)
+    versions = SlotVersions(deployment.members.url, plan.history / SLOT_VERSIONS)
+    run = {
+        "seed": plan.seed,
+        "minutes": plan.minutes,
+        "control": plan.deployment.control,
+        "settings": asdict(plan.deployment),
+    }
+    watch = LoopWatch()
+    try:
+        await versions.prepare()
+        schedule = Schedule(plan.seed, deployment.redis.kind, plan.only)
+        injector = Injector(deployment, schedule, history)
+        started_at = time.monotonic()
+        await _run_tasks(plan, deployment, history, injector, watch)
+        seconds = time.monotonic() - started_at
+        await versions.finish()
+        history.write_run(run)
+    finally:
+        await versions.close()
+        history.close()
+    return report.Report(
+        seed=plan.seed,
+        minutes=plan.minutes,
+        redis=deployment.redis.kind,
+        election_timeout_ms=deployment.members.election_timeout_ms,
+        control=plan.deployment.control,
+        machine=machine_summary(),
+        requests=history.request_count,
+        requests_per_s=history.request_count / seconds,
+        slot_versions=versions.count,
+        faults=len(injector.injected),
+        violations=await asyncio.to_thread(_check, plan.history),
+        longest_stall_s=round(watch.longest_stall_s, 1),
+        rows=report.fault_rows(injector.injected, history.acknowledged_at),
+        skipped=injector.skipped,
+        outcomes=dict(history.outcomes.most_common()),
+    )
+
+
+def _check(directory: Path) -> list[str]:
+    # In a process of its own, as for a saved history: it needs more memory than the campaign.
+    command = (sys.executable, "-m", "bench.faults.checker", str(directory))
+    checked = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    (directory / "checked.txt").write_text(checked.stdout + checked.stderr)
+    if checked.returncode == 0:
+        return []
+    prefix = "VIOLATION "
+    found = [
+        line.removeprefix(prefix) for line in checked.stdout.splitlines() if line.startswith(prefix)
+    ]
+    return found or [f"the checker failed: {(checked.stderr.splitlines() or ['no output'])[-1]}"]
+
+
+async def _run_tasks(
+    plan: CampaignPlan,
+    deployment: Deployment,
+    history: WatchedHistory,
+    injector: Injector,
+    watch: LoopWatch,
+) -> None:
+    end_of_faults, stop = asyncio.Event(), asyncio.Event()
+    apps = [f"http://127.0.0.1:{app.port}" for app in deployment.apps]
+    client_plan = ClientPlan(plan.seed, deployment.members.url, deployment.secret)
+    clients = asyncio.create_task(run_clients(client_plan, apps, history, stop))
+    background = [
+        asyncio.create_task(watch.run()),
+        asyncio.create_task(_print_progress(history, injector)),
+    ]
+    faults = asyncio.create_task(_inject(client_plan.ready, injector, end_of_faults))
+    try:
+        # A task that ends early ends with an error, which ends the campaign.
+        await asyncio.wait(
+            [clients, faults], timeout=plan.minutes * 60, return_when=asyncio.FIRST_COMPLETED
+        )
+        end_of_faults.set()
+        if not clients.done():
+            await faults
+        stop.set()
+        await clients
+    finally:
+        tasks = (*background, faults, clients)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _inject(ready: asyncio.Event, injector: Injector, stop: asyncio.Event) -> None:
+    await ready.wait()
+    await injector.run(stop)
+
+
+async def _print_progress(history: WatchedHistory, injector: Injector) -> None:
+    started_at = time.monotonic()
+    while True:
+        await asyncio.sleep(PROGRESS_S)
+        print(
+            f"... {time.monotonic() - started_at:.0f} s, {history.request_count} requests, "
+            f"{len(injector.injected)} faults",
+            flush=True,
+        )

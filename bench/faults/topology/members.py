@@ -1,0 +1,179 @@
+"""A MongoDB replica set of three members that reach each other through the proxy."""
+
+import asyncio
+import time
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pymongo import MongoClient
+from pymongo.errors import PyMongoError
+
+from bench.faults.topology.disks import mount_disk, unmount_disk
+from bench.faults.topology.links import Links
+from bench.soak.processes.servers import SoakError, SoakServer
+from slotlock.devserver.binaries import MONGOD
+
+MEMBER_NAMES = ("mongo0", "mongo1", "mongo2")
+DATABASE = "faults"
+OPLOG_MIB = 400
+DISK_MIB = 1500
+PRIMARY_TIMEOUT_S = 90.0
+CATCH_UP_TIMEOUT_S = 120.0
+
+Document = dict[str, Any]
+
+
+def direct_client(port: int, timeout_ms: int = 2_000) -> "MongoClient[Document]":
+    """Return a client of one member, which no link disturbs."""
+    return MongoClient(
+        "127.0.0.1",
+        port,
+        directConnection=True,
+        serverSelectionTimeoutMS=timeout_ms,
+        connectTimeoutMS=timeout_ms,
+        socketTimeoutMS=timeout_ms,
+    )
+
+
+def does_mongod_respond(port: int, pid: int) -> bool:
+    """Return whether the process with this pid responds on the port."""
+    with closing(direct_client(port)) as client, suppress(PyMongoError):
+        return bool(client.admin.command("serverStatus")["pid"] == pid)
+    return False
+
+
+_OPTIONS = (
+    *MONGOD.options,
+    *("--oplogSize", str(OPLOG_MIB)),
+    *("--setParameter", "ttlMonitorEnabled=false"),
+)
+MEMBER = replace(MONGOD, options=_OPTIONS, is_ready=does_mongod_respond)
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """One mongod, and the folder of its data."""
+
+    name: str
+    folder: Path
+    server: SoakServer
+
+    @property
+    def port(self) -> int:
+        """Return the port that no link disturbs."""
+        return self.server.port
+
+
+class Members:
+    """The replica set. `full_disk_obstacle` is why no disk can run full here, or None."""
+
+    def __init__(
+        self, folder: Path, links: Links, election_timeout_ms: int, mount_obstacle: str | None
+    ) -> None:
+        self._links = links
+        self.election_timeout_ms = election_timeout_ms
+        self.full_disk_obstacle = mount_obstacle
+        self.all: list[Member] = []
+        for name in MEMBER_NAMES:
+            disk = folder / name
+            if self.full_disk_obstacle is None:
+                self.full_disk_obstacle = mount_disk(disk, DISK_MIB)
+            self.all.append(Member(name, disk, SoakServer(MEMBER, disk / "data")))
+
+    @property
+    def url(self) -> str:
+        """Return the address for clients, which leads through the proxy."""
+        hosts = ",".join(f"127.0.0.1:{self._links.ports[member.name]}" for member in self.all)
+        return f"mongodb://{hosts}/{DATABASE}?replicaSet=rs0"
+
+    async def start(self) -> None:
+        """Start all members, and wait for a primary that all others follow; raises SoakError."""
+        for member in self.all:
+            await self._links.open_port(member.name, member.port)
+        await asyncio.gather(*(self.start_member(member) for member in self.all))
+        await asyncio.to_thread(self._initiate)
+        await self.wait_until_healthy()
+
+    async def start_member(self, member: Member) -> None:
+        """Start a member and give its connections their name; raises SoakError."""
+        starting = asyncio.create_task(member.server.start())
+        await asyncio.sleep(0)  # the process is launched before the first wait
+        if member.server.pid is not None:
+            await self._links.name_process(member.server.pid, member.name)
+        await starting
+
+    def _initiate(self) -> None:
+        config = {
+            "_id": "rs0",
+            "members": [
+                {"_id": index, "host": f"127.0.0.1:{self._links.ports[member.name]}"}
+                for index, member in enumerate(self.all)
+            ],
+            "settings": {"electionTimeoutMillis": self.election_timeout_ms},
+        }
+        with closing(direct_client(self.all[0].port, 30_000)) as client:
+            client.admin.command("replSetInitiate", config)
+
+    def find_primary(self) -> Member | None:
+        """Return the member that a majority follows; blocks for some seconds if many hang."""
+        candidates = [
+            (hello["electionId"], member)
+            for member in self.all
+            if (hello := self._hello(member)) is not None and hello.get("isWritablePrimary")
+        ]
+        return max(candidates, key=lambda each: each[0])[1] if candidates else None
+
+    def _hello(self, member: Member) -> Document | None:
+        with closing(direct_client(member.port, 700)) as client, suppress(PyMongoError):
+            return client.admin.command("hello")
+        return None
+
+    async def primary_and_others(self) -> tuple[Member, list[Member]]:
+        """Return the primary and the secondaries, once there is a primary; raises SoakError."""
+        deadline = time.monotonic() + PRIMARY_TIMEOUT_S
+        while (primary := await asyncio.to_thread(self.find_primary)) is None:
+            if time.monotonic() > deadline:
+                raise SoakError("the replica set has no primary although nothing disturbs it")
+            await asyncio.sleep(0.1)
+        return primary, [member for member in self.all if member is not primary]
+
+    async def wait_until_healthy(self) -> None:
+        """Wait until the others follow the primary closely; raises SoakError."""
+        deadline = time.monotonic() + CATCH_UP_TIMEOUT_S
+        while not await asyncio.to_thread(self._is_healthy):
+            if time.monotonic() > deadline:
+                raise SoakError("the replica set does not become healthy")
+            await asyncio.sleep(0.2)
+
+    def _is_healthy(self) -> bool:
+        primary = self.find_primary()
+        if primary is None:
+            return False
+        with closing(direct_client(primary.port)) as client, suppress(PyMongoError):
+            members = client.admin.command("replSetGetStatus")["members"]
+            states = sorted(member["stateStr"] for member in members)
+            newest = max(member["optimeDate"] for member in members)
+            lags = [(newest - member["optimeDate"]).total_seconds() for member in members]
+            return states == ["PRIMARY", "SECONDARY", "SECONDARY"] and max(lags) <= 1
+        return False
+
+    async def step_down(self, seconds: int) -> None:
+        """Let the primary step down and not return for so long."""
+        primary, _ = await self.primary_and_others()
+
+        def request_step_down() -> None:
+            with closing(direct_client(primary.port, 15_000)) as client, suppress(PyMongoError):
+                client.admin.command(
+                    {"replSetStepDown": seconds, "secondaryCatchUpPeriodSecs": min(seconds, 2)}
+                )
+
+        await asyncio.to_thread(request_step_down)
+
+    def kill(self) -> None:
+        """Kill all members, and delete their disks."""
+        for member in self.all:
+            member.server.kill()
+            if member.folder.is_mount():
+                unmount_disk(member.folder)

@@ -1,0 +1,340 @@
+"""The checker accepts correct histories and reports each broken promise."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+import pytest
+
+from bench.faults.checker.check import check_directory
+from bench.faults.checker.report import Report
+from bench.faults.checker.search import Step, find_order
+from bench.faults.history import HistoryWriter, Json, Operation
+
+SLOT = "5" * 24
+OTHER_SLOT = "6" * 24
+ANN, BEN, CLEO = "a" * 24, "b" * 24, "c" * 24
+AT = "2030-01-01T00:00:00+00:00"
+
+
+def booking_id(number: int) -> str:
+    """Return the id of a booking in hex."""
+    return f"{number:024x}"
+
+
+def shown(number: int, slot: str = SLOT) -> Json:
+    """Return a booking as a response shows it."""
+    return {"id": f"booking_{slot}{booking_id(number)}"}
+
+
+def live(number: int, user: str) -> Json:
+    """Return a booking as the document of its slot contains it."""
+    return {"id": booking_id(number), "user": user, "at": AT}
+
+
+def offered(number: int, user: str) -> Json:
+    """Return a booking that the waiting list made."""
+    entry = {"at": AT, "by": None, "action": "promoted", "status": "confirmed"}
+    return {"id": booking_id(number), "user": user, "history": [entry]}
+
+
+def waiting(number: int, user: str) -> Json:
+    """Return an entry of a waiting list."""
+    return {"id": booking_id(number), "user": user, "since": AT}
+
+
+@dataclass
+class Scene:
+    """A history that is written by hand; each version and operation takes a moment."""
+
+    directory: Path
+    history: HistoryWriter = field(init=False)
+    lines: list[Json] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+    now: float = 100.0
+
+    def __post_init__(self) -> None:
+        self.history = HistoryWriter(self.directory)
+
+    def version(
+        self,
+        *bookings: Json,
+        waitlist: tuple[Json, ...] = (),
+        slot: str = SLOT,
+        capacity: int = 1,
+        number: int | None = None,
+        **fields: int,
+    ) -> None:
+        """Add a version of a slot."""
+        number = number or self.numbers.get(slot, 0) + 1
+        self.numbers[slot] = number
+        self.now += 0.4
+        document = {
+            "_id": slot,
+            "version": number,
+            "capacity": capacity,
+            "remaining": capacity - len(bookings),
+            "status": "published",
+            "bookings": bookings,
+            "waitlist": waitlist,
+            "changedAt": AT,
+            **fields,
+        }
+        self._line("slots", slot, "update", document)
+
+    def ended(self, number: int, user: str, action: str) -> None:
+        """Add a booking that has ended."""
+        document = {"user": user, "history": [{"at": AT, "by": user, "action": action}]}
+        self._line("ended_bookings", booking_id(number), "final", document)
+
+    def _line(self, collection: str, key: str, kind: str, document: Json) -> None:
+        line = {"collection": collection, "id": key, "kind": kind, "document": document}
+        self.lines.append({**line, "read_at": self.now})
+
+    def act(
+        self,
+        operation: str,
+        user: str,
+        outcome: Json | None,
+        since: float | None = None,
+        error: str | None = None,
+        **given: object,
+    ) -> None:
+        """Add an operation that ends now, by default after it started a second ago."""
+        started_at = self.now - 1 if since is None else since
+        self.now += 0.4
+        finished_at = self.now if outcome else None
+        self.history.write(
+            Operation(
+                self.history.next_id(),
+                user,
+                operation,
+                user,
+                {"slotId": f"slot_{SLOT}", **given},
+                started_at,
+                finished_at,
+                outcome,
+                error,
+            )
+        )
+        self.now += 2
+
+    def booked(self, number: int, user: str, **given: object) -> None:
+        """Add a booking that was accepted."""
+        self.act("book", user, {"__typename": "Booked", "booking": shown(number)}, **given)  # type: ignore[arg-type]
+
+    def refused(self, user: str, name: str, operation: str = "book", **given: object) -> None:
+        """Add a command that was refused."""
+        self.act(operation, user, {"__typename": name}, **given)  # type: ignore[arg-type]
+
+    def check(self) -> Report:
+        """Check the history."""
+        last = [line for line in self.lines if line["collection"] == "slots"][-1]
+        self._line("slots", last["id"], "final", last["document"])
+        self.history.close()
+        with (self.directory / "slot_versions.jsonl").open("wb") as file:
+            for line in self.lines:
+                file.write(orjson.dumps(line) + b"\n")
+        return check_directory(self.directory)
+
+    def kinds(self) -> set[str]:
+        """Return the kinds of the violations."""
+        return set(self.check().kinds())
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    scene = Scene(tmp_path)
+    scene.version()
+    scene.now += 5
+    return scene
+
+
+def test_a_correct_history_is_accepted(scene: Scene) -> None:
+    scene.version(live(1, ANN))
+    scene.booked(1, ANN, idempotencyKey="k")
+    scene.booked(1, ANN, idempotencyKey="k")
+    scene.refused(BEN, "SlotFull")
+    scene.refused(BEN, "Locked")
+    scene.version(live(1, ANN), waitlist=(waiting(2, BEN),))
+    entry = {"id": f"waitlistEntry_{SLOT}{booking_id(2)}"}
+    scene.act("join", BEN, {"__typename": "WaitlistJoined", "entry": entry})
+    scene.version(offered(2, BEN))
+    scene.ended(1, ANN, "cancelled")
+    cancelled = {"__typename": "BookingCancelled", "booking": shown(1)}
+    scene.act("cancel", ANN, cancelled, bookingId=shown(1)["id"])
+    scene.refused(ANN, "BookingNotFound", "confirm", bookingId=shown(1)["id"])
+    assert scene.check().violations == []
+
+
+def test_an_unknown_outcome_may_have_happened_or_not(scene: Scene) -> None:
+    scene.act("book", ANN, None, error="TIMEOUT")
+    scene.act("book", BEN, None, error="OUTCOME_UNKNOWN")
+    scene.version(live(1, ANN))
+    assert scene.kinds() == set()
+
+
+def test_a_refusal_between_two_commands_of_one_write_is_accepted(scene: Scene) -> None:
+    scene.version(live(1, ANN))
+    scene.booked(1, ANN)
+    since = scene.now
+    scene.now += 1
+    # One write: Ann cancels, Cleo cannot wait because a place is free, Ben books.
+    scene.version(live(2, BEN))
+    scene.ended(1, ANN, "cancelled")
+    cancelled = {"__typename": "BookingCancelled", "booking": shown(1)}
+    scene.act("cancel", ANN, cancelled, since, bookingId=shown(1)["id"])
+    scene.booked(2, BEN, since=since)
+    scene.refused(CLEO, "SlotNotFull", "join", since=since)
+    assert scene.check().violations == []
+
+
+def test_a_lost_booking_is_reported(scene: Scene) -> None:
+    scene.booked(1, ANN)
+    assert scene.kinds() == {"lost booking"}
+
+
+def test_a_booking_that_vanishes_is_reported(scene: Scene) -> None:
+    scene.version(live(1, ANN))
+    scene.booked(1, ANN)
+    scene.version()
+    assert scene.kinds() == {"booking vanished"}
+
+
+def test_an_overbooked_version_is_reported(scene: Scene) -> None:
+    scene.version(live(1, ANN))
+    scene.booked(1, ANN)
+    scene.version(live(1, ANN), live(2, BEN))
+    scene.booked(2, BEN)
+    assert "overbooked" in scene.kinds()
+
+
+def test_a_version_that_is_written_twice_is_reported(scene: Scene) -> None:
+    scene.version(live(1, ANN), capacity=3)
+    scene.booked(1, ANN)
+    scene.version(live(1, ANN), live(2, BEN), capacity=3, number=2)
+    scene.booked(2, BEN)
+    assert scene.kinds() == {"version written twice"}
+
+
+@pytest.mark.parametrize("refusal", ["Locked", "SlotFull"])
+def test_a_refused_command_that_is_written_later_is_reported(scene: Scene, refusal: str) -> None:
+    scene.version(live(1, ANN))
+    scene.booked(1, ANN)
+    scene.refused(BEN, refusal)
+    scene.version(live(1, ANN), live(2, BEN), capacity=2)
+    assert scene.kinds() == {"refused, but written"}
+
+
+def test_a_refusal_without_a_reason_is_reported(scene: Scene) -> None:
+    scene.refused(BEN, "SlotFull")
+    assert scene.kinds() == {"unexplained refusal"}
+
+
+def test_a_refused_cancellation_that_is_written_is_reported(scene: Scene) -> None:
+    scene.version(live(1, ANN))
+    scene.booked(1, ANN)
+    scene.refused(ANN, "Locked", "cancel", bookingId=shown(1)["id"])
+    scene.version()
+    scene.ended(1, ANN, "cancelled")
+    assert scene.kinds() == {"refused, but written"}
+
+
+def test_two_bookings_of_one_key_are_reported(scene: Scene) -> None:
+    scene.version(live(1, ANN), capacity=2)
+    scene.booked(1, ANN, idempotencyKey="k")
+    scene.version(capacity=2)
+    scene.ended(1, ANN, "cancelled")
+    cancelled = {"__typename": "BookingCancelled", "booking": shown(1)}
+    scene.act("cancel", ANN, cancelled, bookingId=shown(1)["id"])
+    scene.version(live(2, ANN), capacity=2)
+    scene.booked(2, ANN, idempotencyKey="k")
+    assert scene.kinds() == {"key with two outcomes"}
+
+
+def test_a_second_effect_of_an_unknown_command_is_reported(scene: Scene) -> None:
+    scene.act("book", ANN, None, error="TIMEOUT", idempotencyKey="k")
+    scene.version(live(1, ANN))
+    scene.version()
+    scene.ended(1, ANN, "cancelled")
+    cancelled = {"__typename": "BookingCancelled", "booking": shown(1)}
+    scene.act("cancel", ANN, cancelled, bookingId=shown(1)["id"])
+    scene.version(live(2, ANN))
+    assert scene.kinds() == {"second effect"}
+
+
+def test_a_falling_fence_is_reported(scene: Scene) -> None:
+    scene.version(live(1, ANN), capacity=2, fence=7)
+    scene.booked(1, ANN)
+    scene.version(live(1, ANN), live(2, BEN), capacity=2, fence=6)
+    scene.booked(2, BEN)
+    assert scene.kinds() == {"fence fell"}
+
+
+def test_overtaking_in_the_waiting_list_is_reported(scene: Scene) -> None:
+    scene.version(live(1, ANN))
+    scene.booked(1, ANN)
+    for user, number in ((BEN, 2), (CLEO, 3)):
+        entry = {"id": f"waitlistEntry_{SLOT}{booking_id(number)}"}
+        entries = (waiting(2, BEN), waiting(3, CLEO))[: number - 1]
+        scene.version(live(1, ANN), waitlist=entries)
+        scene.act("join", user, {"__typename": "WaitlistJoined", "entry": entry})
+    scene.version(offered(3, CLEO), waitlist=(waiting(2, BEN),))
+    scene.ended(1, ANN, "cancelled")
+    cancelled = {"__typename": "BookingCancelled", "booking": shown(1)}
+    scene.act("cancel", ANN, cancelled, bookingId=shown(1)["id"])
+    assert scene.kinds() == {"overtaking in the waiting list"}
+
+
+def _ticket(status: str, outcome: Json | None) -> Json:
+    id_ = f"ticket_{SLOT}{ANN}{'d' * 32}{'e' * 16}00000000000"
+    return {"__typename": "Ticket", "id": id_, "status": status, "outcome": outcome}
+
+
+def test_two_outcomes_of_a_ticket_are_reported(scene: Scene) -> None:
+    scene.version(live(1, ANN))
+    queued, full = _ticket("QUEUED", None), _ticket("ANSWERED", {"__typename": "SlotFull"})
+    booked = _ticket("ANSWERED", {"__typename": "Booked", "booking": shown(1)})
+    scene.act("request", ANN, queued)
+    scene.act("ticket", ANN, booked, ticket=queued["id"])
+    scene.act("ticket", ANN, full, ticket=queued["id"])
+    assert scene.kinds() == {"ticket with two outcomes"}
+
+
+def test_a_ticket_without_an_outcome_is_reported(scene: Scene) -> None:
+    scene.act("request", ANN, _ticket("QUEUED", None))
+    assert scene.kinds() == {"ticket without an outcome"}
+
+
+def test_a_stale_subscriber_is_reported(scene: Scene) -> None:
+    states = {
+        "subscribed": {"version": 1, "remaining": 1},
+        "queried": {"version": 2, "remaining": 0},
+    }
+    scene.act("converged", ANN, {"slot": SLOT, **states})
+    assert scene.kinds() == {"stale subscriber"}
+
+
+def test_an_order_against_real_time_is_reported(scene: Scene) -> None:
+    # Ben asked after Ann was told that she has the only place, so none was free.
+    scene.version(live(1, ANN))
+    since = scene.now
+    scene.booked(1, ANN)
+    scene.refused(BEN, "SlotNotFull", "join", since=since + 1.5)
+    assert scene.kinds() == {"unexplained refusal"}
+
+
+def test_the_search_finds_an_order_that_real_time_allows() -> None:
+    def read(expected: int, since: float, until: float) -> Step[int]:
+        return Step(f"read {expected}", lambda s: s if s == expected else None, since, until)
+
+    write: Step[int] = Step("write 1", lambda _: 1, 0, 10)
+    assert find_order([write, read(0, 1, 2), read(1, 3, 4)], 0) == ["read 0", "write 1", "read 1"]
+    assert find_order([write, read(1, 1, 2), read(0, 3, 4)], 0) is None
+
+
+def test_a_step_of_unknown_outcome_may_be_left_out() -> None:
+    lost: Step[int] = Step("write 1", lambda _: 1, 0, is_optional=True)
+    for value in (0, 1):
+        seen: Step[int] = Step("read", lambda s, value=value: s if s == value else None, 1, 2)  # type: ignore[misc]
+        assert find_order([lost, seen], 0) is not None
