@@ -235,7 +235,6 @@ async def test_control_an_act_whose_late_commit_counts_as_a_conflict_is_refused_
 ) -> None:
     for module in (batches, group_commit):
         monkeypatch.setattr(module, "check_written", lambda result: result is CommitResult.WRITTEN)
-    monkeypatch.setattr(batches, "MAX_ATTEMPTS", 1)
     slot_id, act = await prepare(store)
     before = await store.find_document(slot_id)
     store.route.is_held = is_commit
