@@ -84,6 +84,29 @@ async def test_control_without_the_change_stream_nothing_replaces_a_lost_message
         assert not subscription.has_pending
 
 
+async def test_with_a_dead_redis_the_newest_version_arrives(
+    servers: EmbeddedServers, tmp_path: Path
+) -> None:
+    mongo_url = database_url(servers, "changes_alone")
+    with restartable_server(tmp_path / "valkey", "valkey") as valkey:
+        settings = Settings(mongo_url=mongo_url, redis_url=valkey.url)
+        async with running_backend(settings) as backend, AsyncExitStack() as stack:
+            backend.services.slot_events.start()
+            stack.push_async_callback(backend.services.slot_events.stop)
+            slot, subscription = await stack.enter_async_context(watched_slot(backend))
+            valkey.kill()
+            state = slot
+            for _ in range(3):
+                state = await edit_silently(backend.database, state)
+            await until(lambda: hub_version(backend, slot.id) == state.version, "it is found")
+            assert subscription.take().version == state.version
+            # A watcher who comes while Redis is dead is served as well.
+            _, late = await stack.enter_async_context(watched_slot_again(backend, slot.id))
+            state = await edit_silently(backend.database, state)
+            await until(lambda: hub_version(backend, slot.id) == state.version, "it is found")
+            assert late.take().version == subscription.take().version == state.version
+
+
 async def test_the_stream_continues_where_its_cursor_was_killed(backend: Backend) -> None:
     async with watched_slot(backend) as (slot, subscription):
         started, resumed = count_opened("start"), count_opened("resumed")
