@@ -121,7 +121,10 @@ async def test_a_slow_reader_has_one_pending_state_per_slot() -> None:
 
 
 def test_a_reader_is_called_back_once_until_it_has_taken_every_state() -> None:
-    subscription, calls = AvailabilitySubscription([SlotId("a"), SlotId("b")], FanOutQueue()), list[None]()
+    subscription, calls = (
+        AvailabilitySubscription([SlotId("a"), SlotId("b")], FanOutQueue()),
+        list[None](),
+    )
     subscription.publish(availability(SlotId("a"), 1))
     subscription.on_update(lambda: calls.append(None))
     for version in range(2, 10):

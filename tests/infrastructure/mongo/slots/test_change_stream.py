@@ -5,15 +5,30 @@ from pathlib import Path
 import pytest
 from pymongo.errors import PyMongoError
 
+from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.reads.change_stream import SlotChangeStream
+from tests.support.apps.processes import database_url
 from tests.support.apps.restartable_servers import restartable_server
 from tests.support.domain.builders import build_slot
 from tests.support.polling import poll_until
 from tests.support.stores.slot_edits import edit_silently
 from tests.support.stores.slots import insert_new_slots
+
+
+async def test_a_stream_without_changes_returns_after_the_time_it_asks_for(
+    servers: EmbeddedServers,
+) -> None:
+    client, database = connect(database_url(servers, "idle_stream"))
+    await insert_new_slots(database, build_slot(5, id=new_slot_id()))
+    stream = SlotChangeStream(database)
+    await stream.open()
+    for _ in range(2):  # with the timeout of the client, this would be no reply in time
+        assert await stream.next_changes() == {}
+    await stream.end()
+    await client.close()
 
 
 @pytest.mark.parametrize("is_resumed", [True, False], ids=["resumed", "control, without position"])
@@ -48,7 +63,7 @@ async def test_changes_before_and_after_a_restart_of_mongod_are_read(
             await stream.end()
         assert await stream.open() is not is_resumed
         found: dict[SlotId, int] = {}
-        for _ in range(2):
+        for _ in range(2):  # the last one waits for a change until it is empty
             found |= await stream.next_changes()
         assert found == ({slot.id: 3, other.id: 2} if is_resumed else {})
         await stream.end()
