@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-# About half a millisecond of deliveries: a booking takes some thirty turns of the event loop.
+# About half a millisecond of deliveries: a booking takes some thirty iterations of the event loop.
 BATCH_SIZE = 25
 # A task costs many times as much as a delivery without one.
 WAKEUP_BATCH_SIZE = 5

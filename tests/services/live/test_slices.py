@@ -70,7 +70,7 @@ class Watchers:
                 self.versions[number] = state.version
 
     async def wait_for_all(self, version: int) -> list[int]:
-        """Wait for all watchers; return how many had read it at each turn of the event loop."""
+        """Wait for all watchers; return how many had read it at each iteration of the event loop."""
         counts = [0]
         while counts[-1] < WATCHERS:
             await asyncio.sleep(0)
@@ -96,7 +96,7 @@ async def open_watchers(services: Services) -> AsyncIterator[tuple[Watchers, Ava
             task.cancel()
 
 
-def test_a_turn_of_the_event_loop_serves_one_slice_of_the_watchers(
+def test_an_iteration_of_the_event_loop_serves_one_slice_of_the_watchers(
     pair: ServicePair, has_slices: bool
 ) -> None:
     services = pair.services[0]
