@@ -70,7 +70,7 @@ class Watchers:
                 self.versions[number] = state.version
 
     async def wait_for_all(self, version: int) -> list[int]:
-        """Wait for all watchers; return how many had read it at each iteration of the event loop."""
+        """Wait for all watchers; return how many had read it at each loop iteration."""
         counts = [0]
         while counts[-1] < WATCHERS:
             await asyncio.sleep(0)
