@@ -24,9 +24,9 @@ from slotlock.graphql.limits.complexity import MAX_VARIABLE_VALUES, has_too_many
 from slotlock.graphql.limits.connections import ConnectionLimit
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
-from slotlock.graphql.transport.push.fan_out import FanOutQueue
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.services.container import Services
+from slotlock.services.live.fan_out import FanOutQueue
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from prometheus_client import Counter
 
@@ -22,6 +23,7 @@ from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
+from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE, FanOutQueue
 from slotlock.services.live.slot_changes import SlotChangeFeed
 
 log = logging.getLogger("slotlock.availability")
@@ -40,15 +42,17 @@ RESYNCED = Counter(
 class AvailabilitySubscription:
     """The states of some slots for one reader: at most one pending state per slot."""
 
-    __slots__ = ("_latest", "_on_update", "_pending", "slot_ids")
+    __slots__ = ("_latest", "_on_update", "_pending", "_wakeups", "slot_ids")
 
-    def __init__(self, slot_ids: Iterable[SlotId]) -> None:
+    def __init__(self, slot_ids: Iterable[SlotId], wakeups: FanOutQueue) -> None:
         self.slot_ids = tuple(dict.fromkeys(slot_ids))
         # The latest state of each slot. All subscriptions share it, so that it costs no memory.
         self._latest: dict[SlotId, Availability] = {}
         # The slots whose latest state was not read yet; the state that waits longest is first.
         self._pending: list[SlotId] = []
         self._on_update: Callable[[], None] | None = None
+        # Wakes the tasks of all subscriptions, a few at a time.
+        self._wakeups = wakeups
 
     def publish(self, state: Availability) -> bool:
         """Queue a state unless it is older than one that was queued before. Returns whether."""
@@ -81,7 +85,7 @@ class AvailabilitySubscription:
     async def states(self) -> AsyncGenerator[Availability, None]:
         """Yield states without end. States that a slow reader missed are left out."""
         updated = asyncio.Event()
-        self.on_update(updated.set)
+        self.on_update(partial(self._wakeups.add, updated.set))
         while True:
             await updated.wait()
             while self._pending:
@@ -118,6 +122,7 @@ class AvailabilityHub:
         self._slots = slots
         self._now = now
         self._subscriptions: dict[SlotId, _SlotSubscriptions] = {}
+        self._wakeups = FanOutQueue(WAKEUP_BATCH_SIZE)
         self._slot_events: SlotEventBus | None = None
         self._slot_changes: SlotChangeFeed | None = None
         # The slots with a version that no message has reported yet, or all slots.
@@ -155,7 +160,7 @@ class AvailabilityHub:
         self, slot_ids: Sequence[SlotId]
     ) -> AsyncIterator[AvailabilitySubscription]:
         """Subscribe to slots. The present state of each slot that exists comes first."""
-        subscription = AvailabilitySubscription(slot_ids)
+        subscription = AvailabilitySubscription(slot_ids, self._wakeups)
         watching = self._slot_changes.watching() if self._slot_changes else contextlib.nullcontext()
         for slot_id in subscription.slot_ids:
             of_slot = self._subscriptions.setdefault(slot_id, _SlotSubscriptions())

@@ -316,7 +316,7 @@ def test_a_stale_subscriber_is_reported(scene: Scene) -> None:
 
 
 def test_an_order_against_real_time_is_reported(scene: Scene) -> None:
-    # Ben asked after Ann was told that she has the only place, so none was free.
+    # Ben asked after Ann was informed that she has the only place, so none was free.
     scene.version(live(1, ANN))
     since = scene.now
     scene.booked(1, ANN)

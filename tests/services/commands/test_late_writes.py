@@ -233,8 +233,11 @@ async def test_an_act_whose_commit_is_late_has_an_unknown_outcome(
 async def test_control_an_act_whose_late_commit_counts_as_a_conflict_is_refused_and_happens(
     store: LateStore, prepare: Prepare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    decide_once = partial(batches.decide_and_commit, max_attempts=1)
     for module in (batches, group_commit):
         monkeypatch.setattr(module, "check_written", lambda result: result is CommitResult.WRITTEN)
+        # A second attempt would take longer than a transaction may stay open.
+        monkeypatch.setattr(module, "decide_and_commit", decide_once)
     slot_id, act = await prepare(store)
     before = await store.find_document(slot_id)
     store.route.is_held = is_commit

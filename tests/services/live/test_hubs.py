@@ -25,6 +25,7 @@ from slotlock.services.admission.tickets import load_tickets
 from slotlock.services.container import utc_now
 from slotlock.services.live.availability import AvailabilityHub, AvailabilitySubscription
 from slotlock.services.live.booking_events import BookingEventHub
+from slotlock.services.live.fan_out import FanOutQueue
 from slotlock.services.live.ticket_updates import TicketHub
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot, with_facts
@@ -108,7 +109,7 @@ async def test_a_state_published_during_the_first_read_replaces_what_was_read(
 
 async def test_a_slow_reader_has_one_pending_state_per_slot() -> None:
     slot_ids = [SlotId("a"), SlotId("b")]
-    subscription = AvailabilitySubscription(slot_ids)
+    subscription = AvailabilitySubscription(slot_ids, FanOutQueue())
     for version in range(10_000):
         for slot_id in slot_ids:
             subscription.publish(availability(slot_id, version))
@@ -120,7 +121,10 @@ async def test_a_slow_reader_has_one_pending_state_per_slot() -> None:
 
 
 def test_a_reader_is_called_back_once_until_it_has_taken_every_state() -> None:
-    subscription, calls = AvailabilitySubscription([SlotId("a"), SlotId("b")]), list[None]()
+    subscription, calls = (
+        AvailabilitySubscription([SlotId("a"), SlotId("b")], FanOutQueue()),
+        list[None](),
+    )
     subscription.publish(availability(SlotId("a"), 1))
     subscription.on_update(lambda: calls.append(None))
     for version in range(2, 10):
@@ -135,7 +139,7 @@ def test_a_reader_is_called_back_once_until_it_has_taken_every_state() -> None:
 
 
 def test_a_state_that_is_not_newer_is_ignored() -> None:
-    subscription = AvailabilitySubscription([SlotId("a")])
+    subscription = AvailabilitySubscription([SlotId("a")], FanOutQueue())
     assert subscription.publish(availability(SlotId("a"), 5))
     assert not subscription.publish(availability(SlotId("a"), 5))
     assert not subscription.publish(availability(SlotId("a"), 4))

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import pytest
 from prometheus_client import REGISTRY
@@ -13,6 +14,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.services.live.availability import AvailabilitySubscription
 from tests.support.apps.processes import database_url
+from tests.support.apps.restartable_servers import restartable_server
 from tests.support.domain.builders import build_slot
 from tests.support.polling import poll_until
 from tests.support.stores.slot_edits import edit_silently
@@ -23,6 +25,13 @@ from tests.support.stores.slots import insert_new_slots
 async def backend(servers: EmbeddedServers) -> AsyncIterator[Backend]:
     """Yield a backend whose availability hub and change feed run, without pub/sub."""
     settings = Settings(mongo_url=database_url(servers, "changes"), redis_url=servers.redis_url)
+    async with running_backend(settings) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def running_backend(settings: Settings) -> AsyncIterator[Backend]:
+    """Run a backend with its availability hub and its change feed."""
     async with open_backend(settings) as opened, AsyncExitStack() as stack:
         services = opened.services
         stack.push_async_callback(services.slot_changes.stop)
@@ -82,6 +91,32 @@ async def test_control_without_the_change_stream_nothing_replaces_a_lost_message
         await edit_silently(backend.database, slot)
         await hub.resync()
         assert not subscription.has_pending
+
+
+async def test_with_a_dead_redis_the_newest_version_arrives(
+    servers: EmbeddedServers, tmp_path: Path
+) -> None:
+    mongo_url = database_url(servers, "changes")
+    with restartable_server(tmp_path / "valkey", "valkey") as valkey:
+        async with running_backend(Settings(mongo_url=mongo_url, redis_url=valkey.url)) as backend:
+            backend.services.slot_events.start()
+            async with watched_slot(backend) as (slot, subscription):
+                valkey.kill()
+                state = slot
+                for _ in range(3):
+                    state = await edit_silently(backend.database, state)
+                await until(lambda: latest(subscription) == state.version, "it arrives")
+                # A watcher that comes while Redis is dead is served as well.
+                async with backend.services.availability.subscribe([slot.id]) as late:
+                    state = await edit_silently(backend.database, state)
+                    await until(lambda: latest(late) == state.version, "it arrives")
+                    assert latest(subscription) == state.version
+            await backend.services.slot_events.stop()
+
+
+def latest(subscription: AvailabilitySubscription) -> int:
+    """Return the version that the reader of one slot reads next, or has read last."""
+    return subscription._latest[subscription.slot_ids[0]].version
 
 
 async def test_the_stream_continues_where_its_cursor_was_killed(backend: Backend) -> None:

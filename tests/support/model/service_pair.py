@@ -17,7 +17,7 @@ from slotlock.infrastructure.mongo.repositories import Repositories, repositorie
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.auto_pipeline import MAX_BUDGET_MS, AutoPipeline
 from slotlock.infrastructure.redis.client import redis_client
 from slotlock.services.container import Services, build_services
 from tests.support.apps.processes import database_url
@@ -162,7 +162,7 @@ async def open_services(
 ) -> Services:
     """Open services as the application does, with a clock that tests can set."""
     redis = redis_client(redis_url)
-    pipeline = AutoPipeline(redis)
+    pipeline = AutoPipeline(redis, MAX_BUDGET_MS)  # the machine may be busy
     exit_stack.push_async_callback(pipeline.close)
     services = build_services(repositories, redis, pipeline, AdmissionQueue(pipeline), clock)
     await services.locks.start()

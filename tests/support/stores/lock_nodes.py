@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.auto_pipeline import MAX_BUDGET_MS, AutoPipeline
 from slotlock.infrastructure.redis.client import redis_client
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks.leases import Lease
@@ -21,10 +21,14 @@ ON_ONE_SERVER = pytest.mark.parametrize("redis_topology", ["one server"], indire
 
 @asynccontextmanager
 async def open_lock_node(
-    url: str, ttl_ms: int = LOCK_TTL_MS, *, subscribe: bool = True
+    url: str,
+    ttl_ms: int = LOCK_TTL_MS,
+    *,
+    subscribe: bool = True,
+    budget_ms: int = MAX_BUDGET_MS,  # the machine may be busy
 ) -> AsyncIterator[Locks]:
     """Open a lock node with its own connection. One that does not subscribe is never woken."""
-    pipeline = AutoPipeline(redis_client(url))
+    pipeline = AutoPipeline(redis_client(url), budget_ms)
     locks = Locks(pipeline, ttl_ms)
     try:
         if subscribe:

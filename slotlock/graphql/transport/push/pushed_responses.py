@@ -8,8 +8,8 @@ import orjson
 
 from slotlock.graphql.execution.shared_operations import SharedOperation
 from slotlock.graphql.transport.push.direct_writes import DirectWrites
-from slotlock.graphql.transport.push.fan_out import FanOutQueue
 from slotlock.services.live.availability import AvailabilitySubscription
+from slotlock.services.live.fan_out import FanOutQueue
 
 Deliver = Callable[[], None]
 

@@ -111,9 +111,10 @@ class SlotChangeStream:
             await session.end_session()
 
     async def _run(self, command: Document) -> Document:
-        # The driver would replace `maxTimeMS` by its own timeout.
+        # The driver would replace `maxTimeMS` by the timeout of the client; 0 is none, and None
+        # is that of the client.
         try:
-            with timeout(None):
+            with timeout(0):
                 async with asyncio.timeout(REPLY_TIMEOUT_S):
                     return await self._database.command(command, session=self._session)
         except OperationFailure as error:

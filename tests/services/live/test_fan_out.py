@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 from itertools import pairwise
 
-from slotlock.graphql.transport.push.fan_out import BATCH_SIZE, FanOutQueue
+from slotlock.services.live.fan_out import BATCH_SIZE, FanOutQueue
 
 COUNT = 5 * BATCH_SIZE
 

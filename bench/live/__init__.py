@@ -1,0 +1,1 @@
+"""The cost of live updates: watchers, and bookings by others."""

@@ -1,0 +1,70 @@
+"""The change stream of the slots continues after a restart of mongod, with nothing lost."""
+
+from pathlib import Path
+
+import pytest
+from pymongo.errors import PyMongoError
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.booking import SlotId
+from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots.reads.change_stream import SlotChangeStream
+from tests.support.apps.processes import database_url
+from tests.support.apps.restartable_servers import restartable_server
+from tests.support.domain.builders import build_slot
+from tests.support.polling import poll_until
+from tests.support.stores.slot_edits import edit_silently
+from tests.support.stores.slots import insert_new_slots
+
+
+async def test_a_stream_without_changes_returns_after_the_time_it_asks_for(
+    servers: EmbeddedServers,
+) -> None:
+    client, database = connect(database_url(servers, "idle_stream"))
+    await insert_new_slots(database, build_slot(5, id=new_slot_id()))
+    stream = SlotChangeStream(database)
+    await stream.open()
+    for _ in range(2):  # with the timeout of the client, this would be no reply in time
+        assert await stream.next_changes() == {}
+    await stream.end()
+    await client.close()
+
+
+@pytest.mark.parametrize("is_resumed", [True, False], ids=["resumed", "control, without position"])
+async def test_changes_before_and_after_a_restart_of_mongod_are_read(
+    tmp_path: Path, is_resumed: bool
+) -> None:
+    with restartable_server(tmp_path / "mongod", "mongod") as mongod:
+        client, database = connect(mongod.url)
+        stream = SlotChangeStream(database)
+        slot = build_slot(5, id=new_slot_id())
+        other = build_slot(5, id=new_slot_id())
+        await insert_new_slots(database, slot, other)
+        assert await stream.open()
+        changed = await edit_silently(database, slot)
+        assert await stream.next_changes() == {slot.id: 2}
+
+        await edit_silently(database, changed)
+        mongod.kill()
+        mongod.start()
+
+        async def edit_other() -> bool:
+            try:
+                await edit_silently(database, other)
+            except PyMongoError:  # the driver finds the primary again
+                return False
+            return True
+
+        await poll_until(edit_other, bool, "mongod takes writes")
+        with pytest.raises(PyMongoError):
+            await stream.next_changes()
+        if not is_resumed:
+            await stream.end()
+        assert await stream.open() is not is_resumed
+        found: dict[SlotId, int] = {}
+        for _ in range(2):  # the last one waits for a change until it is empty
+            found |= await stream.next_changes()
+        assert found == ({slot.id: 3, other.id: 2} if is_resumed else {})
+        await stream.end()
+        await client.close()
