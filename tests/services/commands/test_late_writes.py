@@ -166,7 +166,7 @@ Prepare = Callable[[LateStore], Awaitable[tuple[SlotId, Act]]]
 async def prepare_booking_with_key(store: LateStore) -> tuple[SlotId, Act]:
     """Return an empty slot, and what books it."""
     slot_id = await store.insert_slot()
-    options = BookingOptions(key="a key")
+    options = BookingOptions(key=slot_id)
     return slot_id, lambda: book_slot(store.services, ADA, slot_id, ADA.user_id, options)
 
 
