@@ -96,7 +96,7 @@ async def open_watchers(services: Services) -> AsyncIterator[tuple[Watchers, Ava
             task.cancel()
 
 
-def test_a_turn_of_the_event_loop_serves_one_slice_of_the_watchers(
+def test_an_iteration_of_the_event_loop_serves_one_slice_of_the_watchers(
     pair: ServicePair, has_slices: bool
 ) -> None:
     services = pair.services[0]
