@@ -1,14 +1,17 @@
 """Idempotency keys of users, each with the request that it was sent with."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from functools import lru_cache
 
 import orjson
 
 from slotlock.domain.admission.tickets import RequestLost
+from slotlock.domain.campaigns.campaign import CampaignDraft
 from slotlock.domain.shared.values import value_object
+from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.redis.admission.queue import REQUEST_HASH_CHARS
@@ -37,6 +40,19 @@ class IdempotencyKey:
     def for_request(cls, user_id: UserId, key: str, *request_parts: object) -> "IdempotencyKey":
         """Return the key of a request. How long the caller waits is no part of the request."""
         return cls(user_id, key, _hash([key])[:KEY_HASH_CHARS], _hash(request_parts))
+
+    @classmethod
+    def for_creation(
+        cls, user_id: UserId, key: str | None, mutation: str, *request_parts: object
+    ) -> "IdempotencyKey | None":
+        """Return the key of a mutation that creates something, if the caller sent one.
+
+        Each of these mutations has keys of its own.
+        """
+        if key is None:
+            return None
+        key_hash = _hash([mutation, key])[:KEY_HASH_CHARS]
+        return cls(user_id, key, key_hash, _hash(request_parts))
 
     @property
     def record_id(self) -> str:
@@ -69,6 +85,15 @@ def lost_record(record_id: str, short_request_hash: str, now: datetime) -> Idemp
 def record_id(user_id: UserId, key_hash: str) -> str:
     """Return the id of the record for this key of a user."""
     return _hash([user_id, key_hash])
+
+
+def fields_of_draft(draft: SlotDraft | CampaignDraft) -> Mapping[str, object]:
+    """Return the fields of a draft that differ from their defaults, for the hash of a request.
+
+    A version with more fields therefore hashes a repeated request alike.
+    """
+    values = {field.name: (getattr(draft, field.name), field.default) for field in fields(draft)}
+    return {name: value for name, (value, default) in values.items() if value != default}
 
 
 def _hash(values: Sequence[object]) -> str:

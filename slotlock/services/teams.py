@@ -21,7 +21,9 @@ from slotlock.domain.teams.outcomes import (
 from slotlock.domain.teams.team import Invitation, Team, TeamId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_team_id
+from slotlock.services.commands.idempotency import find_created, to_record
 from slotlock.services.container import Services
+from slotlock.services.idempotency_key import IdempotencyKey
 
 # An attempt fails only if another change of the team succeeded.
 MAX_ATTEMPTS = 20
@@ -31,15 +33,29 @@ RETRY_AFTER_MS = (50, 250)
 Outcome = TypeVar("Outcome")
 
 
-async def create(services: Services, name: str, creator_id: UserId) -> CreateTeamOutcome:
-    """Create a team whose only member is its creator."""
+async def create(
+    services: Services, name: str, creator_id: UserId, key_text: str | None = None
+) -> CreateTeamOutcome:
+    """Create a team whose only member is its creator.
+
+    Return the team that the same request with this key created, if there is one.
+    """
     now = services.now()
+    key = IdempotencyKey.for_creation(creator_id, key_text, "createTeam", name)
+    refusal: CreateTeamOutcome = _busy()
     for _ in range(MAX_ATTEMPTS):
+        if stored := await find_created(services, key, TeamSaved):
+            return stored.outcome
         number = await services.teams.free_member_number(creator_id)
         outcome = membership.create(new_team_id(), name, creator_id, number, now)
-        if not isinstance(outcome, TeamSaved) or await services.teams.insert(outcome.team):
+        if not isinstance(outcome, TeamSaved):
+            refusal = outcome
+            break
+        record = to_record(key, outcome, now) if key else None
+        if await services.teams.insert(outcome.team, record):
             return outcome
-    return _busy()
+    stored = await find_created(services, key, TeamSaved)
+    return stored.outcome if stored else refusal
 
 
 async def invite(

@@ -102,7 +102,7 @@ def test_a_slot_that_cannot_be_read_fails_its_own_callers_only(pair: ServicePair
 
     async def preview_each_slot() -> list[Any]:
         damaged_id, open_id = await insert_slot(services, 5), await insert_slot(services, 5)
-        damage = {"$set": {"status": "unknown"}}
+        damage = {"$unset": {"title": ""}}
         pair.database["slots"].update_one({"_id": ObjectId(damaged_id)}, damage)
         commands = [
             BookSlotCommand.create(caller, slot_id, caller.user_id, False, None)

@@ -46,7 +46,7 @@ def _check_fence(slot_id: str, before: SlotVersion, after: SlotVersion, report: 
 
 
 def _check_waitlist(slot_id: str, before: SlotVersion, after: SlotVersion, report: Report) -> None:
-    """Check that entries are served and kept in order, and that no booking passes them."""
+    """Check that entries are served in order and remain, and that no booking passes them."""
     evidence = [before.document, after.document]
     waiting = [entry for entry in before.waitlist if entry in after.waitlist]
     if list(after.waitlist[: len(waiting)]) != waiting:

@@ -1,6 +1,6 @@
 """Series: slots created by one recurrence rule. Afterwards each is a slot of its own."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from enum import StrEnum
@@ -41,6 +41,44 @@ class SeriesCreated:
     series_id: SeriesId
     slots: tuple[SlotState, ...]
     conflicts: tuple[ResourceTaken, ...]
+
+
+@value_object
+class SkippedDate:
+    """A date that was skipped; the fields are those of `ResourceTaken`, without the other slot."""
+
+    resource: str
+    meeting: Meeting
+    other_id: SlotId
+    other_meeting: Meeting
+
+
+@value_object
+class SeriesSummary:
+    """A new series without its slots: each of up to 500 may have a copy of long terms."""
+
+    series_id: SeriesId
+    skipped: tuple[SkippedDate, ...]
+
+    @classmethod
+    def from_created(cls, created: SeriesCreated) -> "SeriesSummary":
+        """Return the summary of a new series."""
+        skipped = (
+            SkippedDate(each.resource, each.meeting, each.other.id, each.other_meeting)
+            for each in created.conflicts
+        )
+        return cls(created.series_id, tuple(skipped))
+
+    def with_slots(
+        self, slots: Sequence[SlotState], others: Mapping[SlotId, SlotState]
+    ) -> SeriesCreated:
+        """Return the series with its slots and those that use the resource."""
+        conflicts = (
+            ResourceTaken(each.resource, each.meeting, others[each.other_id], each.other_meeting)
+            for each in self.skipped
+            if each.other_id in others
+        )
+        return SeriesCreated(self.series_id, tuple(slots), tuple(conflicts))
 
 
 @value_object

@@ -1,5 +1,6 @@
 """The outcomes of team operations, each named as a fact."""
 
+from slotlock.domain.booking.refusals import KeyReused
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.teams.team import Team, TeamId
@@ -65,7 +66,7 @@ class TeamBusy:
     retry_after_ms: int
 
 
-CreateTeamOutcome = TeamSaved | InvalidInput | TooManyTeams | TeamBusy
+CreateTeamOutcome = TeamSaved | InvalidInput | TooManyTeams | TeamBusy | KeyReused
 InviteToTeamOutcome = (
     TeamSaved
     | TeamNotFound

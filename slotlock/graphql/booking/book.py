@@ -9,7 +9,6 @@ from strawberry import argument, field
 from slotlock.domain.booking import outcomes, refusals
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.graphql.booking.refusals.book import KeyReused
 from slotlock.graphql.booking.refusals.present import present_booking_refusal
 from slotlock.graphql.booking.results import Booked, BookSlotResult, present_book_outcome
 from slotlock.graphql.context import Info
@@ -21,7 +20,7 @@ from slotlock.graphql.core.arguments import (
     to_wait_seconds,
 )
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
-from slotlock.graphql.core.refusals import Refusal, RefusalCode
+from slotlock.graphql.core.refusals import KeyReused, Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.refusals import Locked, SlotNotFound
 from slotlock.graphql.slots.types import Booking

@@ -6,7 +6,7 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain.booking import outcomes
-from slotlock.graphql.booking.refusals.book import BookingRefusal, KeyReused
+from slotlock.graphql.booking.refusals.book import BookingRefusal
 from slotlock.graphql.booking.refusals.changes import (
     BookingNotFound,
     CutoffPassed,
@@ -16,7 +16,7 @@ from slotlock.graphql.booking.refusals.changes import (
 )
 from slotlock.graphql.booking.refusals.limits import OtherBookingRefusal, SlotStarted
 from slotlock.graphql.booking.refusals.present import BookingCommandRefusal, present_booking_refusal
-from slotlock.graphql.core.refusals import Refusal
+from slotlock.graphql.core.refusals import KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.refusals import Locked, SlotCancelled
 from slotlock.graphql.slots.types import Booking, Slot

@@ -9,12 +9,12 @@ from strawberry import field
 from slotlock.domain.admission import tickets
 from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.users.user import Caller
-from slotlock.graphql.booking.refusals.book import BookingRefusal, KeyReused, QueueFull
+from slotlock.graphql.booking.refusals.book import BookingRefusal, QueueFull
 from slotlock.graphql.booking.results import Booked, BookSlotResult, present_book_outcome
 from slotlock.graphql.core.enums import TicketStatus
 from slotlock.graphql.core.ids import slot_global_id, ticket_global_id
 from slotlock.graphql.core.node import Node
-from slotlock.graphql.core.refusals import Refusal
+from slotlock.graphql.core.refusals import KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.users.refusals import OnBehalfRefusal
 from slotlock.services.admission.tickets import find_ticket

@@ -17,8 +17,13 @@ from slotlock.graphql.campaigns.refusals import (
 from slotlock.graphql.campaigns.types import Campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.arguments import to_change, to_required_change
-from slotlock.graphql.core.refusals import InvalidInput, Refusal
+from slotlock.graphql.core.arguments import (
+    KEY_DESCRIPTION,
+    require_valid_key,
+    to_change,
+    to_required_change,
+)
+from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
 from slotlock.services.campaigns import campaigns
@@ -60,6 +65,7 @@ class CreateCampaignInput:
         default_factory=list, description=GROUP_LIMITS_DESCRIPTION
     )
     cancel_until: datetime | None = field(default=None, description=CANCEL_UNTIL_DESCRIPTION)
+    idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
 
     def to_draft(self) -> campaign.CampaignDraft:
         """Return the draft of the domain."""
@@ -127,7 +133,7 @@ def _to_group_sets(group_sets: Sequence[Sequence[str]]) -> tuple[tuple[str, ...]
 
 
 CreateCampaignResult = Annotated[
-    Campaign | InvalidInput,
+    Campaign | InvalidInput | KeyReused,
     strawberry.union("CreateCampaignResult", description="The new campaign, or a refusal."),
 ]
 UpdateCampaignResult = Annotated[
@@ -152,7 +158,10 @@ class CampaignMutations:
         input: CreateCampaignArgument,  # noqa: A002
     ) -> Campaign | Refusal:
         organizer = info.context.require_organizer()
-        outcome = await campaigns.create(info.context.services, input.to_draft(), organizer.user_id)
+        key = require_valid_key(input.idempotency_key)
+        outcome = await campaigns.create(
+            info.context.services, input.to_draft(), organizer.user_id, key
+        )
         if isinstance(outcome, campaign.CampaignSaved):
             return Campaign.from_domain(outcome.campaign)
         return present_campaign_refusal(outcome, ResultView(organizer))

@@ -5,10 +5,11 @@ from typing import Self, assert_never
 import strawberry
 from strawberry import field
 
+from slotlock.domain.booking import refusals
 from slotlock.domain.campaigns import campaign
 from slotlock.domain.shared import validation
 from slotlock.graphql.core.ids import campaign_global_id
-from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode
+from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 
 
@@ -46,7 +47,10 @@ class CampaignBusy(Refusal):
 
 
 def present_campaign_refusal(
-    refusal: campaign.CampaignNotFound | campaign.CampaignBusy | validation.InvalidInput,
+    refusal: campaign.CampaignNotFound
+    | campaign.CampaignBusy
+    | refusals.KeyReused
+    | validation.InvalidInput,
     view: ResultView,
 ) -> Refusal:
     """Show why a campaign was not created or changed."""
@@ -55,6 +59,8 @@ def present_campaign_refusal(
             return CampaignNotFound.from_domain(refusal, view)
         case campaign.CampaignBusy():
             return CampaignBusy.from_domain(refusal, view)
+        case refusals.KeyReused():
+            return KeyReused.from_domain(refusal, view)
         case validation.InvalidInput():
             return InvalidInput.from_domain(refusal, view)
         case _:

@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 import strawberry
 from strawberry import enum_value, field
 
+from slotlock.domain.booking import refusals
 from slotlock.domain.shared import validation
 from slotlock.graphql.core.result_view import ResultView
 
@@ -155,4 +156,21 @@ class InvalidInput(Refusal):
             code=RefusalCode.INVALID_INPUT,
             message=" ".join(f"{problem.field}: {problem.message}" for problem in problems),
             fields=problems,
+        )
+
+
+@strawberry.type(description="The idempotency key was sent before with other arguments.")
+class KeyReused(Refusal):
+    idempotency_key: str = field(
+        description="The key that was sent. Empty in the outcome of a ticket, which stores only "
+        "the hash of the key."
+    )
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.KeyReused, _view: ResultView) -> Self:
+        """Show the key to the client that sent it."""
+        return cls(
+            code=RefusalCode.KEY_REUSED,
+            message="This idempotency key was already used for another request.",
+            idempotency_key=outcome.key,
         )

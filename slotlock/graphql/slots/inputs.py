@@ -10,7 +10,7 @@ from slotlock.domain.schedule.timetables import Timetable, WeeklyMeeting
 from slotlock.domain.shared.changes import Unchanged
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
-from slotlock.graphql.core.arguments import to_change, to_required_change
+from slotlock.graphql.core.arguments import KEY_DESCRIPTION, to_change, to_required_change
 from slotlock.graphql.core.enums import SeriesScope, SlotKind, Weekday
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
@@ -131,6 +131,7 @@ class CreateSlotInput:
     draft: bool = field(
         default=False, description="Whether the slot stays hidden until `publishSlot`."
     )
+    idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
 
     def to_draft(self) -> SlotDraft:
         """Convert the input to the domain's draft of a slot."""

@@ -11,8 +11,9 @@ from slotlock.domain.users.user import Caller
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
+from slotlock.graphql.core.arguments import require_valid_key
 from slotlock.graphql.core.enums import SeriesScope
-from slotlock.graphql.core.refusals import InvalidInput, Refusal
+from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.inputs import CreateSlotInput, UpdateSlotInput
 from slotlock.graphql.slots.refusals import (
@@ -27,7 +28,7 @@ from slotlock.graphql.slots.types import Slot
 from slotlock.services.slots import editing
 
 CreateSlotResult = Annotated[
-    Slot | InvalidInput | CampaignNotFound | ResourceTaken | Locked,
+    Slot | InvalidInput | CampaignNotFound | ResourceTaken | Locked | KeyReused,
     strawberry.union("CreateSlotResult", description="The new slot, or a refusal."),
 ]
 UpdateSlotResult = Annotated[
@@ -54,11 +55,12 @@ class SlotMutations:
     @field(description="Create a slot. Organizers only.", graphql_type=CreateSlotResult)
     async def create_slot(self, info: Info, input: CreateSlotArgument) -> Slot | Refusal:  # noqa: A002
         organizer = info.context.require_organizer()
+        key = require_valid_key(input.idempotency_key)
         campaign_id = ids.parse_campaign_id(input.campaign_id or "")
         if input.campaign_id is not None and campaign_id is None:
             return CampaignNotFound.for_id(input.campaign_id)
         result = await editing.create(
-            info.context.services, input.to_draft(), organizer.user_id, campaign_id
+            info.context.services, input.to_draft(), organizer.user_id, campaign_id, key
         )
         return _present_result(result, organizer)
 

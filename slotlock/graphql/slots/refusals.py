@@ -16,7 +16,7 @@ from slotlock.domain.shared import validation
 from slotlock.domain.slots import resources, series
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
 from slotlock.graphql.core.ids import slot_global_id
-from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode
+from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import Meeting
 from slotlock.graphql.slots.types import Slot
@@ -136,6 +136,7 @@ SlotRefusal = (
     | refusals.SlotNotFound
     | refusals.SlotCancelled
     | refusals.CapacityBelowTaken
+    | refusals.KeyReused
     | resources.ResourceTaken
     | series.SeriesConflicts
     | campaign.CampaignNotFound
@@ -154,6 +155,8 @@ def present_slot_refusal(refusal: SlotRefusal, view: ResultView) -> Refusal:
             return SlotCancelled.from_domain(refusal, view)
         case refusals.CapacityBelowTaken():
             return CapacityBelowTaken.from_domain(refusal, view)
+        case refusals.KeyReused():
+            return KeyReused.from_domain(refusal, view)
         case resources.ResourceTaken():
             return ResourceTaken.from_domain(refusal, view)
         case series.SeriesConflicts():

@@ -10,8 +10,10 @@ from slotlock.domain.slots.series import SeriesCreated
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
+from slotlock.graphql.core.arguments import KEY_DESCRIPTION, require_valid_key
 from slotlock.graphql.core.enums import OnConflict
-from slotlock.graphql.core.refusals import InvalidInput, Refusal
+from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.inputs import CreateSlotInput
 from slotlock.graphql.slots.refusals import (
@@ -27,7 +29,8 @@ from slotlock.services.slots import series
 @strawberry.input(description="The series of slots to create.")
 class CreateSlotSeriesInput:
     slot: CreateSlotInput = field(
-        description="The first slot. The others differ from it in their times only."
+        description="The first slot. The others differ from it in their times only. The key "
+        "belongs to the series, so `idempotencyKey` of the slot must be null."
     )
     rrule: str = field(
         description="The dates of the series: a recurrence rule of RFC 5545 with COUNT or UNTIL, "
@@ -45,6 +48,7 @@ class CreateSlotSeriesInput:
         default=OnConflict.STRICT,
         description="How to handle dates on which the resource is taken.",
     )
+    idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
 
 
 @strawberry.type(description="The series was created, without the dates that were skipped.")
@@ -68,7 +72,7 @@ class SlotSeriesCreated:
 
 
 CreateSlotSeriesResult = Annotated[
-    SlotSeriesCreated | SeriesConflicts | InvalidInput | CampaignNotFound | Locked,
+    SlotSeriesCreated | SeriesConflicts | InvalidInput | CampaignNotFound | Locked | KeyReused,
     strawberry.union("CreateSlotSeriesResult", description="The new series, or a refusal."),
 ]
 
@@ -90,6 +94,11 @@ class SeriesMutations:
         input: CreateSlotSeriesArgument,  # noqa: A002
     ) -> SlotSeriesCreated | Refusal:
         organizer = info.context.require_organizer()
+        key = require_valid_key(input.idempotency_key)
+        if input.slot.idempotency_key is not None:
+            raise GraphQLRequestError(
+                ErrorCode.BAD_USER_INPUT, "`idempotencyKey` belongs to the series, not to its slot."
+            )
         campaign_id = ids.parse_campaign_id(input.slot.campaign_id or "")
         if input.slot.campaign_id is not None and campaign_id is None:
             return CampaignNotFound.for_id(input.slot.campaign_id)
@@ -101,6 +110,7 @@ class SeriesMutations:
             input.on_conflict,
             organizer.user_id,
             campaign_id,
+            key,
         )
         view = ResultView(organizer)
         if isinstance(outcome, SeriesCreated):

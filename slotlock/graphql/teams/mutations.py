@@ -9,7 +9,8 @@ from slotlock.auth.accounts import normalize_email
 from slotlock.domain.teams import outcomes
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.refusals import InvalidInput, Refusal
+from slotlock.graphql.core.arguments import KEY_DESCRIPTION, require_valid_key
+from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.scalars import EmailAddress
 from slotlock.graphql.teams.refusals import (
@@ -29,6 +30,7 @@ from slotlock.services import teams
 @strawberry.input(description="The team to create.")
 class CreateTeamInput:
     name: str = field(description="The name of the team, 1 to 100 characters.")
+    idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
 
 
 @strawberry.input(description="The team and the address to invite.")
@@ -48,7 +50,7 @@ class TeamLeft:
 
 
 CreateTeamResult = Annotated[
-    Team | InvalidInput | TooManyTeams | TeamBusy,
+    Team | InvalidInput | TooManyTeams | TeamBusy | KeyReused,
     strawberry.union("CreateTeamResult", description="The new team, or a refusal."),
 ]
 InviteToTeamResult = Annotated[
@@ -98,7 +100,8 @@ class TeamMutations:
         input: CreateTeamArgument,  # noqa: A002
     ) -> Team | Refusal:
         caller = info.context.caller
-        outcome = await teams.create(info.context.services, input.name, caller.user_id)
+        key = require_valid_key(input.idempotency_key)
+        outcome = await teams.create(info.context.services, input.name, caller.user_id, key)
         if isinstance(outcome, outcomes.TeamSaved):
             return Team.from_domain(outcome.team)
         return present_team_refusal(outcome, ResultView(caller))

@@ -5,6 +5,7 @@ from typing import Self, assert_never
 import strawberry
 from strawberry import field
 
+from slotlock.domain.booking import refusals
 from slotlock.domain.shared import validation
 from slotlock.domain.teams import outcomes
 from slotlock.domain.teams.team import (
@@ -13,7 +14,13 @@ from slotlock.domain.teams.team import (
     MAX_TEAMS_PER_USER,
 )
 from slotlock.graphql.core.ids import team_global_id
-from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode, RefusalWithoutDetails
+from slotlock.graphql.core.refusals import (
+    InvalidInput,
+    KeyReused,
+    Refusal,
+    RefusalCode,
+    RefusalWithoutDetails,
+)
 from slotlock.graphql.core.result_view import ResultView
 
 
@@ -88,6 +95,7 @@ def present_team_refusal(
     | outcomes.TooManyTeams
     | outcomes.TooManyInvitations
     | outcomes.TeamBusy
+    | refusals.KeyReused
     | validation.InvalidInput,
     view: ResultView,
 ) -> Refusal:
@@ -107,6 +115,8 @@ def present_team_refusal(
             return TooManyInvitations.create()
         case outcomes.TeamBusy():
             return TeamBusy.from_domain(refusal, view)
+        case refusals.KeyReused():
+            return KeyReused.from_domain(refusal, view)
         case validation.InvalidInput():
             return InvalidInput.from_domain(refusal, view)
         case _:

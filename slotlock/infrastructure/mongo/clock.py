@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from time import monotonic, time
 
 from prometheus_client import Gauge
-from pymongo.errors import PyMongoError
+from pymongo.errors import NotPrimaryError, PyMongoError
 
-from slotlock.infrastructure.mongo.client import Database
+from slotlock.infrastructure.mongo.client import Database, Document
 
 log = logging.getLogger("slotlock.clock")
 
@@ -83,17 +83,29 @@ async def measure(database: Database) -> ClockSample:
     sent_s = monotonic()
     hello = await database.command("hello")
     received_s = monotonic()
+    return ClockSample(primary_time_s(hello), sent_s, received_s)
+
+
+def primary_time_s(hello: Document) -> float:
+    """Return the time in seconds of the primary, or of the mongos, that sent this `hello`.
+
+    Raises:
+        NotPrimaryError: another member sent it, for example a primary that has just stepped down.
+    """
+    if not hello.get("isWritablePrimary") and hello.get("msg") != "isdbgrid":
+        raise NotPrimaryError("the time came from a server that is not the primary")
     # Commands on the database decode times without a zone, whatever the collections do.
-    server_s = hello["localTime"].replace(tzinfo=UTC).timestamp()
-    return ClockSample(server_s, sent_s, received_s)
+    time_read: datetime = hello["localTime"]
+    return time_read.replace(tzinfo=UTC).timestamp()
 
 
 class MongoClock:
     """MongoDB's time at the earliest, which never goes back.
 
-    The time is behind MongoDB's by at most the round trip of the best sample, and never ahead of
-    it: no campaign opens early and no hold ends early, however uncertain the time is. If MongoDB's
-    own clock goes back, the time stands still until that clock has caught up.
+    The time is behind MongoDB's by at most the round trip of the best sample. It is not ahead of
+    it, except by the drift since that sample: no campaign opens early and no hold ends early,
+    however long the round trips are. If MongoDB's own clock goes back, or a primary with a slower
+    clock is elected, the time stands still, and is ahead until that clock has caught up.
     """
 
     def __init__(self, first: ClockSample, max_skew_s: float) -> None:

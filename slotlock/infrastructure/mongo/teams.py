@@ -12,6 +12,7 @@ import random
 from collections.abc import Collection, Iterable
 
 from bson import ObjectId
+from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.teams.team import (
@@ -33,7 +34,9 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, insert_record
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
+from slotlock.infrastructure.mongo.transactions import in_transaction
 
 # Without the filter, two teams without invitations would violate the unique index.
 PARTIAL_INVITATIONS = {"partialFilterExpression": {"invitations.email": {"$exists": True}}}
@@ -70,15 +73,28 @@ class TeamRepository:
     def __init__(self, database: Database, required: RequiredIndexes) -> None:
         self.limiter = ConcurrencyLimiter(TEAMS_CONCURRENCY)
         self._required = required
+        self._database = database
         self._teams = database["teams"]
         self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
 
     @limited
-    async def insert(self, team: Team) -> bool:
-        """Insert a team. Return False if the creator's number was taken in the meantime."""
+    async def insert(self, team: Team, record: IdempotencyRecord | None = None) -> bool:
+        """Insert a team, and the record of its idempotency key in the same transaction.
+
+        Return False if the creator's number was taken, or the key has a record, in the meantime.
+        """
         self._required.require(*UNIQUE_INDEXES)
+        document = {"_id": ObjectId(team.id), **_to_fields(team)}
+
+        async def write(session: AsyncClientSession) -> None:
+            await self._teams.insert_one(document, session=session)
+            await insert_record(self._database, record, session)
+
         try:
-            await self._teams.insert_one({"_id": ObjectId(team.id), **_to_fields(team)})
+            if record is None:
+                await self._teams.insert_one(document)
+            else:
+                await in_transaction(self._database, write)
         except DuplicateKeyError:
             return False
         return True

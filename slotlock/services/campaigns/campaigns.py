@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from slotlock.domain.audit.notes import note_campaign_change
 from slotlock.domain.booking.availability import to_availability
+from slotlock.domain.booking.refusals import KeyReused
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.campaigns.campaign import (
     Campaign,
@@ -20,25 +21,43 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.ids import new_campaign_id
+from slotlock.services.commands.idempotency import find_created, to_record
 from slotlock.services.container import Services
+from slotlock.services.idempotency_key import IdempotencyKey, fields_of_draft
 
 MAX_EDIT_ATTEMPTS = 20
 RETRY_AFTER_MS = 250
 # A process needs less than this to copy changed terms to all slots of a campaign.
 PROPAGATION_GRACE_PERIOD = timedelta(seconds=10)
 
+CreateCampaignOutcome = CampaignSaved | InvalidInput | KeyReused
+
 
 async def create(
-    services: Services, draft: CampaignDraft, organizer_id: UserId
-) -> CampaignSaved | InvalidInput:
-    """Create a campaign."""
-    outcome = create_campaign(new_campaign_id(), draft)
-    if isinstance(outcome, CampaignSaved):
+    services: Services, draft: CampaignDraft, organizer_id: UserId, key_text: str | None = None
+) -> CreateCampaignOutcome:
+    """Create a campaign, or return the one that the same request with this key created.
+
+    Raises:
+        CommitUnknownError: another request of the key is being committed.
+    """
+    key = IdempotencyKey.for_creation(
+        organizer_id, key_text, "createCampaign", fields_of_draft(draft)
+    )
+    for _ in range(MAX_EDIT_ATTEMPTS):
+        if stored := await find_created(services, key, CampaignSaved):
+            return stored.outcome
+        outcome = create_campaign(new_campaign_id(), draft)
+        if isinstance(outcome, InvalidInput):
+            return outcome
         now = services.now()
         note = note_campaign_change(None, outcome.campaign, organizer_id, now)
-        await services.campaigns.insert(outcome.campaign, now, note)
-    return outcome
+        record = to_record(key, outcome, now) if key else None
+        if await services.campaigns.insert(outcome.campaign, now, note, record):
+            return outcome
+    raise CommitUnknownError("another request with the key is being committed")
 
 
 async def edit(

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
@@ -18,6 +18,9 @@ from slotlock.services.commands.slot_redaction import redacted_slots
 from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
 from slotlock.services.idempotency_key import IdempotencyKey
+from slotlock.services.slot_command import UnexpectedOutcomeError
+
+Created = TypeVar("Created")
 
 # A key that is sent again waits for the first outcome, even if its caller does not want to wait.
 KEY_LOCK_TIMEOUT_S = 5.0
@@ -126,6 +129,22 @@ async def find_replay(
     """Return the stored result of a key; None if it has none."""
     record = await records.find(key.record_id)
     return None if record is None else to_replay(key, record)
+
+
+async def find_created(
+    services: Services, key: IdempotencyKey | None, created_type: type[Created]
+) -> CommandResult[Created | KeyReused] | None:
+    """Return what a request of the key has created, or KeyReused; None if nothing is stored.
+
+    A mutation that creates something looks before each attempt, and again before it returns a
+    refusal: another request of the key may be why, since its slot occupies the resource.
+    """
+    stored = None if key is None else await find_replay(services.idempotency_records, key)
+    if stored is None:
+        return None
+    if isinstance(stored.outcome, created_type | KeyReused):
+        return CommandResult(stored.outcome, stored.slots)
+    raise UnexpectedOutcomeError(stored.outcome)
 
 
 def to_replay(key: IdempotencyKey, record: IdempotencyRecord) -> CommandResult[object]:

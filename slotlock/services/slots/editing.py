@@ -7,7 +7,7 @@ from datetime import datetime
 from slotlock.domain.audit.notes import AuditNote, note_slot_change
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.refusals import Locked, SlotNotFound
+from slotlock.domain.booking.refusals import KeyReused, Locked, SlotNotFound
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import CampaignNotFound
@@ -27,7 +27,9 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_writ
 from slotlock.infrastructure.mongo.slots.preconditions import CampaignVersion, Precondition
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.commands.batches import decide_and_commit, locked_refusal
+from slotlock.services.commands.idempotency import find_created, to_record
 from slotlock.services.container import Services
+from slotlock.services.idempotency_key import IdempotencyKey, fields_of_draft
 from slotlock.services.slots.edit_command import (
     EditSlots,
     EditSlotsOutcome,
@@ -38,7 +40,8 @@ from slotlock.services.slots.edit_command import (
 # the version, and an attempt takes less time than passes between two bookings of one slot.
 MAX_EDIT_ATTEMPTS = 20
 
-CreateSlotOutcome = SlotSaved | InvalidInput | CampaignNotFound | ResourceTaken | Locked
+CreateSlotRefusal = InvalidInput | CampaignNotFound | ResourceTaken | Locked | KeyReused
+CreateSlotOutcome = SlotSaved | CreateSlotRefusal
 
 
 @value_object
@@ -67,28 +70,46 @@ async def create(
     draft: editing.SlotDraft,
     organizer_id: UserId,
     campaign_id: CampaignId | None = None,
+    key_text: str | None = None,
 ) -> CommandResult[CreateSlotOutcome]:
-    """Create a slot, as a draft or published."""
+    """Create a slot, as a draft or published.
+
+    Return the slot that the same request with this key created, if there is one.
+
+    Raises:
+        CommitUnknownError: MongoDB did not confirm the write in time.
+    """
+    key = IdempotencyKey.for_creation(
+        organizer_id, key_text, "createSlot", fields_of_draft(draft), campaign_id
+    )
     slot_id = new_slot_id()
+    refusal: CreateSlotRefusal = locked_refusal(slot_id)
     for _ in range(MAX_EDIT_ATTEMPTS):
+        if stored := await find_created(services, key, SlotSaved):
+            return CommandResult(stored.outcome, stored.slots)
         placed = await with_campaign_terms(services, draft, campaign_id)
         if isinstance(placed, CampaignNotFound):
             return CommandResult(placed)
-        created = editing.create(slot_id, placed.draft, services.now())
+        now = services.now()
+        created = editing.create(slot_id, placed.draft, now)
         if isinstance(created, InvalidInput):
             return CommandResult(created)
         rivals, resource_versions = await resource_rivals(services, [created.slot])
         if taken := ResourceUsage.from_slots(rivals).conflict_with(created.slot):
-            return CommandResult(taken)
+            refusal = taken
+            break
+        saved = SlotSaved(slot_id)
         change_set = ChangeSet(
             (),
+            idempotency_records=(to_record(key, saved, now, (created,)),) if key else (),
             new_slots=(created,),
             preconditions=(*placed.preconditions, *resource_versions),
             audit_notes=creation_notes([created], organizer_id),
         )
         if check_written(await services.slot_writer.commit(change_set)):
-            return CommandResult(SlotSaved(slot_id), {slot_id: created})
-    return CommandResult(locked_refusal(slot_id))
+            return CommandResult(saved, {slot_id: created})
+    stored = await find_created(services, key, SlotSaved)
+    return CommandResult(stored.outcome, stored.slots) if stored else CommandResult(refusal)
 
 
 def creation_notes(created: Sequence[SlotState], organizer_id: UserId) -> tuple[AuditNote, ...]:

@@ -1,22 +1,31 @@
 """Creating the slots of a series in one write."""
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import date
 
-from slotlock.domain.booking.refusals import Locked
+from slotlock.domain.booking.refusals import KeyReused, Locked
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.schedule.meetings import MAX_MEETINGS
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots import series
 from slotlock.domain.slots.editing import SlotDraft
-from slotlock.domain.slots.series import OnConflict, SeriesConflicts, SeriesCreated
+from slotlock.domain.slots.series import (
+    OnConflict,
+    SeriesConflicts,
+    SeriesCreated,
+    SeriesSummary,
+)
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_series_id, new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.commands.batches import locked_refusal
+from slotlock.services.commands.idempotency import find_created, to_record
 from slotlock.services.container import Services
+from slotlock.services.idempotency_key import IdempotencyKey, fields_of_draft
 from slotlock.services.slots.editing import (
     MAX_EDIT_ATTEMPTS,
     creation_notes,
@@ -24,7 +33,8 @@ from slotlock.services.slots.editing import (
     with_campaign_terms,
 )
 
-CreateSeriesOutcome = SeriesCreated | SeriesConflicts | InvalidInput | CampaignNotFound | Locked
+CreateSeriesRefusal = SeriesConflicts | InvalidInput | CampaignNotFound | Locked | KeyReused
+CreateSeriesOutcome = SeriesCreated | CreateSeriesRefusal
 
 
 async def create(
@@ -35,29 +45,69 @@ async def create(
     on_conflict: OnConflict,
     organizer_id: UserId,
     campaign_id: CampaignId | None = None,
+    key_text: str | None = None,
 ) -> CreateSeriesOutcome:
-    """Create the slots of a recurrence rule: all of them, or those without a conflict."""
+    """Create the slots of a recurrence rule: all of them, or those without a conflict.
+
+    Return the series that the same request with this key created, if there is one.
+
+    Raises:
+        CommitUnknownError: MongoDB did not confirm the write in time.
+    """
+    key = IdempotencyKey.for_creation(
+        organizer_id,
+        key_text,
+        "createSlotSeries",
+        *(fields_of_draft(draft), rrule, sorted(holidays), on_conflict, campaign_id),
+    )
     series_id = new_series_id()
     ids = [new_slot_id() for _ in range(MAX_MEETINGS)]
+    refusal: CreateSeriesRefusal = locked_refusal(ids[0])
     for _ in range(MAX_EDIT_ATTEMPTS):
+        if stored := await _find_created_series(services, key):
+            return stored
         placed = await with_campaign_terms(
             services, replace(draft, series_id=series_id), campaign_id
         )
         if isinstance(placed, CampaignNotFound):
             return placed
-        slots = series.occurrences_of_draft(placed.draft, rrule, holidays, ids, services.now())
+        now = services.now()
+        slots = series.occurrences_of_draft(placed.draft, rrule, holidays, ids, now)
         if isinstance(slots, InvalidInput):
             return slots
         rivals, resource_versions = await resource_rivals(services, [state.slot for state in slots])
         free, conflicts = series.split_conflicts(slots, rivals)
         if not free or (conflicts and on_conflict is OnConflict.STRICT):
-            return SeriesConflicts(conflicts)
+            refusal = SeriesConflicts(conflicts)
+            break
+        created = SeriesCreated(series_id, free, conflicts)
+        summary = SeriesSummary.from_created(created)
         changes = ChangeSet(
             (),
+            idempotency_records=(to_record(key, summary, now),) if key else (),
             new_slots=free,
             preconditions=(*placed.preconditions, *resource_versions),
             audit_notes=creation_notes(free, organizer_id),
         )
         if check_written(await services.slot_writer.commit(changes)):
-            return SeriesCreated(series_id, free, conflicts)
-    return locked_refusal(ids[0])
+            return created
+    return await _find_created_series(services, key) or refusal
+
+
+async def _find_created_series(
+    services: Services, key: IdempotencyKey | None
+) -> SeriesCreated | KeyReused | None:
+    """Return the series that a request of the key created, with its slots as they are now."""
+    stored = await find_created(services, key, SeriesSummary)
+    if stored is None:
+        return None
+    if isinstance(stored.outcome, KeyReused):
+        return stored.outcome
+    summary, now = stored.outcome, services.now()
+    slots = await services.slots.find_by_series(summary.series_id, now)
+    other_ids = {each.other_id for each in summary.skipped}
+    found = await asyncio.gather(
+        *(services.slots.find(SlotQuery(slot_id, now)) for slot_id in other_ids)
+    )
+    others = {other.id: other for other in found if other is not None}
+    return summary.with_slots(slots, others)

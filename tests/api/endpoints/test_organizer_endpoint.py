@@ -73,12 +73,15 @@ async def test_an_unresponsive_mongodb_gets_503_and_the_file_can_be_sent_again(
         for response in await asyncio.gather(
             http.post(organizer.url + "/users/import", content=body, headers=headers),
             http.post(organizer.url + "/users/invitations", headers=headers),
-            http.get(app.url + "/exports/%0Dforged", headers={**HEADERS, **colleague.headers}),
             http.get(app.url + "/calendars/published.ics", headers=HEADERS),
         ):
             assert (response.status_code, response.json()["code"]) == (503, "INTERNAL")
             assert int(response.headers["retry-after"]) > 0
             assert response.headers["access-control-allow-origin"] == ORIGIN
+        # By itself, because the log has one line a second for such failures.
+        forged_url = app.url + "/exports/%0Dforged"
+        forged = await http.get(forged_url, headers={**HEADERS, **colleague.headers})
+        assert (forged.status_code, forged.json()["code"]) == (503, "INTERNAL")
         query = {"query": "{ __typename }"}
         response = await http.post(app.url + "/graphql", json=query, headers=organizer.headers)
         assert response.status_code == 503

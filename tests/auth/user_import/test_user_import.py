@@ -17,11 +17,13 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.import_file import MAX_IMPORTED_USERS, InvalidUserFile
 from slotlock.domain.users.import_plan import ImportBusy, ImportPlan, ImportResult, NewUser
 from slotlock.domain.users.user import Role, User, UserFilter
-from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.client import Document, connect
+from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.infrastructure.mongo.users.imports import IMPORT_ID, ImportAttempt, UserSnapshot
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import database_url
 from tests.support.clients.user_files import generated_user_csv, user_csv, users_by_local_part
+from tests.support.polling import eventually
 from tests.support.stores.users import auth_for_database
 
 PASSWORD = "correct horse battery"
@@ -169,4 +171,10 @@ async def test_users_without_search_words_get_them_at_the_next_start(
         users = client.get_default_database()["users"]
         await users.update_one({"email": f"ada@{email_domain}"}, {"$unset": {"searchWords": ""}})
     assert not await users_by_local_part(auth, email_domain)
-    assert list(await users_by_local_part(auth, email_domain)) == ["ada"]
+
+    async def is_found() -> bool:
+        return list(await users_by_local_part(auth, email_domain)) == ["ada"]
+
+    restarted, database = connect(database_url(servers, "importing"))
+    async with restarted, repositories_on(database).indexes.running():
+        await eventually(is_found, "the user is found")

@@ -1,14 +1,23 @@
-"""The clock of decisions follows MongoDB, never goes back and is never ahead."""
+"""The clock of decisions follows the primary and never goes back."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from time import monotonic, time
 
 import pytest
+from pymongo.errors import NotPrimaryError
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.client import connect
-from slotlock.infrastructure.mongo.clock import ClockSample, MongoClock, measure, mongo_clock
+from slotlock.infrastructure.mongo.clock import (
+    ClockSample,
+    MongoClock,
+    measure,
+    mongo_clock,
+    primary_time_s,
+)
 from tests.support.apps.processes import database_url
+from tests.support.apps.restartable_servers import restartable_server
 
 SECOND = timedelta(seconds=1)
 
@@ -67,3 +76,24 @@ def test_skew_is_logged_once_per_change(caplog: pytest.LogCaptureFixture) -> Non
     assert len(caplog.records) == 1
     clock.add(sample(0))
     assert len(caplog.records) == 2
+
+
+@pytest.mark.parametrize(
+    "role", [{"isWritablePrimary": True}, {"isWritablePrimary": False, "msg": "isdbgrid"}]
+)
+def test_the_time_of_a_primary_or_a_mongos_counts(role: dict[str, object]) -> None:
+    read = datetime(2030, 1, 1)  # noqa: DTZ001 - as the driver decodes it
+    expected_s = read.replace(tzinfo=UTC).timestamp()
+    assert primary_time_s({**role, "localTime": read}) == expected_s
+
+
+async def test_the_time_of_a_member_that_is_not_the_primary_is_ignored(tmp_path: Path) -> None:
+    with restartable_server(tmp_path / "member", "mongod") as member:
+        client, database = connect(member.url)
+        try:
+            assert abs(ahead_of_host(MongoClock(await measure(database), 2.0).now())) < 1
+            await client.admin.command("replSetStepDown", 60, force=True)
+            with pytest.raises(NotPrimaryError):
+                await measure(database)
+        finally:
+            await client.close()

@@ -73,7 +73,6 @@ DAMAGES: dict[str, dict[str, Any]] = {
     "booking without user": {"$unset": {"bookings.0.user": ""}},
     "unknown action": {"$set": {"bookings.0.history.0.action": "danced"}},
     "booking without history": {"$unset": {"bookings.0.history": ""}},
-    "unknown status": {"$set": {"status": "lost"}},
     "bookings are a number": {"$set": {"bookings": 5}},
     "no bookings": {"$unset": {"bookings": ""}},
     "history is a number": {"$set": {"bookings.0.history": 5}},

@@ -21,10 +21,14 @@ ON_ONE_SERVER = pytest.mark.parametrize("redis_topology", ["one server"], indire
 
 @asynccontextmanager
 async def open_lock_node(
-    url: str, ttl_ms: int = LOCK_TTL_MS, *, subscribe: bool = True
+    url: str,
+    ttl_ms: int = LOCK_TTL_MS,
+    *,
+    subscribe: bool = True,
+    budget_ms: int = MAX_BUDGET_MS,  # the machine may be busy
 ) -> AsyncIterator[Locks]:
     """Open a lock node with its own connection. One that does not subscribe is never woken."""
-    pipeline = AutoPipeline(redis_client(url), MAX_BUDGET_MS)  # the machine may be busy
+    pipeline = AutoPipeline(redis_client(url), budget_ms)
     locks = Locks(pipeline, ttl_ms)
     try:
         if subscribe:

@@ -25,9 +25,14 @@ class MongoRoute:
         self._send_reply = send_reply
         self.loses: bytes | None = None
         self.lost = asyncio.Event()
+        self.connections: set[asyncio.Task[None]] = set()
 
     async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Forward a connection."""
+        task = asyncio.current_task()
+        assert task is not None
+        self.connections.add(task)
+        task.add_done_callback(self.connections.discard)
         mongo_reader, mongo_writer = await asyncio.open_connection(*self._address)
         replies = asyncio.create_task(self._forward_replies(mongo_reader, writer))
         while message := await reader.read(65_536):
@@ -36,6 +41,7 @@ class MongoRoute:
         writer.close()
         mongo_writer.close()
         await replies
+        await mongo_writer.wait_closed()
 
     def send_request(self, writer: asyncio.StreamWriter, message: bytes) -> bool:
         """Send a part of a request to MongoDB. Return whether the connection stays open."""
@@ -75,6 +81,7 @@ class HoldingRoute(MongoRoute):
             (length,) = struct.unpack("<i", await reader.readexactly(4))
             await reader.readexactly(length - 4)
             writer.close()
+            await writer.wait_closed()
 
 
 Route = TypeVar("Route", bound=MongoRoute)
@@ -97,6 +104,8 @@ async def database_behind(
             yield client, behind, route
         finally:
             await client.close()
+            if route.connections:
+                await asyncio.wait(route.connections, timeout=5)
 
 
 def routed_database(

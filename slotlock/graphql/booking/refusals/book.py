@@ -40,23 +40,6 @@ class AlreadyBooked(Refusal):
         )
 
 
-@strawberry.type(description="The idempotency key was sent before with other arguments.")
-class KeyReused(Refusal):
-    idempotency_key: str = field(
-        description="The key that was sent. Empty in the outcome of a ticket, which stores only "
-        "the hash of the key."
-    )
-
-    @classmethod
-    def from_domain(cls, outcome: refusals.KeyReused, _view: ResultView) -> Self:
-        """Show the key to the client that sent it."""
-        return cls(
-            code=RefusalCode.KEY_REUSED,
-            message="This idempotency key was already used for another request.",
-            idempotency_key=outcome.key,
-        )
-
-
 @strawberry.type(description="The booking queue of the slot is full.")
 class QueueFull(Refusal):
     slot_id: strawberry.ID = field(description="The id of the slot.")

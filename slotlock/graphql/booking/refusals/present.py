@@ -3,11 +3,11 @@
 from typing import assert_never
 
 from slotlock.domain.booking import refusals
-from slotlock.graphql.booking.refusals.book import AlreadyBooked, KeyReused, QueueFull, SlotFull
+from slotlock.graphql.booking.refusals.book import AlreadyBooked, QueueFull, SlotFull
 from slotlock.graphql.booking.refusals.changes import ChangeRefusal, present_change_refusal
 from slotlock.graphql.booking.refusals.limits import present_limit_refusal
 from slotlock.graphql.booking.refusals.waitlist import WaitlistRefusal, present_waitlist_refusal
-from slotlock.graphql.core.refusals import Refusal
+from slotlock.graphql.core.refusals import KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.refusals import present_slot_refusal
 from slotlock.graphql.users.refusals import present_user_refusal

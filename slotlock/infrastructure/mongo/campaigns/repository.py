@@ -11,6 +11,7 @@ from datetime import datetime
 
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.slot_state import SlotState
@@ -26,6 +27,7 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, insert_record
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
@@ -56,16 +58,28 @@ class CampaignRepository:
 
     @limited
     async def insert(
-        self, campaign: Campaign, now: datetime, note: AuditNote | None = None
-    ) -> None:
-        """Insert a campaign with its audit note."""
+        self,
+        campaign: Campaign,
+        now: datetime,
+        note: AuditNote | None = None,
+        record: IdempotencyRecord | None = None,
+    ) -> bool:
+        """Insert a campaign with its audit note and the record of its idempotency key.
+
+        Return False if the key has a record by now.
+        """
         fields = {"_id": ObjectId(campaign.id), **_to_fields(campaign, now), "pending": False}
 
         async def write(session: AsyncClientSession) -> None:
             await self._campaigns.insert_one(fields, session=session)
             await insert_notes(self._database, [note], session)
+            await insert_record(self._database, record, session)
 
-        await in_transaction(self._database, write)
+        try:
+            await in_transaction(self._database, write)
+        except DuplicateKeyError:
+            return False
+        return True
 
     async def find(self, campaign_id: CampaignId) -> Campaign | None:
         """Return a campaign; None if there is none."""

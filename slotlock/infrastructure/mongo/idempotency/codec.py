@@ -24,8 +24,13 @@ from slotlock.domain.booking.booking import (
 from slotlock.domain.booking.slot import Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_change import SlotChange
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.campaigns.campaign import Campaign, CampaignSaved
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.slots.outcomes import SlotSaved
+from slotlock.domain.slots.series import SeriesSummary, SkippedDate
+from slotlock.domain.teams.outcomes import TeamSaved
+from slotlock.domain.teams.team import Invitation, Member, Team
 
 TYPE_FIELD = "_type"
 VALUE_FIELD = "_value"
@@ -40,6 +45,10 @@ TYPE_TAGS: Mapping[str, type] = {
     "BookingCancelled": outcomes.BookingCancelled,
     "BookingMoved": outcomes.BookingMoved,
     REQUEST_LOST_TAG: RequestLost,
+    "SlotSaved": SlotSaved,
+    "SeriesSummary": SeriesSummary,
+    "CampaignSaved": CampaignSaved,
+    "TeamSaved": TeamSaved,
     # Refusals of the admission queue
     "SlotNotFound": refusals.SlotNotFound,
     "SlotFull": refusals.SlotFull,
@@ -61,16 +70,21 @@ TYPE_TAGS: Mapping[str, type] = {
     "BookingLimit": BookingLimit,
     "BookingRef": BookingRef,
     "BookingStatus": BookingStatus,
+    "Campaign": Campaign,
     "CampaignTerms": CampaignTerms,
     "GroupLimit": GroupLimit,
     "HistoryEntry": HistoryEntry,
+    "Invitation": Invitation,
     "Meeting": Meeting,
+    "Member": Member,
+    "SkippedDate": SkippedDate,
     "Slot": Slot,
     "SlotCancellation": SlotCancellation,
     "SlotChange": SlotChange,
     "SlotKind": SlotKind,
     "SlotState": SlotState,
     "SlotStatus": SlotStatus,
+    "Team": Team,
     "WaitlistEntry": WaitlistEntry,
 }
 _STORED_UNCHANGED = frozenset({str, int, bool, datetime, type(None), dict})

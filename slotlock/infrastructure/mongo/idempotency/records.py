@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import BulkWriteError
 
 from slotlock.domain.booking.slot_state import SlotState
@@ -115,6 +116,19 @@ class IdempotencyRecords:
             except (KeyError, ValueError, TypeError) as error:  # concerns its own callers only
                 found[document["_id"]] = error
         return [found.get(record_id) for record_id in record_ids]
+
+
+async def insert_record(
+    database: Database, record: IdempotencyRecord | None, session: AsyncClientSession
+) -> None:
+    """Insert the record of a change, if it has one, in the transaction of the change.
+
+    Raises:
+        DuplicateKeyError: the key has a record.
+    """
+    if record is not None:
+        (document,) = records_to_documents([record])
+        await database["idempotency_records"].insert_one(document, session=session)
 
 
 def records_to_documents(records: Iterable[IdempotencyRecord]) -> list[Document]:

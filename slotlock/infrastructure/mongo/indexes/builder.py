@@ -102,6 +102,7 @@ class IndexBuilder:
                 missing = await find_missing(self._database, self._indexes)
                 self.required.set_missing(missing)
                 if not missing:
+                    await self._backfill()
                     return
                 if await lease.acquire():
                     async with _prolonged(lease):

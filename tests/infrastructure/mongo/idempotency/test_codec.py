@@ -34,8 +34,13 @@ from slotlock.domain.booking.outcomes import (
 from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, SlotFull
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.campaigns.campaign import Campaign, CampaignSaved
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.slots.outcomes import SlotSaved
+from slotlock.domain.slots.series import SeriesSummary, SkippedDate
+from slotlock.domain.teams.outcomes import TeamSaved
+from slotlock.domain.teams.team import Invitation, Member, Team, TeamId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency.codec import (
     TYPE_TAGS,
@@ -124,12 +129,23 @@ def records() -> dict[str, IdempotencyRecord]:
     one, other = state(1), state(2)
     moved = BookingMoved(one.id, booking(one.id), booking(other.id))
     all_booked = AllBooked((Booked(one.id, booking(one.id)),))
+    meeting = Meeting(NOW, NOW + timedelta(hours=2))
+    skipped = SkippedDate("Room 5", meeting, other.id, meeting)
+    terms = one.slot.terms
+    assert terms is not None
+    members, invitations = (Member(ADA, NOW, 7),), (Invitation("ben@slotlock.test", NOW, ADA, 8),)
     return {
         "moved": record(moved, one, other),
         "all booked": record(all_booked, one),
         "refused by the queue": record(SlotFull(one.id)),
         "refused with a time": record(NotYetOpen(one.id, NOW)),
         "lost": record(RequestLost()),
+        "created slot": record(SlotSaved(one.id), one),
+        "created series": record(SeriesSummary(SeriesId("5" * 24), (skipped,))),
+        "created campaign": record(CampaignSaved(Campaign(terms.campaign_id, "Sports", terms))),
+        "created team": record(
+            TeamSaved(Team(TeamId("7" * 24), "Relay", members, invitations, 3, NOW))
+        ),
     }
 
 
@@ -189,7 +205,15 @@ def test_exactly_the_types_that_can_be_stored_have_tags() -> None:
     # The changes of a recorded slot are empty, and so are its ended waitlist entries.
     never_stored = {Locked, KeyReused, EndedWaitlistEntry}
     stored = types_within(
-        BookingWritten | BookingAlreadyDone | BookOutcome | RequestLost | SlotState
+        BookingWritten
+        | BookingAlreadyDone
+        | BookOutcome
+        | RequestLost
+        | SlotState
+        | SlotSaved
+        | SeriesSummary
+        | CampaignSaved
+        | TeamSaved
     )
     assert set(TYPE_TAGS.values()) == stored - never_stored
     assert len(set(TYPE_TAGS.values())) == len(TYPE_TAGS)

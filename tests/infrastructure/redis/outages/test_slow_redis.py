@@ -11,6 +11,7 @@ from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis import circuit_breaker
 from slotlock.infrastructure.redis.auto_pipeline import (
     COMMAND_TIMEOUT_S,
+    DEFAULT_BUDGET_MS,
     MAX_BUDGET_MS,
     AutoPipeline,
     RedisUnavailableError,
@@ -44,7 +45,7 @@ async def proxy(valkey: RestartableServer) -> AsyncIterator[DelayProxy]:
 @pytest.fixture
 async def slow_locks(proxy: DelayProxy) -> AsyncIterator[Locks]:
     """Yield a lock node behind the proxy, with warm connections."""
-    async with open_lock_node(proxy.url) as locks:
+    async with open_lock_node(proxy.url, budget_ms=DEFAULT_BUDGET_MS) as locks:
         await locks.release(await acquire_lease(locks, new_slot_id()))
         await locks.wait_for_releases()
         yield locks

@@ -1,4 +1,4 @@
-"""Guards against peers that do not read, and short ping intervals."""
+"""Guards of live updates and against peers that do not read, and short ping intervals."""
 
 import logging
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from slotlock.api.server import websockets
+from slotlock.domain.booking.availability import Availability
+from slotlock.services.live.availability import AvailabilityHub
 
 MISSED_PONG_MESSAGE = "a pong was missed"
 
@@ -37,5 +39,17 @@ def lengthen_close_timeout() -> None:
     websockets.StrictWebSocketProtocol = _SlowCloseProtocol  # type: ignore[misc]
 
 
-GUARDS = {"unresponsive-peers": wait_for_unresponsive_peers}
+def _publish_nothing(self: AvailabilityHub, state: Availability) -> int:
+    return 0
+
+
+def drop_availability_updates() -> None:
+    """Send subscribers the first state and no later one."""
+    AvailabilityHub.publish = _publish_nothing  # type: ignore[method-assign]
+
+
+GUARDS = {
+    "unresponsive-peers": wait_for_unresponsive_peers,
+    "availability-updates": drop_availability_updates,
+}
 FAULTS = {"pings": shorten_ping_interval, "slow-close": lengthen_close_timeout}
