@@ -34,7 +34,7 @@ from slotlock.graphql.transport.http import HttpEndpoint
 from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
-from slotlock.infrastructure.mongo.client import MongoHealth
+from slotlock.infrastructure.mongo.client import IndexMissingError, MongoHealth
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE_TTL_MS, hold_sweeper
 
@@ -126,7 +126,11 @@ async def _create_admin(settings: Settings, auth: Auth) -> None:
         return
     password = settings.admin_password.get_secret_value()
     email = settings.admin_email
-    outcome = await accounts.create_user(auth, "Administrator", email, password, Role.ADMIN)
+    try:
+        outcome = await accounts.create_user(auth, "Administrator", email, password, Role.ADMIN)
+    except IndexMissingError as error:  # the database has users, perhaps this one
+        log.warning("the account %s is not checked at this start: %s", email, error)
+        return
     if not isinstance(outcome, accounts.EmailTaken):
         return
     # An earlier start or another server process created the account, or it belongs to another user.

@@ -62,6 +62,10 @@ class IndexBuilder:
                 await self._create(collection, wanted)
             else:
                 remaining += wanted
+        if remaining:
+            # Another process may have created them meanwhile, before its first insert.
+            still_missing = await find_missing(self._database, remaining)
+            remaining = [index for index in remaining if index in still_missing]
         self.required.set_missing(remaining)
         return remaining
 

@@ -1,7 +1,7 @@
 """A start never waits for an index, and no index is lost. MongoDB stops the builds by failpoint."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -24,7 +24,7 @@ from slotlock.infrastructure.mongo.client import (
 )
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.indexes import builder
-from slotlock.infrastructure.mongo.indexes.index import IndexConflictError, find_missing
+from slotlock.infrastructure.mongo.indexes.index import Index, IndexConflictError, find_missing
 from slotlock.infrastructure.mongo.indexes.lease import MongoLease
 from slotlock.infrastructure.mongo.repositories import INDEXES, Repositories, repositories_on
 from slotlock.infrastructure.mongo.slots.documents import to_document
@@ -194,6 +194,40 @@ async def test_an_empty_database_has_all_indexes_before_the_first_write(url: str
     async with opened(url) as (database, repositories):
         assert await repositories.indexes.create_on_empty() == []
         assert await missing_names(database) == set()
+
+
+async def test_of_two_first_starts_the_later_one_finds_the_indexes_of_the_other(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = find_missing
+    async with opened(url) as (_, first), opened(url) as (database, second):
+
+        async def find_missing_before_the_first(
+            database: Database, indexes: Sequence[Index]
+        ) -> list[Index]:
+            monkeypatch.setattr(builder, "find_missing", original)
+            missing = await original(database, indexes)
+            await first.indexes.create_on_empty()
+            await first.users.insert("Ada", "ada@example.org", Role.ADMIN, "hash", utc_now())
+            return missing
+
+        monkeypatch.setattr(builder, "find_missing", find_missing_before_the_first)
+        assert await second.indexes.create_on_empty() == []
+        with pytest.raises(DuplicateKeyError):
+            await database["users"].insert_one({"email": "ada@example.org"})
+        await second.users.insert("Bob", "bob@example.org", Role.ADMIN, "hash", utc_now())
+
+
+async def test_a_start_with_an_administrator_succeeds_while_a_unique_index_is_missing(
+    url: str, servers: EmbeddedServers, tmp_path: Path, mongod: RestartableServer
+) -> None:
+    async with opened(url) as (database, repositories):
+        await repositories.indexes.create_on_empty()
+        await repositories.users.insert("Ada", "ada@example.org", Role.ADMIN, "hash", utc_now())
+        await database["users"].drop_index("email")
+    settings = app_environment(servers, "unused") | {"SLOTLOCK_MONGO_URL": url}
+    with stopped_builds(mongod), forked_app(settings, tmp_path) as app:
+        assert "is not checked at this start" in app.log
 
 
 async def test_an_index_of_the_same_name_that_is_not_unique_ends_the_start(url: str) -> None:
