@@ -1,6 +1,8 @@
 """Compiled operations give the results of graphql-core, for generated documents and data."""
 
 import asyncio
+import gc
+from collections.abc import Iterator
 
 import pytest
 from graphql import parse, validate
@@ -16,6 +18,15 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """Collect these coroutines here, where their warnings are ignored."""
+    yield
+    gc.collect()
+
+
 DIFFERENTIAL = settings(
     max_examples=100,
     deadline=None,
