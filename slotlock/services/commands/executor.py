@@ -47,11 +47,34 @@ async def execute(
     Raises:
         CommitUnknownError: the result is not known in time, and the write may have happened.
     """
+    if wait_s <= 0 and len(command.slot_ids) == 1 and not command.team_versions:
+        refused = await _refuse_if_full(services, command)
+        if refused is not None:
+            return command.check_result(refused)
     try:
-        async with asyncio.timeout(wait_s + EXECUTION_TIMEOUT_S):
+        async with asyncio.timeout(wait_s + EXECUTION_TIMEOUT_S) as limit:
             return await _execute(services, command, wait_s)
     except TimeoutError:
+        if not limit.expired():
+            raise
         raise CommitUnknownError("the command took too long") from None
+
+
+async def _refuse_if_full(
+    services: Services, command: SlotCommand[object]
+) -> CommandResult[object] | None:
+    """Refuse a command while its slot is full, without its lock; None if that needs the lock."""
+    if command.slot_ids[0] not in services.full_slots:
+        return None
+    refused = await services.previews.decide(command)
+    return None if refused is None else _locked_if_lost(command, refused)
+
+
+def _locked_if_lost(
+    command: SlotCommand[object], result: CommandResult[object]
+) -> CommandResult[object]:
+    """Return Locked if a ticket has reported the loss of this request: a retry finds that."""
+    return locked_result(command) if isinstance(result.outcome, RequestLost) else result
 
 
 async def _execute(
@@ -59,10 +82,7 @@ async def _execute(
 ) -> CommandResult[Outcome]:
     if len(command.slot_ids) == 1 and not command.team_versions:
         result = await _execute_in_batch(services, command, wait_s)
-        if isinstance(result.outcome, RequestLost):
-            # A ticket has reported the loss of this request meanwhile; a retry finds that.
-            result = locked_result(command)
-        return command.check_result(result)
+        return command.check_result(_locked_if_lost(command, result))
     deadline = Deadline.after(wait_s)
     if len(command.slot_ids) > 1:
         # The locks of several slots block many callers: a command without a write takes none.
@@ -80,14 +100,7 @@ async def _execute(
 async def _execute_in_batch(
     services: Services, command: SlotCommand[object], wait_s: float
 ) -> CommandResult[object]:
-    """Execute a command for one slot together with the others that reach the slot with it.
-
-    A caller who does not wait asks for no lock while the slot is full and refuses the command.
-    """
-    if wait_s <= 0 and command.slot_ids[0] in services.full_slots:
-        refused = await services.previews.decide(command)
-        if refused is not None:
-            return refused
+    """Execute a command for one slot together with the others that reach the slot with it."""
     server = CommandServer(services)
     attempts_left = 1 if wait_s > 0 else ACQUISITIONS_WITHOUT_WAIT
     while True:
