@@ -24,7 +24,7 @@ simulate: .venv/installed  ## let simulated users rush at a running server (ARGS
 # The tests start a hundred processes. Each would compile the package without its cached bytecode.
 test: export PYTHONDONTWRITEBYTECODE =
 test: lint types imports  ## run all checks and tests
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 conformance: .venv/installed  ## run third-party tools and clients against servers (needs node and npm; EXAMPLES=200 BASE=main)
 	@BASE=$(BASE) $(BIN)/python -m conformance $(if $(EXAMPLES),--examples $(EXAMPLES))
