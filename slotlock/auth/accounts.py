@@ -13,6 +13,7 @@ from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH, normalize_nfc
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
 from slotlock.domain.users.user import Caller, Role, User, validate_user_name
+from slotlock.infrastructure.mongo.client import after_write
 
 # Schools use special-use domains (.local, .test) in their own networks. The documentation of
 # email_validator names this way to accept them.
@@ -62,7 +63,10 @@ async def register(
 ) -> SignedInSession | EmailTaken | InvalidInput | TooManyAttempts:
     """Create a member's account and open its first session."""
     user = await create_user(auth, name, email, password, Role.MEMBER)
-    return await open_session(auth, user, user_agent=user_agent) if isinstance(user, User) else user
+    if not isinstance(user, User):
+        return user
+    with after_write():
+        return await open_session(auth, user, user_agent=user_agent)
 
 
 async def create_user(

@@ -20,6 +20,7 @@ from slotlock.domain.audit.log import AuditAction, FieldEdit
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.user import Caller, Role, User, UserId
+from slotlock.infrastructure.mongo.client import after_write
 
 INVITATION_TTL = timedelta(days=14)
 TOKEN_BYTES = 32
@@ -86,7 +87,8 @@ async def set_password(
     user = await auth.invitations.redeem(token_hash, password_hash, now)
     if user is None:
         return InvalidInvitation()
-    return await open_session(auth, user, password_hash, user_agent)
+    with after_write():
+        return await open_session(auth, user, password_hash, user_agent)
 
 
 def _invitation_note(

@@ -13,6 +13,7 @@ from slotlock.auth.tokens import (
     new_token_id,
 )
 from slotlock.domain.users.user import Caller, User, UserId
+from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.users.sessions import NewSession, Rotation
 
 
@@ -70,7 +71,8 @@ async def refresh_session(auth: Auth, refresh_token: str) -> SignedInSession | I
     if rotation is None:
         await end_session(auth, claims.user_id, claims.session_id)
         return InvalidSession()
-    user = (await auth.users.find_many([claims.user_id])).get(claims.user_id)
+    with after_write():
+        user = (await auth.users.find_many([claims.user_id])).get(claims.user_id)
     if user is None or user.banned:
         await end_session(auth, claims.user_id, claims.session_id)
         return InvalidSession()

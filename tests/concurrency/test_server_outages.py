@@ -68,8 +68,7 @@ async def whole_again(restartable_deployment: Town) -> AsyncIterator[None]:
     """Restore the servers after each test, and wait until every process uses them."""
     yield
     for server in (restartable_deployment.mongo, restartable_deployment.valkey):
-        server.kill()
-        server.start()
+        server.restore()
     for app in restartable_deployment.apps:
         wait_until(lambda url=app.url: status(url) == 200, "the app found its servers again")  # type: ignore[misc]
         organizer = create_user_tokens(app.environment, 0).organizer

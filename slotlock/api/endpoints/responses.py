@@ -15,7 +15,12 @@ from slotlock.graphql.core.errors import (
     log_error,
 )
 from slotlock.graphql.transport.http_requests import HttpError
-from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.infrastructure.mongo.client import is_commit_unknown, is_unavailable
+
+UNKNOWN_CHANGE_MESSAGE = (
+    "The server could not confirm the change in time: it may have happened. "
+    "Please send the request again."
+)
 
 
 async def handle_errors(subject: str, pending_response: Awaitable[Response]) -> Response | None:
@@ -39,13 +44,16 @@ async def handle_errors(subject: str, pending_response: Awaitable[Response]) -> 
         error_id = log_error(f"{subject} failed", error)
         unavailable = is_unavailable(error)
         status = 503 if unavailable else 500
-        response = error_response(status, ErrorCode.INTERNAL, INTERNAL_MESSAGE, errorId=error_id)
+        code, message = ErrorCode.INTERNAL, INTERNAL_MESSAGE
+        if is_commit_unknown(error):
+            code, message = ErrorCode.OUTCOME_UNKNOWN, UNKNOWN_CHANGE_MESSAGE
+        response = error_response(status, code, message, errorId=error_id)
         response.headers.update(RETRY_AFTER_HEADERS if unavailable else {})
     return response
 
 
 def error_response(status: int, code: str, message: str, **fields: Any) -> JSONResponse:
-    """Return the response to a request that had no effect."""
+    """Return the JSON response to a request that failed."""
     return JSONResponse({"error": message, "code": code, **fields}, status)
 
 

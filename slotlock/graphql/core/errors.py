@@ -89,7 +89,9 @@ def format_error(error: GraphQLError, *, is_mutation: bool) -> dict[str, Any]:
     # what the client sent.
     if original is None or (isinstance(original, ValueError) and error.path is None):
         return _located_error_body(error, ErrorCode.BAD_USER_INPUT, without_values(error.message))
-    if is_mutation and may_have_written(original):
+    # Below the root field, the change has happened, and a field of its result is missing.
+    is_result = error.path is not None and len(error.path) > 1 and is_unavailable(original)
+    if is_mutation and (is_result or may_have_written(original)):
         body = _located_error_body(error, ErrorCode.OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_MESSAGE)
     else:
         body = _located_error_body(error, ErrorCode.INTERNAL, INTERNAL_MESSAGE)

@@ -1,6 +1,8 @@
 """Connects to MongoDB, which is the source of truth, and recognizes when it is unavailable."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -121,10 +123,11 @@ TRANSIENT_CODES = {
     11600: "InterruptedAtShutdown",
     11602: "InterruptedDueToReplStateChange",
 }
+UNKNOWN_COMMIT_LABEL = "UnknownTransactionCommitResult"
 # Errors that the driver itself retries until its time is over.
 TRANSIENT_LABELS = (
     "TransientTransactionError",
-    "UnknownTransactionCommitResult",
+    UNKNOWN_COMMIT_LABEL,
     "RetryableWriteError",
 )
 
@@ -165,11 +168,35 @@ def supports_transactions(hello: Document) -> bool:
     return "setName" in hello or hello.get("msg") == "isdbgrid"
 
 
+def is_commit_unknown(error: BaseException) -> bool:
+    """Return whether MongoDB did not confirm a commit that was sent."""
+    if isinstance(error, PyMongoError):
+        return error.has_error_label(UNKNOWN_COMMIT_LABEL)
+    return isinstance(error, CommitUnknownError)
+
+
 def may_have_written(error: BaseException) -> bool:
     """Return whether a change that failed with this error may have happened, or may yet happen."""
-    if isinstance(error, MongoOverloadedError | ServerSelectionTimeoutError):
+    if is_commit_unknown(error):
+        return True  # also if the driver then found no server that would repeat the commit
+    if isinstance(error, MongoOverloadedError | IndexMissingError | ServerSelectionTimeoutError):
         return False  # nothing was sent
     return is_unavailable(error)
+
+
+@contextmanager
+def after_write() -> Iterator[None]:
+    """Report an outage as an unknown outcome in the steps that follow a write.
+
+    Raises:
+        CommitUnknownError: MongoDB is unavailable now, and the write has happened.
+    """
+    try:
+        yield
+    except Exception as error:
+        if is_unavailable(error):
+            raise CommitUnknownError("MongoDB became unavailable after a write") from error
+        raise
 
 
 class MongoHealth:

@@ -155,6 +155,8 @@ async def _enqueue_or_execute(
     if may_be_queued and not isinstance(result.outcome, Ticket | KeyReused):
         # A worker must not book the queued request after this refusal.
         await _mark_lost(services, request)
+        latest = await _find_prior(services, request)  # it may have booked before
+        return result if isinstance(latest, PriorTicket) else CommandResult(latest)
     return result
 
 

@@ -21,7 +21,7 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.infrastructure.mongo.client import CommitUnknownError
+from slotlock.infrastructure.mongo.client import CommitUnknownError, after_write
 from slotlock.infrastructure.mongo.ids import new_campaign_id
 from slotlock.services.commands.idempotency import find_created, to_record
 from slotlock.services.container import Services
@@ -81,9 +81,10 @@ async def edit(
         now = services.now()
         note = note_campaign_change(before, outcome.campaign, organizer_id, now)
         if await services.campaigns.update(before, outcome.campaign, now, note):
-            await _propagate_terms(services, outcome.campaign)
-            if outcome.campaign.terms.published and not before.terms.published:
-                await services.campaigns.warm_cache(outcome.campaign)
+            with after_write():
+                await _propagate_terms(services, outcome.campaign)
+                if outcome.campaign.terms.published and not before.terms.published:
+                    await services.campaigns.warm_cache(outcome.campaign)
             return outcome
     return CampaignBusy(RETRY_AFTER_MS)
 

@@ -12,6 +12,7 @@ from slotlock.domain.booking.outcomes import BookingAlreadyDone, BookingWritten
 from slotlock.domain.booking.refusals import KeyReused, Locked
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.values import value_object
+from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.redis.keys import idempotency_lock
 from slotlock.services.commands.slot_redaction import redacted_slots
@@ -58,7 +59,9 @@ async def _hold_key(
     wait_s = max(deadline.remaining_s, KEY_LOCK_TIMEOUT_S)
     lease = await services.locks.acquire(idempotency_lock(key.record_id), wait_s=wait_s)
     if lease is None:
-        yield _PassThrough(CommandResult(Locked(slot_id, RETRY_AFTER_MS)))
+        if key.requested_at is None:
+            raise CommitUnknownError("another request of the key is in progress")
+        yield _PassThrough(CommandResult(Locked(slot_id, RETRY_AFTER_MS)))  # a worker tries again
         return
     try:
         stored = await find_replay(services.idempotency_records, key)

@@ -22,6 +22,7 @@ from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved, SlotsSave
 from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage, uses_resource
 from slotlock.domain.slots.series import SeriesScope, is_in_scope
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.mongo.slots.preconditions import CampaignVersion, Precondition
@@ -149,9 +150,10 @@ async def cancel(
     """Cancel a slot for everyone, with a wider scope other slots of its series too."""
     target = _EditTarget(slot_id, scope, organizer_id, editing.MAX_WAITLIST_CAPACITY)
     result = await _edit_all(services, target, Cancel(organizer_id))
-    for saved in result.outcome.saved if isinstance(result.outcome, SlotsSaved) else ():
-        if roster := await services.slots.find_with_roster(saved.slot_id):
-            services.slot_events.publish_booking_changed(roster.bookings)
+    with after_write():
+        for saved in result.outcome.saved if isinstance(result.outcome, SlotsSaved) else ():
+            if roster := await services.slots.find_with_roster(saved.slot_id):
+                services.slot_events.publish_booking_changed(roster.bookings)
     return _result_of_named(result)
 
 

@@ -30,8 +30,12 @@ def mongodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableSer
 def app(
     servers: EmbeddedServers, mongodb: RestartableServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
-    """Yield an app on this MongoDB that allows the pages of another origin."""
-    own = {"SLOTLOCK_MONGO_URL": mongodb.url, "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN}
+    """Yield an app on this MongoDB that allows the pages of another origin, with short timeouts."""
+    own = {
+        "SLOTLOCK_MONGO_URL": mongodb.url,
+        "SLOTLOCK_ALLOWED_ORIGINS": ORIGIN,
+        "VARIANT_WITHOUT_GUARDS": "one-second-timeouts",
+    }
     settings = {**app_environment(servers, "unused"), **own}
     with forked_app(settings, tmp_path_factory.mktemp("app")) as running:
         yield running

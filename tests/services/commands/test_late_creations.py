@@ -22,8 +22,8 @@ from slotlock.services import teams
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import editing, series
-from tests.services.commands.test_late_writes import LateStore, is_commit, short_timeouts, store
 from tests.support.domain.builders import NOW
+from tests.support.stores.late_store import LateStore, is_commit, short_timeouts, store
 
 __all__ = ["short_timeouts", "store"]
 

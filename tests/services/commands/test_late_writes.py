@@ -3,121 +3,35 @@
 The route to MongoDB holds the writes of an act until it has ended. Then it delivers them.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 import pytest
-from bson import ObjectId
 
-from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.booking import Booking, SlotId
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.refusals import Locked
-from slotlock.domain.users.user import Caller, Role, UserId
-from slotlock.infrastructure.mongo import transactions
-from slotlock.infrastructure.mongo.client import CommitUnknownError, Document, connect
-from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots import writer
+from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.slots.change_set import CommitResult
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.booking import changes, move, waitlist
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.booking.changes import BookingChangeRequest
 from slotlock.services.commands import batches, group_commit
-from slotlock.services.container import Services
-from tests.support.apps.processes import database_url
-from tests.support.domain.builders import NOW, build_slot
-from tests.support.model.service_pair import ManualClock, open_repositories, open_services
-from tests.support.stores.mongo_route import HoldingRoute, database_behind
-from tests.support.stores.slots import insert_new_slots
+from tests.support.stores.late_store import (
+    ADA,
+    BOB,
+    LateStore,
+    is_commit,
+    is_slot_update,
+    is_update,
+    short_timeouts,
+    store,
+)
 
-ADA = Caller(UserId("a" * 24), Role.MEMBER, "session", NOW)
-BOB = Caller(UserId("b" * 24), Role.MEMBER, "session", NOW)
-
-
-def is_slot_update(message: bytes) -> bool:
-    """Return whether a request changes bookings outside of a transaction."""
-    return b"\x02update\x00" in message and b"bookings" in message
-
-
-def is_update(message: bytes) -> bool:
-    """Return whether a request updates documents outside of a transaction."""
-    return b"\x02update\x00" in message
-
-
-def is_commit(message: bytes) -> bool:
-    """Return whether a request commits a transaction."""
-    return b"commitTransaction" in message
-
-
-@pytest.fixture(autouse=True)
-def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let writes be given up soon."""
-    monkeypatch.setattr(writer, "BULK_TIMEOUT_S", 0.3)
-    monkeypatch.setattr(writer, "SETTLE_TIMEOUT_S", 1.0)
-    monkeypatch.setattr(transactions, "OPERATION_TIMEOUT_MS", 1_000)
-
-
-class LateStore:
-    """The services behind a route that holds writes, and the stored slots."""
-
-    def __init__(self, services: Services, route: HoldingRoute) -> None:
-        self.services = services
-        self.route = route
-
-    async def insert_slot(self, capacity: int = 1, *, hold_minutes: int | None = None) -> SlotId:
-        """Insert an empty slot and return its id."""
-        slot = build_slot(capacity, id=new_slot_id(), hold_minutes=hold_minutes)
-        await insert_new_slots(self.services.slot_writer._database, slot)
-        return slot.id
-
-    async def book(self, slot_id: SlotId, *, hold: bool = False, key: str | None = None) -> object:
-        """Let Ada book a slot and return the outcome."""
-        options = BookingOptions(hold=hold, key=key)
-        result = await book_slot(self.services, ADA, slot_id, ADA.user_id, options)
-        return result.outcome
-
-    async def new_booking(self, slot_id: SlotId, *, hold: bool = False) -> Booking:
-        """Return a new booking of Ada in a slot."""
-        outcome = await self.book(slot_id, hold=hold)
-        assert isinstance(outcome, Booked)
-        return outcome.booking
-
-    async def find_document(self, slot_id: SlotId) -> Document:
-        """Return a slot as it is stored, without its version."""
-        slots = self.services.slot_writer._database["slots"]
-        found = await slots.find_one({"_id": ObjectId(slot_id)}, {"version": 0})
-        assert found is not None
-        return found
-
-    async def count_bookings(self, slot_id: SlotId) -> int:
-        """Return how many bookings a slot has."""
-        return len((await self.find_document(slot_id))["bookings"])
-
-    async def deliver_held(self) -> None:
-        """Deliver the writes that the route holds, and hold no more."""
-        self.route.is_held = lambda _: False
-        await self.route.deliver_held()
-
-
-@pytest.fixture
-async def store(servers: EmbeddedServers) -> AsyncIterator[LateStore]:
-    """Yield the services of a process behind a route, which holds nothing yet."""
-    client, database = connect(database_url(servers, "late_writes"))
-    async with AsyncExitStack() as stack:
-        stack.push_async_callback(client.close)
-        create_route = partial(HoldingRoute, is_held=lambda _: False)
-        behind = database_behind(database, create_route)
-        routed_client, _, route = await stack.enter_async_context(behind)
-        address = await routed_client.address
-        assert address is not None
-        url = f"mongodb://127.0.0.1:{address[1]}/{database.name}?directConnection=true"
-        repositories = await open_repositories(stack, url)
-        services = await open_services(stack, repositories, servers.redis_url, ManualClock(NOW))
-        yield LateStore(services, route)
+__all__ = ["short_timeouts", "store"]
 
 
 async def test_a_booking_that_arrives_late_never_happens_after_a_refusal(store: LateStore) -> None:

@@ -21,7 +21,10 @@ from tests.support.apps.replica_pair import ReplicaPair, replica_pair
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.model.service_pair import ManualClock, open_repositories, open_services
 from tests.support.polling import eventually
+from tests.support.stores.late_store import short_timeouts
 from tests.support.stores.slots import insert_new_slots
+
+__all__ = ["short_timeouts"]
 
 ADA = Caller(UserId("a" * 24), Role.MEMBER, "session", NOW)
 

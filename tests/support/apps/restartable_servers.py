@@ -22,6 +22,7 @@ class RestartableServer:
         self._options = options
         directory.mkdir(parents=True)
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_paused = False
 
     @property
     def url(self) -> str:
@@ -62,12 +63,22 @@ class RestartableServer:
         """Suspend the server: its connections stay open and it does not respond."""
         assert self._process is not None
         self._send_signal(signal.SIGSTOP)
+        self._is_paused = True
         # Until it has stopped, it may still respond.
         os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Let a suspended server continue."""
+        self._is_paused = False
         self._send_signal(signal.SIGCONT)
+
+    def restore(self) -> None:
+        """Start or resume the server, if a test has left it killed or suspended."""
+        if self._process is None:
+            self.start()
+        elif self._is_paused:
+            self.resume()
+            self.wait_until_writable()
 
     def kill(self) -> None:
         """Kill the server, if it runs."""
@@ -75,6 +86,7 @@ class RestartableServer:
             self._send_signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
+            self._is_paused = False
 
     def _send_signal(self, number: signal.Signals) -> None:
         assert self._process is not None

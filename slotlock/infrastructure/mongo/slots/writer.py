@@ -35,6 +35,7 @@ from slotlock.infrastructure.mongo.client import (
     Database,
     Document,
     error_codes,
+    is_commit_unknown,
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.commands.direct_commands import run_command
@@ -61,7 +62,6 @@ SETTLE_TIMEOUT_S = 4.0
 # Between attempts while the members of a replica set elect a primary.
 SETTLE_PAUSE_S = 0.1
 TIME_LIMIT_EXCEEDED = 50
-UNKNOWN_COMMIT_LABEL = "UnknownTransactionCommitResult"
 
 
 class _VersionConflictError(Exception):
@@ -144,7 +144,7 @@ class SlotWriter:
         except _VersionConflictError:
             return CommitResult.CONFLICT
         except PyMongoError as error:
-            if error.has_error_label(UNKNOWN_COMMIT_LABEL):
+            if is_commit_unknown(error):
                 return CommitResult.UNKNOWN
             if error_codes(error) & conflicts or (conflicts and error.timeout):
                 return CommitResult.CONFLICT

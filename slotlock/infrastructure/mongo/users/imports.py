@@ -30,6 +30,7 @@ from slotlock.infrastructure.mongo.client import (
     Database,
     Document,
     error_codes,
+    is_commit_unknown,
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
@@ -197,7 +198,7 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
 
 def _to_attempt(error: PyMongoError) -> ImportAttempt | None:
     """Return the result that an error stands for; None if it is another error."""
-    if error.has_error_label("UnknownTransactionCommitResult"):
+    if is_commit_unknown(error):
         return None
     codes = error_codes(error)
     if DUPLICATE_KEY in codes:

@@ -1,0 +1,140 @@
+"""The services of a process behind a route to MongoDB that can hold writes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from bson import ObjectId
+
+from slotlock.auth.container import Auth, build_auth
+from slotlock.auth.login_throttle import NoLoginThrottle
+from slotlock.auth.passwords import PasswordHasher
+from slotlock.auth.tokens import TokenSigner
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.booking import Booking, SlotId
+from slotlock.domain.booking.outcomes import Booked
+from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.infrastructure.mongo import transactions
+from slotlock.infrastructure.mongo.client import Document, connect
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots import writer
+from slotlock.services.booking.book import BookingOptions, book_slot
+from slotlock.services.container import Services
+from tests.support.apps.processes import SECRET, database_url
+from tests.support.domain.builders import NOW, build_slot
+from tests.support.model.service_pair import ManualClock, open_repositories, open_services
+from tests.support.stores.mongo_route import HoldingRoute, database_behind
+from tests.support.stores.slots import insert_new_slots
+
+ADA = Caller(UserId("a" * 24), Role.MEMBER, "session", NOW)
+BOB = Caller(UserId("b" * 24), Role.MEMBER, "session", NOW)
+
+
+def is_slot_update(message: bytes) -> bool:
+    """Return whether a request changes bookings outside of a transaction."""
+    return b"\x02update\x00" in message and b"bookings" in message
+
+
+def is_update(message: bytes) -> bool:
+    """Return whether a request updates documents outside of a transaction."""
+    return b"\x02update\x00" in message
+
+
+def is_commit(message: bytes) -> bool:
+    """Return whether a request commits a transaction."""
+    return b"commitTransaction" in message
+
+
+def is_final_write(message: bytes) -> bool:
+    """Return whether a request commits a transaction, or writes outside of one."""
+    names = (b"update", b"insert", b"delete", b"findAndModify")
+    is_write = any(b"\x02" + name + b"\x00" in message for name in names)
+    return is_commit(message) or (is_write and b"autocommit" not in message)
+
+
+@pytest.fixture(autouse=True)
+def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let writes be given up soon."""
+    monkeypatch.setattr(writer, "BULK_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(writer, "SETTLE_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(transactions, "OPERATION_TIMEOUT_MS", 500)
+
+
+class LateStore:
+    """The services behind a route that holds writes, and the stored slots."""
+
+    def __init__(self, services: Services, auth: Auth, route: HoldingRoute) -> None:
+        self.services = services
+        self.auth = auth
+        self.route = route
+
+    def advance(self, by: timedelta) -> None:
+        """Advance the clock of the services."""
+        clock = self.services.now
+        assert isinstance(clock, ManualClock)
+        clock.advance(by)
+
+    async def insert_slot(self, capacity: int = 1, *, hold_minutes: int | None = None) -> SlotId:
+        """Insert an empty slot and return its id."""
+        slot = build_slot(capacity, id=new_slot_id(), hold_minutes=hold_minutes)
+        await insert_new_slots(self.services.slot_writer._database, slot)
+        return slot.id
+
+    async def book(self, slot_id: SlotId, *, hold: bool = False, key: str | None = None) -> object:
+        """Let Ada book a slot and return the outcome."""
+        options = BookingOptions(hold=hold, key=key)
+        result = await book_slot(self.services, ADA, slot_id, ADA.user_id, options)
+        return result.outcome
+
+    async def new_booking(self, slot_id: SlotId, *, hold: bool = False) -> Booking:
+        """Return a new booking of Ada in a slot."""
+        outcome = await self.book(slot_id, hold=hold)
+        assert isinstance(outcome, Booked)
+        return outcome.booking
+
+    async def find_document(self, slot_id: SlotId) -> Document:
+        """Return a slot as it is stored, without its version."""
+        slots = self.services.slot_writer._database["slots"]
+        found = await slots.find_one({"_id": ObjectId(slot_id)}, {"version": 0})
+        assert found is not None
+        return found
+
+    async def find_all(self) -> dict[str, list[Document]]:
+        """Return all documents, by collection."""
+        database = self.services.slot_writer._database
+        names = sorted(await database.list_collection_names())
+        found = await asyncio.gather(*(database[name].find().to_list() for name in names))
+        return dict(zip(names, found, strict=True))
+
+    async def count_bookings(self, slot_id: SlotId) -> int:
+        """Return how many bookings a slot has."""
+        return len((await self.find_document(slot_id))["bookings"])
+
+    async def deliver_held(self) -> None:
+        """Deliver the writes that the route holds, and hold no more."""
+        self.route.is_held = lambda _: False
+        await self.route.deliver_held()
+
+
+@pytest.fixture
+async def store(servers: EmbeddedServers) -> AsyncIterator[LateStore]:
+    """Yield the services of a process behind a route, which holds nothing yet."""
+    client, database = connect(database_url(servers, "late_writes"))
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(client.close)
+        create_route = partial(HoldingRoute, is_held=lambda _: False)
+        behind = database_behind(database, create_route)
+        routed_client, _, route = await stack.enter_async_context(behind)
+        address = await routed_client.address
+        assert address is not None
+        url = f"mongodb://127.0.0.1:{address[1]}/{database.name}?directConnection=true"
+        repositories = await open_repositories(stack, url)
+        services = await open_services(stack, repositories, servers.redis_url, ManualClock(NOW))
+        passwords = PasswordHasher()
+        stack.callback(passwords.close)
+        signer, clock = TokenSigner([SECRET]), services.now
+        auth = build_auth(repositories, passwords, signer, clock, NoLoginThrottle())
+        yield LateStore(services, auth, route)
