@@ -222,7 +222,7 @@ def refuses_connections(app: AppProcess) -> bool:
     assert address.port is not None
     try:
         socket.create_connection((address.hostname, address.port), 1).close()
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):  # reset: while it closes the listener
         return True
     return False
 
