@@ -19,6 +19,7 @@ from bench.faults.injection.schedule import Schedule
 from bench.faults.slot_versions import SlotVersions
 from bench.faults.topology.deployment import Deployment, DeploymentPlan, open_deployment
 from bench.machine import machine_summary
+from bench.soak.processes.servers import SoakError
 
 PROGRESS_S = 30.0
 
@@ -30,7 +31,7 @@ class CampaignPlan:
     seed: int
     minutes: float
     deployment: DeploymentPlan
-    only: str | None
+    only: tuple[str, ...]
     history: Path
 
 
@@ -83,7 +84,9 @@ async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
         faults=len(injector.injected),
         violations=await asyncio.to_thread(_check, plan.history),
         longest_stall_s=round(watch.longest_stall_s, 1),
-        rows=report.fault_rows(injector.injected, history.acknowledged_at),
+        rows=report.fault_rows(
+            injector.injected, [history.acknowledged_at[app] for app in _urls(deployment)]
+        ),
         skipped=injector.skipped,
         outcomes=dict(history.outcomes.most_common()),
     )
@@ -100,7 +103,13 @@ def _check(directory: Path) -> list[str]:
     found = [
         line.removeprefix(prefix) for line in checked.stdout.splitlines() if line.startswith(prefix)
     ]
-    return found or [f"the checker failed: {(checked.stderr.splitlines() or ['no output'])[-1]}"]
+    if not found:
+        raise SoakError(f"the checker failed: {(checked.stderr.splitlines() or ['no output'])[-1]}")
+    return found
+
+
+def _urls(deployment: Deployment) -> list[str]:
+    return [f"http://127.0.0.1:{app.port}" for app in deployment.apps]
 
 
 async def _run_tasks(
@@ -111,9 +120,8 @@ async def _run_tasks(
     watch: LoopWatch,
 ) -> None:
     end_of_faults, stop = asyncio.Event(), asyncio.Event()
-    apps = [f"http://127.0.0.1:{app.port}" for app in deployment.apps]
     client_plan = ClientPlan(plan.seed, deployment.members.url, deployment.secret)
-    clients = asyncio.create_task(run_clients(client_plan, apps, history, stop))
+    clients = asyncio.create_task(run_clients(client_plan, _urls(deployment), history, stop))
     background = [
         asyncio.create_task(watch.run()),
         asyncio.create_task(_print_progress(history, injector)),

@@ -37,17 +37,13 @@ class ClientPlan:
 class User:
     """A user with a session; the id is in hex. `bookings` are the latest of this user."""
 
+    name: str
     index: int
     id: str
     token: str
     rng: random.Random
     key_count: int = 0
     bookings: deque[str] = field(default_factory=lambda: deque(maxlen=6))
-
-    @property
-    def name(self) -> str:
-        """The name in the history."""
-        return f"user {self.index}"
 
     def next_key(self) -> str:
         """Return an idempotency key that this user never sent."""
@@ -57,7 +53,10 @@ class User:
 
 @dataclass(slots=True, eq=False)
 class Clients:
-    """Everything that the clients share. `tickets` has the last status of each ticket."""
+    """Everything that the clients share. `tickets` has the last status of each ticket.
+
+    Each app has a probe with its own users and slots.
+    """
 
     plan: ClientPlan
     apps: Sequence[str]
@@ -66,6 +65,8 @@ class Clients:
     http: aiohttp.ClientSession
     users: list[User] = field(default_factory=list)
     slots: list[str] = field(default_factory=list)
+    probe_users: list[User] = field(default_factory=list)
+    probe_slots: list[list[str]] = field(default_factory=list)
     tickets: dict[str, tuple[User, str]] = field(default_factory=dict)
 
     def rng(self, name: str) -> random.Random:

@@ -43,9 +43,12 @@ class RedisNode(SoakServer):
         return self._links.ports[self.name]
 
     def empty(self) -> None:
-        """Delete all data of the stopped server."""
-        shutil.rmtree(self.folder)
-        self.folder.mkdir()
+        """Delete all data of the stopped server; a node of a Cluster remains that node."""
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name not in ("nodes.conf", "log"):
+                path.unlink()
 
     def execute(self, *command: str | int) -> Any:
         """Execute a command on the server itself, or return None if it does not respond."""
