@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--only", nargs="+", default=(), metavar="TEXT", help="faults with one of these in the name"
     )
+    parser.add_argument("--users", type=int, default=60, metavar="N", help="default 60")
     args = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(10**6) if args.seed is None else args.seed
     redis_kind = args.redis or random.Random(f"{seed}:redis").choice(KINDS)
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     deployment = DeploymentPlan(redis_kind, args.election_timeout_ms, args.control, mount_obstacle)
     parts = (str(seed), redis_kind, args.control)
     history = HISTORIES / "-".join(filter(None, parts))
-    plan = CampaignPlan(seed, args.minutes, deployment, tuple(args.only), history)
+    plan = CampaignPlan(seed, args.minutes, deployment, tuple(args.only), args.users, history)
     with tempfile.TemporaryDirectory(prefix="slotlock-faults-") as folder:
         try:
             result = uvloop.run(run_campaign(plan, Path(folder)))

@@ -2,6 +2,7 @@
 
     history.jsonl        one operation a line, see `Operation`
     slot_versions.jsonl  every version of every slot, and the final documents
+    fences.jsonl         every fencing token that Redis handed out: {node, key, fence, at}
     faults.jsonl         {kind, target, started_at, ended_at}
     run.json             {seed, minutes, settings, control}
 
@@ -21,6 +22,7 @@ Json = dict[str, Any]
 
 HISTORY = "history.jsonl"
 SLOT_VERSIONS = "slot_versions.jsonl"
+FENCES = "fences.jsonl"
 FAULTS = "faults.jsonl"
 RUN = "run.json"
 # The names of the clients that measure when bookings are possible begin with this word.

@@ -71,6 +71,7 @@ class Report:
     requests: int
     requests_per_s: float
     slot_versions: int
+    fences: int
     faults: int
     violations: list[str]
     longest_stall_s: float
@@ -129,7 +130,8 @@ def table(report: Report) -> str:
         f"seed {report.seed}, {report.minutes:g} minutes, Redis {report.redis}, "
         f"election timeout {report.election_timeout_ms} ms, {report.machine}",
         f"{report.requests} requests ({report.requests_per_s:.0f}/s), {report.faults} faults, "
-        f"{report.slot_versions} slot versions, {len(report.violations)} violations, "
+        f"{report.slot_versions} slot versions, {report.fences} fencing tokens, "
+        f"{len(report.violations)} violations, "
         f"longest stall of the campaign itself {report.longest_stall_s:.1f} s",
         "",
         "| fault | times | longest fault (s) | better app (s) | worse app (s) | limit |",

@@ -13,7 +13,8 @@ from bench.faults import report
 from bench.faults.availability import LoopWatch, WatchedHistory
 from bench.faults.clients.plan import ClientPlan
 from bench.faults.clients.run import run_clients
-from bench.faults.history import SLOT_VERSIONS
+from bench.faults.fences import FenceRecorder
+from bench.faults.history import FENCES, SLOT_VERSIONS
 from bench.faults.injection.injector import Injector
 from bench.faults.injection.schedule import Schedule
 from bench.faults.slot_versions import SlotVersions
@@ -32,6 +33,7 @@ class CampaignPlan:
     minutes: float
     deployment: DeploymentPlan
     only: tuple[str, ...]
+    users: int
     history: Path
 
 
@@ -59,6 +61,7 @@ async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
         "settings": asdict(plan.deployment),
     }
     watch = LoopWatch()
+    fences = FenceRecorder(deployment.redis.nodes, plan.history / FENCES)
     try:
         await versions.prepare()
         schedule = Schedule(plan.seed, deployment.redis.kind, plan.only)
@@ -69,6 +72,7 @@ async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
         await versions.finish()
         history.write_run(run)
     finally:
+        await fences.close()
         await versions.close()
         history.close()
     return report.Report(
@@ -81,6 +85,7 @@ async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
         requests=history.request_count,
         requests_per_s=history.request_count / seconds,
         slot_versions=versions.count,
+        fences=fences.count,
         faults=len(injector.injected),
         violations=await asyncio.to_thread(_check, plan.history),
         longest_stall_s=round(watch.longest_stall_s, 1),
@@ -120,7 +125,7 @@ async def _run_tasks(
     watch: LoopWatch,
 ) -> None:
     end_of_faults, stop = asyncio.Event(), asyncio.Event()
-    client_plan = ClientPlan(plan.seed, deployment.members.url, deployment.secret)
+    client_plan = ClientPlan(plan.seed, deployment.members.url, deployment.secret, plan.users)
     clients = asyncio.create_task(run_clients(client_plan, _urls(deployment), history, stop))
     background = [
         asyncio.create_task(watch.run()),

@@ -29,7 +29,7 @@ class ClientPlan:
     subscribers: int = 4
     mean_think_s: float = 0.12
     token_s: float = 86_400.0
-    converge_s: float = 60.0
+    converge_s: float = 120.0
     ready: asyncio.Event = field(default_factory=asyncio.Event)
 
 

@@ -30,6 +30,8 @@ class Control:
 CONTROL_PLANS = (
     # Without Redis, only the version orders the writes of two apps.
     Control("version-guard", "alone", ("Redis killed", "Redis loses all keys")),
+    # A server that lost its keys counts from 1 again.
+    Control("fence", "alone", ("Redis loses all keys", "replaced by an empty one")),
     # A write that only the primary has is undone by an election.
     Control("majority", "alone", ("killed during lag", "primary with an app")),
     # A response is lost, and the client repeats the request with its key.

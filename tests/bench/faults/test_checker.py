@@ -9,7 +9,7 @@ import pytest
 from bench.faults.checker.check import check_directory
 from bench.faults.checker.report import Report
 from bench.faults.checker.search import Step, find_order
-from bench.faults.history import HistoryWriter, Json, Operation
+from bench.faults.history import FENCES, HistoryWriter, Json, Operation
 
 SLOT = "5" * 24
 OTHER_SLOT = "6" * 24
@@ -63,7 +63,6 @@ class Scene:
         slot: str = SLOT,
         capacity: int = 1,
         number: int | None = None,
-        **fields: int,
     ) -> None:
         """Add a version of a slot."""
         number = number or self.numbers.get(slot, 0) + 1
@@ -78,7 +77,6 @@ class Scene:
             "bookings": bookings,
             "waitlist": waitlist,
             "changedAt": AT,
-            **fields,
         }
         self._line("slots", slot, "update", document)
 
@@ -264,10 +262,8 @@ def test_a_second_effect_of_an_unknown_command_is_reported(scene: Scene) -> None
 
 
 def test_a_falling_fence_is_reported(scene: Scene) -> None:
-    scene.version(live(1, ANN), capacity=2, fence=7)
-    scene.booked(1, ANN)
-    scene.version(live(1, ANN), live(2, BEN), capacity=2, fence=6)
-    scene.booked(2, BEN)
+    grants = [{"node": "redis0", "key": SLOT, "fence": 7 - n, "at": n} for n in range(2)]
+    (scene.directory / FENCES).write_bytes(b"\n".join(map(orjson.dumps, grants)))
     assert scene.kinds() == {"fence fell"}
 
 
