@@ -62,6 +62,7 @@ class SlotVersions:
         self._task: asyncio.Task[None] | None = None
         self._seen_marks: set[object] = set()
         self._resume_token: Any = None
+        self._is_closing = False
         self.count = 0
 
     async def prepare(self) -> None:
@@ -75,7 +76,7 @@ class SlotVersions:
         await self._wait_for_mark()
 
     async def _record(self) -> None:
-        while True:
+        while not self._is_closing:
             try:
                 await self._read_stream()
             except PyMongoError:
@@ -89,7 +90,7 @@ class SlotVersions:
             max_await_time_ms=AWAIT_MS,
             resume_after=self._resume_token,
         ) as stream:
-            while True:
+            while not self._is_closing:
                 event = await stream.try_next()
                 self._resume_token = stream.resume_token
                 if event is not None and "documentKey" in event:
@@ -147,8 +148,11 @@ class SlotVersions:
 
     async def close(self) -> None:
         """Stop recording."""
+        self._is_closing = True
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            # The driver can lose a cancellation while it reconnects.
+            while not self._task.done():
+                self._task.cancel()
+                await asyncio.wait((self._task,), timeout=1)
         self._file.close()
         await self._client.close()

@@ -282,8 +282,8 @@ def test_overtaking_in_the_waiting_list_is_reported(scene: Scene) -> None:
     assert scene.kinds() == {"overtaking in the waiting list"}
 
 
-def _ticket(status: str, outcome: Json | None) -> Json:
-    id_ = f"ticket_{SLOT}{ANN}{'d' * 32}{'e' * 16}00000000000"
+def _ticket(status: str, outcome: Json | None, user: str = ANN) -> Json:
+    id_ = f"ticket_{SLOT}{user}{'d' * 32}{'e' * 16}00000000000"
     return {"__typename": "Ticket", "id": id_, "status": status, "outcome": outcome}
 
 
@@ -295,6 +295,27 @@ def test_two_outcomes_of_a_ticket_are_reported(scene: Scene) -> None:
     scene.act("ticket", ANN, booked, ticket=queued["id"])
     scene.act("ticket", ANN, full, ticket=queued["id"])
     assert scene.kinds() == {"ticket with two outcomes"}
+
+
+@pytest.mark.parametrize(
+    ("first_status", "kinds"),
+    [("QUEUED", {"overtaking in the queue"}), ("ANSWERED", set())],  # at once, without the queue
+)
+def test_overtaking_in_the_queue_is_reported(
+    scene: Scene, first_status: str, kinds: set[str]
+) -> None:
+    anns, bens = (_ticket("QUEUED", None, user) for user in (ANN, BEN))
+    scene.act("request", ANN, anns)
+    booked = [{"__typename": "Booked", "booking": shown(number)} for number in (1, 2)]
+    since = scene.now
+    if first_status == "QUEUED":
+        scene.act("request", BEN, bens)
+    scene.version(live(2, BEN), capacity=2)
+    name = "ticket" if first_status == "QUEUED" else "request"
+    scene.act(name, BEN, _ticket("ANSWERED", booked[1], BEN), since, ticket=bens["id"])
+    scene.version(live(2, BEN), live(1, ANN), capacity=2)
+    scene.act("ticket", ANN, _ticket("ANSWERED", booked[0]), ticket=anns["id"])
+    assert scene.kinds() == kinds
 
 
 def test_a_ticket_without_an_outcome_is_reported(scene: Scene) -> None:
