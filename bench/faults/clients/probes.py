@@ -9,10 +9,11 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from bench.faults.clients.plan import Clients, User
+from bench.faults.clients.plan import Clients
 from bench.faults.clients.sending import send
 from bench.faults.history import Json
 from bench.soak.clients import documents
+from bench.soak.clients.client_user import ClientUser
 
 BOOKINGS_PER_S = 10.0
 # More places than the requests that can be open at one app: 10 a second for 20 s.
@@ -29,7 +30,7 @@ class Probe:
     """
 
     def __init__(
-        self, clients: Clients, app: str, users: Sequence[User], slots: Sequence[str]
+        self, clients: Clients, app: str, users: Sequence[ClientUser], slots: Sequence[str]
     ) -> None:
         self._clients = clients
         self._app = app
@@ -45,7 +46,7 @@ class Probe:
                 if self._places:
                     tasks.create_task(self._book(*self._places.popleft()))
 
-    async def _book(self, user: User, slot: str) -> None:
+    async def _book(self, user: ClientUser, slot: str) -> None:
         given = {"slotId": f"slot_{slot}", "waitMs": WAIT_MS, "idempotencyKey": None, "hold": False}
         sent = await send(self._clients, user, "book", documents.BOOK, {"input": given}, self._app)
         # A booking whose response was lost is shown when the place is booked again.

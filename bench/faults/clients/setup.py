@@ -3,17 +3,16 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from bench.faults.clients.plan import Clients, User
+from bench.faults.clients.plan import Clients
 from bench.faults.clients.probes import PROBE_SLOT, PROBE_SLOTS, PROBE_USERS
 from bench.faults.clients.sending import send
 from bench.faults.history import PROBE, Json
 from bench.soak.clients import documents
+from bench.soak.clients.client_user import Accounts, ClientUser
 from bench.soak.processes.servers import SoakError
-from slotlock.auth.tokens import TokenClaims, TokenSigner, new_token_id
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.mongo.users.sessions import NewSession
 
 ATTEMPTS = 100
 # An app whose clock is behind refuses tokens from its future.
@@ -44,32 +43,33 @@ async def set_up(clients: Clients) -> None:
 
 async def _create_users(
     clients: Clients, prefix: str, count: int, role: Role = Role.MEMBER
-) -> list[User]:
-    plan, users = clients.plan, list[User]()
+) -> list[ClientUser]:
+    plan, users = clients.plan, list[ClientUser]()
     client, database = connect(plan.mongo_url)
     try:
-        repositories, tokens = repositories_on(database), TokenSigner([plan.secret])
-        now = datetime.now(UTC) - ISSUED_BEFORE
-        until = now + timedelta(seconds=plan.token_s)
+        accounts = Accounts(
+            repositories_on(database),
+            plan.secret,
+            datetime.now(UTC) - ISSUED_BEFORE,
+            timedelta(seconds=plan.token_s),
+        )
         for index in range(count):
-            name, email = f"{prefix} {index}", f"{prefix}{index}@slotlock.test"
-            user = await repositories.users.insert(name, email, role, "no password", now)
-            if user is None:
-                raise SoakError("the database is not new")
-            opened = await repositories.sessions.open(
-                NewSession(user.id, new_token_id(), now, until)
+            name = f"{prefix} {index}"
+            session = await accounts.create(name, f"{prefix}{index}@slotlock.test", role)
+            users.append(
+                ClientUser(
+                    name=name,
+                    id=str(session.user.id),
+                    token=session.token,
+                    rng=clients.rng(name),
+                )
             )
-            if opened is None:
-                raise SoakError("a new user cannot sign in")
-            claims = TokenClaims(user.id, opened[0], new_token_id(), until)
-            token = tokens.sign("access", claims, now)
-            users.append(User(name, index, str(user.id), token, clients.rng(name)))
         return users
     finally:
         await client.close()
 
 
-async def _create_slot(clients: Clients, organizer: User, fields: Json) -> str:
+async def _create_slot(clients: Clients, organizer: ClientUser, fields: Json) -> str:
     start = datetime.now(UTC) + timedelta(days=2)
     given = {
         "title": "A slot",

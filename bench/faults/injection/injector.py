@@ -9,6 +9,7 @@ from bench.faults.history import HistoryWriter
 from bench.faults.injection.mongo_faults import FULL_DISK
 from bench.faults.injection.schedule import PlannedFault, Schedule, faults_of
 from bench.faults.topology.deployment import Deployment
+from bench.soak.clients.client_user import sleep_until_set
 from bench.soak.processes.servers import SoakError
 
 
@@ -48,8 +49,7 @@ class Injector:
         """Inject faults until the campaign ends; raises SoakError if a repair fails, too."""
         while self._schedule.kinds and not stop.is_set():
             fault = self._schedule.next()
-            await _wait(stop, fault.pause_s)
-            if not stop.is_set():
+            if await sleep_until_set(stop, fault.pause_s):
                 await self._inject(fault)
         await stop.wait()
 
@@ -68,11 +68,3 @@ class Injector:
             await self._deployment.repair()
             ended_at = time.monotonic()
         self._history.write_fault(fault.kind, target, started_at, ended_at)
-
-
-async def _wait(stop: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        return
