@@ -42,8 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seed = random.SystemRandom().randrange(10**6) if args.seed is None else args.seed
     redis_kind = args.redis or random.Random(f"{seed}:redis").choice(KINDS)
     mount_obstacle = enter_private_mounts()
-    # An exception on SIGTERM lets the context managers stop the servers.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, _exit_once)
     print(f"seed {seed}, {args.minutes:g} minutes, Redis {redis_kind}", flush=True)
     deployment = DeploymentPlan(redis_kind, args.election_timeout_ms, args.control, mount_obstacle)
     parts = (str(seed), redis_kind, args.control)
@@ -60,6 +59,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (history / "report.json").write_text(json.dumps(report.to_json(result), indent=2))
     print(report.table(result), flush=True)
     return 1 if result.violations else 0
+
+
+def _exit_once(*_: object) -> None:
+    """Raise an exception, so that the context managers stop the servers undisturbed."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(143)
 
 
 if __name__ == "__main__":
