@@ -49,6 +49,8 @@ async def run_campaign(plan: CampaignPlan, folder: Path) -> report.Report:
 def _save_logs(folder: Path, target: Path) -> None:
     for log in folder.glob("*.log"):
         shutil.copy(log, target)
+    for log in folder.glob("*/log"):  # Redis and Sentinel
+        shutil.copy(log, target / f"{log.parent.name}.log")
 
 
 async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:

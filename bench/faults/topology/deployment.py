@@ -60,11 +60,7 @@ class Deployment:
             member.server.resume()
             if not member.server.is_running:
                 await self.members.start_member(member)
-        for node in (*self.redis.sentinels, *self.redis.nodes):
-            node.resume()
-            if not node.is_running:
-                await self.redis.start_node(node)
-            await asyncio.to_thread(node.execute, "CONFIG", "SET", "maxmemory", 0)
+        await self.redis.repair()
         for process in self.processes:
             set_clock(process, 0.0)
             process.resume()
