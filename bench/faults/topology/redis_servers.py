@@ -18,6 +18,7 @@ from bench.faults.topology.links import Links
 from bench.soak.processes.servers import SoakError, SoakServer, free_port
 from slotlock.devserver.binaries import VALKEY, find_binary
 
+CONFIGURATION = "redis.conf"
 MASTER_NAME = "slots"
 DOWN_AFTER_MS = 1_000
 FAILOVER_TIMEOUT_MS = 4_000
@@ -29,13 +30,33 @@ KINDS = ("alone", "sentinel", "cluster")
 
 
 class RedisNode(SoakServer):
-    """A valkey-server that announces the port of the proxy in front of it."""
+    """A valkey-server that announces the port of the proxy in front of it.
+
+    Sentinels write into its configuration file whom it follows, which a restart must not undo.
+    """
 
     def __init__(self, name: str, folder: Path, links: Links, *options: str) -> None:
         super().__init__(replace(VALKEY, options=(*VALKEY.options, *options)), folder)
         self.name = name
         self.folder = folder
         self._links = links
+        (folder / CONFIGURATION).touch()
+
+    def _launch(self) -> "subprocess.Popen[bytes]":
+        command = [find_binary(VALKEY, None), str(self.folder / CONFIGURATION)]
+        command += ["--dir", str(self.folder), "--port", str(self.port), "--maxmemory", "0"]
+        with (self.folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                (*command, *self.server_binary.options),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def follow(self, master_port: int) -> None:
+        """Let a node that was not started yet follow this master."""
+        (self.folder / CONFIGURATION).write_text(f"replicaof 127.0.0.1 {master_port}\n")
 
     @property
     def announced_port(self) -> int:
@@ -43,11 +64,11 @@ class RedisNode(SoakServer):
         return self._links.ports[self.name]
 
     def empty(self) -> None:
-        """Delete all data of the stopped server; a node of a Cluster remains that node."""
+        """Delete all data of the stopped server, but not its configuration."""
         for path in self.folder.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
-            elif path.name not in ("nodes.conf", "log"):
+            elif path.name not in ("nodes.conf", "log", CONFIGURATION):
                 path.unlink()
 
     def execute(self, *command: str | int) -> Any:
@@ -187,7 +208,7 @@ async def _start_with_sentinels(folder: Path, links: Links) -> RedisServers:
         port = await links.open_port(name, node.port)
         options += ["--replica-announce-ip", "127.0.0.1", "--replica-announce-port", str(port)]
         if nodes:
-            options += ["--replicaof", f"127.0.0.1 {nodes[0].announced_port}"]
+            node.follow(nodes[0].announced_port)
         node.server_binary = replace(VALKEY, options=(*VALKEY.options, *options))
         await start_named(node, links)
         nodes.append(node)
