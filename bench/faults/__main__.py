@@ -1,7 +1,6 @@
 """The command of the campaign: `python -m bench.faults --minutes 10 --seed N`."""
 
 import argparse
-import asyncio
 import json
 import random
 import signal
@@ -9,6 +8,8 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+
+import uvloop
 
 from bench.app_process import PROJECT
 from bench.faults import report
@@ -33,21 +34,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--control", choices=tuple(CONTROLS), default=None, help="run without a guard"
     )
-    parser.add_argument("--only", default=None, metavar="TEXT", help="faults with this in the name")
+    parser.add_argument(
+        "--only", nargs="+", default=(), metavar="TEXT", help="faults with one of these in the name"
+    )
+    parser.add_argument("--users", type=int, default=60, metavar="N", help="default 60")
     args = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(10**6) if args.seed is None else args.seed
     redis_kind = args.redis or random.Random(f"{seed}:redis").choice(KINDS)
     mount_obstacle = enter_private_mounts()
-    # An exception on SIGTERM lets the context managers stop the servers.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGTERM, _exit_once)
     print(f"seed {seed}, {args.minutes:g} minutes, Redis {redis_kind}", flush=True)
     deployment = DeploymentPlan(redis_kind, args.election_timeout_ms, args.control, mount_obstacle)
     parts = (str(seed), redis_kind, args.control)
     history = HISTORIES / "-".join(filter(None, parts))
-    plan = CampaignPlan(seed, args.minutes, deployment, args.only, history)
+    plan = CampaignPlan(seed, args.minutes, deployment, tuple(args.only), args.users, history)
     with tempfile.TemporaryDirectory(prefix="slotlock-faults-") as folder:
         try:
-            result = asyncio.run(run_campaign(plan, Path(folder)))
+            result = uvloop.run(run_campaign(plan, Path(folder)))
         except (SoakError, ServerStartError) as error:
             print(f"faults: {error}", file=sys.stderr)
             return 2
@@ -56,6 +59,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (history / "report.json").write_text(json.dumps(report.to_json(result), indent=2))
     print(report.table(result), flush=True)
     return 1 if result.violations else 0
+
+
+def _exit_once(*_: object) -> None:
+    """Raise an exception, so that the context managers stop the servers undisturbed."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(143)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,12 @@
 import asyncio
 import time
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from bench.faults.history import HistoryWriter, Operation
-from bench.soak.run_log import SUCCESS_OUTCOMES
+from bench.faults.history import PROBE, HistoryWriter, Operation
 
 NOT_REQUESTS = {"converged", "availabilityWentBack"}
 
@@ -49,15 +48,15 @@ class LoopWatch:
 
 
 class WatchedHistory(HistoryWriter):
-    """A history that also counts outcomes, and remembers when bookings were acknowledged.
+    """A history that also counts outcomes, and notes when each app acknowledged a probe's booking.
 
-    A change of a booking counts as one, because it passes through the same write.
+    A probe repeats no request, so that no earlier response counts again.
     """
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self.outcomes: Counter[str] = Counter()
-        self.acknowledged_at: list[float] = []
+        self.acknowledged_at: defaultdict[str, list[float]] = defaultdict(list)
 
     def write(self, operation: Operation) -> None:
         """Add an operation that is over."""
@@ -66,8 +65,10 @@ class WatchedHistory(HistoryWriter):
             return
         name = operation.error or str((operation.outcome or {}).get("__typename"))
         self.outcomes[f"{operation.operation} {name}"] += 1
-        if name in SUCCESS_OUTCOMES and operation.finished_at is not None:
-            self.acknowledged_at.append(operation.finished_at)
+        if name != "Booked" or operation.finished_at is None:
+            return
+        if operation.client.startswith(PROBE):
+            self.acknowledged_at[operation.input["app"]].append(operation.finished_at)
 
     @property
     def request_count(self) -> int:

@@ -2,6 +2,7 @@
 
     history.jsonl        one operation a line, see `Operation`
     slot_versions.jsonl  every version of every slot, and the final documents
+    fences.jsonl         every fencing token that Redis handed out: {node, key, fence, at}
     faults.jsonl         {kind, target, started_at, ended_at}
     run.json             {seed, minutes, settings, control}
 
@@ -11,7 +12,7 @@ All times are in seconds of the monotonic clock of the one process that drives t
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,8 +22,11 @@ Json = dict[str, Any]
 
 HISTORY = "history.jsonl"
 SLOT_VERSIONS = "slot_versions.jsonl"
+FENCES = "fences.jsonl"
 FAULTS = "faults.jsonl"
 RUN = "run.json"
+# The names of the clients that measure when bookings are possible begin with this word.
+PROBE = "probe"
 
 
 @dataclass(slots=True)
@@ -49,7 +53,6 @@ class HistoryWriter:
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
-        self.count = 0
         self._operations: TextIO = (directory / HISTORY).open("w")
         self._faults: TextIO = (directory / FAULTS).open("w")
         self._ids = itertools.count(1)
@@ -60,7 +63,6 @@ class HistoryWriter:
 
     def write(self, operation: Operation) -> None:
         """Add an operation that is over: with a response, an error, or without either."""
-        self.count += 1
         self._operations.write(orjson.dumps(operation).decode() + "\n")
 
     def write_fault(self, kind: str, target: str, started_at: float, ended_at: float) -> None:
@@ -91,15 +93,3 @@ def read_operations(directory: Path) -> list[Operation]:
     operations = [Operation(**line) for line in read_lines(directory / HISTORY)]
     operations.sort(key=lambda operation: (operation.started_at, operation.id))
     return operations
-
-
-def read_run(directory: Path) -> Json:
-    """Return the settings of the run; empty if they were not written."""
-    path = directory / RUN
-    run: Json = json.loads(path.read_text()) if path.exists() else {}
-    return run
-
-
-def operation_to_json(operation: Operation) -> Json:
-    """Return an operation as its line has it."""
-    return asdict(operation)

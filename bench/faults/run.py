@@ -13,12 +13,14 @@ from bench.faults import report
 from bench.faults.availability import LoopWatch, WatchedHistory
 from bench.faults.clients.plan import ClientPlan
 from bench.faults.clients.run import run_clients
-from bench.faults.history import SLOT_VERSIONS
+from bench.faults.fences import FenceRecorder
+from bench.faults.history import FENCES, SLOT_VERSIONS
 from bench.faults.injection.injector import Injector
 from bench.faults.injection.schedule import Schedule
 from bench.faults.slot_versions import SlotVersions
 from bench.faults.topology.deployment import Deployment, DeploymentPlan, open_deployment
 from bench.machine import machine_summary
+from bench.soak.processes.servers import SoakError
 
 PROGRESS_S = 30.0
 
@@ -30,7 +32,8 @@ class CampaignPlan:
     seed: int
     minutes: float
     deployment: DeploymentPlan
-    only: str | None
+    only: tuple[str, ...]
+    users: int
     history: Path
 
 
@@ -46,6 +49,8 @@ async def run_campaign(plan: CampaignPlan, folder: Path) -> report.Report:
 def _save_logs(folder: Path, target: Path) -> None:
     for log in folder.glob("*.log"):
         shutil.copy(log, target)
+    for log in folder.glob("*/log"):  # Redis and Sentinel
+        shutil.copy(log, target / f"{log.parent.name}.log")
 
 
 async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
@@ -58,6 +63,7 @@ async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
         "settings": asdict(plan.deployment),
     }
     watch = LoopWatch()
+    fences = FenceRecorder(deployment.redis.nodes, plan.history / FENCES)
     try:
         await versions.prepare()
         schedule = Schedule(plan.seed, deployment.redis.kind, plan.only)
@@ -68,6 +74,7 @@ async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
         await versions.finish()
         history.write_run(run)
     finally:
+        await fences.close()
         await versions.close()
         history.close()
     return report.Report(
@@ -80,10 +87,13 @@ async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
         requests=history.request_count,
         requests_per_s=history.request_count / seconds,
         slot_versions=versions.count,
+        fences=fences.count,
         faults=len(injector.injected),
         violations=await asyncio.to_thread(_check, plan.history),
         longest_stall_s=round(watch.longest_stall_s, 1),
-        rows=report.fault_rows(injector.injected, history.acknowledged_at),
+        rows=report.fault_rows(
+            injector.injected, [history.acknowledged_at[app] for app in _urls(deployment)]
+        ),
         skipped=injector.skipped,
         outcomes=dict(history.outcomes.most_common()),
     )
@@ -100,7 +110,13 @@ def _check(directory: Path) -> list[str]:
     found = [
         line.removeprefix(prefix) for line in checked.stdout.splitlines() if line.startswith(prefix)
     ]
-    return found or [f"the checker failed: {(checked.stderr.splitlines() or ['no output'])[-1]}"]
+    if not found:
+        raise SoakError(f"the checker failed: {(checked.stderr.splitlines() or ['no output'])[-1]}")
+    return found
+
+
+def _urls(deployment: Deployment) -> list[str]:
+    return [f"http://127.0.0.1:{app.port}" for app in deployment.apps]
 
 
 async def _run_tasks(
@@ -111,9 +127,8 @@ async def _run_tasks(
     watch: LoopWatch,
 ) -> None:
     end_of_faults, stop = asyncio.Event(), asyncio.Event()
-    apps = [f"http://127.0.0.1:{app.port}" for app in deployment.apps]
-    client_plan = ClientPlan(plan.seed, deployment.members.url, deployment.secret)
-    clients = asyncio.create_task(run_clients(client_plan, apps, history, stop))
+    client_plan = ClientPlan(plan.seed, deployment.members.url, deployment.secret, plan.users)
+    clients = asyncio.create_task(run_clients(client_plan, _urls(deployment), history, stop))
     background = [
         asyncio.create_task(watch.run()),
         asyncio.create_task(_print_progress(history, injector)),

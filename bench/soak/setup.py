@@ -6,15 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 from bench.soak.campaign import class_group, create_campaign
 from bench.soak.clients import documents
+from bench.soak.clients.client_user import Accounts
 from bench.soak.clients.sending import send
 from bench.soak.processes.servers import SoakError
 from bench.soak.run_log import ClientOperation, Json
 from bench.soak.world import SoakTeam, SoakUser, World
-from slotlock.auth.tokens import TokenClaims, TokenSigner, new_token_id
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.mongo.users.sessions import NewSession
 
 MEMBERS = 60
 ORGANIZERS = 4
@@ -91,29 +90,27 @@ async def _create_users(world: World) -> list[SoakUser]:
     client, database = connect(world.mongo_url)
     try:
         repositories = repositories_on(database)
-        tokens = TokenSigner([SECRET])
         now = datetime.now(UTC)
         # One token lasts for the whole run, because no check covers its renewal.
-        until = now + timedelta(seconds=world.seconds + 1800)
+        accounts = Accounts(repositories, SECRET, now, timedelta(seconds=world.seconds + 1800))
         users = []
         for index in range(MEMBERS + ORGANIZERS):
             role = Role.MEMBER if index < MEMBERS else Role.ORGANIZER
             email = f"user{index}@slotlock.test"
-            user = await repositories.users.insert(f"User {index}", email, role, "no password", now)
-            if user is None:
-                raise SoakError("the database is not new")
-            await repositories.users.set_groups(user.id, [class_group(index)], None, now)
-            opened = await repositories.sessions.open(
-                NewSession(user.id, new_token_id(), now, until)
+            name = f"user {index}"
+            session = await accounts.create(name, email, role)
+            user_id = session.user.id
+            await repositories.users.set_groups(user_id, [class_group(index)], None, now)
+            users.append(
+                SoakUser(
+                    name=name,
+                    id=str(user_id),
+                    token=session.token,
+                    rng=world.rng(name),
+                    email=email,
+                    is_organizer=role is Role.ORGANIZER,
+                )
             )
-            if opened is None:
-                raise SoakError("a new user cannot sign in")
-            token = tokens.sign(
-                "access", TokenClaims(user.id, opened[0], new_token_id(), until), now
-            )
-            rng = world.rng(f"user {index}")
-            is_organizer = role is Role.ORGANIZER
-            users.append(SoakUser(index, str(user.id), email, token, is_organizer, rng))
         return users
     finally:
         await client.close()

@@ -10,28 +10,18 @@ import httpx
 from pymongo import MongoClient
 from redis import Redis
 
+from bench.soak.clients.client_user import ClientUser, sleep_until_set
 from bench.soak.processes.apps import SoakApp, SoakWorker
 from bench.soak.processes.servers import SoakServer
 from bench.soak.run_log import ClientOperation, Json, RunLog, raw_id
 
 
-@dataclass(slots=True, eq=False)
-class SoakUser:
-    """A user with a random generator of their own; the id is in hex."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class SoakUser(ClientUser):
+    """A user with an address, who perhaps organizes."""
 
-    index: int
-    id: str
     email: str
-    token: str
     is_organizer: bool
-    rng: random.Random
-    key_count: int = 0
-    known_bookings: deque[str] = field(default_factory=lambda: deque(maxlen=8))
-
-    def next_key(self) -> str:
-        """Return an idempotency key that this user never sent."""
-        self.key_count += 1
-        return f"soak-{self.index}-{self.key_count}"
 
 
 @dataclass(slots=True, eq=False)
@@ -100,9 +90,4 @@ class World:
 
     async def sleep(self, seconds: float) -> bool:
         """Sleep at most until the end of the run, and return whether the run continues."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self.closing.wait()
-        except TimeoutError:
-            return True
-        return False
+        return await sleep_until_set(self.closing, seconds)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from bench.faults.checker.causes import check_causes
 from bench.faults.checker.effects import Effect, check_tickets, to_effects
-from bench.faults.checker.invariants import check_versions
+from bench.faults.checker.invariants import check_fences, check_versions
 from bench.faults.checker.linearizability import MISSING_BOOKINGS, SlotOrder
 from bench.faults.checker.report import Report
 from bench.faults.checker.versions import read_versions
-from bench.faults.history import FAULTS, Json, Operation, read_lines, read_operations
+from bench.faults.history import FAULTS, FENCES, Json, Operation, read_lines, read_operations
 
 # Without its Redis an app decides requests of the queue at once.
 QUEUE_FAULTS = re.compile("redis|valkey|sentinel|cluster|link|partition|isolat", re.IGNORECASE)
@@ -33,6 +33,7 @@ def check_directory(directory: Path) -> Report:
     check_causes(effects, orders, versions, report)
     _check_moves(effects, orders, report)
     check_tickets(operations, report)
+    check_fences(read_lines(directory / FENCES), report)
     _check_queue(effects, orders, list(read_lines(directory / FAULTS)), report)
     _check_subscribers(operations, report)
     return report
@@ -67,21 +68,25 @@ def _check_moves(effects: Sequence[Effect], orders: dict[str, SlotOrder], report
 def _check_queue(
     effects: Sequence[Effect], orders: dict[str, SlotOrder], faults: list[Json], report: Report
 ) -> None:
-    """Check that tickets for one slot were served in the order of their requests."""
+    """Check that tickets for one slot were served in the order of their requests.
+
+    An app whose Redis is slow or unavailable decides a request at once, without the queue.
+    """
     disturbed = [
         (fault["started_at"], (fault["ended_at"] or float("inf")) + QUEUE_RECOVERY_S)
         for fault in faults
         if QUEUE_FAULTS.search(f"{fault['kind']} {fault['target']}")
     ]
-    queued: defaultdict[str, list[tuple[Effect, int]]] = defaultdict(list)
+    queued: defaultdict[str, list[tuple[float, int, Effect]]] = defaultdict(list)
     for effect in effects:
         order = orders.get(effect.slot_id)
         index = order.write_of(effect) if order else None
         if effect.tickets and effect.outcome == "Booked" and index is not None:
-            queued[effect.slot_id].append((effect, index))
-    for slot_id, served in queued.items():
-        served.sort(key=lambda each: each[0].started_at)
-        by_entry = [(_queued_at(effect), index, effect) for effect, index in served]
+            ticket = _first_ticket(effect)
+            if ticket.outcome and ticket.outcome["status"] == "QUEUED":
+                queued[effect.slot_id].append((ticket.finished_at or 0.0, index, effect))
+    for slot_id, by_entry in queued.items():
+        by_entry.sort(key=lambda each: each[2].started_at)
         for position, (since, index, effect) in enumerate(by_entry):
             for _, other_index, other in by_entry[position + 1 :]:
                 if other.started_at <= since or other_index >= index:
@@ -93,13 +98,14 @@ def _check_queue(
                 report.add("overtaking in the queue", f"slot {slot_id}", evidence, documents)
 
 
-def _queued_at(effect: Effect) -> float:
-    """Return when a response said that the request was in the queue."""
-    return min(
-        operation.finished_at or float("inf")
+def _first_ticket(effect: Effect) -> Operation:
+    """Return the first response with the ticket of a request."""
+    shown = [
+        operation
         for operation in effect.operations
-        if operation.outcome and operation.outcome.get("__typename") == "Ticket"
-    )
+        if operation.outcome and operation.outcome["__typename"] == "Ticket"
+    ]
+    return min(shown, key=lambda operation: operation.finished_at or 0.0)
 
 
 def _check_subscribers(operations: Sequence[Operation], report: Report) -> None:

@@ -1,24 +1,36 @@
-"""What holds in every version of a slot, and from each to the next."""
+"""What holds in every version of a slot, from each to the next, and for the fencing tokens."""
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
 
 from bench.faults.checker.report import Report
 from bench.faults.checker.versions import SlotVersion, SlotVersions
+from bench.faults.history import Json
 
 BY_USERS = ("booked", "held", "moved")
 
 
 def check_versions(versions: SlotVersions, report: Report) -> None:
-    """Check the capacity of all slots, their fences and their waiting lists."""
+    """Check the capacity of all slots and their waiting lists."""
     for slot_id, of_slot in versions.slots.items():
         for version in of_slot:
             _check_version(slot_id, version, report)
         for before, after in pairwise(of_slot):
-            _check_fence(slot_id, before, after, report)
             if after.number == before.number + 1 and after.status == "published":
                 _check_waitlist(slot_id, before, after, report)
             _check_vanished(slot_id, before, after, versions, report)
+
+
+def check_fences(grants: Iterable[Json], report: Report) -> None:
+    """Check that each grant of a lock has a greater fencing token than all earlier ones."""
+    latest = dict[str, Json]()
+    for grant in sorted(grants, key=lambda each: float(each["at"])):
+        report.counts["fencing tokens"] += 1
+        earlier = latest.get(grant["key"])
+        if earlier is not None and grant["fence"] <= earlier["fence"]:
+            report.add("fence fell", grant["key"], versions=[earlier, grant])
+        latest[grant["key"]] = grant
 
 
 def _check_version(slot_id: str, version: SlotVersion, report: Report) -> None:
@@ -34,15 +46,6 @@ def _check_version(slot_id: str, version: SlotVersion, report: Report) -> None:
     users.update(user for _, user in version.waitlist)
     if twice := [user for user, count in users.items() if count > 1]:
         report.add("user twice in a slot", f"{name}: {twice}", versions=evidence)
-
-
-def _check_fence(slot_id: str, before: SlotVersion, after: SlotVersion, report: Report) -> None:
-    if before.fence is not None and after.fence is not None and after.fence < before.fence:
-        report.add(
-            "fence fell",
-            f"slot {slot_id}: {after.fence} after {before.fence}",
-            versions=[before.document, after.document],
-        )
 
 
 def _check_waitlist(slot_id: str, before: SlotVersion, after: SlotVersion, report: Report) -> None:

@@ -38,7 +38,6 @@ class SlotVersion:
     bookings: dict[str, LiveBooking]
     waitlist: tuple[tuple[str, str], ...]
     changed_at: datetime | None
-    fence: int | None
     document: Json
 
     @property
@@ -108,7 +107,6 @@ def to_version(document: Json, read_at: float, written_at: float = 0.0) -> SlotV
         {str(each["id"]): _to_booking(each) for each in document["bookings"]},
         tuple((str(each["id"]), str(each["user"])) for each in document["waitlist"]),
         datetime.fromisoformat(changed_at) if changed_at else None,
-        document.get("fence", document.get("fencingToken")),
         document,
     )
 

@@ -2,13 +2,13 @@
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import aiohttp
 
 from bench.faults.history import HistoryWriter
+from bench.soak.clients.client_user import ClientUser, sleep_until_set
 
 REQUEST_TIMEOUT_S = 20.0
 
@@ -29,44 +29,27 @@ class ClientPlan:
     subscribers: int = 4
     mean_think_s: float = 0.12
     token_s: float = 86_400.0
-    converge_s: float = 60.0
+    converge_s: float = 120.0
     ready: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(slots=True, eq=False)
-class User:
-    """A user with a session; the id is in hex. `bookings` are the latest of this user."""
-
-    index: int
-    id: str
-    token: str
-    rng: random.Random
-    key_count: int = 0
-    bookings: deque[str] = field(default_factory=lambda: deque(maxlen=6))
-
-    @property
-    def name(self) -> str:
-        """The name in the history."""
-        return f"user {self.index}"
-
-    def next_key(self) -> str:
-        """Return an idempotency key that this user never sent."""
-        self.key_count += 1
-        return f"faults-{self.index}-{self.key_count}"
-
-
-@dataclass(slots=True, eq=False)
 class Clients:
-    """Everything that the clients share. `tickets` has the last status of each ticket."""
+    """Everything that the clients share. `tickets` has the last status of each ticket.
+
+    Each app has a probe with its own users and slots.
+    """
 
     plan: ClientPlan
     apps: Sequence[str]
     history: HistoryWriter
     stop: asyncio.Event
     http: aiohttp.ClientSession
-    users: list[User] = field(default_factory=list)
+    users: list[ClientUser] = field(default_factory=list)
     slots: list[str] = field(default_factory=list)
-    tickets: dict[str, tuple[User, str]] = field(default_factory=dict)
+    probe_users: list[ClientUser] = field(default_factory=list)
+    probe_slots: list[list[str]] = field(default_factory=list)
+    tickets: dict[str, tuple[ClientUser, str]] = field(default_factory=dict)
 
     def rng(self, name: str) -> random.Random:
         """Return a random generator that depends on the seed and this name only."""
@@ -74,11 +57,4 @@ class Clients:
 
     async def sleep(self, seconds: float) -> bool:
         """Sleep at most until the end, and return whether the campaign continues."""
-        if self.stop.is_set():
-            return False
-        try:
-            async with asyncio.timeout(seconds):
-                await self.stop.wait()
-        except TimeoutError:
-            return True
-        return False
+        return await sleep_until_set(self.stop, seconds)

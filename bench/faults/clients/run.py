@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import aiohttp
 
 from bench.faults.clients.plan import ClientPlan, Clients
+from bench.faults.clients.probes import Probe
 from bench.faults.clients.setup import set_up
 from bench.faults.clients.subscribers import Subscriber
 from bench.faults.clients.tickets import finish_tickets
@@ -38,6 +39,9 @@ async def run_clients(
         plan.ready.set()
         try:
             async with asyncio.TaskGroup() as tasks:
+                for app, slots in zip(apps, clients.probe_slots, strict=True):
+                    probe = Probe(clients, app, clients.probe_users, slots)
+                    tasks.create_task(probe.run())
                 for user in clients.users:
                     tasks.create_task(run_user(clients, user))
             await finish_tickets(clients)

@@ -8,18 +8,22 @@ from contextlib import suppress
 import aiohttp
 import orjson
 
-from bench.faults.clients.plan import REQUEST_TIMEOUT_S, Clients, User
+from bench.faults.clients.plan import REQUEST_TIMEOUT_S, Clients
 from bench.faults.history import Json, Operation
+from bench.soak.clients.client_user import ClientUser
+from bench.soak.run_log import SUCCESS_OUTCOMES
 
 TIMEOUT, CONNECTION_LOST = "TIMEOUT", "CONNECTION_LOST"
 MAX_ATTEMPTS = 4
 # Refusals that ask for another attempt, and the pause before it.
 RETRIED = {"Locked", "QueueFull", "TeamBusy"}
 RETRY_S = (0.05, 0.5)
+# This share of accepted requests is repeated, as if the response had been lost on its way.
+REPEATED_SHARE = 0.05
 
 
 async def send(
-    clients: Clients, user: User, name: str, document: str, variables: Json, app: str
+    clients: Clients, user: ClientUser, name: str, document: str, variables: Json, app: str
 ) -> Operation:
     """Send one request to an app and return it with its response, if there is one."""
     given = variables.get("input", variables)
@@ -58,17 +62,21 @@ def _read_response(operation: Operation, status: int, body: bytes) -> None:
 
 async def send_until_answered(
     clients: Clients,
-    user: User,
+    user: ClientUser,
     name: str,
     document: str,
     variables: Json,
     rng: random.Random,
 ) -> Operation:
-    """Send a request, and repeat it at the other apps if it is safe: with its key, or a query."""
+    """Send a request, and repeat it at the other apps until there is a response, if it has a key.
+
+    Sometimes a request is repeated even after its response.
+    """
     first = rng.randrange(len(clients.apps))
     given = variables.get("input", variables)
     is_repeatable = bool(given.get("idempotencyKey") or given.get("key"))
     sent = await send(clients, user, name, document, variables, clients.apps[first])
+    attempt = 0
     for attempt in range(1, MAX_ATTEMPTS):
         is_retried = sent.outcome is not None and sent.outcome["__typename"] in RETRIED
         if not (is_repeatable and (sent.outcome is None or is_retried)):
@@ -77,4 +85,8 @@ async def send_until_answered(
             break
         app = clients.apps[(first + attempt) % len(clients.apps)]
         sent = await send(clients, user, name, document, variables, app)
+    is_accepted = sent.outcome is not None and sent.outcome["__typename"] in SUCCESS_OUTCOMES
+    if is_repeatable and is_accepted and rng.random() < REPEATED_SHARE:
+        app = clients.apps[(first + attempt + 1) % len(clients.apps)]
+        await send(clients, user, name, document, variables, app)
     return sent

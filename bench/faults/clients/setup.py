@@ -3,16 +3,16 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from bench.faults.clients.plan import Clients, User
+from bench.faults.clients.plan import Clients
+from bench.faults.clients.probes import PROBE_SLOT, PROBE_SLOTS, PROBE_USERS
 from bench.faults.clients.sending import send
-from bench.faults.history import Json
+from bench.faults.history import PROBE, Json
 from bench.soak.clients import documents
+from bench.soak.clients.client_user import Accounts, ClientUser
 from bench.soak.processes.servers import SoakError
-from slotlock.auth.tokens import TokenClaims, TokenSigner, new_token_id
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.mongo.users.sessions import NewSession
 
 ATTEMPTS = 100
 # An app whose clock is behind refuses tokens from its future.
@@ -29,38 +29,47 @@ SLOT_KINDS: tuple[Json, ...] = (
 
 async def set_up(clients: Clients) -> None:
     """Create the users and slots of a campaign, before its faults; raises SoakError."""
-    organizer = await _create_users(clients)
-    for number in range(clients.plan.slots):
-        await _create_slot(clients, organizer, SLOT_KINDS[number % len(SLOT_KINDS)])
-
-
-async def _create_users(clients: Clients) -> User:
     plan = clients.plan
+    clients.users = await _create_users(clients, "user", plan.users)
+    clients.probe_users = await _create_users(clients, PROBE, PROBE_USERS)
+    (organizer,) = await _create_users(clients, "organizer", 1, Role.ORGANIZER)
+    for number in range(plan.slots):
+        slot = await _create_slot(clients, organizer, SLOT_KINDS[number % len(SLOT_KINDS)])
+        clients.slots.append(slot)
+    for _ in clients.apps:
+        slots = [await _create_slot(clients, organizer, PROBE_SLOT) for _ in range(PROBE_SLOTS)]
+        clients.probe_slots.append(slots)
+
+
+async def _create_users(
+    clients: Clients, prefix: str, count: int, role: Role = Role.MEMBER
+) -> list[ClientUser]:
+    plan, users = clients.plan, list[ClientUser]()
     client, database = connect(plan.mongo_url)
     try:
-        repositories, tokens = repositories_on(database), TokenSigner([plan.secret])
-        now = datetime.now(UTC) - ISSUED_BEFORE
-        until = now + timedelta(seconds=plan.token_s)
-        for index in range(plan.users + 1):
-            role = Role.MEMBER if index < plan.users else Role.ORGANIZER
-            email = f"faults{index}@slotlock.test"
-            user = await repositories.users.insert(f"User {index}", email, role, "no password", now)
-            if user is None:
-                raise SoakError("the database is not new")
-            opened = await repositories.sessions.open(
-                NewSession(user.id, new_token_id(), now, until)
+        accounts = Accounts(
+            repositories_on(database),
+            plan.secret,
+            datetime.now(UTC) - ISSUED_BEFORE,
+            timedelta(seconds=plan.token_s),
+        )
+        for index in range(count):
+            name = f"{prefix} {index}"
+            session = await accounts.create(name, f"{prefix}{index}@slotlock.test", role)
+            users.append(
+                ClientUser(
+                    name=name,
+                    id=str(session.user.id),
+                    token=session.token,
+                    rng=clients.rng(name),
+                )
             )
-            if opened is None:
-                raise SoakError("a new user cannot sign in")
-            claims = TokenClaims(user.id, opened[0], new_token_id(), until)
-            token = tokens.sign("access", claims, now)
-            clients.users.append(User(index, str(user.id), token, clients.rng(f"user {index}")))
-        return clients.users.pop()
+        return users
     finally:
         await client.close()
 
 
-async def _create_slot(clients: Clients, organizer: User, fields: Json) -> None:
+async def _create_slot(clients: Clients, organizer: ClientUser, fields: Json) -> str:
     start = datetime.now(UTC) + timedelta(days=2)
     given = {
         "title": "A slot",
@@ -73,7 +82,6 @@ async def _create_slot(clients: Clients, organizer: User, fields: Json) -> None:
         variables: Json = {"input": given}
         sent = await send(clients, organizer, "createSlot", documents.CREATE, variables, app)
         if sent.outcome is not None and sent.outcome["__typename"] == "Slot":
-            clients.slots.append(str(sent.outcome["id"])[-24:])
-            return
+            return str(sent.outcome["id"])[-24:]
         await asyncio.sleep(0.3)
     raise SoakError(f"no slot can be created: {sent.error} {sent.outcome}")

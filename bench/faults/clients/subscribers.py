@@ -7,11 +7,12 @@ from contextlib import suppress
 import aiohttp
 import orjson
 
-from bench.faults.clients.plan import Clients, User
+from bench.faults.clients.plan import Clients
 from bench.faults.clients.sending import send
 from bench.faults.clients.users import READ_SLOT
 from bench.faults.history import Json, Operation
 from bench.soak.clients import documents
+from bench.soak.clients.client_user import ClientUser
 
 PROTOCOL = "graphql-transport-ws"
 CONNECT_S = 10.0
@@ -24,7 +25,7 @@ PAUSE_S = 0.5
 class Subscriber:
     """A client that holds the last availability of each slot, whichever app it is connected to."""
 
-    def __init__(self, clients: Clients, user: User, number: int) -> None:
+    def __init__(self, clients: Clients, user: ClientUser, number: int) -> None:
         self._clients, self._user = clients, user
         self._app_index = number
         self.name = f"subscriber {number}"

@@ -3,10 +3,11 @@
 import asyncio
 import time
 
-from bench.faults.clients.plan import Clients, User
+from bench.faults.clients.plan import Clients
 from bench.faults.clients.sending import send
 from bench.faults.history import Operation
 from bench.soak.clients import documents
+from bench.soak.clients.client_user import ClientUser
 
 FOLLOW_S = 30.0
 FINAL_S = 90.0
@@ -15,7 +16,7 @@ FINAL_STATUSES = ("ANSWERED", "LOST")
 MAX_CONCURRENT_POLLS = 16
 
 
-async def follow_ticket(clients: Clients, user: User, sent: Operation) -> Operation:
+async def follow_ticket(clients: Clients, user: ClientUser, sent: Operation) -> Operation:
     """Poll a ticket until it is final, the campaign stops, or some time has passed."""
     outcome = sent.outcome or {}
     ticket, deadline = str(outcome["id"]), time.monotonic() + FOLLOW_S
@@ -28,7 +29,7 @@ async def follow_ticket(clients: Clients, user: User, sent: Operation) -> Operat
     return last
 
 
-async def _poll(clients: Clients, user: User, ticket: str) -> Operation:
+async def _poll(clients: Clients, user: ClientUser, ticket: str) -> Operation:
     app, variables = user.rng.choice(clients.apps), {"ticket": ticket}
     sent = await send(clients, user, "ticket", documents.TICKET_QUERY, variables, app)
     if sent.outcome is not None and "status" in sent.outcome:

@@ -3,19 +3,20 @@
 import random
 from collections.abc import Awaitable, Callable
 
-from bench.faults.clients.plan import Clients, User
+from bench.faults.clients.plan import Clients
 from bench.faults.clients.sending import send, send_until_answered
 from bench.faults.clients.tickets import follow_ticket
 from bench.faults.history import Json, Operation
 from bench.soak.clients import documents
+from bench.soak.clients.client_user import ClientUser
 
 WAITS_MS = (0, 0, 0, 200, 2_000, 5_000)
 READ_SLOT = "query($slot: ID!) { result: slot(id: $slot) { __typename id version remaining } }"
 
-Action = Callable[[Clients, User], Awaitable[None]]
+Action = Callable[[Clients, ClientUser], Awaitable[None]]
 
 
-async def run_user(clients: Clients, user: User) -> None:
+async def run_user(clients: Clients, user: ClientUser) -> None:
     """Perform random actions until the campaign stops."""
     actions, weights = zip(*ACTION_WEIGHTS.items(), strict=True)
     while await clients.sleep(user.rng.expovariate(1 / clients.plan.mean_think_s)):
@@ -27,19 +28,19 @@ def _pick_slot(clients: Clients, rng: random.Random) -> str:
     return clients.slots[min(int(rng.expovariate(1 / 6)), len(clients.slots) - 1)]
 
 
-def remember_booking(user: User, sent: Operation) -> str | None:
+def remember_booking(user: ClientUser, sent: Operation) -> str | None:
     """Return the booking of a response, which the user knows from now on."""
     outcome = sent.outcome or {}
     booking = (outcome.get("outcome") or outcome).get("booking")
     if not booking:
         return None
-    if booking["id"] in user.bookings:
-        user.bookings.remove(booking["id"])
-    user.bookings.append(booking["id"])
+    if booking["id"] in user.known_bookings:
+        user.known_bookings.remove(booking["id"])
+    user.known_bookings.append(booking["id"])
     return str(booking["id"])
 
 
-def _booking_input(clients: Clients, user: User, *, hold: bool) -> Json:
+def _booking_input(clients: Clients, user: ClientUser, *, hold: bool) -> Json:
     return {
         "slotId": f"slot_{_pick_slot(clients, user.rng)}",
         "waitMs": user.rng.choice(WAITS_MS),
@@ -48,14 +49,14 @@ def _booking_input(clients: Clients, user: User, *, hold: bool) -> Json:
     }
 
 
-async def book(clients: Clients, user: User) -> None:
+async def book(clients: Clients, user: ClientUser) -> None:
     """Book a place."""
     variables: Json = {"input": _booking_input(clients, user, hold=False)}
     sent = await send_until_answered(clients, user, "book", documents.BOOK, variables, user.rng)
     remember_booking(user, sent)
 
 
-async def hold(clients: Clients, user: User) -> None:
+async def hold(clients: Clients, user: ClientUser) -> None:
     """Hold a place, and mostly confirm or extend the hold."""
     variables: Json = {"input": _booking_input(clients, user, hold=True)}
     sent = await send_until_answered(clients, user, "book", documents.BOOK, variables, user.rng)
@@ -66,7 +67,7 @@ async def hold(clients: Clients, user: User) -> None:
         await _change(clients, user, booking, "confirm")
 
 
-async def request(clients: Clients, user: User) -> None:
+async def request(clients: Clients, user: ClientUser) -> None:
     """Queue for a place, and follow the ticket."""
     variables: Json = {"input": _booking_input(clients, user, hold=user.rng.random() < 0.3)}
     variables["input"].pop("waitMs")
@@ -77,7 +78,7 @@ async def request(clients: Clients, user: User) -> None:
         remember_booking(user, await follow_ticket(clients, user, sent))
 
 
-async def _change(clients: Clients, user: User, booking: str, name: str) -> None:
+async def _change(clients: Clients, user: ClientUser, booking: str, name: str) -> None:
     document = {
         "confirm": documents.CONFIRM,
         "extend": documents.EXTEND,
@@ -88,23 +89,23 @@ async def _change(clients: Clients, user: User, booking: str, name: str) -> None
     await send_until_answered(clients, user, name, document, variables, user.rng)
 
 
-async def change(clients: Clients, user: User) -> None:
+async def change(clients: Clients, user: ClientUser) -> None:
     """Cancel a booking, or confirm or extend it once more."""
-    if user.bookings:
+    if user.known_bookings:
         name = user.rng.choices(("cancel", "confirm", "extend"), (8, 1, 1))[0]
-        booking = user.rng.choice(user.bookings)
+        booking = user.rng.choice(user.known_bookings)
         # Mostly once, so that most cancellations change something.
         if name == "cancel" and user.rng.random() < 0.8:
-            user.bookings.remove(booking)
+            user.known_bookings.remove(booking)
         await _change(clients, user, booking, name)
 
 
-async def move(clients: Clients, user: User) -> None:
+async def move(clients: Clients, user: ClientUser) -> None:
     """Move a booking to another slot."""
-    if not user.bookings:
+    if not user.known_bookings:
         return
     given = {
-        "bookingId": user.rng.choice(user.bookings),
+        "bookingId": user.rng.choice(user.known_bookings),
         "slotId": f"slot_{_pick_slot(clients, user.rng)}",
         "waitMs": user.rng.choice(WAITS_MS),
         "idempotencyKey": user.next_key() if user.rng.random() < 0.6 else None,
@@ -114,7 +115,7 @@ async def move(clients: Clients, user: User) -> None:
     remember_booking(user, sent)
 
 
-async def wait(clients: Clients, user: User) -> None:
+async def wait(clients: Clients, user: ClientUser) -> None:
     """Join a waiting list, or sometimes leave it."""
     is_join = user.rng.random() < 0.8
     variables = {
@@ -125,7 +126,7 @@ async def wait(clients: Clients, user: User) -> None:
     await send_until_answered(clients, user, name, document, variables, user.rng)
 
 
-async def read(clients: Clients, user: User) -> None:
+async def read(clients: Clients, user: ClientUser) -> None:
     """Read a slot."""
     variables = {"slot": f"slot_{_pick_slot(clients, user.rng)}"}
     app = user.rng.choice(clients.apps)

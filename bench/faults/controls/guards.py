@@ -8,8 +8,12 @@ from bson import ObjectId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.client import Document, LeasingClient
 from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.redis.locks import locks, waiters
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.booking.changes import BookingChangeRequest
+
+NEXT_FENCE = "math.max(now_us(), highest_fencing_token + 1)"
+COUNTED_FENCE = "redis.call('incr', lock_key .. ':fence')"
 
 original_init = LeasingClient.__init__
 
@@ -42,8 +46,17 @@ def remove_idempotency_records() -> None:
     BookingChangeRequest.to_idempotency_key = _no_key  # type: ignore[method-assign,assignment]
 
 
+def let_fences_fall() -> None:
+    """Take fencing tokens from a counter in Redis, which a lost or empty server forgets."""
+    for module in (locks, waiters):
+        for name in ("ACQUIRE", "KEEP_ALIVE", "RELEASE"):
+            if (script := getattr(module, name, None)) is not None:
+                setattr(module, name, script.replace(NEXT_FENCE, COUNTED_FENCE))
+
+
 CONTROLS: dict[str, Callable[[], None]] = {
     "version-guard": remove_version_guard,
+    "fence": let_fences_fall,
     "majority": remove_majority,
     "idempotency": remove_idempotency_records,
 }

@@ -2,67 +2,65 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
 
+from bench.faults.injection.steps import Fault, freeze, separate
 from bench.faults.topology.deployment import Deployment
 from bench.faults.topology.disks import clear_disk, fill_disk
 from bench.faults.topology.links import LOST, REFUSED, LinkState
+from bench.faults.topology.members import Member
 
-Fault = Callable[[Deployment, random.Random, float], Awaitable[str]]
-
-
-async def kill_primary(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
-    """Kill the primary, and start it again after the time."""
-    primary, _ = await deployment.members.primary_and_others()
-    primary.server.kill()
-    await asyncio.sleep(seconds)
-    await deployment.members.start_member(primary)
-    return primary.name
+FULL_DISK = "disk of the primary full"
 
 
-async def kill_secondary(deployment: Deployment, rng: random.Random, seconds: float) -> str:
-    """Kill a secondary, and start it again after the time."""
-    _, others = await deployment.members.primary_and_others()
-    member = rng.choice(others)
+async def _kill(deployment: Deployment, member: Member, seconds: float) -> str:
     member.server.kill()
     await asyncio.sleep(seconds)
     await deployment.members.start_member(member)
     return member.name
 
 
-async def stop_primary(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
+async def kill_primary(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
+    """Kill the primary, and start it again after the time."""
+    primary, _ = await deployment.members.primary_and_others()
+    return await _kill(deployment, primary, seconds)
+
+
+async def kill_late_primary(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Kill the primary while the secondaries lack its latest writes."""
+    primary, others = await deployment.members.primary_and_others()
+    state = LinkState(delay_s=rng.uniform(1.0, 2.5))
+    await deployment.links.disturb([(primary.name, member.name) for member in others], state)
+    await asyncio.sleep(rng.uniform(1.0, 2.0))
+    primary.server.kill()
+    await deployment.links.heal()
+    return await _kill(deployment, primary, seconds)
+
+
+async def kill_secondary(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Kill a secondary, and start it again after the time."""
+    _, others = await deployment.members.primary_and_others()
+    return await _kill(deployment, rng.choice(others), seconds)
+
+
+async def freeze_primary(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
     """Freeze the primary."""
     primary, _ = await deployment.members.primary_and_others()
-    primary.server.pause()
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        primary.server.resume()
+    await freeze([primary.server], seconds)
     return primary.name
 
 
-async def stop_secondary(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+async def freeze_secondary(deployment: Deployment, rng: random.Random, seconds: float) -> str:
     """Freeze a secondary, which leaves a majority."""
     _, others = await deployment.members.primary_and_others()
     member = rng.choice(others)
-    member.server.pause()
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        member.server.resume()
+    await freeze([member.server], seconds)
     return member.name
 
 
-async def stop_both_secondaries(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
+async def freeze_secondaries(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
     """Freeze both secondaries, so that no write is acknowledged."""
     primary, others = await deployment.members.primary_and_others()
-    for member in others:
-        member.server.pause()
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        for member in others:
-            member.server.resume()
+    await freeze([member.server for member in others], seconds)
     return f"all but {primary.name}"
 
 
@@ -75,11 +73,8 @@ async def step_down(deployment: Deployment, _rng: random.Random, seconds: float)
 async def isolate_primary(deployment: Deployment, rng: random.Random, seconds: float) -> str:
     """Cut the primary off from the other members; all apps still reach all of them."""
     primary, others = await deployment.members.primary_and_others()
-    await deployment.links.separate(
-        [primary.name], [member.name for member in others], rng.choice((LOST, REFUSED))
-    )
-    await asyncio.sleep(seconds)
-    await deployment.links.heal()
+    state = rng.choice((LOST, REFUSED))
+    await separate(deployment, [primary.name], [each.name for each in others], state, seconds)
     return primary.name
 
 
@@ -89,31 +84,33 @@ async def isolate_primary_with_app(
     """Cut the primary and an app off from the other members, apps and workers."""
     primary, others = await deployment.members.primary_and_others()
     app = rng.choice(deployment.apps)
-    minority = [primary.name, app.name]
     majority = [member.name for member in others]
     majority += [each.name for each in deployment.processes if each is not app]
-    await deployment.links.separate(minority, majority, rng.choice((LOST, REFUSED)))
-    await asyncio.sleep(seconds)
-    await deployment.links.heal()
+    state = rng.choice((LOST, REFUSED))
+    await separate(deployment, [primary.name, app.name], majority, state, seconds)
     return f"{primary.name} with {app.name}"
 
 
 async def isolate_app(deployment: Deployment, rng: random.Random, seconds: float) -> str:
     """Cut an app off from all members of MongoDB."""
-    app = rng.choice(deployment.apps)
+    app, state = rng.choice(deployment.apps), rng.choice((LOST, REFUSED))
     names = [member.name for member in deployment.members.all]
-    await deployment.links.separate([app.name], names, rng.choice((LOST, REFUSED)))
-    await asyncio.sleep(seconds)
-    await deployment.links.heal()
+    await separate(deployment, [app.name], names, state, seconds)
     return app.name
+
+
+async def isolate_worker(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Cut the worker off from all members of MongoDB."""
+    worker, state = deployment.worker, rng.choice((LOST, REFUSED))
+    names = [member.name for member in deployment.members.all]
+    await separate(deployment, [worker.name], names, state, seconds)
+    return worker.name
 
 
 async def separate_all_members(deployment: Deployment, rng: random.Random, seconds: float) -> str:
     """Cut all members off from each other, so that there is no majority."""
     names = [member.name for member in deployment.members.all]
-    await deployment.links.separate(names, names, rng.choice((LOST, REFUSED)))
-    await asyncio.sleep(seconds)
-    await deployment.links.heal()
+    await separate(deployment, names, names, rng.choice((LOST, REFUSED)), seconds)
     return "all members"
 
 
@@ -130,12 +127,9 @@ async def delay_replication(deployment: Deployment, rng: random.Random, seconds:
 async def slow_links(deployment: Deployment, rng: random.Random, seconds: float) -> str:
     """Make all links between apps and members slow and narrow."""
     state = LinkState(delay_s=rng.uniform(0.01, 0.15), bytes_per_s=rng.choice((0.0, 200_000.0)))
-    for member in deployment.members.all:
-        await deployment.links.separate(
-            [process.name for process in deployment.processes], [member.name], state
-        )
-    await asyncio.sleep(seconds)
-    await deployment.links.heal()
+    processes = [process.name for process in deployment.processes]
+    members = [member.name for member in deployment.members.all]
+    await separate(deployment, processes, members, state, seconds)
     return f"{state.delay_s * 1000:.0f} ms, {state.bytes_per_s:.0f} bytes/s"
 
 
@@ -152,16 +146,18 @@ async def fill_primary_disk(deployment: Deployment, _rng: random.Random, seconds
 
 FAULTS: dict[str, Fault] = {
     "mongod primary killed": kill_primary,
+    "mongod primary killed during lag": kill_late_primary,
     "mongod secondary killed": kill_secondary,
-    "mongod primary frozen": stop_primary,
-    "mongod secondary frozen": stop_secondary,
-    "mongod both secondaries frozen": stop_both_secondaries,
+    "mongod primary frozen": freeze_primary,
+    "mongod secondary frozen": freeze_secondary,
+    "mongod both secondaries frozen": freeze_secondaries,
     "mongod primary steps down": step_down,
     "partition: primary alone": isolate_primary,
     "partition: primary with an app": isolate_primary_with_app,
     "partition: app without MongoDB": isolate_app,
+    "partition: worker without MongoDB": isolate_worker,
     "partition: no majority": separate_all_members,
     "replication lag": delay_replication,
     "slow links to MongoDB": slow_links,
-    "disk of the primary full": fill_primary_disk,
+    FULL_DISK: fill_primary_disk,
 }

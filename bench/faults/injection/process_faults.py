@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 
-from bench.faults.injection.mongo_faults import Fault
+from bench.faults.injection.steps import Fault, freeze
 from bench.faults.topology.apps import FaultApp, FaultWorker, set_clock
 from bench.faults.topology.deployment import Deployment
 
@@ -28,31 +28,33 @@ async def kill_worker(deployment: Deployment, _rng: random.Random, seconds: floa
     return await _kill(deployment.worker, seconds / 2)
 
 
-async def stop_app(deployment: Deployment, rng: random.Random, _seconds: float) -> str:
-    """Stop an app as a deployment does, and start it again."""
-    app = rng.choice(deployment.apps)
-    await app.stop()
-    await app.start()
-    return app.name
-
-
-async def _freeze(process: FaultApp | FaultWorker, seconds: float) -> str:
-    process.pause()
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        process.resume()
+async def _stop(process: FaultApp | FaultWorker) -> str:
+    await process.stop()
+    await process.start()
     return process.name
+
+
+async def stop_app(deployment: Deployment, rng: random.Random, _seconds: float) -> str:
+    """Stop an app as an upgrade does, and start it again."""
+    return await _stop(rng.choice(deployment.apps))
+
+
+async def stop_worker(deployment: Deployment, _rng: random.Random, _seconds: float) -> str:
+    """Stop the worker as an upgrade does, and start it again."""
+    return await _stop(deployment.worker)
 
 
 async def freeze_app(deployment: Deployment, rng: random.Random, seconds: float) -> str:
     """Freeze an app."""
-    return await _freeze(rng.choice(deployment.apps), seconds)
+    app = rng.choice(deployment.apps)
+    await freeze([app], seconds)
+    return app.name
 
 
 async def freeze_worker(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
     """Freeze the worker, mostly for longer than its lease lasts."""
-    return await _freeze(deployment.worker, seconds)
+    await freeze([deployment.worker], seconds)
+    return deployment.worker.name
 
 
 async def _skew(process: FaultApp | FaultWorker, offsets: Sequence[float], seconds: float) -> str:
@@ -86,6 +88,7 @@ FAULTS: dict[str, Fault] = {
     "app stopped": stop_app,
     "app frozen": freeze_app,
     "worker killed": kill_worker,
+    "worker stopped": stop_worker,
     "worker frozen": freeze_worker,
     "clock skewed by 5 s": skew_slightly,
     "clock skewed by 60 s": skew_strongly,

@@ -2,11 +2,13 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
 
-from bench.faults.injection.mongo_faults import Fault
+from bench.faults.injection.steps import Fault, freeze, separate
 from bench.faults.topology.deployment import Deployment
-from bench.faults.topology.links import LOST, LinkState
+from bench.faults.topology.links import LOST, REFUSED, LinkState
 from bench.faults.topology.redis_servers import HASH_SLOTS, RedisNode
+from bench.soak.processes.apps import SoakApp
 
 MIB = 2**20
 MIGRATED_SLOTS = 40
@@ -27,34 +29,37 @@ async def kill(deployment: Deployment, rng: random.Random, seconds: float) -> st
     return node.name
 
 
-async def stop(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+async def freeze_node(deployment: Deployment, rng: random.Random, seconds: float) -> str:
     """Freeze the master, or a node of the Cluster."""
     node = await asyncio.to_thread(_choose, deployment, rng)
-    node.pause()
-    try:
-        await asyncio.sleep(seconds)
-    finally:
-        node.resume()
+    await freeze([node], seconds)
     return node.name
+
+
+async def _separate(
+    deployment: Deployment, processes: Sequence[SoakApp], state: LinkState, seconds: float
+) -> None:
+    nodes = [node.name for node in deployment.redis.nodes]
+    await separate(deployment, [each.name for each in processes], nodes, state, seconds)
 
 
 async def silence(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
     """Lose every packet between the processes and Redis."""
-    names = [process.name for process in deployment.processes]
-    await deployment.links.separate(names, [node.name for node in deployment.redis.nodes], LOST)
-    await asyncio.sleep(seconds)
-    await deployment.links.heal()
+    await _separate(deployment, deployment.processes, LOST, seconds)
     return "all links"
+
+
+async def isolate_app(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Cut an app off from Redis, which the others still reach."""
+    app = rng.choice(deployment.apps)
+    await _separate(deployment, [app], rng.choice((LOST, REFUSED)), seconds)
+    return app.name
 
 
 async def slow_down(deployment: Deployment, rng: random.Random, seconds: float) -> str:
     """Give Redis a round trip of 300 to 1500 ms."""
     round_trip_s = rng.uniform(0.3, 1.5)
-    names = [process.name for process in deployment.processes]
-    nodes = [node.name for node in deployment.redis.nodes]
-    await deployment.links.separate(names, nodes, LinkState(delay_s=round_trip_s / 2))
-    await asyncio.sleep(seconds)
-    await deployment.links.heal()
+    await _separate(deployment, deployment.processes, LinkState(delay_s=round_trip_s / 2), seconds)
     return f"{round_trip_s * 1000:.0f} ms"
 
 
@@ -79,7 +84,7 @@ async def evict(deployment: Deployment, _rng: random.Random, seconds: float) -> 
 
 
 async def replace_by_empty(deployment: Deployment, rng: random.Random, seconds: float) -> str:
-    """Replace the server by an empty one at the same address."""
+    """Replace the master, or a node of the Cluster, by an empty one at the same address."""
     node = await asyncio.to_thread(_choose, deployment, rng)
     node.kill()
     node.empty()
@@ -117,8 +122,9 @@ def _migrate(
     source: RedisNode, target: RedisNode, nodes: list[RedisNode], rng: random.Random
 ) -> None:
     source_id, target_id = (_node_id(node) for node in (source, target))
-    owned = _owned_slots(source)
-    for slot in rng.sample(owned, min(MIGRATED_SLOTS, len(owned))):
+    owned, used = _owned_slots(source), _used_slots(source)
+    chosen = used.union(rng.sample(owned, min(MIGRATED_SLOTS, len(owned))))
+    for slot in sorted(chosen.intersection(owned))[:MIGRATED_SLOTS]:
         target.execute("CLUSTER", "SETSLOT", slot, "IMPORTING", source_id)
         source.execute("CLUSTER", "SETSLOT", slot, "MIGRATING", target_id)
         while keys := source.execute("CLUSTER", "GETKEYSINSLOT", slot, 100):
@@ -133,6 +139,11 @@ def _node_id(node: RedisNode) -> str:
     return str((node.execute("CLUSTER", "MYID") or b"").decode())
 
 
+def _used_slots(node: RedisNode) -> set[int]:
+    keys = node.execute("KEYS", "*") or ()
+    return {int(node.execute("CLUSTER", "KEYSLOT", key) or 0) for key in keys}
+
+
 def _owned_slots(node: RedisNode) -> list[int]:
     own_id = _node_id(node).encode()
     slots: list[int] = []
@@ -144,18 +155,19 @@ def _owned_slots(node: RedisNode) -> list[int]:
 
 FAULTS: dict[str, Fault] = {
     "Redis killed": kill,
-    "Redis frozen": stop,
+    "Redis frozen": freeze_node,
     "Redis silent": silence,
     "Redis slow": slow_down,
     "Redis full": fill,
     "Redis evicts": evict,
     "Redis loses all keys": flush,
+    "Redis replaced by an empty one": replace_by_empty,
+    "partition: app without Redis": isolate_app,
 }
-ALONE_FAULTS: dict[str, Fault] = {"Redis replaced by an empty one": replace_by_empty}
 SENTINEL_FAULTS: dict[str, Fault] = {"Redis failed over by Sentinel": fail_over}
 CLUSTER_FAULTS: dict[str, Fault] = {"Redis Cluster slots migrated": migrate_slots}
 FAULTS_BY_KIND = {
-    "alone": {**FAULTS, **ALONE_FAULTS},
+    "alone": FAULTS,
     "sentinel": {**FAULTS, **SENTINEL_FAULTS},
     "cluster": {**FAULTS, **CLUSTER_FAULTS},
 }

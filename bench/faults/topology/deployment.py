@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.faults.topology.apps import FaultApp, FaultWorker
+from bench.faults.topology.apps import FaultApp, FaultWorker, set_clock
+from bench.faults.topology.disks import clear_disk
 from bench.faults.topology.links import Links
 from bench.faults.topology.members import Members
 from bench.faults.topology.redis_servers import RedisServers, start_redis
 
 APPS = 2
-CONTROL_MODULE = "bench.faults.controls"
+CONTROL_MODULE = "bench.faults.controls.app"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,28 @@ class Deployment:
     def processes(self) -> list[FaultApp | FaultWorker]:
         """Return the apps and the worker."""
         return [*self.apps, self.worker]
+
+    async def wait_until_healthy(self) -> None:
+        """Wait until all servers serve and follow their primary or master; raises SoakError."""
+        await self.members.wait_until_healthy()
+        await self.redis.wait_until_healthy()
+
+    async def repair(self) -> None:
+        """End everything that a fault did, and start what does not run; raises SoakError."""
+        await self.links.heal()
+        for member in self.members.all:
+            clear_disk(member.folder)
+            member.server.resume()
+            if not member.server.is_running:
+                await self.members.start_member(member)
+        await self.redis.repair()
+        for process in self.processes:
+            set_clock(process, 0.0)
+            process.resume()
+            if not process.is_up:
+                process.kill()
+                await process.start()
+        await self.wait_until_healthy()
 
 
 @asynccontextmanager

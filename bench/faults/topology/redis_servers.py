@@ -18,24 +18,45 @@ from bench.faults.topology.links import Links
 from bench.soak.processes.servers import SoakError, SoakServer, free_port
 from slotlock.devserver.binaries import VALKEY, find_binary
 
+CONFIGURATION = "redis.conf"
 MASTER_NAME = "slots"
 DOWN_AFTER_MS = 1_000
 FAILOVER_TIMEOUT_MS = 4_000
 SENTINELS = 3
 CLUSTER_MASTERS = 3
 HASH_SLOTS = 16384
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 120.0
 KINDS = ("alone", "sentinel", "cluster")
 
 
 class RedisNode(SoakServer):
-    """A valkey-server that announces the port of the proxy in front of it."""
+    """A valkey-server that announces the port of the proxy in front of it.
+
+    Sentinels write into its configuration file whom it follows, which a restart must not undo.
+    """
 
     def __init__(self, name: str, folder: Path, links: Links, *options: str) -> None:
         super().__init__(replace(VALKEY, options=(*VALKEY.options, *options)), folder)
         self.name = name
         self.folder = folder
         self._links = links
+        (folder / CONFIGURATION).touch()
+
+    def _launch(self) -> "subprocess.Popen[bytes]":
+        command = [find_binary(VALKEY, None), str(self.folder / CONFIGURATION)]
+        command += ["--dir", str(self.folder), "--port", str(self.port), "--maxmemory", "0"]
+        with (self.folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                (*command, *self.server_binary.options),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def follow(self, master_port: int) -> None:
+        """Let a node that was not started yet follow this master."""
+        (self.folder / CONFIGURATION).write_text(f"replicaof 127.0.0.1 {master_port}\n")
 
     @property
     def announced_port(self) -> int:
@@ -43,9 +64,12 @@ class RedisNode(SoakServer):
         return self._links.ports[self.name]
 
     def empty(self) -> None:
-        """Delete all data of the stopped server."""
-        shutil.rmtree(self.folder)
-        self.folder.mkdir()
+        """Delete all data of the stopped server, but not its configuration."""
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name not in ("nodes.conf", "log", CONFIGURATION):
+                path.unlink()
 
     def execute(self, *command: str | int) -> Any:
         """Execute a command on the server itself, or return None if it does not respond."""
@@ -122,6 +146,24 @@ class RedisServers:
         """Wait until all nodes serve; raises SoakError."""
         await _wait_until(self.is_healthy, "Redis becomes healthy")
 
+    async def repair(self) -> None:
+        """Start what does not run, and let all nodes follow the master; raises SoakError."""
+        for node in (*self.sentinels, *self.nodes):
+            node.resume()
+            if not node.is_running:
+                await self.start_node(node)
+        await asyncio.to_thread(self._configure)
+
+    def _configure(self) -> None:
+        master = self.find_master()
+        for node in self.nodes:
+            node.execute("CONFIG", "SET", "maxmemory", 0)
+            # Sentinels do nothing for 30 s whenever a busy machine delays their timers.
+            if self.kind == "sentinel" and node is not master:
+                node.execute("REPLICAOF", "127.0.0.1", master.announced_port)
+        if self.kind == "sentinel":
+            master.execute("REPLICAOF", "NO", "ONE")
+
     def kill(self) -> None:
         """Kill all servers."""
         for server in (*self.sentinels, *self.nodes):
@@ -166,7 +208,7 @@ async def _start_with_sentinels(folder: Path, links: Links) -> RedisServers:
         port = await links.open_port(name, node.port)
         options += ["--replica-announce-ip", "127.0.0.1", "--replica-announce-port", str(port)]
         if nodes:
-            options += ["--replicaof", f"127.0.0.1 {nodes[0].announced_port}"]
+            node.follow(nodes[0].announced_port)
         node.server_binary = replace(VALKEY, options=(*VALKEY.options, *options))
         await start_named(node, links)
         nodes.append(node)

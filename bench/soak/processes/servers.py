@@ -52,6 +52,11 @@ class SoakServer:
         """Return the id of the last process, or None before the first start."""
         return self._process.pid if self._process is not None else None
 
+    @property
+    def is_running(self) -> bool:
+        """Return whether the last process has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     async def start(self) -> None:
         """Start the server and wait until it accepts writes; raises SoakError."""
         self._process = process = self._launch()

@@ -9,7 +9,7 @@ import pytest
 from bench.faults.checker.check import check_directory
 from bench.faults.checker.report import Report
 from bench.faults.checker.search import Step, find_order
-from bench.faults.history import HistoryWriter, Json, Operation
+from bench.faults.history import FENCES, HistoryWriter, Json, Operation
 
 SLOT = "5" * 24
 OTHER_SLOT = "6" * 24
@@ -63,7 +63,6 @@ class Scene:
         slot: str = SLOT,
         capacity: int = 1,
         number: int | None = None,
-        **fields: int,
     ) -> None:
         """Add a version of a slot."""
         number = number or self.numbers.get(slot, 0) + 1
@@ -78,7 +77,6 @@ class Scene:
             "bookings": bookings,
             "waitlist": waitlist,
             "changedAt": AT,
-            **fields,
         }
         self._line("slots", slot, "update", document)
 
@@ -264,10 +262,8 @@ def test_a_second_effect_of_an_unknown_command_is_reported(scene: Scene) -> None
 
 
 def test_a_falling_fence_is_reported(scene: Scene) -> None:
-    scene.version(live(1, ANN), capacity=2, fence=7)
-    scene.booked(1, ANN)
-    scene.version(live(1, ANN), live(2, BEN), capacity=2, fence=6)
-    scene.booked(2, BEN)
+    grants = [{"node": "redis0", "key": SLOT, "fence": 7 - n, "at": n} for n in range(2)]
+    (scene.directory / FENCES).write_bytes(b"\n".join(map(orjson.dumps, grants)))
     assert scene.kinds() == {"fence fell"}
 
 
@@ -286,8 +282,8 @@ def test_overtaking_in_the_waiting_list_is_reported(scene: Scene) -> None:
     assert scene.kinds() == {"overtaking in the waiting list"}
 
 
-def _ticket(status: str, outcome: Json | None) -> Json:
-    id_ = f"ticket_{SLOT}{ANN}{'d' * 32}{'e' * 16}00000000000"
+def _ticket(status: str, outcome: Json | None, user: str = ANN) -> Json:
+    id_ = f"ticket_{SLOT}{user}{'d' * 32}{'e' * 16}00000000000"
     return {"__typename": "Ticket", "id": id_, "status": status, "outcome": outcome}
 
 
@@ -299,6 +295,27 @@ def test_two_outcomes_of_a_ticket_are_reported(scene: Scene) -> None:
     scene.act("ticket", ANN, booked, ticket=queued["id"])
     scene.act("ticket", ANN, full, ticket=queued["id"])
     assert scene.kinds() == {"ticket with two outcomes"}
+
+
+@pytest.mark.parametrize(
+    ("first_status", "kinds"),
+    [("QUEUED", {"overtaking in the queue"}), ("ANSWERED", set())],  # at once, without the queue
+)
+def test_overtaking_in_the_queue_is_reported(
+    scene: Scene, first_status: str, kinds: set[str]
+) -> None:
+    anns, bens = (_ticket("QUEUED", None, user) for user in (ANN, BEN))
+    scene.act("request", ANN, anns)
+    booked = [{"__typename": "Booked", "booking": shown(number)} for number in (1, 2)]
+    since = scene.now
+    if first_status == "QUEUED":
+        scene.act("request", BEN, bens)
+    scene.version(live(2, BEN), capacity=2)
+    name = "ticket" if first_status == "QUEUED" else "request"
+    scene.act(name, BEN, _ticket("ANSWERED", booked[1], BEN), since, ticket=bens["id"])
+    scene.version(live(2, BEN), live(1, ANN), capacity=2)
+    scene.act("ticket", ANN, _ticket("ANSWERED", booked[0]), ticket=anns["id"])
+    assert scene.kinds() == kinds
 
 
 def test_a_ticket_without_an_outcome_is_reported(scene: Scene) -> None:

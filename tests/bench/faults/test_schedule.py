@@ -25,6 +25,20 @@ def test_the_same_seed_gives_the_same_faults() -> None:
     assert faults != [other.next() for _ in range(40)]
 
 
+def test_only_the_chosen_kinds_are_planned() -> None:
+    schedule = Schedule(7, "sentinel", only=("worker", "slow links"))
+    schedule.remove("worker killed")
+
+    kinds = {schedule.next().kind for _ in range(8)}
+
+    assert kinds == {
+        "worker frozen",
+        "worker stopped",
+        "partition: worker without MongoDB",
+        "slow links to MongoDB",
+    }
+
+
 @pytest.mark.parametrize(
     ("acknowledged_at", "gap_s"),
     [([1.0, 2.0, 9.0, 11.0], 7.0), ([1.0], 9.0), ([], 10.0), ([-5.0, 4.0, 30.0], 26.0)],
