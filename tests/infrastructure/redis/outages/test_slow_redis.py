@@ -8,7 +8,7 @@ import pytest
 
 from bench.delay_proxy import DelayProxy, delay_proxy
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.redis import circuit_breaker
+from slotlock.infrastructure.redis import auto_pipeline, circuit_breaker
 from slotlock.infrastructure.redis.auto_pipeline import (
     COMMAND_TIMEOUT_S,
     DEFAULT_BUDGET_MS,
@@ -123,6 +123,29 @@ async def test_a_frozen_redis_costs_one_request_at_most_a_second_and_others_noth
     assert not [data for data in proxy.commands if b":lock" in data]
 
 
+async def waits_for_redis(pipeline: AutoPipeline) -> bool:
+    """Return whether a command to a frozen Redis fails only after it was sent."""
+    with pytest.raises(RedisUnavailableError) as error:
+        await pipeline.send("PING")
+    return error.value.sent
+
+
+async def test_only_the_first_command_to_a_frozen_redis_waits(
+    proxy: DelayProxy, slow_locks: Locks
+) -> None:
+    proxy.freeze()
+    assert [await waits_for_redis(slow_locks.pipeline) for _ in range(5)] == [True, *4 * [False]]
+
+
+async def test_control_without_a_breaker_each_command_to_a_frozen_redis_waits(
+    proxy: DelayProxy, slow_locks: Locks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CircuitBreaker, "_open", lambda *_: None)
+    monkeypatch.setattr(auto_pipeline, "COMMAND_TIMEOUT_S", 0.2)
+    proxy.freeze()
+    assert [await waits_for_redis(slow_locks.pipeline) for _ in range(5)] == 5 * [True]
+
+
 async def test_callers_that_wait_for_a_lock_or_a_reply_are_released_when_the_circuit_opens(
     proxy: DelayProxy, slow_locks: Locks
 ) -> None:
@@ -188,6 +211,25 @@ async def test_no_flapping_the_circuit_opens_once_and_stays_open_until_the_delay
     changes = [r.getMessage() for r in caplog.records if "locks" in r.getMessage()]
     assert len(changes) == 2, changes
     assert slow_locks.pipeline.state is RedisState.UP
+
+
+async def test_control_a_breaker_that_any_reply_closes_flaps(
+    proxy: DelayProxy,
+    slow_locks: Locks,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(circuit_breaker, "PROBE_INTERVAL_S", 0.05)
+    monkeypatch.setattr(circuit_breaker, "FAST_TO_CLOSE", 1)
+    monkeypatch.setattr(auto_pipeline, "FAST_SHARE", 100)
+    caplog.set_level(logging.WARNING, "slotlock.redis")
+    proxy.delay_s = SLOW_S
+
+    async def has_opened_twice() -> bool:
+        await book(slow_locks)
+        return sum("Redis is slow" in record.getMessage() for record in caplog.records) == 2
+
+    await eventually(has_opened_twice, "the circuit opens again")
 
 
 def count_probes(pipeline: AutoPipeline, monkeypatch: pytest.MonkeyPatch) -> list[RedisState]:
