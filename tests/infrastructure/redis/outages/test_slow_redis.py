@@ -2,16 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 
 import pytest
 
-from bench.delay_proxy import DelayProxy, delay_proxy
+from bench.delay_proxy import DelayProxy
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis import auto_pipeline, circuit_breaker
 from slotlock.infrastructure.redis.auto_pipeline import (
-    COMMAND_TIMEOUT_S,
-    DEFAULT_BUDGET_MS,
     MAX_BUDGET_MS,
     AutoPipeline,
     RedisUnavailableError,
@@ -32,25 +29,6 @@ from tests.support.polling import eventually
 from tests.support.stores.lock_nodes import acquire_lease, open_lock_node, stored_lock
 
 SLOW_S = 0.3
-# The promise is COMMAND_TIMEOUT_S; the rest is for a machine that other programs use.
-FREEZE_BOUND_S = 3 * COMMAND_TIMEOUT_S
-
-
-@pytest.fixture
-async def proxy(valkey: RestartableServer) -> AsyncIterator[DelayProxy]:
-    async with delay_proxy(valkey.port) as running:
-        yield running
-
-
-@pytest.fixture
-async def slow_locks(proxy: DelayProxy) -> AsyncIterator[Locks]:
-    """Yield a lock node behind the proxy, with warm connections."""
-    async with open_lock_node(proxy.url, budget_ms=DEFAULT_BUDGET_MS) as locks:
-        await locks.release(await acquire_lease(locks, new_slot_id()))
-        await locks.wait_for_releases()
-        yield locks
-        proxy.delay_s = 0
-        proxy.thaw()
 
 
 async def book(locks: Locks) -> bool:
@@ -106,44 +84,6 @@ async def test_one_slow_reply_is_an_outlier(proxy: DelayProxy, slow_locks: Locks
         for _ in range(circuit_breaker.WINDOW):
             assert await slow_locks.pipeline.send("PING")
     assert not slow_locks.pipeline.is_unavailable
-
-
-async def test_a_frozen_redis_costs_one_request_at_most_a_second_and_others_nothing(
-    proxy: DelayProxy, slow_locks: Locks
-) -> None:
-    proxy.freeze()
-    async with asyncio.timeout(FREEZE_BOUND_S):
-        leases = await asyncio.gather(
-            *(slow_locks.acquire(new_slot_id(), wait_s=20) for _ in range(50))
-        )
-    assert all(isinstance(lease, InProcessLease) for lease in leases)
-    proxy.commands.clear()
-    for _ in range(100):
-        assert not await book(slow_locks)
-    assert not [data for data in proxy.commands if b":lock" in data]
-
-
-async def waits_for_redis(pipeline: AutoPipeline) -> bool:
-    """Return whether a command to a frozen Redis fails only after it was sent."""
-    with pytest.raises(RedisUnavailableError) as error:
-        await pipeline.send("PING")
-    return error.value.sent
-
-
-async def test_only_the_first_command_to_a_frozen_redis_waits(
-    proxy: DelayProxy, slow_locks: Locks
-) -> None:
-    proxy.freeze()
-    assert [await waits_for_redis(slow_locks.pipeline) for _ in range(5)] == [True, *4 * [False]]
-
-
-async def test_control_without_a_breaker_each_command_to_a_frozen_redis_waits(
-    proxy: DelayProxy, slow_locks: Locks, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(CircuitBreaker, "_open", lambda *_: None)
-    monkeypatch.setattr(auto_pipeline, "COMMAND_TIMEOUT_S", 0.2)
-    proxy.freeze()
-    assert [await waits_for_redis(slow_locks.pipeline) for _ in range(5)] == 5 * [True]
 
 
 async def test_callers_that_wait_for_a_lock_or_a_reply_are_released_when_the_circuit_opens(
