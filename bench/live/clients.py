@@ -90,7 +90,7 @@ class Watcher(asyncio.Protocol):
                 b"Sec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n"
             )
         else:
-            self._transport.write(_post(self._request, "text/event-stream"))
+            self._transport.write(post(self._request, "text/event-stream"))
 
     def data_received(self, data: bytes) -> None:
         """Note a state. Messages are small, and no message of this server is split."""
@@ -127,7 +127,8 @@ def _frame(kind: int, payload: bytes) -> bytes:
     return head + bytes(4) + payload
 
 
-def _post(body: bytes, accept: str, token: str = "") -> bytes:
+def post(body: bytes, accept: str, token: str = "") -> bytes:
+    """Return a GraphQL request, with the access token of a session if there is one."""
     bearer = f"Authorization: Bearer {token}\r\n" if token else ""
     return (
         f"POST /graphql HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -205,9 +206,14 @@ async def book(
 ) -> None:
     """Book a place; raises RuntimeError if the response is not a booking."""
     body = json.dumps({"query": BOOK, "variables": {"id": slot_id}}).encode()
-    writer.write(_post(body, "application/json", token))
-    head = await reader.readuntil(b"\r\n\r\n")
-    length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
-    response = await reader.readexactly(int(length[1]) if length else 0)
+    writer.write(post(body, "application/json", token))
+    response = await read_response(reader)
     if b'"Booked"' not in response:
         raise RuntimeError(f"not booked: {response[:300]!r}")
+
+
+async def read_response(reader: asyncio.StreamReader) -> bytes:
+    """Return the body of the next response."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+    return await reader.readexactly(int(length[1]) if length else 0)

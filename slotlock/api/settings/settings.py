@@ -47,6 +47,8 @@ class Settings(LimitSettings):
         "The path names the database. "
         "A sharded cluster needs no `replicaSet`. "
         "A `readPreference` other than `primary` is rejected: decisions need current data. "
+        "So are `journal=false` and `wTimeoutMS`: a confirmed booking must survive. "
+        "`w`, `readConcernLevel` and `retryWrites` have no effect: slotlock uses majorities. "
         "`serve` needs this setting; `dev` starts its own server without it.",
     )
     redis_url: str | None = Field(
@@ -188,8 +190,7 @@ class Settings(LimitSettings):
             except PyMongoError as error:
                 raise ValueError(str(error)) from None
         for name, value in parse_qsl(urlsplit(url or "").query):
-            if name.lower() == "readpreference" and value.lower() != "primary":
-                raise ValueError("must not have a readPreference other than primary")
+            _validate_mongo_option(name.lower(), value.lower())
         return url
 
     @field_validator("redis_url")
@@ -215,6 +216,16 @@ class Settings(LimitSettings):
         if email is not None and normalize_email(email) is None:
             raise ValueError("is not an email address")
         return email
+
+
+def _validate_mongo_option(name: str, value: str) -> None:
+    """Reject an option that makes reads old or writes weak, and that the client cannot override."""
+    if name == "readpreference" and value != "primary":
+        raise ValueError("must not have a readPreference other than primary")
+    if name in ("journal", "j") and value != "true":
+        raise ValueError("must not have journal=false")
+    if name in ("wtimeoutms", "wtimeout"):
+        raise ValueError("must not have wTimeoutMS")
 
 
 def env_name(name: str) -> str:

@@ -22,8 +22,9 @@ from slotlock.infrastructure.redis.client import (
 )
 
 MAX_PIPELINE_SIZE = 256
-# Continuing without Redis is better than waiting longer than this for a command.
-COMMAND_TIMEOUT_S = 1.0
+# Continuing without Redis is better than waiting longer than this for a command, or for so many
+# budgets.
+COMMAND_TIMEOUT_S, TIMEOUT_BUDGETS = 1.0, 4
 # Contended bookings without Redis's locks cost a few version conflicts, which take about as long.
 DEFAULT_BUDGET_MS = 150
 # With this budget, only a failure opens the circuit.
@@ -75,6 +76,10 @@ class AutoPipeline:
     def is_cluster(self) -> bool:
         """Whether the keys lie on several nodes, so that a script may not use any two of them."""
         return isinstance(self.client, RedisCluster)
+
+    @property
+    def _timeout_s(self) -> float:
+        return min(COMMAND_TIMEOUT_S, TIMEOUT_BUDGETS * self._budget_s)
 
     @property
     def is_unavailable(self) -> bool:
@@ -137,7 +142,7 @@ class AutoPipeline:
         if self._sending is batch:
             self._breaker.record(is_slow=is_slow)
         if is_slow and self._sending is batch:
-            await _is_done_within(task, COMMAND_TIMEOUT_S - self._budget_s)
+            await _is_done_within(task, self._timeout_s - self._budget_s)
         if self._sending is not batch:  # the circuit opened meanwhile and rejected it
             return
         try:
@@ -252,7 +257,7 @@ async def _is_done_within(task: "asyncio.Task[Result]", timeout_s: float) -> boo
 def _result(task: "asyncio.Task[Result]") -> Result:
     """Return the result. Raises: TimeoutError if there is none yet, RedisError."""
     if not task.done():
-        raise TimeoutError(f"no reply within {COMMAND_TIMEOUT_S:g} s")
+        raise TimeoutError("no reply in time")
     return task.result()
 
 

@@ -133,11 +133,17 @@ def _sentinel_master(address: RedisAddress, connection_options: ClientOptions) -
     return master
 
 
-async def open_pubsub(client: RedisClient) -> PubSub:
-    """Open a pub/sub connection. On a Cluster any node will do, since messages reach all nodes."""
-    if isinstance(client, RedisCluster):
-        await client.initialize()
-    return client.pubsub()
+async def open_pubsub(client: RedisClient, attempt: int) -> PubSub:
+    """Open a pub/sub connection, on a Cluster to another node with each attempt.
+
+    Messages reach all nodes. By itself the client would choose the node of the first channel again,
+    even if that node is frozen.
+    """
+    if not isinstance(client, RedisCluster):
+        return client.pubsub()
+    await client.initialize()
+    nodes = client.get_primaries()
+    return client.pubsub(node=nodes[attempt % len(nodes)])
 
 
 async def check_writable(client: RedisClient) -> None:

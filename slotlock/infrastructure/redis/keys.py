@@ -92,5 +92,5 @@ def known_address_key(account_hash: str, address_hash: str) -> str:
 
 
 def rate_limit_key(subject: str, limit_name: str) -> str:
-    """Return the key of a counter. All counters have one hash tag, so one script charges many."""
-    return f"slotlock:{{rate}}:{subject}:{limit_name}"
+    """Return the key of a counter. All counters of a subject have one hash tag."""
+    return f"slotlock:{{rate:{subject}}}:{limit_name}"

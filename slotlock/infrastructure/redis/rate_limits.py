@@ -6,8 +6,10 @@ the same few bytes. The value of a key, see `keys.rate_limit_key`, is
 
     "<start of the current window in ms> <its count> <count of the previous window>"
 
-All keys have one hash tag, so that one script charges several subjects atomically. A Cluster has
-them on one node. Redis may lose all counts, which lets every subject use its limits again.
+One script charges several subjects atomically. On a Cluster, each subject may lie on another node:
+its hash tag holds its keys together, and it has a script of its own. A request that one subject
+rejects is then refunded to the others. Redis may lose all counts, which lets every subject use its
+limits again.
 """
 
 import asyncio
@@ -121,6 +123,11 @@ class RateLimiter:
         return wait_ms
 
     async def _charge_batch(self, items: Sequence[_ChargeItem]) -> list[int]:
+        if self._pipeline.is_cluster:
+            return await self._charge_each_subject(items)
+        return await self._send(items)
+
+    def _send(self, items: Sequence[_ChargeItem]) -> asyncio.Future[list[int]]:
         all_charges = [charge for charges, _ in items for charge in charges]
         keys = [rate_limit_key(subject, limit.name) for subject, limit, _ in all_charges]
         arguments: list[str | int] = []
@@ -128,11 +135,38 @@ class RateLimiter:
             arguments += (limit.max_count, limit.window_s * 1000, amount)
         for charges, mode in items:
             arguments += (mode.value, len(charges))
-        waits: list[int] = await self._pipeline.send(
-            "EVAL", CHARGE_SCRIPT, len(keys), *keys, *arguments
-        )
+        return self._pipeline.send("EVAL", CHARGE_SCRIPT, len(keys), *keys, *arguments)
+
+    async def _charge_each_subject(self, items: Sequence[_ChargeItem]) -> list[int]:
+        """Charge each subject with a script. Undo what was charged for a rejected request.
+
+        Until the refund arrives, the other subjects of that request have a little less room.
+        """
+        parts = parts_by_subject(items)
+        replies = [self._send([item for _, item in part]) for part in parts]
+        waits, charged = [0] * len(items), list[tuple[int, _ChargeItem]]()
+        for part, reply in zip(parts, replies, strict=True):
+            for (index, item), wait_ms in zip(part, await reply, strict=True):
+                waits[index] = max(waits[index], wait_ms)
+                if wait_ms == 0 and item[1] is ChargeMode.CHARGE:
+                    charged.append((index, item))
+        refunds = [(charges, ChargeMode.REFUND) for n, (charges, _) in charged if waits[n]]
+        for refund in parts_by_subject(refunds):
+            self._send([item for _, item in refund])
         return waits
 
     def reset(self, subject: str, limit: RateLimit) -> None:
         """Delete the count of a subject, without waiting."""
         self._pipeline.send("DEL", rate_limit_key(subject, limit.name))
+
+
+def parts_by_subject(items: Sequence[_ChargeItem]) -> list[list[tuple[int, _ChargeItem]]]:
+    """Return for each subject its charges of each item, with the index of the item."""
+    parts: dict[str, list[tuple[int, _ChargeItem]]] = {}
+    for index, (charges, mode) in enumerate(items):
+        own: dict[str, list[RateCharge]] = {}
+        for charge in charges:
+            own.setdefault(charge[0], []).append(charge)
+        for subject, own_charges in own.items():
+            parts.setdefault(subject, []).append((index, (own_charges, mode)))
+    return list(parts.values())

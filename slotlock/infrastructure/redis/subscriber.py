@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import secrets
 from collections.abc import Awaitable, Callable
 
 from redis.asyncio.client import PubSub
@@ -20,6 +21,8 @@ STOP_TIMEOUT_S = 2.0
 PING_INTERVAL_S = 1.0
 # After so many intervals in a row without any reply, the connection is given up.
 MAX_SILENT_INTERVALS = 3
+# More than a Cluster has nodes.
+MAX_FIRST_ATTEMPT = 1000
 
 
 class RedisSubscriber:
@@ -33,6 +36,8 @@ class RedisSubscriber:
         # The first channel is never unsubscribed: a connection without channels cannot be read.
         self._channels = {channel}
         self._pubsub: PubSub | None = None
+        # The processes begin with different nodes of a Cluster.
+        self._attempts = secrets.randbelow(MAX_FIRST_ATTEMPT)
         self._task: asyncio.Task[None] | None = None
         self._subscribed = asyncio.Event()
         self._stopping = False
@@ -82,7 +87,8 @@ class RedisSubscriber:
 
     async def _receive_until_disconnected(self) -> None:
         """Pass on messages. Raises: TimeoutError if the server is silent, RedisError, OSError."""
-        async with await open_pubsub(self._client) as pubsub:
+        self._attempts += 1
+        async with await open_pubsub(self._client, self._attempts) as pubsub:
             await pubsub.subscribe(*self._channels)
             self._pubsub = pubsub
             silent_intervals = 0

@@ -175,7 +175,7 @@ async def _enqueue(
         await services.idempotency_records.delete_lost(
             request.key.record_id, request.key.short_request_hash
         )
-    position = await services.admission_queue.enqueue(request.queued_booking)
+    position = await services.admission_queue.enqueue(request.queued_booking, services.now())
     if prior is PriorTicket.LOST and (position is None or not request.has_position(position)):
         await _mark_lost(services, request)
     if position is None:

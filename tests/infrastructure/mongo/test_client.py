@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 from bson import decode, encode
+from pymongo import AsyncMongoClient
 from pymongo.errors import PyMongoError
 
+from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.client import (
     CODEC_OPTIONS,
+    Database,
     Document,
     connect,
     is_unavailable,
 )
+from tests.support.apps.processes import database_url
 from tests.support.apps.restartable_servers import RestartableServer
 from tests.support.polling import eventually
 
@@ -52,6 +56,35 @@ async def test_a_server_is_unavailable_until_it_has_joined_its_replica_set(
     await database["slots"].insert_one({"_id": 1})
     assert await read_snapshot() == {"_id": 1}
     await client.close()
+
+
+async def profiled_concerns(database: Database) -> list[Document]:
+    """Return the write concern of an insertion and the read concern of a query, as sent."""
+    await database.drop_collection("system.profile")
+    await database.command("profile", 2)
+    await database["items"].insert_one({})
+    await database["items"].find_one()
+    await database.command("profile", 0)
+    insertion = await database["system.profile"].find_one({"op": "insert"})
+    query = await database["system.profile"].find_one({"command.find": "items"})
+    assert insertion is not None
+    assert query is not None
+    return [insertion["command"].get("writeConcern"), query["command"].get("readConcern")]
+
+
+async def test_options_of_the_address_do_not_weaken_the_concerns(servers: EmbeddedServers) -> None:
+    weak = "w=1&readConcernLevel=local&retryWrites=false"
+    url = f"{database_url(servers, 'weak_options')}&{weak}"
+    client, database = connect(url)
+    assert await profiled_concerns(database) == [{"w": "majority"}, {"level": "majority"}]
+    assert client.options.retry_writes
+    # A client without overrides sends what the address says.
+    plain = AsyncMongoClient[Document](url)
+    plain_database = plain.get_default_database()
+    assert await profiled_concerns(plain_database) == [{"w": 1}, {"level": "local"}]
+    await client.drop_database(database.name)
+    for each in (client, plain):
+        await each.close()
 
 
 @pytest.mark.parametrize(

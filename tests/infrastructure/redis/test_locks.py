@@ -8,7 +8,7 @@ import pytest
 from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.keys import lock_keys
-from slotlock.infrastructure.redis.locks import leases, locks
+from slotlock.infrastructure.redis.locks import leases, redis_locks
 from slotlock.infrastructure.redis.locks.leases import Lease, RedisLease
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from tests.support.apps.redis_topologies import RedisTopology
@@ -93,7 +93,7 @@ async def test_acquisitions_cancelled_at_any_moment_leave_no_keys(
 async def test_control_if_cancelled_acquisitions_release_nothing_keys_are_left(
     lock_nodes: LockNodes, redis_topology: RedisTopology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(locks, "RELEASE", "return {false}")
+    monkeypatch.setattr(redis_locks, "RELEASE", "return {false}")
     slot_ids = [new_slot_id() for _ in range(20)]
     await cancel_at_random(lock_nodes, slot_ids, 100)
     assert any(slot_id in key for slot_id in slot_ids for key in redis_topology.all_keys())
@@ -183,7 +183,7 @@ async def test_control_without_the_owner_check_a_release_frees_the_lock_of_anoth
 ) -> None:
     slot_id = new_slot_id()
     lease, _ = await lose_to(*lock_nodes, slot_id)
-    monkeypatch.setattr(locks, "RELEASE", RELEASE_WITHOUT_OWNER)
+    monkeypatch.setattr(redis_locks, "RELEASE", RELEASE_WITHOUT_OWNER)
     await release_lease(lock_nodes[0], lease)
     assert await stored_lock(lock_nodes[1], slot_id) is None
 

@@ -161,7 +161,7 @@ async def test_every_counter_expires_and_may_be_lost(
     limiter = RateLimiter(lock_nodes[0].pipeline)
     redis_topology.flush_all()
     assert await limiter.charge([(ADDRESS, HOURLY, 5), (ADDRESS, WIDE, 1)]) == 0
-    keys = {key for key in redis_topology.all_keys() if "{rate}" in key}
+    keys = {key for key in redis_topology.all_keys() if "{rate:" in key}
     assert keys == {rate_limit_key(ADDRESS, limit.name) for limit in (HOURLY, WIDE)}
     for key in keys:
         assert 0 < await lock_nodes[0].pipeline.send("PTTL", key) <= 2 * 3600 * 1000
@@ -177,5 +177,5 @@ async def test_a_full_refund_leaves_no_key(
     assert await limiter.charge([(ADDRESS, HOURLY, 2), (ADDRESS, WIDE, 2)]) == 0
     refund = [(ADDRESS, HOURLY, 2), (ADDRESS, WIDE, 1)]
     assert await limiter.charge(refund, ChargeMode.REFUND) == 0
-    left = {key for key in redis_topology.all_keys() if "{rate}" in key}
+    left = {key for key in redis_topology.all_keys() if "{rate:" in key}
     assert left == {rate_limit_key(ADDRESS, WIDE.name)}

@@ -45,7 +45,7 @@ async def test_a_release_that_fails_is_counted_and_its_lock_expires(
 ) -> None:
     slot_id, failures = new_slot_id(), failure_count()
     failing_script = "return redis.error_reply('no release')"
-    monkeypatch.setattr("slotlock.infrastructure.redis.locks.locks.RELEASE", failing_script)
+    monkeypatch.setattr("slotlock.infrastructure.redis.locks.redis_locks.RELEASE", failing_script)
     async with (
         open_lock_node(valkey.url, SHORT_TTL_MS) as holder,
         open_lock_node(valkey.url) as other,

@@ -18,7 +18,7 @@ from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.reads.decision_reads import DecisionReader
 from slotlock.infrastructure.redis.locks.leases import Lease
-from slotlock.infrastructure.redis.locks.locks import Locks
+from slotlock.infrastructure.redis.locks.redis_locks import RedisLocks
 from slotlock.services import wait_queue
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
 from slotlock.services.booking.changes import BookingChangeRequest, cancel
@@ -62,18 +62,18 @@ async def processes(servers: EmbeddedServers) -> AsyncIterator[Processes]:
 def acquisitions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """Return the names of the locks that are acquired, in a list that grows."""
     acquired: list[tuple[str, ...]] = []
-    original_acquire, original_each = Locks._acquire_in_redis, Locks._acquire_each_in_redis
+    original_acquire, original_each = RedisLocks.acquire, RedisLocks.acquire_each
 
-    async def record(self: Locks, names: tuple[str, ...], wait: object) -> Lease | None:
+    async def record(self: RedisLocks, names: tuple[str, ...], wait: object) -> Lease | None:
         acquired.append(names)
         return await original_acquire(self, names, wait)  # type: ignore[arg-type]
 
-    async def record_each(self: Locks, names: Sequence[str]) -> Sequence[Lease | None]:
+    async def record_each(self: RedisLocks, names: Sequence[str]) -> Sequence[Lease | None]:
         acquired.extend((name,) for name in names)
         return await original_each(self, names)
 
-    monkeypatch.setattr(Locks, "_acquire_in_redis", record)
-    monkeypatch.setattr(Locks, "_acquire_each_in_redis", record_each)
+    monkeypatch.setattr(RedisLocks, "acquire", record)
+    monkeypatch.setattr(RedisLocks, "acquire_each", record_each)
     return acquired
 
 

@@ -72,15 +72,20 @@ class QueuedBooking:
         """Return the fields and values of its stream entry, as Redis expects them."""
         return list(chain.from_iterable(self.fields.items()))
 
-    def enqueue_arguments(self) -> list[str]:
+    def enqueue_arguments(self, requested_at: datetime) -> list[str]:
         """Return the arguments of this request for the script ENQUEUE."""
         return [
             self.slot_id,
             self.key_field,
             self.claim_field,
             self.request_hash[:REQUEST_HASH_CHARS],
+            str(to_milliseconds(requested_at)),
             *self.flat_fields(),
         ]
+
+
+# A request, and its time by the clock of MongoDB.
+_TimedRequest = tuple[QueuedBooking, datetime]
 
 
 @value_object
@@ -124,18 +129,18 @@ class AdmissionQueue:
         """Return the partition of a slot, which is the same in every process."""
         return crc32(slot_id.encode()) % self.partitions
 
-    async def enqueue(self, request: QueuedBooking) -> QueuePosition | None:
+    async def enqueue(self, request: QueuedBooking, now: datetime) -> QueuePosition | None:
         """Enqueue a request and return its position, or None if the queue is full.
 
         If the key or a request for the same booking is queued already, its position is returned.
         """
-        return await self._enqueue_batcher.submit(request)
+        return await self._enqueue_batcher.submit((request, now))
 
     async def _enqueue_batch(
-        self, requests: list[QueuedBooking]
+        self, requests: list[_TimedRequest]
     ) -> list[QueuePosition | Exception | None]:
         by_partition: dict[int, list[int]] = {}
-        for index, request in enumerate(requests):
+        for index, (request, _) in enumerate(requests):
             by_partition.setdefault(self.partition_of(request.slot_id), []).append(index)
         batches = await asyncio.gather(
             *(
@@ -150,10 +155,13 @@ class AdmissionQueue:
         return positions
 
     async def _enqueue_in_partition(
-        self, partition: int, requests: Sequence[QueuedBooking]
+        self, partition: int, requests: Sequence[_TimedRequest]
     ) -> Sequence[QueuePosition | Exception | None]:
         """Enqueue with one script. An error concerns the requests for this partition only."""
-        keys, arguments = queue_keys(partition), [each.enqueue_arguments() for each in requests]
+        keys, arguments = (
+            queue_keys(partition),
+            [request.enqueue_arguments(requested_at) for request, requested_at in requests],
+        )
         try:
             replies = await self.pipeline.send(
                 "EVAL",
@@ -168,7 +176,7 @@ class AdmissionQueue:
             return [error] * len(requests)
         return [
             _to_position(request.slot_id, reply)
-            for request, reply in zip(requests, replies, strict=True)
+            for (request, _), reply in zip(requests, replies, strict=True)
         ]
 
     async def find(self, slot_id: SlotId, requested_by: UserId, key: str) -> QueuePosition | None:

@@ -64,9 +64,10 @@ end
 """
 
 # ARGV: maximum length (dead letters included), how many arguments each request has, then for each
-# request its slot, k field, c field, request hash, and the fields and values of its entry. The
-# entry stores its time, since the ids of a stream never go back: after the clock of Redis was
-# ahead, they are later than the present.
+# request its slot, k field, c field, request hash, ms, and the fields and values of its entry. The
+# ms are those of the caller's clock, which is MongoDB's. They decide for how long a ticket is
+# valid, so the clock of Redis must not: ids of a stream are later than the present after that clock
+# was ahead.
 # Returns, for each request in order, the ticket, how many requests have left, and the k field; nil
 # if the queue is full.
 ENQUEUE = (
@@ -75,7 +76,7 @@ ENQUEUE = (
     + f"""
 local queue_length = redis.call('xlen', KEYS[1])
 local room = tonumber(ARGV[1]) - queue_length - redis.call('xlen', KEYS[3])
-local function enqueue(slot, key_field, claim_field, request_hash, ...)
+local function enqueue(slot, key_field, claim_field, request_hash, ms, ...)
   local known = redis.call('hmget', KEYS[2], key_field, claim_field)
   local ticket = known[1] and find_ticket(key_field, slot)
   if ticket then return ticket end
@@ -83,8 +84,8 @@ local function enqueue(slot, key_field, claim_field, request_hash, ...)
   if ticket then return ticket end
   if room <= 0 then return false end
   local sequence = next_sequence(slot, queue_length)
-  local id = redis.call('xadd', KEYS[1], '*', 'ms', now_ms, ...)
-  local value = table.concat({{'{STATE_QUEUED}', id, sequence, request_hash, now_ms}}, ':')
+  local id = redis.call('xadd', KEYS[1], '*', 'ms', ms, ...)
+  local value = table.concat({{'{STATE_QUEUED}', id, sequence, request_hash, ms}}, ':')
   redis.call('hset', KEYS[2], key_field, value, claim_field, key_field)
   queue_length, room = queue_length + 1, room - 1
   return {{value, redis.call('hget', KEYS[2], 'o' .. slot), key_field}}

@@ -9,7 +9,7 @@ from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK, IDEMPOTENCY_LOCK_PREFIX, lock_keys
-from slotlock.infrastructure.redis.locks import leases, locks, waiters
+from slotlock.infrastructure.redis.locks import leases, locks, redis_locks, waiters
 from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease, RedisLease
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from slotlock.infrastructure.redis.locks.scripts import ACQUIRE
@@ -41,7 +41,11 @@ def scripts_without(guard: str) -> Iterator[tuple[ModuleType, str, str]]:
     """Yield the module, the name and the text of each lock script without this guard."""
     guard_text, replacement = SCRIPT_GUARDS[guard]
     assert guard_text in ACQUIRE
-    for module, name in ((locks, "ACQUIRE"), (locks, "RELEASE"), (waiters, "KEEP_ALIVE")):
+    for module, name in (
+        (redis_locks, "ACQUIRE"),
+        (redis_locks, "RELEASE"),
+        (waiters, "KEEP_ALIVE"),
+    ):
         yield module, name, getattr(module, name).replace(guard_text, replacement)
 
 
@@ -77,7 +81,7 @@ def skip_lock() -> None:
 
 def release_without_owner_check() -> None:
     """Release with a plain DEL (D1)."""
-    locks.RELEASE = RELEASE_WITHOUT_OWNER  # type: ignore[attr-defined]
+    redis_locks.RELEASE = RELEASE_WITHOUT_OWNER  # type: ignore[attr-defined]
 
 
 def skip_renewal() -> None:
@@ -102,7 +106,7 @@ class _ConstantSecrets:
 
 def use_one_lock_token() -> None:
     """Use one lock token for every acquisition of a user (D2)."""
-    locks.secrets = _ConstantSecrets  # type: ignore[attr-defined,assignment]
+    redis_locks.secrets = _ConstantSecrets  # type: ignore[attr-defined,assignment]
 
 
 async def _release_in_two_steps(
