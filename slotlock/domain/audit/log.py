@@ -28,6 +28,7 @@ class AuditAction(StrEnum):
     MOVED = BookingAction.MOVED.value
     CANCELLED = BookingAction.CANCELLED.value
     EXPIRED = BookingAction.EXPIRED.value
+    OTHER = BookingAction.OTHER.value
     WAITLIST_JOINED = "waitlist_joined"
     WAITLIST_LEFT = "waitlist_left"
     SLOT_CREATED = "slot_created"
@@ -44,11 +45,6 @@ class AuditAction(StrEnum):
     UNBANNED = "unbanned"
     USERS_IMPORTED = "users_imported"
     USERS_INVITED = "users_invited"
-
-    @property
-    def is_note(self) -> bool:
-        """Return whether the action is recorded as a note and not in a booking's history."""
-        return self not in BOOKING_ACTIONS
 
 
 BOOKING_ACTIONS = frozenset(

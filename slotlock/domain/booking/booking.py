@@ -4,12 +4,12 @@ The history is part of the booking, so that an entry is written together with it
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.values import Stored, value_object
 from slotlock.domain.users.user import UserId
 
 SlotId = NewType("SlotId", str)
@@ -43,6 +43,8 @@ class BookingAction(StrEnum):
     MOVED = "moved"
     CANCELLED = "cancelled"
     EXPIRED = "expired"
+    # An action of a newer version.
+    OTHER = "other"
 
 
 class BookingLimit(StrEnum):
@@ -57,6 +59,8 @@ class BookingLimit(StrEnum):
     MAX_BOOKINGS = "max_bookings"
     TIME_CONFLICT = "time_conflict"
     GROUP_FULL = "group_full"
+    # A limit of a newer version.
+    OTHER = "other"
 
 
 @value_object
@@ -94,6 +98,7 @@ class Booking:
     moved_from: "BookingRef | None" = None
     moved_to: "BookingRef | None" = None
     groups: tuple[str, ...] = ()
+    stored: Stored = field(default=None, compare=False, repr=False)
 
     @property
     def status(self) -> BookingStatus:
@@ -159,6 +164,7 @@ class WaitlistEntry:
     user_id: UserId
     since: datetime
     groups: tuple[str, ...] = ()
+    stored: Stored = field(default=None, compare=False, repr=False)
 
 
 @value_object

@@ -5,11 +5,12 @@ decision on outdated terms cannot be written.
 """
 
 from collections.abc import Sequence
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.values import Stored, value_object
 
 CampaignId = NewType("CampaignId", str)
 
@@ -58,6 +59,7 @@ class CampaignTerms:
     forbid_overlap: bool = False
     group_limits: tuple[GroupLimit, ...] = ()
     cancel_until: datetime | None = None
+    stored: Stored = field(default=None, compare=False, repr=False)
 
     def state_at(self, now: datetime) -> CampaignState:
         """Return the state: open from `opens_at`, inclusive, until `closes_at`, exclusive."""

@@ -1,10 +1,13 @@
 """Immutable values that cost little to create, for the domain and the use cases."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, dataclass_transform
 
 Value = TypeVar("Value")
+# What a value was loaded from. The domain passes it on unread, so that a changed value retains what
+# a newer version stored with it.
+Stored = Mapping[str, object] | None
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))

@@ -1,10 +1,11 @@
 """Teams: users who may book for each other, and the invitations to join them."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import field
 from datetime import datetime
 from typing import NewType
 
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.values import Stored, value_object
 from slotlock.domain.users.user import UserId
 
 TeamId = NewType("TeamId", str)
@@ -21,6 +22,7 @@ class Member:
     user_id: UserId
     since: datetime
     number: int
+    stored: Stored = field(default=None, compare=False, repr=False)
 
 
 @value_object
@@ -31,6 +33,7 @@ class Invitation:
     at: datetime
     by: UserId
     number: int
+    stored: Stored = field(default=None, compare=False, repr=False)
 
 
 @value_object

@@ -89,6 +89,7 @@ BOOKING_ACTION_DESCRIPTIONS = {
     "MOVED": "The booking was moved to another slot.",
     "CANCELLED": "The booking was cancelled, or its slot was cancelled.",
     "EXPIRED": "A hold expired.",
+    "OTHER": "The action is one of a newer version, which this server does not know.",
 }
 _register_enum(
     BookingAction,
@@ -131,6 +132,7 @@ _register_enum(
     MAX_BOOKINGS="A campaign limits the number of bookings per user.",
     TIME_CONFLICT="The bookings of a user in campaigns that forbid it must not overlap.",
     GROUP_FULL="A slot limits the number of places per group.",
+    OTHER="The limit is one of a newer version, which this server does not know.",
 )
 _register_enum(
     TicketStatus,

@@ -46,10 +46,12 @@ class AuditEntry:
         description="The id of the booking, for `node`; null for an action without a booking."
     )
     before: BookingStatus | None = field(
-        description="The status of the booking before the action; null for a new booking."
+        description="The status of the booking before the action; null for a new booking, and for "
+        "a status of a newer version."
     )
     after: BookingStatus | None = field(
-        description="The status of the booking after the action; null without a booking."
+        description="The status of the booking after the action; null without a booking, and for a "
+        "status of a newer version."
     )
     held_until: datetime | None = field(
         description="When the hold expires after the action; null for a booking that is no hold."

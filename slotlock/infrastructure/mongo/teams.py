@@ -1,7 +1,7 @@
 """Stores teams.
 
     {_id, name, members: [{user, since, number}], invitations: [{email, at, by, number}], version,
-     createdAt, touchedBy?}
+     createdAt, schemaVersion, touchedBy?}
 
 A unique index gives a user's teams different numbers, and likewise the open invitations to an
 address. There are 100 numbers. That limits both, however many are created at once; a count could be
@@ -36,6 +36,8 @@ from slotlock.infrastructure.mongo.client import (
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, insert_record
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
+from slotlock.infrastructure.mongo.schema.unknown_fields import unknown_fields
+from slotlock.infrastructure.mongo.schema.versions import with_schema_version
 from slotlock.infrastructure.mongo.transactions import in_transaction
 
 # Without the filter, two teams without invitations would violate the unique index.
@@ -50,6 +52,8 @@ TEAM_INDEXES = indexes_of(
         ),
     },
 )
+MEMBER_FIELDS = ("user", "since", "number")
+INVITATION_FIELDS = ("email", "at", "by", "number")
 UNIQUE_INDEXES = ("teams.members", "teams.invitations")
 
 
@@ -84,7 +88,7 @@ class TeamRepository:
         Return False if the creator's number was taken, or the key has a record, in the meantime.
         """
         self._required.require(*UNIQUE_INDEXES)
-        document = {"_id": ObjectId(team.id), **_to_fields(team)}
+        document = with_schema_version("teams", {"_id": ObjectId(team.id), **_to_fields(team)})
 
         async def write(session: AsyncClientSession) -> None:
             await self._teams.insert_one(document, session=session)
@@ -182,11 +186,22 @@ def _to_fields(team: Team) -> Document:
     return {
         "name": team.name,
         "members": [
-            {"user": ObjectId(m.user_id), "since": m.since, "number": m.number}
+            {
+                **unknown_fields(m.stored, MEMBER_FIELDS),
+                "user": ObjectId(m.user_id),
+                "since": m.since,
+                "number": m.number,
+            }
             for m in team.members
         ],
         "invitations": [
-            {"email": i.email, "at": i.at, "by": ObjectId(i.by), "number": i.number}
+            {
+                **unknown_fields(i.stored, INVITATION_FIELDS),
+                "email": i.email,
+                "at": i.at,
+                "by": ObjectId(i.by),
+                "number": i.number,
+            }
             for i in team.invitations
         ],
         "version": team.version,
@@ -199,10 +214,10 @@ def _to_team(document: Document) -> Team:
         id=TeamId(str(document["_id"])),
         name=document["name"],
         members=tuple(
-            Member(UserId(str(m["user"])), m["since"], m["number"]) for m in document["members"]
+            Member(UserId(str(m["user"])), m["since"], m["number"], m) for m in document["members"]
         ),
         invitations=tuple(
-            Invitation(i["email"], i["at"], UserId(str(i["by"])), i["number"])
+            Invitation(i["email"], i["at"], UserId(str(i["by"])), i["number"], i)
             for i in document["invitations"]
         ),
         version=document["version"],

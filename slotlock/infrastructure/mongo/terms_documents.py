@@ -10,6 +10,12 @@ from bson import ObjectId
 
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
 from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.schema.unknown_fields import unknown_fields
+
+TERMS_FIELDS = (
+    *("id", "version", "published", "opensAt", "closesAt", "eligibleGroups"),
+    *("maxBookings", "forbidOverlap", "groupLimits", "cancelUntil"),
+)
 
 
 def to_terms(document: Document) -> CampaignTerms:
@@ -25,12 +31,14 @@ def to_terms(document: Document) -> CampaignTerms:
         forbid_overlap=document["forbidOverlap"],
         group_limits=to_group_limits(document["groupLimits"]),
         cancel_until=document["cancelUntil"],
+        stored=document,
     )
 
 
 def terms_to_document(terms: CampaignTerms) -> Document:
     """Return the subdocument of terms."""
     return {
+        **unknown_fields(terms.stored, TERMS_FIELDS),
         "id": ObjectId(terms.campaign_id),
         "version": terms.version,
         "published": terms.published,

@@ -25,6 +25,7 @@ from slotlock.infrastructure.redis.keys import (
     user_channel,
 )
 from slotlock.infrastructure.redis.subscriber import RedisSubscriber
+from slotlock.infrastructure.stored_enums import from_stored
 
 log = logging.getLogger("slotlock.redis")
 
@@ -104,7 +105,7 @@ class SlotEventBus:
     def _dispatch(self, channel: str, data: bytes) -> None:
         try:
             if channel.startswith(USER_PREFIX):
-                user_id, slot_id, booking_id = orjson.loads(data)
+                user_id, slot_id, booking_id, *_ = orjson.loads(data)
                 self._on_booking_changed(
                     UserId(user_id), BookingRef(SlotId(slot_id), BookingId(booking_id))
                 )
@@ -118,12 +119,13 @@ class SlotEventBus:
 
 
 def _to_availability(data: bytes) -> Availability:
-    slot_id, version, capacity, remaining, status, at = orjson.loads(data)
+    # A newer version appends its fields.
+    slot_id, version, capacity, remaining, status, at, *_ = orjson.loads(data)
     return Availability(
         SlotId(slot_id),
         version,
         capacity,
         remaining,
-        SlotStatus(status),
+        from_stored(status, SlotStatus.DRAFT),
         datetime.fromtimestamp(at, UTC),
     )

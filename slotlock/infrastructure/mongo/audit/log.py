@@ -18,7 +18,7 @@ from slotlock.domain.audit.log import (
     AuditPosition,
     newest_first,
 )
-from slotlock.domain.booking.booking import BookingId, BookingLimit, BookingStatus, SlotId
+from slotlock.domain.booking.booking import BookingId, BookingStatus, SlotId
 from slotlock.domain.shared.pagination import Page
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.audit import pipelines
@@ -26,6 +26,7 @@ from slotlock.infrastructure.mongo.audit.notes import AuditNoteRepository
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
+from slotlock.infrastructure.stored_enums import from_stored, limits_from_stored
 
 WAITLIST_ACTIONS = (AuditAction.WAITLIST_JOINED, AuditAction.WAITLIST_LEFT)
 ENDED_WAITLIST_ENTRY_INDEXES = indexes_of(
@@ -92,7 +93,7 @@ class AuditLogQueries:
 
 def _to_entry(document: Document) -> AuditEntry:
     entry, item_id = document["history"], str(document["id"])
-    action, status_before = AuditAction(entry["action"]), document["before"]
+    action, status_before = from_stored(entry["action"], AuditAction.OTHER), document["before"]
     return AuditEntry(
         AuditPosition(entry["at"], item_id, document["entryIndex"]),
         action,
@@ -100,8 +101,13 @@ def _to_entry(document: Document) -> AuditEntry:
         UserId(str(document["user"])),
         SlotId(str(document["slot"])),
         None if action in WAITLIST_ACTIONS else BookingId(item_id),
-        BookingStatus(status_before) if status_before else None,
-        BookingStatus(entry["status"]) if entry["status"] else None,
+        _to_status(status_before),
+        _to_status(entry["status"]),
         entry.get("heldUntil"),
-        tuple(BookingLimit(limit) for limit in entry.get("overriddenLimits", ())),
+        limits_from_stored(entry.get("overriddenLimits", ())),
     )
+
+
+def _to_status(stored: str | None) -> BookingStatus | None:
+    # The log does not know whether the booking was live then.
+    return next((status for status in BookingStatus if status.value == stored), None)

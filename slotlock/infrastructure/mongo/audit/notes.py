@@ -1,7 +1,7 @@
 """Stores audit notes, each in the transaction of the change that it describes.
 
 audit_notes: {_id, at, by, action, edits: [{field, before, after, user?}], slot?, campaign?,
-users?: [id]}
+users?: [id], schemaVersion}
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,10 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.expressions import Pipeline
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
+from slotlock.infrastructure.mongo.schema.versions import with_schema_version
+from slotlock.infrastructure.stored_enums import from_stored
 
 NEWEST_FIRST = [("at", -1), ("_id", -1)]
 AUDIT_NOTE_INDEXES = indexes_of(
@@ -50,7 +53,7 @@ def note_to_document(note: AuditNote) -> Document:
         document["campaign"] = ObjectId(note.campaign_id)
     if note.user_ids:
         document["users"] = [ObjectId(user_id) for user_id in note.user_ids]
-    return document
+    return with_schema_version("audit_notes", document)
 
 
 def _edit_to_subdocument(edit: FieldEdit) -> Document:
@@ -72,12 +75,30 @@ class AuditNoteRepository:
         session: AsyncClientSession,
     ) -> list[AuditEntry]:
         """Return the newest notes that the filter selects."""
-        query = {"$and": _note_conditions(audit_filter, after)}
+        actions = await self._find_actions(audit_filter, session)
+        if not actions:
+            return []
+        query = {"$and": _note_conditions(audit_filter, actions, after)}
         found = self._notes.find(query, sort=NEWEST_FIRST, limit=limit, session=session)
         return [_to_entry(document) async for document in found]
 
+    async def _find_actions(
+        self, audit_filter: AuditFilter, session: AsyncClientSession
+    ) -> list[str]:
+        """Return the stored actions that the filter selects, also those of a newer version.
 
-def _note_conditions(audit_filter: AuditFilter, after: AuditPosition | None) -> list[Document]:
+        With all actions named, the index of actions sorts the notes.
+        """
+        stages: Pipeline = [{"$sort": {"action": 1}}, {"$group": {"_id": "$action"}}]
+        found = await self._notes.aggregate(stages, session=session)
+        stored = [document["_id"] async for document in found]
+        wanted = AuditAction if audit_filter.actions is None else audit_filter.actions
+        return sorted(each for each in stored if from_stored(each, AuditAction.OTHER) in wanted)
+
+
+def _note_conditions(
+    audit_filter: AuditFilter, actions: list[str], after: AuditPosition | None
+) -> list[Document]:
     ids = {
         "slot": audit_filter.slot_id,
         "campaign": audit_filter.campaign_id,
@@ -87,8 +108,7 @@ def _note_conditions(audit_filter: AuditFilter, after: AuditPosition | None) -> 
     conditions: list[Document] = [{name: ObjectId(id_)} for name, id_ in ids.items() if id_]
     if audit_filter.system_only:
         conditions.append({"by": None})
-    actions = AuditAction if audit_filter.actions is None else audit_filter.actions
-    conditions.append({"action": {"$in": sorted(each.value for each in actions if each.is_note)}})
+    conditions.append({"action": {"$in": actions}})
     if audit_filter.since is not None:
         conditions.append({"at": {"$gte": audit_filter.since}})
     if audit_filter.before is not None:
@@ -104,7 +124,7 @@ def _to_entry(document: Document) -> AuditEntry:
     users = [UserId(str(user)) for user in document.get("users", ())]
     return AuditEntry(
         AuditPosition(document["at"], str(document["_id"]), 0),
-        AuditAction(document["action"]),
+        from_stored(document["action"], AuditAction.OTHER),
         UserId(str(document["by"])) if document["by"] else None,
         users[0] if len(users) == 1 else None,
         SlotId(str(document["slot"])) if "slot" in document else None,

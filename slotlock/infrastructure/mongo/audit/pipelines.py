@@ -6,7 +6,7 @@ position in that list, never changes. A page therefore never skips or repeats an
 booking ends meanwhile.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import datetime
 
 from bson import ObjectId
@@ -144,6 +144,14 @@ def newest_entries(audit_filter: AuditFilter, after: AuditPosition | None, limit
     ]
 
 
+def _action_condition(actions: Set[AuditAction]) -> Document:
+    """Return the condition for these actions; `OTHER` is all that this version does not know."""
+    named: Document = {"history.action": {"$in": sorted(actions)}}
+    if AuditAction.OTHER not in actions:
+        return named
+    return {"$or": [named, {"history.action": {"$nin": sorted(AuditAction)}}]}
+
+
 def _entry_conditions(audit_filter: AuditFilter, after: AuditPosition | None) -> list[Document]:
     conditions: list[Document] = [{"history.at": {"$ne": None}}]
     if audit_filter.user_id is not None:
@@ -153,7 +161,7 @@ def _entry_conditions(audit_filter: AuditFilter, after: AuditPosition | None) ->
     if audit_filter.system_only:
         conditions.append({"history.by": None})
     if audit_filter.actions is not None:
-        conditions.append({"history.action": {"$in": sorted(audit_filter.actions)}})
+        conditions.append(_action_condition(audit_filter.actions))
     if audit_filter.since is not None:
         conditions.append({"history.at": {"$gte": audit_filter.since}})
     if audit_filter.before is not None:

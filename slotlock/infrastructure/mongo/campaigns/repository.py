@@ -1,6 +1,6 @@
 """Stores campaigns, whose terms are copied to their slots.
 
-    {_id, name, terms, pending: bool, changedAt, touchCount?}
+    {_id, name, terms, pending: bool, changedAt, schemaVersion, touchCount?}
 
 A change is written to the campaign first and to each of its slots afterwards. If the process dies
 in between, the campaign stays `pending`, and the sweeper continues.
@@ -29,6 +29,7 @@ from slotlock.infrastructure.mongo.client import (
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, insert_record
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
+from slotlock.infrastructure.mongo.schema.versions import with_schema_version
 from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 from slotlock.infrastructure.mongo.terms_documents import terms_to_document, to_terms
@@ -69,9 +70,10 @@ class CampaignRepository:
         Return False if the key has a record by now.
         """
         fields = {"_id": ObjectId(campaign.id), **_to_fields(campaign, now), "pending": False}
+        document = with_schema_version("campaigns", fields)
 
         async def write(session: AsyncClientSession) -> None:
-            await self._campaigns.insert_one(fields, session=session)
+            await self._campaigns.insert_one(document, session=session)
             await insert_notes(self._database, [note], session)
             await insert_record(self._database, record, session)
 

@@ -8,7 +8,7 @@ while records of it are stored.
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
-from enum import Enum
+from enum import Enum, StrEnum
 
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking import outcomes, refusals
@@ -31,6 +31,7 @@ from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.slots.series import SeriesSummary, SkippedDate
 from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.teams.team import Invitation, Member, Team
+from slotlock.infrastructure.stored_enums import from_stored
 
 TYPE_FIELD = "_type"
 VALUE_FIELD = "_value"
@@ -87,13 +88,22 @@ TYPE_TAGS: Mapping[str, type] = {
     "Team": Team,
     "WaitlistEntry": WaitlistEntry,
 }
+# What a member of an enum that this version does not know counts as.
+_UNKNOWN_MEMBERS: Mapping[type, StrEnum] = {
+    BookingAction: BookingAction.OTHER,
+    BookingLimit: BookingLimit.OTHER,
+    BookingStatus: BookingStatus.CONFIRMED,
+    SlotKind: SlotKind.OTHER,
+    SlotStatus: SlotStatus.DRAFT,
+}
 _STORED_UNCHANGED = frozenset({str, int, bool, datetime, type(None), dict})
 
 
 # The admission queue stores many outcomes at once: their types are examined here, not per value.
 _TAG_OF_TYPE = {stored_type: tag for tag, stored_type in TYPE_TAGS.items()}
 _FIELDS_OF_TYPE: Mapping[type, tuple[str, ...]] = {
-    stored_type: tuple(field.name for field in fields(stored_type))
+    # What does not count for equality is how the value was stored elsewhere.
+    stored_type: tuple(field.name for field in fields(stored_type) if field.compare)
     for stored_type in TYPE_TAGS.values()
     if is_dataclass(stored_type)
 }
@@ -149,11 +159,11 @@ def decode(stored: object) -> object:
     """Return the value of the domain that was stored.
 
     A field that this version does not have is ignored, and a field that is missing has its default.
+    A member of an enum that this version does not have counts as another one.
 
     Raises:
         KeyError: a tag is unknown.
         TypeError: a field without a default is missing.
-        ValueError: an enum has no such value.
     """
     if isinstance(stored, list):
         return tuple(decode(each) for each in stored)
@@ -161,7 +171,7 @@ def decode(stored: object) -> object:
         return stored
     stored_type = TYPE_TAGS[stored[TYPE_FIELD]]
     if VALUE_FIELD in stored:
-        return stored_type(stored[VALUE_FIELD])
+        return from_stored(stored[VALUE_FIELD], _UNKNOWN_MEMBERS[stored_type])
     names = _FIELDS_OF_TYPE[stored_type]
     return stored_type(**{name: decode(stored[name]) for name in names if name in stored})
 
@@ -170,7 +180,7 @@ def decode_slots(stored: list[object]) -> tuple[SlotState, ...]:
     """Return the slots that an outcome shows, as they were when it was stored.
 
     Raises:
-        KeyError, TypeError, ValueError: as `decode`; TypeError also for anything but a slot.
+        KeyError, TypeError: as `decode`; TypeError also for anything but a slot.
     """
     slots = tuple(decode(each) for each in stored)
     states = tuple(slot for slot in slots if isinstance(slot, SlotState))

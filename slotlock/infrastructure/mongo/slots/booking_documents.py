@@ -2,9 +2,10 @@
 
 live:     {id, user, at, groups?}    a booking that its user made, never changed
           {id, user, history, heldUntil?, waitedSince?, movedFrom?, groups?}    any other
-ended:    {_id, slot, user, history, endedAt, waitedSince?, movedFrom?, movedTo?, groups?}
+ended:    {_id, slot, user, history, endedAt, schemaVersion,
+           waitedSince?, movedFrom?, movedTo?, groups?}
 history:  [{at, by, action, status, heldUntil?, overriddenLimits?}], the oldest entry first
-ended waitlist entry: {_id, slot, user, since, at, by}
+ended waitlist entry: {_id, slot, user, since, at, by, schemaVersion}
 """
 
 from typing import Any
@@ -15,7 +16,6 @@ from slotlock.domain.booking.booking import (
     Booking,
     BookingAction,
     BookingId,
-    BookingLimit,
     BookingRef,
     BookingStatus,
     EndedWaitlistEntry,
@@ -24,17 +24,25 @@ from slotlock.domain.booking.booking import (
 )
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.schema.unknown_fields import unknown_fields
+from slotlock.infrastructure.mongo.schema.versions import with_schema_version
+from slotlock.infrastructure.stored_enums import from_stored, limits_from_stored
 
-# The fields of a live booking that this version knows.
+# The fields of live bookings and of waitlist entries that this version knows.
 BOOKING_FIELDS = (
     *("id", "user", "at", "groups", "history"),
     *("heldUntil", "waitedSince", "movedFrom", "movedTo"),
 )
+WAITLIST_ENTRY_FIELDS = ("id", "user", "since", "groups")
 
 
 def booking_to_subdocument(booking: Booking) -> Document:
     """Return a live booking as the document of its slot contains it."""
-    entry: Document = {"id": ObjectId(booking.id), "user": ObjectId(booking.user_id)}
+    entry: Document = {
+        **unknown_fields(booking.stored, BOOKING_FIELDS),
+        "id": ObjectId(booking.id),
+        "user": ObjectId(booking.user_id),
+    }
     if booking.groups:
         entry["groups"] = list(booking.groups)
     if _is_plain(booking):
@@ -62,17 +70,26 @@ def to_booking(slot_id: SlotId, subdocument: Document) -> Booking:
     """Return the live booking that a subdocument of this slot describes."""
     user_id = UserId(str(subdocument["user"]))
     if "history" not in subdocument:
-        history = (
-            HistoryEntry(subdocument["at"], user_id, BookingAction.BOOKED, BookingStatus.CONFIRMED),
+        booked = HistoryEntry(
+            subdocument["at"], user_id, BookingAction.BOOKED, BookingStatus.CONFIRMED
         )
         groups = tuple(subdocument.get("groups", ()))
-        return Booking(BookingId(str(subdocument["id"])), slot_id, user_id, history, groups=groups)
-    return _build_booking(BookingId(str(subdocument["id"])), slot_id, user_id, subdocument)
+        return Booking(
+            BookingId(str(subdocument["id"])),
+            slot_id,
+            user_id,
+            (booked,),
+            groups=groups,
+            stored=subdocument,
+        )
+    history = _to_history(subdocument, BookingStatus.CONFIRMED)
+    return _build_booking(subdocument["id"], slot_id, user_id, history, subdocument)
 
 
 def ended_booking_to_document(booking: Booking) -> Document:
     """Return the document of an ended booking."""
-    return {
+    document = {
+        **unknown_fields(booking.stored, BOOKING_FIELDS),
         "_id": ObjectId(booking.id),
         "slot": ObjectId(booking.slot_id),
         "user": ObjectId(booking.user_id),
@@ -80,18 +97,21 @@ def ended_booking_to_document(booking: Booking) -> Document:
         **({"groups": list(booking.groups)} if booking.groups else {}),
         **_history_fields(booking),
     }
+    return with_schema_version("ended_bookings", document)
 
 
 def to_ended_booking(document: Document) -> Booking:
     """Return the ended booking that a document describes."""
     slot_id = SlotId(str(document["slot"]))
     user_id = UserId(str(document["user"]))
-    return _build_booking(BookingId(str(document["_id"])), slot_id, user_id, document)
+    history = _to_history(document, BookingStatus.CANCELLED)
+    return _build_booking(document["_id"], slot_id, user_id, history, document)
 
 
 def ended_waitlist_entry_to_document(ended_entry: EndedWaitlistEntry) -> Document:
     """Return the document of a waitlist entry that ended without a booking."""
-    return {
+    document = {
+        **unknown_fields(ended_entry.entry.stored, WAITLIST_ENTRY_FIELDS),
         "_id": ObjectId(ended_entry.entry.id),
         "slot": ObjectId(ended_entry.entry.slot_id),
         "user": ObjectId(ended_entry.entry.user_id),
@@ -99,28 +119,43 @@ def ended_waitlist_entry_to_document(ended_entry: EndedWaitlistEntry) -> Documen
         "at": ended_entry.at,
         "by": ended_entry.by and ObjectId(ended_entry.by),
     }
+    return with_schema_version("ended_waitlist_entries", document)
 
 
 def _build_booking(
-    booking_id: BookingId, slot_id: SlotId, user_id: UserId, document: Document
+    object_id: ObjectId,
+    slot_id: SlotId,
+    user_id: UserId,
+    history: tuple[HistoryEntry, ...],
+    document: Document,
 ) -> Booking:
-    history = tuple(_to_history_entry(entry) for entry in document["history"])
     moved_from, moved_to = (_to_ref(document.get(name)) for name in ("movedFrom", "movedTo"))
     waited_since = document.get("waitedSince")
     groups = tuple(document.get("groups", ()))
+    booking_id = BookingId(str(object_id))
     return Booking(
-        booking_id, slot_id, user_id, history, waited_since, moved_from, moved_to, groups
+        booking_id, slot_id, user_id, history, waited_since, moved_from, moved_to, groups, document
     )
 
 
 def _history_fields(booking: Booking) -> Document:
     fields: Document = {
-        "history": [_history_entry_to_subdocument(entry) for entry in booking.history],
+        "history": _history_to_subdocuments(booking),
         "waitedSince": booking.waited_since,
         "movedFrom": _ref_to_subdocument(booking.moved_from),
         "movedTo": _ref_to_subdocument(booking.moved_to),
     }
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _history_to_subdocuments(booking: Booking) -> list[Document]:
+    """Return the entries as they were stored, followed by the new ones.
+
+    An entry never changes, and a newer version may have stored more than `booking` has of it.
+    """
+    stored: Any = (booking.stored or {}).get("history", ())
+    new_entries = booking.history[len(stored) :]
+    return [*stored, *(_history_entry_to_subdocument(entry) for entry in new_entries)]
 
 
 def _history_entry_to_subdocument(entry: HistoryEntry) -> Document:
@@ -137,14 +172,18 @@ def _history_entry_to_subdocument(entry: HistoryEntry) -> Document:
     return subdocument
 
 
-def _to_history_entry(subdocument: Document) -> HistoryEntry:
+def _to_history(document: Document, unknown_status: BookingStatus) -> tuple[HistoryEntry, ...]:
+    return tuple(_to_history_entry(entry, unknown_status) for entry in document["history"])
+
+
+def _to_history_entry(subdocument: Document, unknown_status: BookingStatus) -> HistoryEntry:
     return HistoryEntry(
         subdocument["at"],
         UserId(str(subdocument["by"])) if subdocument["by"] else None,
-        BookingAction(subdocument["action"]),
-        BookingStatus(subdocument["status"]),
+        from_stored(subdocument["action"], BookingAction.OTHER),
+        from_stored(subdocument["status"], unknown_status),
         subdocument.get("heldUntil"),
-        tuple(BookingLimit(limit) for limit in subdocument.get("overriddenLimits", ())),
+        limits_from_stored(subdocument.get("overriddenLimits", ())),
     )
 
 

@@ -4,6 +4,7 @@
      changedAt, holdMinutes, cancelCutoffMinutes, waitlistCapacity, waitlistOfferMinutes,
      choiceGroup, searchWords: [str], cancellation: {at, by}, campaign?: terms, groupLimits?,
      meetings?: [{start, end}], resource, revision, revisedAt, series?, nextDeadline?,
+     schemaVersion,
      bookings: [booking], waitlist: [{id, user, since, groups?}]}
 
 `SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
@@ -28,9 +29,14 @@ from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
+from slotlock.infrastructure.mongo.schema.unknown_fields import unknown_fields
+from slotlock.infrastructure.mongo.schema.versions import (
+    SCHEMA_VERSION_FIELD,
+    with_schema_version,
+)
 from slotlock.infrastructure.mongo.search_words import search_words
 from slotlock.infrastructure.mongo.slots.booking_documents import (
-    BOOKING_FIELDS,
+    WAITLIST_ENTRY_FIELDS,
     booking_to_subdocument,
     to_booking,
 )
@@ -40,12 +46,12 @@ from slotlock.infrastructure.mongo.terms_documents import (
     to_group_limits,
     to_terms,
 )
+from slotlock.infrastructure.stored_enums import from_stored
 
-_KINDS = {kind.value: kind for kind in SlotKind}
-_STATUSES = {status.value: status for status in SlotStatus}
 # Fields by the names of their attributes.
 STORED_NAMES = {field.name: field.stored_name for field in SLOT_FIELDS if field.stored_name}
-LOADED_FIELDS = (*STORED_NAMES.values(), "version", "changedAt", "remaining")
+_STATE_FIELDS = ("version", "changedAt", "remaining", SCHEMA_VERSION_FIELD)
+LOADED_FIELDS = (*STORED_NAMES.values(), *_STATE_FIELDS)
 # A slot without these has no such field, and partial indexes leave it out.
 OMITTED_IF_EMPTY = ("terms", "group_limits", "meetings", "series_id")
 PARTIAL_DEADLINE = {"partialFilterExpression": {"nextDeadline": {"$exists": True}}}
@@ -112,8 +118,8 @@ def _to_slot(slot_id: SlotId, document: Document) -> Slot:
         document["timeZone"],
         document["capacity"],
         document["location"],
-        _KINDS.get(document["kind"], SlotKind.OTHER),
-        _STATUSES.get(document["status"], SlotStatus.DRAFT),
+        from_stored(document["kind"], SlotKind.OTHER),
+        from_stored(document["status"], SlotStatus.DRAFT),
         find("holdMinutes", 5),
         find("cancelCutoffMinutes", 0),
         find("waitlistCapacity", 100),
@@ -138,6 +144,7 @@ def to_waitlist_entry(slot_id: SlotId, subdocument: Document) -> WaitlistEntry:
         UserId(str(subdocument["user"])),
         subdocument["since"],
         tuple(subdocument.get("groups", ())),
+        subdocument,
     )
 
 
@@ -153,7 +160,7 @@ def to_fields(slot: Slot) -> Document:
 
 def to_document(state: SlotState) -> Document:
     """Return the document of a new slot."""
-    return {
+    document = {
         "_id": ObjectId(state.id),
         **to_fields(state.slot),
         "version": state.version,
@@ -162,6 +169,7 @@ def to_document(state: SlotState) -> Document:
         "bookings": [],
         "waitlist": [],
     }
+    return with_schema_version("slots", document)
 
 
 def version_filter(before: SlotState) -> Document:
@@ -234,7 +242,7 @@ def _array_expression(
         array = {"$filter": {"input": array, "cond": {"$not": {"$in": ["$$this.id", ids]}}}}
     if changed:
         branches = [
-            {"case": {"$eq": ["$$this.id", entry["id"]]}, "then": _changed_booking(entry)}
+            {"case": {"$eq": ["$$this.id", entry["id"]]}, "then": {"$literal": entry}}
             for entry in changed
         ]
         switch = {"$switch": {"branches": branches, "default": "$$this"}}
@@ -242,24 +250,9 @@ def _array_expression(
     return {"$concatArrays": [array, {"$literal": added}]} if added else array
 
 
-def _changed_booking(entry: Document) -> Document:
-    """Return the expression for a changed booking, which keeps what a newer version stored.
-
-    These are unknown fields, and the entries of the history, to which a change only appends.
-    """
-    stored_history = {"$ifNull": ["$$this.history", []]}
-    is_unknown = {"$not": {"$in": ["$$field.k", BOOKING_FIELDS]}}
-    fields = {"input": {"$objectToArray": "$$this"}, "as": "field", "cond": is_unknown}
-    known = {name: value for name, value in entry.items() if name != "history"}
-    parts: list[Document] = [{"$arrayToObject": {"$filter": fields}}, {"$literal": known}]
-    if history := entry.get("history"):
-        appended = {"$slice": [{"$literal": history}, {"$size": stored_history}, len(history)]}
-        parts.append({"history": {"$concatArrays": [stored_history, appended]}})
-    return {"$mergeObjects": parts}
-
-
 def _waitlist_entry_to_subdocument(entry: WaitlistEntry) -> Document:
     subdocument: Document = {
+        **unknown_fields(entry.stored, WAITLIST_ENTRY_FIELDS),
         "id": ObjectId(entry.id),
         "user": ObjectId(entry.user_id),
         "since": entry.since,
@@ -295,8 +288,8 @@ def _to_series_id(object_id: ObjectId) -> SeriesId:
 # How attributes are converted whose stored values differ from their values in the domain.
 FROM_STORED: dict[str, Callable[[Any], Any]] = {
     # A newer version may have stored others. A slot of an unknown status is hidden like a draft.
-    "kind": lambda kind: _KINDS.get(kind, SlotKind.OTHER),
-    "status": lambda status: _STATUSES.get(status, SlotStatus.DRAFT),
+    "kind": lambda kind: from_stored(kind, SlotKind.OTHER),
+    "status": lambda status: from_stored(status, SlotStatus.DRAFT),
     "cancellation": _to_cancellation,
     "terms": to_terms,
     "group_limits": to_group_limits,

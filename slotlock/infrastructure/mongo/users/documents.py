@@ -2,7 +2,7 @@
 
     {_id, name, email, role, createdAt, searchWords: [str], groups?: [str],
      passwordHash?, withoutPassword?: true, invitation?: {hash, until},
-     banned?: true, bannedAt?, bannedBy?, banReason?, calendar?: {hash, at}}
+     schemaVersion, banned?: true, bannedAt?, bannedBy?, banReason?, calendar?: {hash, at}}
 
 `email` is normalized and unique. `searchWords` are the words of the name and of the address.
 Either `passwordHash` or `withoutPassword` is present. Flags are true or omitted, so that an index
@@ -16,7 +16,9 @@ from bson import ObjectId
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
+from slotlock.infrastructure.mongo.schema.versions import with_schema_version
 from slotlock.infrastructure.mongo.search_words import search_words
+from slotlock.infrastructure.stored_enums import from_stored
 
 PUBLIC_FIELDS = dict.fromkeys(
     ("name", "email", "role", "createdAt", "groups", "withoutPassword", "bannedAt", "banReason"), 1
@@ -24,7 +26,6 @@ PUBLIC_FIELDS = dict.fromkeys(
 PARTIAL_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
 PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
 PARTIAL_INVITATION = {"partialFilterExpression": {"invitation.hash": {"$exists": True}}}
-_ROLES = {role.value: role for role in Role}
 USER_INDEXES = indexes_of(
     "users",
     {
@@ -48,7 +49,7 @@ def to_user(document: Document) -> User:
         document["name"],
         document["email"],
         # A newer version may have stored another role, which gives no rights here.
-        _ROLES.get(document["role"], Role.MEMBER),
+        from_stored(document["role"], Role.MEMBER),
         document["createdAt"],
         tuple(document.get("groups", ())),
         document.get("bannedAt"),
@@ -62,7 +63,7 @@ def to_new_document(
 ) -> Document:
     """Return the document of a new user without groups."""
     password = {"passwordHash": password_hash} if password_hash else {"withoutPassword": True}
-    return {
+    document = {
         "_id": ObjectId(),
         "name": name,
         "email": email,
@@ -71,6 +72,7 @@ def to_new_document(
         "searchWords": search_words_of(name, email),
         **password,
     }
+    return with_schema_version("users", document)
 
 
 def search_words_of(name: str, email: str) -> list[str]:

@@ -19,6 +19,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.lru_cache import LRUCache
 from slotlock.infrastructure.mongo.client import Document, is_unavailable
 from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
+from slotlock.infrastructure.mongo.schema.versions import require_known_version
 from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import MAX_WAITLIST_LENGTH, SlotParts
 
@@ -44,16 +45,24 @@ class DecisionReader:
     async def read_each(
         self, slot_ids: Collection[SlotId], parts: SlotParts
     ) -> Mapping[SlotId, SlotState | Exception]:
-        """Return these parts of the slots. A slot that cannot be read is its error."""
+        """Return these parts of the slots. A slot that cannot be read is its error.
+
+        So is one that a newer version stored in another shape, if it is read for an update.
+        """
+
+        def convert(document: Document) -> SlotState:
+            if parts.for_update:
+                require_known_version("slots", document)
+            return to_slot_state(document)
 
         def convert_whole(document: Document) -> SlotState:
-            return to_slot_state(project(document, parts))
+            return convert(project(document, parts))
 
         found: dict[SlotId, SlotState | Exception] = {}
         if small := [slot_id for slot_id in slot_ids if not self._is_large.get(slot_id)]:
             found |= await read_each(self._slots, small, WHOLE, convert_whole, IS_SMALL)
         if others := [slot_id for slot_id in slot_ids if slot_id not in found]:
-            found |= await read_each(self._slots, others, parts.to_projection(), to_slot_state)
+            found |= await read_each(self._slots, others, parts.to_projection(), convert)
             for slot_id in others:
                 self._remember(found.get(slot_id))
         return found
