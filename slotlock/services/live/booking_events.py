@@ -24,13 +24,14 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked
+from slotlock.infrastructure.mongo.changes.feed import ChangeFeed
+from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.wakeup import RefreshTimer
-from slotlock.services.live.slot_changes import SlotChangeFeed
 
 log = logging.getLogger("slotlock.booking_events")
 
@@ -139,14 +140,14 @@ class BookingEventHub:
         self._changed_slots: set[SlotId] = set()
         self._refresh_timer = RefreshTimer(RESYNC_INTERVAL_S)
         self._slot_events: SlotEventBus | None = None
-        self._slot_changes: SlotChangeFeed | None = None
+        self._change_feed: ChangeFeed | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, slot_events: SlotEventBus, slot_changes: SlotChangeFeed) -> None:
+    def start(self, slot_events: SlotEventBus, change_feed: ChangeFeed) -> None:
         """Start to publish."""
         self._slot_events = slot_events
-        self._slot_changes = slot_changes
-        slot_changes.listen(self.on_slots_changed, self.on_slots_unknown)
+        self._change_feed = change_feed
+        change_feed.listen(self._on_changes, self.on_slots_unknown)
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -162,10 +163,10 @@ class BookingEventHub:
             self._notified.setdefault(user_id, set()).update(booking_refs)
             self._refresh_timer.trigger()
 
-    def on_slots_changed(self, versions: Mapping[SlotId, int]) -> None:
+    def _on_changes(self, changes: Changes) -> None:
         """Find the users whose bookings changed with these slots, at the next resync."""
         if self._subscriptions:
-            self._changed_slots |= versions.keys()
+            self._changed_slots |= changes.slot_versions.keys()
 
     def on_slots_unknown(self) -> None:
         """Read the bookings of all subscribed users again."""
@@ -176,7 +177,7 @@ class BookingEventHub:
     async def subscribe(self, user_id: UserId) -> AsyncIterator[BookingEventSubscription]:
         """Subscribe to the events of a user from now on."""
         subscription = BookingEventSubscription(user_id)
-        watching = self._slot_changes.watching() if self._slot_changes else contextlib.nullcontext()
+        watching = self._change_feed.watching() if self._change_feed else contextlib.nullcontext()
         self._subscriptions.setdefault(user_id, set()).add(subscription)
         try:
             with watching:
