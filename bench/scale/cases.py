@@ -2,7 +2,7 @@
 
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,11 +15,10 @@ from pymongo import MongoClient
 
 from bench.comparison.servers import BenchmarkServers
 from bench.comparison.targets import slotlock_target
-from bench.comparison.targets.apps import TargetApp, TargetAppError, running
+from bench.comparison.targets.apps import TargetApp, running
 from bench.comparison.targets.slots import SLOTLOCK_SHAPE, Document, SlotRange, TargetSlots
 from bench.live.clients import Watch, watch_slots
 from bench.scale.counters import Rates, measure
-from slotlock.infrastructure.redis.keys import SESSION_EVENTS_CHANNEL
 
 SETTINGS = {
     **slotlock_target.RATE_LIMITS_OFF,
@@ -27,7 +26,6 @@ SETTINGS = {
     "SLOTLOCK_STREAMS_PER_ADDRESS": "19999",
 }
 SETTLE_S, MEASURE_S = 4.0, 10.0
-PROCESSES_TIMEOUT_S = 180.0
 # Changes are written to slots that nobody watches, a group at a time.
 CHANGED_SLOTS, CHANGES_AT_ONCE = 500, 10
 SPAWN = multiprocessing.get_context("spawn")
@@ -85,27 +83,21 @@ PAIRS = tuple(map(Pair, _BASES))
 def run(case: Case, servers: BenchmarkServers, first_day: datetime) -> Rates:
     """Measure a deployment at rest; raises TargetAppError."""
     _seed(case, servers.client, first_day)
-    command = slotlock_target.command(
-        servers.embedded, case.processes, SETTINGS, case.database_name
-    )
+    command = slotlock_target.command(servers.embedded, 1, SETTINGS, case.database_name)
     with ExitStack() as stack:
-        app = stack.enter_context(running(f"scale-{case.processes}", command, servers.folder))
-        _wait_for_processes(case.processes, servers)
-        if case.sockets:
-            stack.enter_context(_sockets(case, servers, app))
+        apps = [
+            stack.enter_context(running(f"scale-{number}", command, servers.folder))
+            for number in range(case.processes)
+        ]
+        tokens = slotlock_target.tokens(servers.embedded, case.users, case.database_name)
+        for number, app in enumerate(apps):
+            numbers = range(number, case.sockets, case.processes)
+            if numbers:
+                stack.enter_context(_sockets(numbers, tokens, app))
         if case.changes:
             stack.enter_context(_changing(case, servers))
         time.sleep(SETTLE_S)
-        return measure(app, servers, MEASURE_S)
-
-
-def _wait_for_processes(count: int, servers: BenchmarkServers) -> None:
-    """Wait until all processes run; one of them is enough for the app to be ready."""
-    deadline = time.monotonic() + PROCESSES_TIMEOUT_S
-    while servers.redis.pubsub_numsub(SESSION_EVENTS_CHANNEL)[0][1] != count:
-        if time.monotonic() > deadline:
-            raise TargetAppError(f"{count} processes do not start")
-        time.sleep(0.1)
+        return measure(apps, servers, MEASURE_S)
 
 
 def _seed(case: Case, client: MongoClient[Document], first_day: datetime) -> None:
@@ -115,11 +107,11 @@ def _seed(case: Case, client: MongoClient[Document], first_day: datetime) -> Non
 
 
 @contextmanager
-def _sockets(case: Case, servers: BenchmarkServers, app: TargetApp) -> Iterator[None]:
+def _sockets(numbers: range, tokens: Sequence[str], app: TargetApp) -> Iterator[None]:
     """Open sockets in a process of its own, each with a slot of its own."""
-    slot_ids = tuple(f"slot_{_slot_id(CHANGED_SLOTS + n)}" for n in range(case.sockets))
-    tokens = slotlock_target.tokens(servers.embedded, case.users, case.database_name)
-    watch = Watch(urlsplit(app.url).port or 80, "ws", slot_ids, case.sockets, tuple(tokens))
+    slot_ids = tuple(f"slot_{_slot_id(CHANGED_SLOTS + number)}" for number in numbers)
+    own_tokens = tuple(tokens[number] for number in numbers if number < len(tokens))
+    watch = Watch(urlsplit(app.url).port or 80, "ws", slot_ids, len(numbers), own_tokens)
     pipe: Connection
     pipe, other_end = SPAWN.Pipe()
     process = SPAWN.Process(target=watch_slots, args=(other_end, watch), daemon=True)

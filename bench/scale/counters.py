@@ -2,11 +2,11 @@
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.comparison.cpu import CpuSample, CpuTime
 from bench.comparison.servers import BenchmarkServers
-from bench.comparison.targets.apps import TargetApp
+from bench.comparison.targets.apps import TargetApp, process_cpu_seconds
 
 # Sent by this process to read the counters.
 OWN_COMMANDS = {"mongo serverStatus": 1, "valkey info": 1}
@@ -47,28 +47,31 @@ class _Sample:
     commands: Counter[str]
     documents: int
     examined: int
-    cpu: CpuSample
+    # Of the apps, mongod and Valkey.
+    cpu_s: tuple[float, float, float]
 
 
-def measure(app: TargetApp, servers: BenchmarkServers, seconds: float) -> Rates:
+def measure(apps: Sequence[TargetApp], servers: BenchmarkServers, seconds: float) -> Rates:
     """Count for so many seconds."""
-    before = _take(app, servers)
+    before = _take(apps, servers)
     time.sleep(seconds)
-    after = _take(app, servers)
+    after = _take(apps, servers)
     elapsed_s = after.at - before.at
-    cpu = CpuTime.between(before.cpu, after.cpu)
+    app_s, mongod_s, valkey_s = (
+        (end - start) / elapsed_s for start, end in zip(before.cpu_s, after.cpu_s, strict=True)
+    )
     commands = after.commands - before.commands - Counter(OWN_COMMANDS)
     return Rates(
         commands=Counter({name: count / elapsed_s for name, count in commands.items()}),
         documents=(after.documents - before.documents) / elapsed_s,
         examined=(after.examined - before.examined) / elapsed_s,
-        app=cpu.app_sum_s / elapsed_s,
-        mongod=cpu.mongod_s / elapsed_s,
-        valkey=cpu.valkey_s / elapsed_s,
+        app=app_s,
+        mongod=mongod_s,
+        valkey=valkey_s,
     )
 
 
-def _take(app: TargetApp, servers: BenchmarkServers) -> _Sample:
+def _take(apps: Sequence[TargetApp], servers: BenchmarkServers) -> _Sample:
     metrics = servers.client.admin.command("serverStatus")["metrics"]
     commands: Counter[str] = Counter()
     for name, counts in metrics["commands"].items():
@@ -82,5 +85,9 @@ def _take(app: TargetApp, servers: BenchmarkServers) -> _Sample:
         commands,
         int(metrics["document"]["returned"]),
         int(scanned["scanned"]) + int(scanned["scannedObjects"]),
-        CpuSample.take(app, servers.pids),
+        (
+            sum(sum(app.cpu_seconds().values()) for app in apps),
+            process_cpu_seconds(servers.pids.mongod),
+            process_cpu_seconds(servers.pids.valkey),
+        ),
     )
