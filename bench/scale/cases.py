@@ -93,7 +93,7 @@ def run(case: Case, servers: BenchmarkServers, first_day: datetime) -> Rates:
         for number, app in enumerate(apps):
             numbers = range(number, case.sockets, case.processes)
             if numbers:
-                stack.enter_context(_sockets(numbers, tokens, app))
+                stack.enter_context(open_sockets(numbers, tokens, app))
         if case.changes:
             stack.enter_context(_changing(case, servers))
         time.sleep(SETTLE_S)
@@ -107,9 +107,11 @@ def _seed(case: Case, client: MongoClient[Document], first_day: datetime) -> Non
 
 
 @contextmanager
-def _sockets(numbers: range, tokens: Sequence[str], app: TargetApp) -> Iterator[None]:
+def open_sockets(
+    numbers: range, tokens: Sequence[str], app: TargetApp, first_slot: int = CHANGED_SLOTS
+) -> Iterator[None]:
     """Open sockets in a process of its own, each with a slot of its own."""
-    slot_ids = tuple(f"slot_{_slot_id(CHANGED_SLOTS + number)}" for number in numbers)
+    slot_ids = tuple(f"slot_{_slot_id(first_slot + number)}" for number in numbers)
     own_tokens = tuple(tokens[number] for number in numbers if number < len(tokens))
     watch = Watch(urlsplit(app.url).port or 80, "ws", slot_ids, len(numbers), own_tokens)
     pipe: Connection

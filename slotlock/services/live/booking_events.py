@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
-    Awaitable,
     Callable,
     Mapping,
     Sequence,
@@ -136,8 +135,9 @@ class BookingEventHub:
         self._now = now
         self._subscriptions: dict[UserId, set[BookingEventSubscription]] = {}
         self._notified: dict[UserId, set[BookingRef]] = {}
-        # The slots that changed since the last resync.
+        # The slots that changed since the last resync, and the subscribed users with new bookings.
         self._changed_slots: set[SlotId] = set()
+        self._changed_users: set[UserId] = set()
         self._refresh_timer = RefreshTimer(RESYNC_INTERVAL_S)
         self._slot_events: SlotEventBus | None = None
         self._change_feed: ChangeFeed | None = None
@@ -164,9 +164,10 @@ class BookingEventHub:
             self._refresh_timer.trigger()
 
     def _on_changes(self, changes: Changes) -> None:
-        """Find the users whose bookings changed with these slots, at the next resync."""
+        """Find the users whose bookings changed, at the next resync."""
         if self._subscriptions:
             self._changed_slots |= changes.slot_versions.keys()
+            self._changed_users |= changes.user_ids & self._subscriptions.keys()
 
     def on_slots_unknown(self) -> None:
         """Read the bookings of all subscribed users again."""
@@ -201,29 +202,25 @@ class BookingEventHub:
     async def _run(self) -> None:
         while True:
             if await self._refresh_timer.wait():
-                await self._run_step(self._resync)
-            await self._run_step(self._publish_notified)
+                self._resync()
+            try:
+                await self._publish_notified()
+            except Exception as error:  # the hub must outlive an unavailable MongoDB
+                log.warning(
+                    "could not read booking events from MongoDB",
+                    exc_info=None if is_unavailable(error) else error,
+                )
 
-    async def _run_step(self, step: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await step()
-        except Exception as error:  # the hub must outlive an unavailable MongoDB
-            log.warning(
-                "could not read booking events from MongoDB",
-                exc_info=None if is_unavailable(error) else error,
-            )
-
-    async def _resync(self) -> None:
-        changed, self._changed_slots = self._changed_slots, set()
+    def _resync(self) -> None:
+        """Read the bookings of all subscribed users whose slots changed."""
+        for user_id in self._changed_users:
+            self.notify(user_id)
+        changed, self._changed_slots, self._changed_users = self._changed_slots, set(), set()
         if not changed:
             return
-        try:
-            users = await self._find_users_of(changed)
-        except BaseException:
-            self._changed_slots |= changed
-            raise
-        for user_id in users:
-            self.notify(user_id)
+        for user_id, subscriptions in self._subscriptions.items():
+            if any(subscription.slot_ids & changed for subscription in subscriptions):
+                self.notify(user_id)
 
     async def _publish_notified(self) -> None:
         notified, self._notified = self._notified, {}
@@ -233,18 +230,6 @@ class BookingEventHub:
             for user_id, booking_refs in notified.items():
                 self.notify(user_id, *booking_refs)
             raise
-
-    async def _find_users_of(self, changed: set[SlotId]) -> set[UserId]:
-        """Find the subscribed users with a booking, now or before, in these slots."""
-        users = {
-            user_id
-            for user_id, subscriptions in self._subscriptions.items()
-            if any(subscription.slot_ids & changed for subscription in subscriptions)
-        }
-        for user_ids in chunked(sorted(self._subscriptions), READ_BATCH_SIZE):
-            for slot_ids in chunked(sorted(changed), READ_BATCH_SIZE):
-                users |= await self._slots.find_booked_users(slot_ids, user_ids)
-        return users
 
     async def _publish_changes(self, notified: Mapping[UserId, set[BookingRef]]) -> None:
         subscribed = sorted(notified.keys() & self._subscriptions.keys())

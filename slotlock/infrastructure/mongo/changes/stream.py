@@ -1,8 +1,8 @@
 """What MongoDB writes: a change stream that continues where it ended.
 
-The stream carries the ids and versions of slots, and the ids of sessions that ended or whose role
-changed. It is read by commands, because the cursor of the driver returns one change at a time, and
-its timeout would replace `maxTimeMS`.
+The stream carries the ids and versions of slots, the users of their new bookings, and the ids of
+sessions that ended or whose role changed. It is read by commands, because the cursor of the driver
+returns one change at a time, and its timeout would replace `maxTimeMS`.
 """
 
 import asyncio
@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bson import ObjectId
 from pymongo import timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import NetworkTimeout, OperationFailure, PyMongoError
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 
 # MongoDB answers at the first change, or after this time.
@@ -27,7 +29,23 @@ COLLECTION = "$cmd.aggregate"
 NON_RESUMABLE_LABEL = "NonResumableChangeStreamError"
 # InvalidResumeToken, ChangeStreamFatalError, ChangeStreamHistoryLost.
 HISTORY_LOST_CODES = {260, 280, 286}
-_SLOT_VERSION = "updateDescription.updatedFields.version"
+# The changed fields with their paths. A new booking is a new element of an array, or the array is
+# replaced, or an element changes its user. An update that changes most of a document is reported as
+# its replacement, with the whole document.
+_CHANGED_FIELDS = {"$ifNull": ["$updateDescription.updatedFields", "$fullDocument", {}]}
+_USERS = {
+    "$map": {
+        "input": {"$objectToArray": _CHANGED_FIELDS},
+        "in": {
+            "$cond": [
+                {"$regexMatch": {"input": "$$this.k", "regex": "\\.user$"}},
+                "$$this.v",
+                "$$this.v.user",
+            ]
+        },
+    }
+}
+_UPDATED_VERSION = "updateDescription.updatedFields.version"
 WATCHED_CHANGES: list[Document] = [
     {
         "$match": {
@@ -35,8 +53,9 @@ WATCHED_CHANGES: list[Document] = [
                 {
                     "ns.coll": "slots",
                     "operationType": "update",
-                    _SLOT_VERSION: {"$exists": True},
+                    _UPDATED_VERSION: {"$exists": True},
                 },
+                {"ns.coll": "slots", "operationType": "replace"},
                 {"ns.coll": "sessions", "operationType": "delete"},
                 {
                     "ns.coll": "sessions",
@@ -46,15 +65,25 @@ WATCHED_CHANGES: list[Document] = [
             ]
         }
     },
-    {"$project": {"documentKey": 1, "version": f"${_SLOT_VERSION}"}},
+    {
+        "$project": {
+            "documentKey": 1,
+            "version": {"$ifNull": [f"${_UPDATED_VERSION}", "$fullDocument.version"]},
+            "users": _USERS,
+        }
+    },
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The latest version of each slot that changed, and the sessions to check again."""
+    """The latest version of each slot that changed, and the sessions to check again.
+
+    `user_ids` includes the users of all new bookings in these slots, and may include others.
+    """
 
     slot_versions: Mapping[SlotId, int]
+    user_ids: frozenset[UserId]
     session_ids: frozenset[str]
 
     def __bool__(self) -> bool:
@@ -153,11 +182,15 @@ class ChangeStream:
 
 def _to_changes(events: Iterable[Mapping[str, Any]]) -> Changes:
     slot_versions: dict[SlotId, int] = {}
+    user_ids: set[UserId] = set()
     session_ids = set()
     for event in events:
         document_id = event["documentKey"]["_id"]
         if "version" in event:
             slot_versions[SlotId(str(document_id))] = event["version"]
+            for value in event["users"]:
+                ids = value if isinstance(value, list) else (value,)
+                user_ids.update(UserId(str(id_)) for id_ in ids if isinstance(id_, ObjectId))
         else:
             session_ids.add(document_id)
-    return Changes(slot_versions, frozenset(session_ids))
+    return Changes(slot_versions, frozenset(user_ids), frozenset(session_ids))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from bson import ObjectId
 from pymongo.errors import PyMongoError
 
 from slotlock.auth.sessions import open_session, refresh_session
@@ -10,7 +11,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.changes.stream import ChangeStream
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import Document, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from tests.support.apps.processes import database_url
 from tests.support.apps.restartable_servers import restartable_server
@@ -19,6 +20,11 @@ from tests.support.polling import poll_until
 from tests.support.stores.slot_edits import edit_silently
 from tests.support.stores.slots import insert_new_slots
 from tests.support.stores.users import auth_for_database, insert_user
+
+ADA, BEN, CLEO = (ObjectId() for _ in range(3))
+PUSHED: Document = {"$push": {"bookings": {"user": ADA}}, "$set": {"version": 2}}
+REPLACED: Document = {"$set": {"bookings": [{"user": BEN}, {"user": ADA}], "version": 2}}
+SHIFTED: list[Document] = [{"$set": {"bookings": [{"user": ADA, "at": 1}], "version": 2}}]
 
 
 async def test_a_stream_without_changes_returns_after_the_time_it_asks_for(
@@ -93,3 +99,19 @@ async def test_the_stream_names_the_sessions_that_ended_or_got_another_role(
         assert (await stream.next_changes()).session_ids == {other_id}
         await stream.end()
         await client.close()
+
+
+@pytest.mark.parametrize("update", [PUSHED, REPLACED, SHIFTED], ids=["new", "replaced", "shifted"])
+async def test_the_stream_names_the_users_of_new_bookings(
+    servers: EmbeddedServers, update: Document | list[Document]
+) -> None:
+    client, database = connect(database_url(servers, "user_stream"))
+    slots, slot_id = database["slots"], ObjectId()
+    bookings = [{"user": BEN, "at": 1}, {"user": CLEO, "at": 2}]
+    await slots.insert_one({"_id": slot_id, "bookings": bookings})
+    stream = ChangeStream(database)
+    await stream.open()
+    await slots.update_one({"_id": slot_id}, update)
+    assert str(ADA) in (await stream.next_changes()).user_ids
+    await stream.end()
+    await client.close()
