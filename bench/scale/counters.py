@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.comparison.servers import BenchmarkServers
@@ -51,8 +51,13 @@ class _Sample:
     cpu_s: tuple[float, float, float]
 
 
-def measure(apps: Sequence[TargetApp], servers: BenchmarkServers, seconds: float) -> Rates:
-    """Count for so many seconds."""
+def measure(
+    apps: Sequence[TargetApp],
+    servers: BenchmarkServers,
+    seconds: float,
+    own_rates: Mapping[str, float],
+) -> Rates:
+    """Count for so many seconds, without the commands that this process sends a second."""
     before = _take(apps, servers)
     time.sleep(seconds)
     after = _take(apps, servers)
@@ -62,7 +67,12 @@ def measure(apps: Sequence[TargetApp], servers: BenchmarkServers, seconds: float
     )
     commands = after.commands - before.commands - Counter(OWN_COMMANDS)
     return Rates(
-        commands=Counter({name: count / elapsed_s for name, count in commands.items()}),
+        commands=Counter(
+            {
+                name: max(count / elapsed_s - own_rates.get(name, 0.0), 0.0)
+                for name, count in commands.items()
+            }
+        ),
         documents=(after.documents - before.documents) / elapsed_s,
         examined=(after.examined - before.examined) / elapsed_s,
         app=app_s,
