@@ -26,6 +26,7 @@ from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.queue.deployment import with_own_redis_database
 
 WATCHERS = 2000
+SUBSCRIPTIONS = 5 * PUBLISH_BATCH_SIZE
 CHANGES = 5
 
 
@@ -121,7 +122,7 @@ def test_a_state_reaches_all_subscriptions_in_slices_and_a_newer_one_overtakes_i
         async with AsyncExitStack() as stack:
             subscriptions = [
                 await stack.enter_async_context(services.availability.subscribe([slot_id]))
-                for _ in range(WATCHERS)
+                for _ in range(SUBSCRIPTIONS)
             ]
             state = subscriptions[0].take()
             counts = [0]
@@ -136,7 +137,7 @@ def test_a_state_reaches_all_subscriptions_in_slices_and_a_newer_one_overtakes_i
                 await asyncio.sleep(0)
             return max(after - before for before, after in pairwise(counts))
 
-    assert pair.runner.run(largest_slice()) == (PUBLISH_BATCH_SIZE if has_slices else WATCHERS)
+    assert pair.runner.run(largest_slice()) == (PUBLISH_BATCH_SIZE if has_slices else SUBSCRIPTIONS)
 
 
 def test_bookings_elsewhere_get_through_while_a_change_is_delivered(
