@@ -35,6 +35,9 @@ bench: .venv/installed  ## compare with three Node peers (needs wrk, node and np
 bench-growth: .venv/installed  ## measure how cost grows with data and processes (needs wrk; ARGS="--quick")
 	@$(BIN)/python -m bench.growth $(ARGS)
 
+bench-scale: .venv/installed  ## measure what processes, slots, sockets and users cost at rest
+	@$(BIN)/python -m bench.scale $(ARGS)
+
 bench-memory: .venv/installed  ## measure the memory at full rate for ten minutes (needs wrk)
 	@$(BIN)/python -m bench.memory $(ARGS)
 
@@ -80,4 +83,4 @@ lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
 	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
 
-.PHONY: help install run simulate test conformance bench bench-growth bench-memory bench-lock bench-exports bench-rush soak faults lint types imports format schema settings lock
+.PHONY: help install run simulate test conformance bench bench-growth bench-scale bench-memory bench-lock bench-exports bench-rush soak faults lint types imports format schema settings lock

@@ -26,12 +26,16 @@ BOOK = "mutation($id: ID!) { bookSlot(input: {slotId: $id}) { __typename } }"
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """The slots of watchers: watcher `n` watches `slot_ids[n % len(slot_ids)]`."""
+    """The slots of watchers: watcher `n` watches `slot_ids[n % len(slot_ids)]`.
+
+    The first ones sign in with a token each.
+    """
 
     port: int
     transport: str
     slot_ids: tuple[str, ...]
     count: int
+    tokens: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +77,10 @@ class Arrivals:
 class Watcher(asyncio.Protocol):
     """One WebSocket or event stream with a subscription; the first state opens it."""
 
-    def __init__(self, watch: Watch, slot_id: str, arrivals: Arrivals) -> None:
+    def __init__(self, watch: Watch, number: int, arrivals: Arrivals) -> None:
         self._is_socket = watch.transport == "ws"
-        self._request = _subscription(slot_id)
+        self._request = _subscription(watch.slot_ids[number % len(watch.slot_ids)])
+        self._token = watch.tokens[number] if number < len(watch.tokens) else ""
         self._arrivals = arrivals
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -90,7 +95,7 @@ class Watcher(asyncio.Protocol):
                 b"Sec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n"
             )
         else:
-            self._transport.write(post(self._request, "text/event-stream"))
+            self._transport.write(post(self._request, "text/event-stream", self._token))
 
     def data_received(self, data: bytes) -> None:
         """Note a state. Messages are small, and no message of this server is split."""
@@ -104,7 +109,7 @@ class Watcher(asyncio.Protocol):
     def _receive_frames(self, data: bytes) -> None:
         if data.startswith(b"HTTP/1.1 101"):
             subscribe = {"id": "1", "type": "subscribe", "payload": json.loads(self._request)}
-            self._transport.write(_frame(TEXT, b'{"type":"connection_init"}'))
+            self._transport.write(_frame(TEXT, _connection_init(self._token)))
             self._transport.write(_frame(TEXT, json.dumps(subscribe).encode()))
         elif data[0] == PING:
             self._transport.write(_frame(PONG, data[2 : 2 + data[1]]))
@@ -118,6 +123,11 @@ class Watcher(asyncio.Protocol):
 def _subscription(slot_id: str) -> bytes:
     query = "subscription($id: ID!) { slotAvailability(slotIds: [$id]) { slotId remaining } }"
     return json.dumps({"query": query, "variables": {"id": slot_id}}).encode()
+
+
+def _connection_init(token: str) -> bytes:
+    payload = {"Authorization": f"Bearer {token}"} if token else {}
+    return json.dumps({"type": "connection_init", "payload": payload}).encode()
 
 
 def _frame(kind: int, payload: bytes) -> bytes:
@@ -146,9 +156,8 @@ async def _watch_slots(pipe: Connection, watch: Watch) -> None:
     opening, watchers = asyncio.Semaphore(OPENING_AT_ONCE), list[Watcher]()
 
     async def open_watcher(number: int) -> None:
-        slot_id = watch.slot_ids[number % len(watch.slot_ids)]
         async with opening:
-            watcher = Watcher(watch, slot_id, arrivals)
+            watcher = Watcher(watch, number, arrivals)
             watchers.append(watcher)
             await loop.create_connection(lambda: watcher, "127.0.0.1", watch.port)
             await watcher.opened

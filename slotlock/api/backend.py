@@ -79,10 +79,10 @@ async def run_live_hubs(services: Services) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
         services.slot_events.start()
         stack.push_async_callback(services.slot_events.stop)
-        stack.push_async_callback(services.slot_changes.stop)
-        services.availability.start(services.slot_events, services.slot_changes)
+        stack.push_async_callback(services.change_feed.stop)
+        services.availability.start(services.slot_events, services.change_feed)
         stack.push_async_callback(services.availability.stop)
-        services.booking_events.start(services.slot_events, services.slot_changes)
+        services.booking_events.start(services.slot_events, services.change_feed)
         stack.push_async_callback(services.booking_events.stop)
         services.ticket_updates.start(
             services.slot_events, services.admission_queue, partial(load_tickets, services)
@@ -98,7 +98,8 @@ async def run_session_streams(backend: Backend, auth: Auth) -> AsyncIterator[Non
         backend.redis, backend.pipeline, on_session_changed=auth.session_streams.recheck
     )
     session_events.start()
-    auth.session_streams.start(auth.sessions, session_events.publish)
+    feed = backend.services.change_feed
+    auth.session_streams.start(auth.sessions, session_events.publish, feed)
     try:
         yield
     finally:

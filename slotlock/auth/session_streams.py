@@ -1,7 +1,8 @@
 """The open streams of this process: each ends with its session, or when its user's role changes.
 
 A notification, local or over Redis, only names the user whose sessions to check; MongoDB says which
-are open. Every two seconds all sessions are checked, in case a notification was lost.
+are open. If a notification is lost, the change stream of MongoDB names the session. All sessions
+are checked when a stream begins, because changes before it are unknown.
 """
 
 import asyncio
@@ -10,13 +11,15 @@ import logging
 from collections.abc import Callable, Iterable
 
 from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.mongo.changes.feed import ChangeFeed
+from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
-from slotlock.infrastructure.wakeup import RefreshTimer
 
 log = logging.getLogger("slotlock.session_streams")
 
-RECHECK_INTERVAL_S = 2.0
+# After a failure, all sessions are checked again.
+RETRY_INTERVAL_S = 2.0
 
 OnSessionEnd = Callable[[], object]
 
@@ -26,16 +29,24 @@ class SessionStreams:
 
     def __init__(self) -> None:
         self._open_streams: dict[UserId, dict[OnSessionEnd, Caller]] = {}
+        self._session_users: dict[str, UserId] = {}
         self._changed_users: set[UserId] = set()
-        self._refresh_timer = RefreshTimer(RECHECK_INTERVAL_S)
+        self._is_any_changed = False
+        self._found_changes = asyncio.Event()
         self._publish_change: Callable[[UserId], object] | None = None
+        self._change_feed: ChangeFeed | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(
-        self, sessions: SessionRepository, publish_change: Callable[[UserId], object]
+        self,
+        sessions: SessionRepository,
+        publish_change: Callable[[UserId], object],
+        change_feed: ChangeFeed,
     ) -> None:
         """Start to check sessions; `publish_change` notifies the other processes."""
         self._publish_change = publish_change
+        self._change_feed = change_feed
+        change_feed.listen(self._on_changes, self.recheck_all)
         self._task = asyncio.create_task(self._run(sessions))
 
     async def stop(self) -> None:
@@ -47,7 +58,10 @@ class SessionStreams:
 
     def register(self, caller: Caller, on_end: OnSessionEnd) -> Callable[[], None]:
         """Call `on_end` once, when the caller's session ends. Return a function to unregister."""
+        if not self._open_streams and self._change_feed is not None:
+            self._change_feed.add_watcher()
         self._open_streams.setdefault(caller.user_id, {})[on_end] = caller
+        self._session_users[caller.session_id] = caller.user_id
         # The session may have ended between authentication and this registration.
         self.recheck(caller.user_id)
         return lambda: self._unregister(caller.user_id, on_end)
@@ -62,26 +76,45 @@ class SessionStreams:
         """Check the user's sessions soon, in this process."""
         if user_id in self._open_streams:
             self._changed_users.add(user_id)
-            self._refresh_timer.trigger()
+            self._found_changes.set()
+
+    def recheck_all(self) -> None:
+        """Check all sessions of the streams of this process soon."""
+        self._is_any_changed = True
+        self._found_changes.set()
+
+    def _on_changes(self, changes: Changes) -> None:
+        for session_id in changes.session_ids:
+            user_id = self._session_users.get(session_id)
+            if user_id is not None:
+                self.recheck(user_id)
 
     def _unregister(self, user_id: UserId, on_end: OnSessionEnd) -> None:
         streams = self._open_streams.get(user_id, {})
-        streams.pop(on_end, None)
+        caller = streams.pop(on_end, None)
+        if caller is None:  # it has ended already
+            return
+        if all(other.session_id != caller.session_id for other in streams.values()):
+            del self._session_users[caller.session_id]
         if not streams:
-            self._open_streams.pop(user_id, None)
+            del self._open_streams[user_id]
+        if not self._open_streams and self._change_feed is not None:
+            self._change_feed.remove_watcher()
 
     async def _run(self, sessions: SessionRepository) -> None:
         while True:
-            check_all = await self._refresh_timer.wait()
+            await self._found_changes.wait()
+            self._found_changes.clear()
             user_ids, self._changed_users = self._changed_users, set()
-            if check_all:
-                user_ids = set(self._open_streams)
+            if self._is_any_changed:
+                self._is_any_changed, user_ids = False, set(self._open_streams)
             try:
                 await self._recheck_users(sessions, user_ids)
             except Exception as error:
-                # The next round checks all sessions again.
                 unexpected_error = None if is_unavailable(error) else error
                 log.warning("could not read open sessions from MongoDB", exc_info=unexpected_error)
+                self.recheck_all()
+                await asyncio.sleep(RETRY_INTERVAL_S)
 
     async def _recheck_users(self, sessions: SessionRepository, user_ids: Iterable[UserId]) -> None:
         # `register` requests another check for streams that open while this one reads.

@@ -8,6 +8,7 @@ from slotlock.infrastructure.mongo.audit.log import AuditLogQueries
 from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
 from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries
 from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
+from slotlock.infrastructure.mongo.changes.feed import ChangeFeed
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecords
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.resources import ResourceRepository
@@ -28,7 +29,6 @@ from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.services.full_slots import FullSlots
 from slotlock.services.live.availability import AvailabilityHub
 from slotlock.services.live.booking_events import BookingEventHub
-from slotlock.services.live.slot_changes import SlotChangeFeed
 from slotlock.services.live.ticket_updates import TicketHub
 from slotlock.services.previews import Previews
 from slotlock.services.slot_command import SlotCommand
@@ -68,7 +68,7 @@ class Services:
     availability: AvailabilityHub
     booking_events: BookingEventHub
     ticket_updates: TicketHub
-    slot_changes: SlotChangeFeed
+    change_feed: ChangeFeed
     slot_events: SlotEventBus
     now: Callable[[], datetime] = utc_now
 
@@ -109,7 +109,7 @@ def build_services(
         availability=availability,
         booking_events=booking_events,
         ticket_updates=ticket_updates,
-        slot_changes=SlotChangeFeed(repositories.slot_change_stream),
+        change_feed=ChangeFeed(repositories.change_stream),
         slot_events=SlotEventBus(
             redis,
             pipeline,

@@ -7,6 +7,7 @@ from slotlock.infrastructure.mongo.audit.notes import AUDIT_NOTE_INDEXES
 from slotlock.infrastructure.mongo.campaigns.repository import CAMPAIGN_INDEXES, CampaignRepository
 from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries
 from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
+from slotlock.infrastructure.mongo.changes.stream import ChangeStream
 from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter
 from slotlock.infrastructure.mongo.idempotency.records import (
@@ -22,7 +23,6 @@ from slotlock.infrastructure.mongo.slots.ended_bookings import (
     ENDED_BOOKING_INDEXES,
     EndedBookingRepository,
 )
-from slotlock.infrastructure.mongo.slots.reads.change_stream import SlotChangeStream
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TEAM_INDEXES, TeamRepository
@@ -64,7 +64,7 @@ class Repositories:
 
     slots: SlotRepository
     slot_writer: SlotWriter
-    slot_change_stream: SlotChangeStream
+    change_stream: ChangeStream
     ended_bookings: EndedBookingRepository
     calendar_slots: CalendarSlotQueries
     resources: ResourceRepository
@@ -98,7 +98,7 @@ def repositories_on(database: Database) -> Repositories:
     return Repositories(
         slots=slots,
         slot_writer=SlotWriter(database),
-        slot_change_stream=SlotChangeStream(database),
+        change_stream=ChangeStream(database),
         ended_bookings=EndedBookingRepository(database, slots.list_limiter),
         calendar_slots=CalendarSlotQueries(database, slots.list_limiter),
         resources=ResourceRepository(database),

@@ -8,10 +8,18 @@ MongoDB says that a slot has a newer version, and the hub reads its state.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from datetime import datetime
 from functools import partial
+from itertools import islice
 
 from prometheus_client import Counter
 
@@ -19,12 +27,13 @@ from slotlock.domain.booking.availability import Availability, to_availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.infrastructure.batching import chunked
+from slotlock.infrastructure.mongo.changes.feed import ChangeFeed
+from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE, FanOutQueue
-from slotlock.services.live.slot_changes import SlotChangeFeed
 
 log = logging.getLogger("slotlock.availability")
 
@@ -32,6 +41,8 @@ log = logging.getLogger("slotlock.availability")
 # change stream and the time of a read, this delivers every state within 2 s.
 MESSAGE_DELAY_S = 0.3
 READ_BATCH_SIZE = 1000
+# So many subscriptions learn of a state in one iteration of the event loop, in less than 1 ms.
+PUBLISH_BATCH_SIZE = 100
 
 RESYNCED = Counter(
     "slotlock_availability_resynced_total",
@@ -93,26 +104,52 @@ class AvailabilitySubscription:
             updated.clear()
 
 
-@dataclass(slots=True)
 class _SlotSubscriptions:
-    """The subscriptions of one slot, the oldest first, and the latest version passed to them."""
+    """The subscriptions of one slot, the oldest first, and the latest state passed to them.
 
-    subscriptions: dict[AvailabilitySubscription, None] = field(default_factory=dict)
-    version: int = -1
+    A process receives its own states again from Redis. A later subscription reads a state that is
+    at least as new, so that what was passed on once is never passed on again.
+    """
 
-    def publish(self, state: Availability) -> int:
-        """Pass a state to the subscriptions. Returns for how many it was new.
+    __slots__ = ("_latest", "_passing", "_remaining", "_slices", "subscriptions", "version")
 
-        A process receives its own states again from Redis. A later subscription reads a state that
-        is at least as new, so that what was passed on once is never passed on again.
+    def __init__(self, slices: FanOutQueue) -> None:
+        self.subscriptions: dict[AvailabilitySubscription, None] = {}
+        self.version = -1
+        self._latest: Availability
+        # Runs the slices of all slots, one at a time.
+        self._slices = slices
+        # Those that a round has not reached yet, and the version with which it began.
+        self._remaining: Iterator[AvailabilitySubscription] = iter(())
+        self._passing: int | None = None
+
+    def publish(self, state: Availability) -> bool:
+        """Pass a state to all subscriptions, to a first slice at once. Returns whether it is new.
+
+        If a round is under way, it continues with this state, and another one follows it.
         """
         if state.version <= self.version:
-            return 0
-        self.version = state.version
+            return False
+        self.version, self._latest = state.version, state
+        if self._passing is None:
+            self._begin_round()
+        return True
+
+    def _begin_round(self) -> None:
+        self._passing, self._remaining = self.version, iter(tuple(self.subscriptions))
+        self._pass_slice()
+
+    def _pass_slice(self) -> None:
         count = 0
-        for subscription in self.subscriptions:
-            count += subscription.publish(state)
-        return count
+        for subscription in islice(self._remaining, PUBLISH_BATCH_SIZE):
+            subscription.publish(self._latest)
+            count += 1
+        if count == PUBLISH_BATCH_SIZE:
+            self._slices.add(self._pass_slice)
+        elif self._passing == self.version:
+            self._passing = None
+        else:
+            self._slices.add(self._begin_round)
 
 
 class AvailabilityHub:
@@ -123,19 +160,20 @@ class AvailabilityHub:
         self._now = now
         self._subscriptions: dict[SlotId, _SlotSubscriptions] = {}
         self._wakeups = FanOutQueue(WAKEUP_BATCH_SIZE)
+        self._slices = FanOutQueue(batch_size=1)
         self._slot_events: SlotEventBus | None = None
-        self._slot_changes: SlotChangeFeed | None = None
+        self._change_feed: ChangeFeed | None = None
         # The slots with a version that no message has reported yet, or all slots.
         self._outdated: dict[SlotId, int] = {}
         self._is_any_outdated = False
         self._found_outdated = asyncio.Event()
         self._resync_task: asyncio.Task[None] | None = None
 
-    def start(self, slot_events: SlotEventBus, slot_changes: SlotChangeFeed) -> None:
+    def start(self, slot_events: SlotEventBus, change_feed: ChangeFeed) -> None:
         """Start to receive messages about subscribed slots, and to replace those that are lost."""
         self._slot_events = slot_events
-        self._slot_changes = slot_changes
-        slot_changes.listen(self.on_slots_changed, self.on_slots_unknown)
+        self._change_feed = change_feed
+        change_feed.listen(self._on_changes, self.on_slots_unknown)
         self._resync_task = asyncio.create_task(self._resync_forever())
 
     async def stop(self) -> None:
@@ -150,10 +188,10 @@ class AvailabilityHub:
         """The slots with a subscription in this process."""
         return set(self._subscriptions)
 
-    def publish(self, state: Availability) -> int:
-        """Pass a state to the subscriptions of its slot. Returns for how many it was new."""
-        slot_subscriptions = self._subscriptions.get(state.slot_id)
-        return slot_subscriptions.publish(state) if slot_subscriptions else 0
+    def publish(self, state: Availability) -> bool:
+        """Pass a state to the subscriptions of its slot. Returns whether it is new to them."""
+        of_slot = self._subscriptions.get(state.slot_id)
+        return of_slot is not None and of_slot.publish(state)
 
     @contextlib.asynccontextmanager
     async def subscribe(
@@ -161,9 +199,9 @@ class AvailabilityHub:
     ) -> AsyncIterator[AvailabilitySubscription]:
         """Subscribe to slots. The present state of each slot that exists comes first."""
         subscription = AvailabilitySubscription(slot_ids, self._wakeups)
-        watching = self._slot_changes.watching() if self._slot_changes else contextlib.nullcontext()
+        watching = self._change_feed.watching() if self._change_feed else contextlib.nullcontext()
         for slot_id in subscription.slot_ids:
-            of_slot = self._subscriptions.setdefault(slot_id, _SlotSubscriptions())
+            of_slot = self._subscriptions.setdefault(slot_id, _SlotSubscriptions(self._slices))
             of_slot.subscriptions[subscription] = None
         try:
             with watching:
@@ -186,6 +224,9 @@ class AvailabilityHub:
                 unused.add(slot_id)
         if unused and self._slot_events is not None:
             await self._slot_events.unsubscribe_slots(unused)
+
+    def _on_changes(self, changes: Changes) -> None:
+        self.on_slots_changed(changes.slot_versions)
 
     def on_slots_changed(self, versions: Mapping[SlotId, int]) -> None:
         """Read those of these slots whose message does not arrive soon."""

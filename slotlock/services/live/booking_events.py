@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
-    Awaitable,
     Callable,
     Mapping,
     Sequence,
@@ -24,13 +23,14 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked
+from slotlock.infrastructure.mongo.changes.feed import ChangeFeed
+from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.wakeup import RefreshTimer
-from slotlock.services.live.slot_changes import SlotChangeFeed
 
 log = logging.getLogger("slotlock.booking_events")
 
@@ -135,18 +135,19 @@ class BookingEventHub:
         self._now = now
         self._subscriptions: dict[UserId, set[BookingEventSubscription]] = {}
         self._notified: dict[UserId, set[BookingRef]] = {}
-        # The slots that changed since the last resync.
+        # The slots that changed since the last resync, and the subscribed users with new bookings.
         self._changed_slots: set[SlotId] = set()
+        self._changed_users: set[UserId] = set()
         self._refresh_timer = RefreshTimer(RESYNC_INTERVAL_S)
         self._slot_events: SlotEventBus | None = None
-        self._slot_changes: SlotChangeFeed | None = None
+        self._change_feed: ChangeFeed | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, slot_events: SlotEventBus, slot_changes: SlotChangeFeed) -> None:
+    def start(self, slot_events: SlotEventBus, change_feed: ChangeFeed) -> None:
         """Start to publish."""
         self._slot_events = slot_events
-        self._slot_changes = slot_changes
-        slot_changes.listen(self.on_slots_changed, self.on_slots_unknown)
+        self._change_feed = change_feed
+        change_feed.listen(self._on_changes, self.on_slots_unknown)
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -162,10 +163,11 @@ class BookingEventHub:
             self._notified.setdefault(user_id, set()).update(booking_refs)
             self._refresh_timer.trigger()
 
-    def on_slots_changed(self, versions: Mapping[SlotId, int]) -> None:
-        """Find the users whose bookings changed with these slots, at the next resync."""
+    def _on_changes(self, changes: Changes) -> None:
+        """Find the users whose bookings changed, at the next resync."""
         if self._subscriptions:
-            self._changed_slots |= versions.keys()
+            self._changed_slots |= changes.slot_versions.keys()
+            self._changed_users |= changes.user_ids & self._subscriptions.keys()
 
     def on_slots_unknown(self) -> None:
         """Read the bookings of all subscribed users again."""
@@ -176,7 +178,7 @@ class BookingEventHub:
     async def subscribe(self, user_id: UserId) -> AsyncIterator[BookingEventSubscription]:
         """Subscribe to the events of a user from now on."""
         subscription = BookingEventSubscription(user_id)
-        watching = self._slot_changes.watching() if self._slot_changes else contextlib.nullcontext()
+        watching = self._change_feed.watching() if self._change_feed else contextlib.nullcontext()
         self._subscriptions.setdefault(user_id, set()).add(subscription)
         try:
             with watching:
@@ -200,29 +202,25 @@ class BookingEventHub:
     async def _run(self) -> None:
         while True:
             if await self._refresh_timer.wait():
-                await self._run_step(self._resync)
-            await self._run_step(self._publish_notified)
+                self._resync()
+            try:
+                await self._publish_notified()
+            except Exception as error:  # the hub must outlive an unavailable MongoDB
+                log.warning(
+                    "could not read booking events from MongoDB",
+                    exc_info=None if is_unavailable(error) else error,
+                )
 
-    async def _run_step(self, step: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await step()
-        except Exception as error:  # the hub must outlive an unavailable MongoDB
-            log.warning(
-                "could not read booking events from MongoDB",
-                exc_info=None if is_unavailable(error) else error,
-            )
-
-    async def _resync(self) -> None:
-        changed, self._changed_slots = self._changed_slots, set()
+    def _resync(self) -> None:
+        """Read the bookings of all subscribed users whose slots changed."""
+        for user_id in self._changed_users:
+            self.notify(user_id)
+        changed, self._changed_slots, self._changed_users = self._changed_slots, set(), set()
         if not changed:
             return
-        try:
-            users = await self._find_users_of(changed)
-        except BaseException:
-            self._changed_slots |= changed
-            raise
-        for user_id in users:
-            self.notify(user_id)
+        for user_id, subscriptions in self._subscriptions.items():
+            if any(subscription.slot_ids & changed for subscription in subscriptions):
+                self.notify(user_id)
 
     async def _publish_notified(self) -> None:
         notified, self._notified = self._notified, {}
@@ -232,18 +230,6 @@ class BookingEventHub:
             for user_id, booking_refs in notified.items():
                 self.notify(user_id, *booking_refs)
             raise
-
-    async def _find_users_of(self, changed: set[SlotId]) -> set[UserId]:
-        """Find the subscribed users with a booking, now or before, in these slots."""
-        users = {
-            user_id
-            for user_id, subscriptions in self._subscriptions.items()
-            if any(subscription.slot_ids & changed for subscription in subscriptions)
-        }
-        for user_ids in chunked(sorted(self._subscriptions), READ_BATCH_SIZE):
-            for slot_ids in chunked(sorted(changed), READ_BATCH_SIZE):
-                users |= await self._slots.find_booked_users(slot_ids, user_ids)
-        return users
 
     async def _publish_changes(self, notified: Mapping[UserId, set[BookingRef]]) -> None:
         subscribed = sorted(notified.keys() & self._subscriptions.keys())

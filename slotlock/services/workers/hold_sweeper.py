@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count
 
 from prometheus_client import Counter
 
@@ -24,6 +23,7 @@ from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
+from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.commands.batches import publish_changes
 from slotlock.services.container import Services
@@ -33,8 +33,10 @@ from slotlock.services.workers.unfinished_changes import finish_changes
 log = logging.getLogger("slotlock.hold_sweeper")
 
 SWEEP_INTERVAL_S = 0.25
-# Interrupted work is resumed in every eighth sweep, about every two seconds.
-FINISH_CHANGES_EVERY = 8
+# About two seconds. Interrupted work is resumed once in each lease.
+SWEEPS_PER_LEASE = 8
+# How often the other processes ask for the lease.
+LEASE_INTERVAL_S = 0.5
 MAX_DUE_SLOTS = 500
 SWEEP_BATCH_SIZE = 100
 MAX_ENDED_PER_TRANSACTION = 1000
@@ -61,34 +63,33 @@ async def hold_sweeper(services: Services, lease_locks: Locks) -> AsyncIterator[
 
 
 async def _sweep_forever(services: Services, lease_locks: Locks) -> None:
-    for number in count():
+    while True:
         try:
-            due_count = await _sweep_with_lease(
-                services, lease_locks, with_unfinished_changes=number % FINISH_CHANGES_EVERY == 0
-            )
+            # Concurrent sweeps of the same slots would only cause write conflicts.
+            lease = await lease_locks.acquire(HOLD_SWEEPER_LOCK)
+            if lease is None:
+                await asyncio.sleep(LEASE_INTERVAL_S)
+                continue
+            try:
+                await _sweep_with_lease(services, lease)
+            finally:
+                await lease_locks.release(lease)
         except Exception as error:  # the sweeper must outlive an unavailable MongoDB
-            due_count = 0
             log.warning(
                 "could not release expired holds", exc_info=None if is_unavailable(error) else error
             )
-        if due_count < MAX_DUE_SLOTS:
             await asyncio.sleep(SWEEP_INTERVAL_S)
 
 
-async def _sweep_with_lease(
-    services: Services, lease_locks: Locks, *, with_unfinished_changes: bool
-) -> int:
-    # Concurrent sweeps of the same slots would only cause write conflicts.
-    lease = await lease_locks.acquire(HOLD_SWEEPER_LOCK)
-    if lease is None:
-        return 0
-    try:
+async def _sweep_with_lease(services: Services, lease: Lease) -> None:
+    for number in range(SWEEPS_PER_LEASE):
+        if lease.lost.is_set():
+            return
         due_count = await sweep(services)
-        if with_unfinished_changes:  # last, so that a failure here does not delay the expiry
+        if number == 0:  # after the sweep, so that a failure here does not delay the expiry
             await finish_changes(services)
-        return due_count
-    finally:
-        await lease_locks.release(lease)
+        if due_count < MAX_DUE_SLOTS:
+            await asyncio.sleep(SWEEP_INTERVAL_S)
 
 
 async def sweep(services: Services) -> int:

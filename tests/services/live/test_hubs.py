@@ -168,10 +168,10 @@ def start_hub(name: str, backend: Backend) -> SessionStreams | BookingEventHub |
     match name:
         case "session streams":
             streams = SessionStreams()
-            streams.start(SessionRepository(backend.database), lambda _: None)
+            streams.start(SessionRepository(backend.database), lambda _: None, services.change_feed)
             return streams
         case "booking events":
-            services.booking_events.start(services.slot_events, services.slot_changes)
+            services.booking_events.start(services.slot_events, services.change_feed)
             return services.booking_events
         case _:
             load = partial(load_tickets, services)
@@ -187,7 +187,10 @@ async def test_a_hub_stops_even_while_a_trigger_arrives(
     hub = start_hub(name, backend)
     for _ in range(ROUNDS):
         await asyncio.sleep(0)
-    hub._refresh_timer.trigger()
+    if isinstance(hub, SessionStreams):
+        hub.recheck_all()
+    else:
+        hub._refresh_timer.trigger()
     for _ in range(rounds):
         await asyncio.sleep(0)
     stopping = asyncio.create_task(hub.stop())

@@ -18,7 +18,7 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_writ
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.container import Services
 from slotlock.services.live import availability
-from slotlock.services.live.availability import AvailabilitySubscription
+from slotlock.services.live.availability import PUBLISH_BATCH_SIZE, AvailabilitySubscription
 from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE
 from tests.support.domain.builders import build_slot
 from tests.support.model.operations import MORNING
@@ -26,6 +26,7 @@ from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.queue.deployment import with_own_redis_database
 
 WATCHERS = 2000
+SUBSCRIPTIONS = 5 * PUBLISH_BATCH_SIZE
 CHANGES = 5
 
 
@@ -34,6 +35,7 @@ def has_slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """Return whether the tasks of the watchers wake in slices."""
     if not request.param:
         monkeypatch.setattr(availability, "WAKEUP_BATCH_SIZE", WATCHERS)
+        monkeypatch.setattr(availability, "PUBLISH_BATCH_SIZE", WATCHERS + 1)
     return bool(request.param)
 
 
@@ -108,6 +110,34 @@ def test_an_iteration_of_the_event_loop_serves_one_slice_of_the_watchers(
             return max(after - before for before, after in pairwise(counts))
 
     assert pair.runner.run(largest_slice()) == (WAKEUP_BATCH_SIZE if has_slices else WATCHERS)
+
+
+def test_a_state_reaches_all_subscriptions_in_slices_and_a_newer_one_overtakes_it(
+    pair: ServicePair, has_slices: bool
+) -> None:
+    services = pair.services[0]
+
+    async def largest_slice() -> int:
+        slot_id = await insert_slot(services)
+        async with AsyncExitStack() as stack:
+            subscriptions = [
+                await stack.enter_async_context(services.availability.subscribe([slot_id]))
+                for _ in range(SUBSCRIPTIONS)
+            ]
+            state = subscriptions[0].take()
+            counts = [0]
+            for version in range(2, 2 + CHANGES):
+                services.availability.publish(replace(state, version=version))
+                counts.append(sum(s._latest[slot_id].version > 1 for s in subscriptions))
+                await asyncio.sleep(0)
+            while subscriptions[-1]._latest[slot_id].version < CHANGES + 1:
+                counts.append(sum(s._latest[slot_id].version > 1 for s in subscriptions))
+                await asyncio.sleep(0)
+            while any(s._latest[slot_id].version < CHANGES + 1 for s in subscriptions):
+                await asyncio.sleep(0)
+            return max(after - before for before, after in pairwise(counts))
+
+    assert pair.runner.run(largest_slice()) == (PUBLISH_BATCH_SIZE if has_slices else SUBSCRIPTIONS)
 
 
 def test_bookings_elsewhere_get_through_while_a_change_is_delivered(

@@ -222,17 +222,6 @@ class SlotRepository:
         return [to_slot_state(document) async for document in found]
 
     @limited
-    async def find_booked_users(
-        self, slot_ids: Sequence[SlotId], user_ids: Sequence[UserId]
-    ) -> set[UserId]:
-        """Return those of the users who have a live booking in one of these slots."""
-        users = [ObjectId(user_id) for user_id in user_ids]
-        booked = {"$setIntersection": ["$bookings.user", users]}
-        query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
-        found = self._slots.find(query, {"users": booked})
-        return {UserId(str(user)) async for document in found for user in document["users"]}
-
-    @limited
     async def find_due(self, now: datetime, limit: int) -> list[SlotId]:
         """Return up to `limit` slots in which a hold may have expired, the longest ago first."""
         found = self._slots.find(

@@ -1,5 +1,8 @@
 """On shards, unique indexes and conditional writes hold only with the shard key; see ADR 0036."""
 
+from collections.abc import Iterator
+
+from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.repositories import INDEXES
 from slotlock.infrastructure.mongo.slots.documents import version_filter
@@ -20,6 +23,67 @@ UNIQUE_ON_ONE_SHARD = {
     *("users.email", "users.invitation", "users.calendar"),
     *("teams.members", "teams.invitations"),
 }
+
+# The reads that all shards answer: the fields of their filters, by reason.
+READS_OF_ALL_SHARDS = {
+    "slots by time, for lists, timetables and calendars": {
+        "slots: _id campaign.published kind start status",
+        "slots: _id campaign.published start status",
+        "slots: campaign.published start status",
+        "slots: campaign.published status",
+        "slots: campaign.published nextDeadline remaining status waitlist.0",
+    },
+    "search for words": {"slots: campaign.published searchWords status"},
+    "the bookings and waitlist entries of a user": {
+        "slots: _id bookings.user start",
+        "slots: bookings.user start",
+        "slots: bookings.user",
+        "slots: waitlist.user",
+    },
+    "rules across slots: one choice, no overlap, limits of a campaign": {
+        "slots: bookings.user choiceGroup status",
+        "slots: bookings.user campaign.forbidOverlap campaign.id end start status",
+        "slots: campaign groupLimits.0 waitlist.user",
+    },
+    "the slots of a campaign, a series or a resource, for organizers": {
+        "slots: campaign.id",
+        "slots: campaign.id campaign.published status",
+        "slots: campaign.published series status",
+        "slots: series",
+        "slots: end resource start status",
+    },
+    "expired holds, four times a second in one process": {"slots: nextDeadline"},
+    "the ended bookings of a slot": {
+        "ended_bookings: _id endedAt slot",
+        "ended_bookings: slot",
+    },
+}
+
+
+def field_names(query: Document) -> set[str]:
+    """Return the fields of a filter, with those inside `$and` and `$or`."""
+    names = set()
+    for name, value in query.items():
+        if name in {"$and", "$or"}:
+            names |= {inner for branch in value for inner in field_names(branch)}
+        else:
+            names.add(name)
+    return names
+
+
+def names_shard_key(query: Document) -> bool:
+    """Return whether a filter says which ids it is for, so that only their shards are asked."""
+    ids = query.get("_id")
+    return ids is not None and (not isinstance(ids, dict) or "$in" in ids)
+
+
+def sharded_reads(commands: list[Document]) -> Iterator[tuple[str, Document]]:
+    """Yield the collection and the filter of each read of a sharded collection."""
+    for command in commands:
+        if command.get("find") in SHARDED:
+            yield command["find"], command["filter"]
+        elif command.get("aggregate") in SHARDED:
+            yield command["aggregate"], command["pipeline"][0].get("$match", {})
 
 
 def test_every_unique_index_is_of_a_collection_that_stays_on_one_shard() -> None:
@@ -46,3 +110,36 @@ async def test_every_update_of_a_sharded_collection_names_the_shard_key_or_is_fo
     assert updates
     for collection, write in updates:
         assert "_id" in write["q"] or write.get("multi"), (collection, write)
+
+
+async def test_every_other_write_of_a_sharded_collection_names_the_shard_key(
+    recorded_commands: Recorded,
+) -> None:
+    database, recorder = recorded_commands
+    await run_all_queries(database)
+    deleted = [
+        (command["delete"], write["q"])
+        for command in recorder.commands
+        if command.get("delete") in SHARDED
+        for write in command["deletes"]
+    ]
+    modified = [
+        (command["findAndModify"], command["query"])
+        for command in recorder.commands
+        if command.get("findAndModify") in SHARDED
+    ]
+    assert deleted
+    assert modified
+    for collection, query in deleted + modified:
+        assert names_shard_key(query), (collection, query)
+
+
+async def test_every_read_that_asks_all_shards_is_listed(recorded_commands: Recorded) -> None:
+    database, recorder = recorded_commands
+    await run_all_queries(database)
+    reads = {
+        f"{collection}: {' '.join(sorted(field_names(query)))}"
+        for collection, query in sharded_reads(recorder.commands)
+        if not names_shard_key(query)
+    }
+    assert reads == set().union(*READS_OF_ALL_SHARDS.values())

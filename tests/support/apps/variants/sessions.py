@@ -3,11 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from slotlock.auth import session_streams
+from slotlock.auth.session_streams import SessionStreams
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
-
-EFFECTIVELY_NEVER_S = 1e9
 
 
 def cached_role_lookup(
@@ -29,9 +27,14 @@ def cache_session_roles() -> None:
     SessionRepository.find_role = cached_role_lookup(SessionRepository.find_role)  # type: ignore[method-assign]
 
 
+def ignore_changes(*_: object) -> None:
+    """Check no session."""
+
+
 def disable_stream_rechecks() -> None:
     """End streams only on a message over Redis."""
-    session_streams.RECHECK_INTERVAL_S = EFFECTIVELY_NEVER_S
+    SessionStreams._on_changes = ignore_changes  # type: ignore[assignment,method-assign]
+    SessionStreams.recheck_all = ignore_changes  # type: ignore[assignment,method-assign]
 
 
 GUARDS = {"session-lookups": cache_session_roles, "stream-rechecks": disable_stream_rechecks}

@@ -39,8 +39,8 @@ def lengthen_close_timeout() -> None:
     websockets.StrictWebSocketProtocol = _SlowCloseProtocol  # type: ignore[misc]
 
 
-def _publish_nothing(self: AvailabilityHub, state: Availability) -> int:
-    return 0
+def _publish_nothing(self: AvailabilityHub, state: Availability) -> bool:
+    return False
 
 
 def drop_availability_updates() -> None:

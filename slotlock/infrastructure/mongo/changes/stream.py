@@ -1,17 +1,22 @@
-"""The versions of slots as MongoDB writes them: a change stream that continues where it ended.
+"""What MongoDB writes: a change stream that continues where it ended.
 
-The stream carries ids and versions alone. It is read by commands, because the cursor of
-the driver returns one change at a time, and its timeout would replace `maxTimeMS`.
+The stream carries the ids and versions of slots, the users of their new bookings, and the ids of
+sessions that ended or whose role changed. It is read by commands, because the cursor of the driver
+returns one change at a time, and its timeout would replace `maxTimeMS`.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
+from bson import ObjectId
 from pymongo import timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import NetworkTimeout, OperationFailure, PyMongoError
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 
 # MongoDB answers at the first change, or after this time.
@@ -19,22 +24,74 @@ MAX_AWAIT_MS = 1_000
 # A reply that takes longer than this is lost: the server stands still.
 REPLY_TIMEOUT_S = 3.0
 BATCH_SIZE = 10_000
+# The name under which `getMore` reads a stream of a whole database.
+COLLECTION = "$cmd.aggregate"
 NON_RESUMABLE_LABEL = "NonResumableChangeStreamError"
 # InvalidResumeToken, ChangeStreamFatalError, ChangeStreamHistoryLost.
 HISTORY_LOST_CODES = {260, 280, 286}
-VERSION_CHANGES: list[Document] = [
+# The changed fields with their paths. A new booking is a new element of an array, or the array is
+# replaced, or an element changes its user. An update that changes most of a document is reported as
+# its replacement, with the whole document.
+_CHANGED_FIELDS = {"$ifNull": ["$updateDescription.updatedFields", "$fullDocument", {}]}
+_USERS = {
+    "$map": {
+        "input": {"$objectToArray": _CHANGED_FIELDS},
+        "in": {
+            "$cond": [
+                {"$regexMatch": {"input": "$$this.k", "regex": "\\.user$"}},
+                "$$this.v",
+                "$$this.v.user",
+            ]
+        },
+    }
+}
+_UPDATED_VERSION = "updateDescription.updatedFields.version"
+WATCHED_CHANGES: list[Document] = [
     {
         "$match": {
-            "operationType": "update",
-            "updateDescription.updatedFields.version": {"$exists": True},
+            "$or": [
+                {
+                    "ns.coll": "slots",
+                    "operationType": "update",
+                    _UPDATED_VERSION: {"$exists": True},
+                },
+                {"ns.coll": "slots", "operationType": "replace"},
+                {"ns.coll": "sessions", "operationType": "delete"},
+                {
+                    "ns.coll": "sessions",
+                    "operationType": "update",
+                    "updateDescription.updatedFields.role": {"$exists": True},
+                },
+            ]
         }
     },
-    {"$project": {"documentKey": 1, "version": "$updateDescription.updatedFields.version"}},
+    {
+        "$project": {
+            "documentKey": 1,
+            "version": {"$ifNull": [f"${_UPDATED_VERSION}", "$fullDocument.version"]},
+            "users": _USERS,
+        }
+    },
 ]
 
 
-class SlotChangeStream:
-    """One stream of the changes of all slots. After an error, `open` continues it."""
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The latest version of each slot that changed, and the sessions to check again.
+
+    `user_ids` includes the users of all new bookings in these slots, and may include others.
+    """
+
+    slot_versions: Mapping[SlotId, int]
+    user_ids: frozenset[UserId]
+    session_ids: frozenset[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.slot_versions or self.session_ids)
+
+
+class ChangeStream:
+    """One stream of the changes of a database. After an error, `open` continues it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -55,8 +112,8 @@ class SlotChangeStream:
         position = {} if self._resume_token is None else {"resumeAfter": self._resume_token}
         reply = await self._run(
             {
-                "aggregate": "slots",
-                "pipeline": [{"$changeStream": position}, *VERSION_CHANGES],
+                "aggregate": 1,
+                "pipeline": [{"$changeStream": position}, *WATCHED_CHANGES],
                 "cursor": {"batchSize": 0},
                 "readConcern": {"level": "majority"},
             }
@@ -65,8 +122,8 @@ class SlotChangeStream:
         self._resume_token = reply["cursor"].get("postBatchResumeToken", self._resume_token)
         return is_new
 
-    async def next_changes(self) -> Mapping[SlotId, int]:
-        """Return the latest version of each slot that changed; none after a second without any.
+    async def next_changes(self) -> Changes:
+        """Return the next changes; none after a second without any.
 
         Raises:
             PyMongoError: the stream ended, or MongoDB is unavailable.
@@ -74,20 +131,17 @@ class SlotChangeStream:
         reply = await self._run(
             {
                 "getMore": self._cursor_id,
-                "collection": "slots",
+                "collection": COLLECTION,
                 "batchSize": BATCH_SIZE,
                 "maxTimeMS": MAX_AWAIT_MS,
             }
         )
         cursor = reply["cursor"]
         self._resume_token = cursor.get("postBatchResumeToken", self._resume_token)
-        if cursor["id"] == 0:  # the collection was dropped or renamed
+        if cursor["id"] == 0:  # the database was dropped
             self._cursor_id, self._resume_token = 0, None
-            raise OperationFailure("the change stream of the slots ended")
-        return {
-            SlotId(str(change["documentKey"]["_id"])): change["version"]
-            for change in cursor["nextBatch"]
-        }
+            raise OperationFailure("the change stream ended")
+        return _to_changes(cursor["nextBatch"])
 
     async def end(self) -> None:
         """Close the stream and forget its position: the next one begins with present changes."""
@@ -102,7 +156,7 @@ class SlotChangeStream:
             return
         try:
             if cursor_id:
-                kill: Document = {"killCursors": "slots", "cursors": [cursor_id]}
+                kill: Document = {"killCursors": COLLECTION, "cursors": [cursor_id]}
                 async with asyncio.timeout(REPLY_TIMEOUT_S):
                     await self._database.command(kill, session=session)
         except (PyMongoError, TimeoutError):
@@ -124,3 +178,19 @@ class SlotChangeStream:
             raise
         except TimeoutError as error:
             raise NetworkTimeout("no reply of the change stream") from error
+
+
+def _to_changes(events: Iterable[Mapping[str, Any]]) -> Changes:
+    slot_versions: dict[SlotId, int] = {}
+    user_ids: set[UserId] = set()
+    session_ids = set()
+    for event in events:
+        document_id = event["documentKey"]["_id"]
+        if "version" in event:
+            slot_versions[SlotId(str(document_id))] = event["version"]
+            for value in event["users"]:
+                ids = value if isinstance(value, list) else (value,)
+                user_ids.update(UserId(str(id_)) for id_ in ids if isinstance(id_, ObjectId))
+        else:
+            session_ids.add(document_id)
+    return Changes(slot_versions, frozenset(user_ids), frozenset(session_ids))

@@ -34,8 +34,8 @@ async def running_backend(settings: Settings) -> AsyncIterator[Backend]:
     """Run a backend with its availability hub and its change feed."""
     async with open_backend(settings) as opened, AsyncExitStack() as stack:
         services = opened.services
-        stack.push_async_callback(services.slot_changes.stop)
-        services.availability.start(services.slot_events, services.slot_changes)
+        stack.push_async_callback(services.change_feed.stop)
+        services.availability.start(services.slot_events, services.change_feed)
         stack.push_async_callback(services.availability.stop)
         yield opened
 
@@ -84,7 +84,7 @@ async def test_control_without_the_change_stream_nothing_replaces_a_lost_message
     backend: Backend,
 ) -> None:
     async with watched_slot(backend) as (slot, subscription):
-        await backend.services.slot_changes.stop()
+        await backend.services.change_feed.stop()
         hub = backend.services.availability
         await hub.stop()
         hub._is_any_outdated = False
@@ -133,7 +133,7 @@ async def test_the_stream_continues_where_its_cursor_was_killed(backend: Backend
 async def test_all_slots_are_compared_after_the_history_was_lost(backend: Backend) -> None:
     async with watched_slot(backend) as (slot, subscription):
         started = count_opened("start")
-        stream = backend.services.slot_changes._stream
+        stream = backend.services.change_feed._stream
         async with await backend.database["slots"].watch() as driver_stream:
             changed = await edit_silently(backend.database, slot)
             token = (await anext(driver_stream))["_id"]["_data"]
@@ -152,10 +152,13 @@ async def test_all_slots_are_compared_after_the_history_was_lost(backend: Backen
 async def test_the_stream_ends_with_the_last_watcher_and_starts_again_with_the_next(
     backend: Backend,
 ) -> None:
+    feed = backend.services.change_feed
+    task = feed._task
+    assert task is None
     for _ in range(2):
         async with watched_slot(backend):
-            task = backend.services.slot_changes._task
+            task = feed._task
             assert task is not None
             assert not task.done()
         await until(task.done, "the stream ended")
-        assert backend.services.slot_changes._stream._session is None
+        assert feed._stream._session is None

@@ -1,22 +1,21 @@
-"""The changes of slots that MongoDB reports, passed to the hubs in case a message was lost.
+"""The changes that MongoDB reports, passed to those who listen in case a message was lost.
 
-The process reads one change stream, from its first watcher to its last. The hubs compare all that
-they watch only if changes may be missing: when a stream begins, or when its history is lost.
+The process reads one change stream, from its first watcher to its last. The listeners compare all
+that they watch only if changes may be missing: when a stream begins, or when its history is lost.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from prometheus_client import Counter
 
-from slotlock.domain.booking.booking import SlotId
+from slotlock.infrastructure.mongo.changes.stream import Changes, ChangeStream
 from slotlock.infrastructure.mongo.client import is_unavailable
-from slotlock.infrastructure.mongo.slots.reads.change_stream import SlotChangeStream
 
-log = logging.getLogger("slotlock.slot_changes")
+log = logging.getLogger("slotlock.changes")
 
 # Under load, so many changes are one reply, and of those of one slot only the latest counts.
 PAUSE_S = 0.1
@@ -29,33 +28,41 @@ OPENED = Counter(
     ["position"],
 )
 
-OnChanges = Callable[[Mapping[SlotId, int]], object]
+OnChanges = Callable[[Changes], object]
 OnGap = Callable[[], object]
 
 
-class SlotChangeFeed:
+class ChangeFeed:
     """Reads the change stream while somebody watches."""
 
-    def __init__(self, stream: SlotChangeStream) -> None:
+    def __init__(self, stream: ChangeStream) -> None:
         self._stream = stream
         self._listeners: list[tuple[OnChanges, OnGap]] = []
         self._watcher_count = 0
         self._task: asyncio.Task[None] | None = None
 
     def listen(self, on_changes: OnChanges, on_gap: OnGap) -> None:
-        """Pass on the versions of changed slots; `on_gap` says that any slot may have changed."""
+        """Pass on the changes; `on_gap` says that anything may have changed."""
         self._listeners.append((on_changes, on_gap))
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Read the stream until the last watcher leaves."""
-        self._watcher_count += 1
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run())
+        self.add_watcher()
         try:
             yield
         finally:
-            self._watcher_count -= 1
+            self.remove_watcher()
+
+    def add_watcher(self) -> None:
+        """Read the stream until all watchers are removed."""
+        self._watcher_count += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    def remove_watcher(self) -> None:
+        """Remove a watcher that was added."""
+        self._watcher_count -= 1
 
     async def stop(self) -> None:
         """Stop reading."""
@@ -84,9 +91,9 @@ class SlotChangeFeed:
                         for on_changes, _ in self._listeners:
                             on_changes(changes)
                         await asyncio.sleep(PAUSE_S)
-            except Exception as error:  # the hubs must outlive an unavailable MongoDB
+            except Exception as error:  # the listeners need it again
                 log.warning(
-                    "the change stream of the slots was interrupted: %s",
+                    "the change stream was interrupted: %s",
                     error,
                     exc_info=None if is_unavailable(error) else error,
                 )

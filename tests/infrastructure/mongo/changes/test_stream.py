@@ -1,0 +1,117 @@
+"""The change stream continues after a restart of mongod, with nothing lost."""
+
+from pathlib import Path
+
+import pytest
+from bson import ObjectId
+from pymongo.errors import PyMongoError
+
+from slotlock.auth.sessions import open_session, refresh_session
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.users.user import Role
+from slotlock.infrastructure.mongo.changes.stream import ChangeStream
+from slotlock.infrastructure.mongo.client import Document, connect
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from tests.support.apps.processes import database_url
+from tests.support.apps.restartable_servers import restartable_server
+from tests.support.domain.builders import build_slot
+from tests.support.polling import poll_until
+from tests.support.stores.slot_edits import edit_silently
+from tests.support.stores.slots import insert_new_slots
+from tests.support.stores.users import auth_for_database, insert_user
+
+ADA, BEN, CLEO = (ObjectId() for _ in range(3))
+PUSHED: Document = {"$push": {"bookings": {"user": ADA}}, "$set": {"version": 2}}
+REPLACED: Document = {"$set": {"bookings": [{"user": BEN}, {"user": ADA}], "version": 2}}
+SHIFTED: list[Document] = [{"$set": {"bookings": [{"user": ADA, "at": 1}], "version": 2}}]
+
+
+async def test_a_stream_without_changes_returns_after_the_time_it_asks_for(
+    servers: EmbeddedServers,
+) -> None:
+    client, database = connect(database_url(servers, "idle_stream"))
+    await insert_new_slots(database, build_slot(5, id=new_slot_id()))
+    stream = ChangeStream(database)
+    await stream.open()
+    for _ in range(2):  # with the timeout of the client, this would be no reply in time
+        assert not await stream.next_changes()
+    await stream.end()
+    await client.close()
+
+
+@pytest.mark.parametrize("is_resumed", [True, False], ids=["resumed", "control, without position"])
+async def test_changes_before_and_after_a_restart_of_mongod_are_read(
+    tmp_path: Path, is_resumed: bool
+) -> None:
+    with restartable_server(tmp_path / "mongod", "mongod") as mongod:
+        client, database = connect(mongod.url)
+        stream = ChangeStream(database)
+        slot = build_slot(5, id=new_slot_id())
+        other = build_slot(5, id=new_slot_id())
+        await insert_new_slots(database, slot, other)
+        assert await stream.open()
+        changed = await edit_silently(database, slot)
+        assert (await stream.next_changes()).slot_versions == {slot.id: 2}
+
+        await edit_silently(database, changed)
+        mongod.kill()
+        mongod.start()
+
+        async def edit_other() -> bool:
+            try:
+                await edit_silently(database, other)
+            except PyMongoError:  # the driver finds the primary again
+                return False
+            return True
+
+        await poll_until(edit_other, bool, "mongod takes writes")
+        with pytest.raises(PyMongoError):
+            await stream.next_changes()
+        if not is_resumed:
+            await stream.end()
+        assert await stream.open() is not is_resumed
+        found: dict[SlotId, int] = {}
+        for _ in range(2):  # the last one waits for a change until it is empty
+            found |= (await stream.next_changes()).slot_versions
+        assert found == ({slot.id: 3, other.id: 2} if is_resumed else {})
+        await stream.end()
+        await client.close()
+
+
+async def test_the_stream_names_the_sessions_that_ended_or_got_another_role(
+    servers: EmbeddedServers,
+) -> None:
+    async with auth_for_database(database_url(servers, "session_stream")) as auth:
+        client, database = connect(database_url(servers, "session_stream"))
+        user = await insert_user(auth)
+        ended, other = [await open_session(auth, user) for _ in range(2)]
+        stream = ChangeStream(database)
+        await stream.open()
+        ended_id, other_id = [
+            auth.tokens.verify("access", each.access_token, auth.now()).session_id
+            for each in (ended, other)
+        ]
+        await auth.sessions.end(ended_id)
+        assert (await stream.next_changes()).session_ids == {ended_id}
+        await refresh_session(auth, other.refresh_token)  # changes neither
+        await auth.users.set_role(user.email, Role.ORGANIZER, None, auth.now())
+        assert (await stream.next_changes()).session_ids == {other_id}
+        await stream.end()
+        await client.close()
+
+
+@pytest.mark.parametrize("update", [PUSHED, REPLACED, SHIFTED], ids=["new", "replaced", "shifted"])
+async def test_the_stream_names_the_users_of_new_bookings(
+    servers: EmbeddedServers, update: Document | list[Document]
+) -> None:
+    client, database = connect(database_url(servers, "user_stream"))
+    slots, slot_id = database["slots"], ObjectId()
+    bookings = [{"user": BEN, "at": 1}, {"user": CLEO, "at": 2}]
+    await slots.insert_one({"_id": slot_id, "bookings": bookings})
+    stream = ChangeStream(database)
+    await stream.open()
+    await slots.update_one({"_id": slot_id}, update)
+    assert str(ADA) in (await stream.next_changes()).user_ids
+    await stream.end()
+    await client.close()
