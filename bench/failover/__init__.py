@@ -1,0 +1,1 @@
+"""How long bookings are impossible after a fault of MongoDB."""
