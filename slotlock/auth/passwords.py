@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from passlib.context import CryptContext
 
+from slotlock.infrastructure.request_deadline import untimed
+
 Result = TypeVar("Result")
 
 # OWASP Password Storage Cheat Sheet, second Argon2id choice: 19 MiB, 2 iterations, 1 thread.
@@ -70,7 +72,8 @@ class PasswordHasher:
         self._pending_count += 1
         try:
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, function, *arguments)
+            with untimed():  # this queue has a limit of its own
+                return await loop.run_in_executor(self._threads, function, *arguments)
         finally:
             self._pending_count -= 1
 

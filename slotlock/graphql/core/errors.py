@@ -21,7 +21,7 @@ OUTCOME_UNKNOWN_MESSAGE = (
 MAX_CAUSE_LENGTH = 200
 OUTAGE_LOG_INTERVAL_S = 1.0
 # How many seconds clients should wait before they retry while MongoDB is unavailable.
-UNAVAILABLE_RETRY_AFTER_S = 5
+UNAVAILABLE_RETRY_AFTER_S = 1
 RETRY_AFTER_HEADERS = {"Retry-After": str(UNAVAILABLE_RETRY_AFTER_S)}
 RATE_LIMITED_MESSAGE = "You sent too many requests. Please try again later."
 

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 import orjson
-from graphql import ExecutionResult, MiddlewareManager, execute
+from graphql import ExecutionResult, GraphQLError, MiddlewareManager, execute
 from graphql.pyutils import AwaitableOrValue
 from prometheus_client import Counter
 
@@ -17,6 +17,7 @@ from slotlock.graphql.execution.session_recheck import SessionRecheckMiddleware
 from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
 from slotlock.graphql.limits.result_size import ResultSizeLimitExecutor, result_too_large
 from slotlock.graphql.schema.schema import executable_schema
+from slotlock.infrastructure.request_deadline import RequestTimeoutError, within_deadline
 
 REQUESTS = Counter(
     "slotlock_requests_total",
@@ -51,13 +52,24 @@ class GraphQLResponse:
 async def execute_operation(
     operation: Operation, variables: Variables | None, context: Context
 ) -> GraphQLResponse:
-    """Execute a query or a mutation."""
+    """Execute a query or a mutation, until the deadline of the request."""
     result = _start_execution(operation, variables, context, None)
-    response = to_response(
-        operation, result if isinstance(result, ExecutionResult) else await result
-    )
+    if isinstance(result, ExecutionResult):
+        response = to_response(operation, result)
+    else:
+        try:
+            with within_deadline():
+                response = to_response(operation, await result)
+        except RequestTimeoutError as error:
+            response = _timed_out(operation, error)
     record_metrics(operation, response)
     return response
+
+
+def _timed_out(operation: Operation, error: RequestTimeoutError) -> GraphQLResponse:
+    located = GraphQLError(str(error), original_error=error)
+    errors = [format_error(located, is_mutation=operation.is_mutation)]
+    return GraphQLResponse({"data": None, "errors": errors})
 
 
 async def execute_event(

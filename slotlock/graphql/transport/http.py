@@ -141,7 +141,11 @@ class HttpEndpoint:
         *,
         allows_mutation: bool = True,
     ) -> tuple[GraphQLRequest, Identity, Context]:
-        """Parse a request, authenticate its caller and charge it to the rate limits."""
+        """Parse a request, authenticate its caller and charge it to the rate limits.
+
+        The deadline of the request begins here, with its body.
+        """
+        self._server.deadlines.begin()
         token = self._server.verify_token(headers.get("authorization"))
         client = client_info(host, headers.get("user-agent", ""))
         request = await self._server.parse_request(payload, token, client)

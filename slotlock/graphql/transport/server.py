@@ -25,6 +25,7 @@ from slotlock.graphql.limits.connections import ConnectionLimit
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
+from slotlock.infrastructure.request_deadline import RequestDeadlines, within_deadline
 from slotlock.services.container import Services
 from slotlock.services.live.fan_out import FanOutQueue
 
@@ -44,6 +45,7 @@ class GraphQLServer:
     shutdown: ShutdownCoordinator
     # Parsing blocks the event loop, so new documents are parsed one at a time.
     parse_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    deadlines: RequestDeadlines = field(default_factory=RequestDeadlines)
     shared_operations: SharedOperations = field(default_factory=SharedOperations)
     fan_out: FanOutQueue = field(default_factory=FanOutQueue)
 
@@ -86,12 +88,14 @@ class GraphQLServer:
 
         Raises:
             RateLimitedError: the user or the address has reached a limit.
+            RequestTimeoutError: the deadline of the request is over.
         """
         user_id = user_to_charge(self.auth, token)
         charge = self.rate_limits.charge(operation.costs, user_id, client.address)
         identity: Identity
         try:
-            identity = await load_caller(self.auth, token)
+            with within_deadline():
+                identity = await load_caller(self.auth, token)
         except BadTokenError as error:
             identity = error
         except Exception:

@@ -85,6 +85,7 @@ class SocketOperations:
     async def _run(
         self, operation_id: str, payload: dict[str, Any], authorization: str | None
     ) -> None:
+        self._server.deadlines.begin()
         try:
             token = self._server.verify_token(authorization)
             request = await self._server.parse_request(payload, token, self._client)

@@ -24,6 +24,7 @@ from slotlock.infrastructure.mongo.connections.joined_checkouts import (
     JoinedReadCheckout,
 )
 from slotlock.infrastructure.mongo.connections.leases import ConnectionLeases
+from slotlock.infrastructure.request_deadline import RequestTimeoutError
 
 Document = dict[str, Any]
 Database = AsyncDatabase[Document]
@@ -31,6 +32,9 @@ Database = AsyncDatabase[Document]
 # Long enough for an election in a healthy replica set, short enough for a client to wait.
 OPERATION_TIMEOUT_MS = 5_000
 SELECTION_TIMEOUT_MS = 3_000
+# A frozen member is noticed within the sum of these: PyMongo's defaults would take 30 s.
+HEARTBEAT_MS = 1_000
+CONNECT_TIMEOUT_MS = 2_000
 # More connections would slow a rush down, because each has a thread in mongod. The limits below,
 # with the batches and the probe, allow fewer concurrent operations than there are connections.
 MAX_POOL_SIZE = 40
@@ -103,6 +107,8 @@ def connect(url: str) -> tuple[LeasingClient, Database]:
         retryWrites=True,
         timeoutMS=OPERATION_TIMEOUT_MS,
         serverSelectionTimeoutMS=SELECTION_TIMEOUT_MS,
+        heartbeatFrequencyMS=HEARTBEAT_MS,
+        connectTimeoutMS=CONNECT_TIMEOUT_MS,
         maxPoolSize=MAX_POOL_SIZE,
         maxConnecting=MAX_POOL_SIZE,
         appname="slotlock",
@@ -154,7 +160,10 @@ def is_unavailable(error: BaseException) -> bool:
             or is_transient
             or any(error.has_error_label(label) for label in TRANSIENT_LABELS)
         )
-    return isinstance(error, MongoOverloadedError | CommitUnknownError | IndexMissingError)
+    return isinstance(
+        error,
+        MongoOverloadedError | CommitUnknownError | IndexMissingError | RequestTimeoutError,
+    )
 
 
 def supports_transactions(hello: Document) -> bool:

@@ -8,11 +8,15 @@ there are connections, and no operation is cancelled.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
+from pymongo import timeout
+
 from slotlock.infrastructure.futures import ignore_unretrieved
+from slotlock.infrastructure.request_deadline import step_timeout_s
 
 # An operation takes at most as long, so that waiting longer would not help.
 WAIT_TIMEOUT_S = 5.0
@@ -35,6 +39,8 @@ _entered: ContextVar[frozenset["ConcurrencyLimiter"]] = ContextVar("entered", de
 class ConcurrencyLimiter:
     """Runs at most `max_concurrent` operations at once; others wait in order, up to 5 s.
 
+    An operation of a request gets the time that its deadline leaves.
+
     With `within`, each operation also counts for that wider limiter.
     """
 
@@ -46,7 +52,7 @@ class ConcurrencyLimiter:
         """Return the operation's result. It completes even if the caller is cancelled.
 
         Raises:
-            MongoOverloadedError: other operations took longer than 5 s.
+            MongoOverloadedError: other operations took longer than 5 s, or than the request may.
             NestedOperationError: it was called within an operation of this limiter, and could wait
                 for itself.
         """
@@ -63,13 +69,17 @@ class ConcurrencyLimiter:
             await self._semaphore.acquire()  # at once, so that a timeout would only cost time
         try:
             _entered.set(_entered.get() | {self})  # the task has a context of its own
-            return await (self._within.run(operation) if self._within else operation())
+            if self._within:
+                return await self._within.run(operation)
+            timeout_s = step_timeout_s()
+            with nullcontext() if timeout_s is None else timeout(timeout_s):
+                return await operation()
         finally:
             self._semaphore.release()
 
     async def _wait_until_free(self) -> None:
         try:
-            async with asyncio.timeout(WAIT_TIMEOUT_S):
+            async with asyncio.timeout(min(WAIT_TIMEOUT_S, step_timeout_s() or WAIT_TIMEOUT_S)):
                 await self._semaphore.acquire()
         except TimeoutError:
             raise MongoOverloadedError("MongoDB is overloaded") from None

@@ -9,14 +9,13 @@ written. What it cannot do passes through `decide_and_commit` (batches) and `Slo
 command for several slots or for a team passes through `run_with_lock` instead of `WaitQueues`.
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import TypeVar
 
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import Locked
-from slotlock.infrastructure.mongo.client import CommitUnknownError
+from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.commands.batches import load_slots, locked_result, serve_and_release
 from slotlock.services.commands.group_commit import CommandServer
 from slotlock.services.container import Services
@@ -30,8 +29,6 @@ Outcome = TypeVar("Outcome")
 # No response waits for the release of a lock: the next request, sent to another process, may come
 # before it. So the first failed acquisition does not show that the slot is still being changed.
 ACQUISITIONS_WITHOUT_WAIT = 2
-# A caller gets a response within this time and its own wait, whatever MongoDB and Redis do.
-EXECUTION_TIMEOUT_S = 6.0
 
 
 async def execute(
@@ -44,20 +41,15 @@ async def execute(
     versions that were read: if the lease expires or the process dies, it has happened completely or
     not at all.
 
-    Raises:
-        CommitUnknownError: the result is not known in time, and the write may have happened.
+    The deadline of the request ends the execution, and is later by the wait.
     """
     if wait_s <= 0 and len(command.slot_ids) == 1 and not command.team_versions:
         refused = await _refuse_if_full(services, command)
         if refused is not None:
             return command.check_result(refused)
-    try:
-        async with asyncio.timeout(wait_s + EXECUTION_TIMEOUT_S) as limit:
-            return await _execute(services, command, wait_s)
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise CommitUnknownError("the command took too long") from None
+    if wait_s > 0:
+        allow_wait(wait_s)
+    return await _execute(services, command, wait_s)
 
 
 async def _refuse_if_full(

@@ -15,7 +15,7 @@ from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots import writer
 from slotlock.infrastructure.mongo.slots.change_set import CommitResult
 from slotlock.services.booking.book import BookingOptions, book_slot
-from slotlock.services.commands import batches, executor, group_commit
+from slotlock.services.commands import batches, group_commit
 from slotlock.services.container import Services
 from tests.support.apps.replica_pair import ReplicaPair, replica_pair
 from tests.support.domain.builders import NOW, build_slot
@@ -79,7 +79,6 @@ async def test_control_unknown_taken_for_a_conflict_ends_as_locked_with_a_bookin
     for module in (batches, group_commit):
         monkeypatch.setattr(module, "check_written", lambda result: result is CommitResult.WRITTEN)
     monkeypatch.setattr(writer, "SETTLE_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(executor, "EXECUTION_TIMEOUT_S", 60.0)
     new = build_slot(1, id=new_slot_id())
     await insert_new_slots(database, new)
     mongo.secondary.pause()

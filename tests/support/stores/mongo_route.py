@@ -35,11 +35,13 @@ class MongoRoute:
         task.add_done_callback(self.connections.discard)
         mongo_reader, mongo_writer = await asyncio.open_connection(*self._address)
         replies = asyncio.create_task(self._forward_replies(mongo_reader, writer))
-        while message := await reader.read(65_536):
-            if not self.send_request(mongo_writer, message):
-                break
-        writer.close()
-        mongo_writer.close()
+        try:
+            while message := await reader.read(65_536):
+                if not self.send_request(mongo_writer, message):
+                    break
+        finally:
+            writer.close()
+            mongo_writer.close()
         await replies
         await mongo_writer.wait_closed()
 

@@ -32,7 +32,9 @@ class ConnectionLease:
         self._checkout = checkout
         self._connection = connection
         transport, driver_protocol = connection.conn.conn
-        self._protocol = ReplyProtocol(transport, driver_protocol, connection.max_message_size)
+        self._protocol = ReplyProtocol(
+            transport, driver_protocol, connection.max_message_size, self._is_frozen
+        )
         self.max_wire_version = connection.max_wire_version
 
     @property
@@ -44,6 +46,10 @@ class ConnectionLease:
             and self._server.description.is_writable
             and not self._server.pool.stale_generation(connection.generation, connection.service_id)
         )
+
+    def _is_frozen(self) -> bool:
+        """Return whether PyMongo interrupts its commands, because its monitor gets no reply."""
+        return self._connection.cancel_context.cancelled
 
     @property
     def is_awaited(self) -> bool:
@@ -64,7 +70,8 @@ class ConnectionLease:
         """Send a command, and return the document of its reply.
 
         Raises:
-            ConnectionFailure: the connection is lost, or there was no reply in time.
+            ConnectionFailure: the connection is lost, or its server is frozen, or there was no
+                reply in time.
             ProtocolError: this is not the reply to the command.
         """
         try:

@@ -1,0 +1,154 @@
+"""One deadline for each request, which its steps share.
+
+The deadline begins with the request. Each step gets the time that the earlier ones have left, and
+the time for which the caller is willing to wait is added. One timer watches all requests of a
+process, because a timer for each would cost a tenth of the CPU time of a booking.
+
+A batch serves several requests, so that its deadline is its own. Its callers leave at theirs.
+"""
+
+import asyncio
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from types import TracebackType
+
+# A caller gets a response within this time and its own wait, whatever MongoDB and Redis do.
+REQUEST_TIMEOUT_S = 6.0
+# Steps end so much earlier, because their own errors are better responses.
+RESERVE_S = 0.5
+# A request may exceed its deadline by so much.
+CHECK_INTERVAL_S = 0.25
+# The shortest time that a step gets. MongoDB's driver takes 0 as no limit.
+MIN_STEP_S = 0.001
+
+_current: ContextVar["RequestDeadline | None"] = ContextVar("request_deadline", default=None)
+
+
+class RequestTimeoutError(Exception):
+    """A request was not over at its deadline. What it had sent may still happen."""
+
+
+class RequestDeadline:
+    """When a request has to end, as the time of the event loop.
+
+    As a context manager, it cancels the task at the deadline and raises RequestTimeoutError.
+    """
+
+    __slots__ = ("_deadlines", "_has_expired", "_task", "_waits_until", "at")
+
+    def __init__(self, deadlines: "RequestDeadlines") -> None:
+        self.at = asyncio.get_running_loop().time() + REQUEST_TIMEOUT_S
+        self._deadlines = deadlines
+        self._task: asyncio.Task[object] | None = None
+        self._waits_until = 0.0
+        self._has_expired = False
+
+    def __enter__(self) -> None:
+        self._task = asyncio.current_task()
+        self._deadlines.watch(self)
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        task, self._task = self._task, None
+        self._deadlines.running.discard(self)
+        if self._has_expired and task is not None:
+            self._has_expired = False
+            others = task.uncancel()
+            if error_type is asyncio.CancelledError and not others:
+                raise RequestTimeoutError("the request took too long") from error
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the steps of the request are limited now."""
+        return self._task is not None
+
+    def allow_wait(self, wait_s: float) -> None:
+        """Add a wait of the caller that begins now. A later part of the same wait adds nothing."""
+        now = asyncio.get_running_loop().time()
+        waits_until = now + wait_s
+        self.at += max(waits_until - max(self._waits_until, now), 0.0)
+        self._waits_until = max(waits_until, self._waits_until)
+
+    def expire(self) -> None:
+        """Cancel the task, once."""
+        if self._task is not None and not self._has_expired:
+            self._has_expired = True
+            self._task.cancel()
+
+
+class RequestDeadlines:
+    """The deadlines of the requests that are in progress in this process."""
+
+    def __init__(self) -> None:
+        self.running: set[RequestDeadline] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> RequestDeadline:
+        """Begin the deadline of a request, which the rest of this task and its tasks share."""
+        deadline = RequestDeadline(self)
+        _current.set(deadline)
+        return deadline
+
+    def watch(self, deadline: RequestDeadline) -> None:
+        """Let a request expire at its deadline, until it is removed from `running`."""
+        self.running.add(deadline)
+        if self._timer is None:
+            self._start_timer()
+
+    def _start_timer(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(CHECK_INTERVAL_S, self._expire_due, loop)
+
+    def _expire_due(self, loop: asyncio.AbstractEventLoop) -> None:
+        now, self._timer = loop.time(), None
+        for deadline in tuple(self.running):
+            if deadline.at <= now:
+                deadline.expire()
+        if self.running:
+            self._start_timer()
+
+
+def within_deadline() -> AbstractContextManager[None]:
+    """Return a context that ends at the deadline of the request, or never without one.
+
+    Raises:
+        RequestTimeoutError: on leaving, if the deadline was over.
+    """
+    return _current.get() or nullcontext()
+
+
+def allow_wait(wait_s: float) -> None:
+    """Let the request of this task last longer: see `RequestDeadline.allow_wait`."""
+    deadline = _current.get()
+    if deadline is not None:
+        deadline.allow_wait(wait_s)
+
+
+def step_timeout_s() -> float | None:
+    """Return how long a step of the request in progress may take; None without a request."""
+    deadline = _current.get()
+    if deadline is None or not deadline.is_running or deadline.at == math.inf:
+        return None
+    left_s = deadline.at - asyncio.get_running_loop().time() - RESERVE_S
+    return max(left_s, MIN_STEP_S)
+
+
+@contextmanager
+def untimed() -> Iterator[None]:
+    """Do not count this time for the request: it waits for neither MongoDB nor Redis."""
+    deadline = _current.get()
+    if deadline is None:
+        yield
+        return
+    started_at, at = asyncio.get_running_loop().time(), deadline.at
+    deadline.at = math.inf
+    try:
+        yield
+    finally:
+        deadline.at = at + asyncio.get_running_loop().time() - started_at
