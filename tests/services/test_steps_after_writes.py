@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 import pytest
 from pymongo.errors import ServerSelectionTimeoutError
@@ -102,7 +103,7 @@ async def request_booked_by_worker(
     slot_id = await store.insert_slot()
     queued: list[QueuedBooking] = []
 
-    async def lose_reply(_: AdmissionQueue, request: QueuedBooking) -> None:
+    async def lose_reply(_: AdmissionQueue, request: QueuedBooking, _now: datetime) -> None:
         queued.append(request)
         raise RedisUnavailableError("no reply", sent=True)
 

@@ -34,9 +34,6 @@ LOGGING: dict[str, Any] = {
 # Longer than proxies and clients keep idle connections (usually at most 60 s). If the server closed
 # first, a request that is being sent at that moment would be lost.
 KEEP_ALIVE_TIMEOUT_S = 75
-# A server process that does not respond for so long is replaced. On a busy host, starting one takes
-# longer than the 5 s of uvicorn, which would replace each before it runs.
-HEALTH_CHECK_TIMEOUT_S = 30
 
 log = logging.getLogger("slotlock")
 
@@ -158,7 +155,6 @@ def _uvicorn_config(settings: Settings, app: ASGIApp | str, **kwargs: Any) -> uv
         access_log=False,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_TIMEOUT_S,
-        timeout_worker_healthcheck=HEALTH_CHECK_TIMEOUT_S,
         # Without configured proxies, uvicorn would trust the headers of every local process.
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=trusted_networks(settings.trusted_proxies),

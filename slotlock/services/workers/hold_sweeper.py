@@ -23,7 +23,6 @@ from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
-from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.commands.batches import publish_changes
 from slotlock.services.container import Services
@@ -33,10 +32,10 @@ from slotlock.services.workers.unfinished_changes import finish_changes
 log = logging.getLogger("slotlock.hold_sweeper")
 
 SWEEP_INTERVAL_S = 0.25
-# About two seconds. Interrupted work is resumed once in each lease.
-SWEEPS_PER_LEASE = 8
-# How often the other processes ask for the lease.
-LEASE_INTERVAL_S = 0.5
+# Interrupted work is resumed in every eighth sweep of a process.
+FINISH_CHANGES_EVERY = 8
+# The pause between two leases of a process, in which another one may get the lease.
+LEASE_PAUSE_S = 0.1
 MAX_DUE_SLOTS = 500
 SWEEP_BATCH_SIZE = 100
 MAX_ENDED_PER_TRANSACTION = 1000
@@ -63,33 +62,34 @@ async def hold_sweeper(services: Services, lease_locks: Locks) -> AsyncIterator[
 
 
 async def _sweep_forever(services: Services, lease_locks: Locks) -> None:
+    sweep_count = 0
     while True:
+        pause_s = SWEEP_INTERVAL_S
         try:
             # Concurrent sweeps of the same slots would only cause write conflicts.
             lease = await lease_locks.acquire(HOLD_SWEEPER_LOCK)
-            if lease is None:
-                await asyncio.sleep(LEASE_INTERVAL_S)
-                continue
-            try:
-                await _sweep_with_lease(services, lease)
-            finally:
-                await lease_locks.release(lease)
+            if lease is not None:
+                finishes_changes = sweep_count % FINISH_CHANGES_EVERY == 0
+                sweep_count, pause_s = sweep_count + 1, LEASE_PAUSE_S
+                try:
+                    await _sweep_with_lease(services, finishes_changes=finishes_changes)
+                finally:
+                    await lease_locks.release(lease)
         except Exception as error:  # the sweeper must outlive an unavailable MongoDB
+            pause_s = SWEEP_INTERVAL_S
             log.warning(
                 "could not release expired holds", exc_info=None if is_unavailable(error) else error
             )
-            await asyncio.sleep(SWEEP_INTERVAL_S)
+        await asyncio.sleep(pause_s)
 
 
-async def _sweep_with_lease(services: Services, lease: Lease) -> None:
-    for number in range(SWEEPS_PER_LEASE):
-        if lease.lost.is_set():
-            return
-        due_count = await sweep(services)
-        if number == 0:  # after the sweep, so that a failure here does not delay the expiry
-            await finish_changes(services)
-        if due_count < MAX_DUE_SLOTS:
-            await asyncio.sleep(SWEEP_INTERVAL_S)
+async def _sweep_with_lease(services: Services, *, finishes_changes: bool) -> None:
+    due_count = await sweep(services)
+    if finishes_changes:  # after the sweep, so that a failure here does not delay the expiry
+        await finish_changes(services)
+    if due_count < MAX_DUE_SLOTS:
+        # With the lease, so that the processes together sweep as often as one.
+        await asyncio.sleep(SWEEP_INTERVAL_S)
 
 
 async def sweep(services: Services) -> int:

@@ -71,7 +71,6 @@ def full_slot_ids(pair: ServicePair) -> set[SlotId]:
 
 DAMAGES: dict[str, dict[str, Any]] = {
     "booking without user": {"$unset": {"bookings.0.user": ""}},
-    "unknown action": {"$set": {"bookings.0.history.0.action": "danced"}},
     "booking without history": {"$unset": {"bookings.0.history": ""}},
     "bookings are a number": {"$set": {"bookings": 5}},
     "no bookings": {"$unset": {"bookings": ""}},

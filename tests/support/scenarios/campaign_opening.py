@@ -46,7 +46,7 @@ async def opening(
     campaign_id = await create_campaign(organizer, opensAt=hours_from_now(1))
     places = {"campaignId": campaign_id, "capacity": USER_COUNT}
     slot_ids = [await deployment.add_slot(apps[0], **places) for _ in range(2)]
-    opens = datetime.now(UTC).replace(microsecond=500_000) + timedelta(seconds=2)
+    opens = datetime.now(UTC).replace(microsecond=500_000) + timedelta(seconds=3)
     await update_campaign(organizer, campaign_id, opensAt=opens.isoformat())
     users = [deployment.client(apps[n % len(apps)], n) for n in range(USER_COUNT)]
     rush = [request_until_open(user, slot_ids[n % 2]) for n, user in enumerate(users)]
