@@ -15,6 +15,7 @@ from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.redis.keys import idempotency_lock
+from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.commands.slot_redaction import redacted_slots
 from slotlock.services.container import Services
 from slotlock.services.deadline import Deadline
@@ -56,6 +57,7 @@ def guard(
 async def _hold_key(
     services: Services, key: IdempotencyKey, slot_id: SlotId, deadline: Deadline
 ) -> AsyncIterator[IdempotencyGuard]:
+    allow_wait(deadline.remaining_s)
     wait_s = max(deadline.remaining_s, KEY_LOCK_TIMEOUT_S)
     lease = await services.locks.acquire(idempotency_lock(key.record_id), wait_s=wait_s)
     if lease is None:
