@@ -60,4 +60,5 @@ async def test_an_operation_beyond_the_limit_on_a_socket_gets_an_error_and_the_s
         assert (message["id"], message["type"]) == ("1", "error")
         assert_rate_limited(message["payload"][0])
         await opened.subscribe("2", CANCEL_UNKNOWN_BOOKING)
-        assert (await opened.receive())["type"] == "next"
+        message = await opened.receive()
+        assert message["type"] == "next", message
