@@ -3,7 +3,7 @@
 wrk books in slots that nobody watches, by turns without a watcher and with a watcher of another
 slot, which opens the change stream of the process. The CPU time per booking is compared within each
 round, because the load of a shared machine changes. `--mongod-only` adds readers of the stream that
-are no process of slotlock: what each further process costs mongod.
+are no process of slotlock: what each further process costs mongod while Redis is away.
 """
 
 import argparse

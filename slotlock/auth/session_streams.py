@@ -11,10 +11,10 @@ import logging
 from collections.abc import Callable, Iterable
 
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.infrastructure.mongo.changes.feed import ChangeFeed
 from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
+from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
 
 log = logging.getLogger("slotlock.session_streams")
 
@@ -34,14 +34,14 @@ class SessionStreams:
         self._is_any_changed = False
         self._found_changes = asyncio.Event()
         self._publish_change: Callable[[UserId], object] | None = None
-        self._change_feed: ChangeFeed | None = None
+        self._change_feed: SharedChangeFeed | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(
         self,
         sessions: SessionRepository,
         publish_change: Callable[[UserId], object],
-        change_feed: ChangeFeed,
+        change_feed: SharedChangeFeed,
     ) -> None:
         """Start to check sessions; `publish_change` notifies the other processes."""
         self._publish_change = publish_change

@@ -26,6 +26,7 @@ from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import RedisClient
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
+from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
 from slotlock.services.full_slots import FullSlots
 from slotlock.services.live.availability import AvailabilityHub
 from slotlock.services.live.booking_events import BookingEventHub
@@ -68,7 +69,7 @@ class Services:
     availability: AvailabilityHub
     booking_events: BookingEventHub
     ticket_updates: TicketHub
-    change_feed: ChangeFeed
+    change_feed: SharedChangeFeed
     slot_events: SlotEventBus
     now: Callable[[], datetime] = utc_now
 
@@ -109,7 +110,7 @@ def build_services(
         availability=availability,
         booking_events=booking_events,
         ticket_updates=ticket_updates,
-        change_feed=ChangeFeed(repositories.change_stream),
+        change_feed=SharedChangeFeed(ChangeFeed(repositories.change_stream), pipeline),
         slot_events=SlotEventBus(
             redis,
             pipeline,

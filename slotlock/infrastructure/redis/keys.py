@@ -21,6 +21,7 @@ IDLE_CHANNEL = "slotlock:idle"
 USER_PREFIX = "slotlock:user:"
 QUEUE_ADVANCED_PREFIX = "slotlock:queue-advanced:"
 SESSION_EVENTS_CHANNEL = "slotlock:session-events"
+CHANGE_DIGESTS_PREFIX = "slotlock:change-digests:"
 
 
 class LockKeys(NamedTuple):
@@ -79,6 +80,16 @@ def queue_advanced_channel(slot_id: SlotId) -> str:
 def availability_channel(slot_id: SlotId) -> str:
     """Return the channel that carries the availability of a slot."""
     return f"slotlock:{{{slot_id}}}:availability"
+
+
+def change_digest_channel(database_id: str) -> str:
+    """Return the channel that carries what one process reads from the change stream."""
+    return CHANGE_DIGESTS_PREFIX + database_id
+
+
+def change_reader_key(database_id: str) -> str:
+    """Return the key of the lease of the process that reads the change stream."""
+    return f"slotlock:{{change-reader:{database_id}}}"
 
 
 def user_channel(user_id: UserId) -> str:

@@ -1,7 +1,7 @@
 """Publishes changes of slots, bookings and queues to every process, by lossy pub/sub.
 
-Three kinds of channels: the availability of a slot, how many requests have left the queue of a
-slot, and the bookings of a user that others changed.
+Four kinds of channels: the availability of a slot, how many requests have left the queue of a
+slot, the bookings of a user that others changed, and digests of the change stream.
 """
 
 import logging
@@ -17,6 +17,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import RedisClient
 from slotlock.infrastructure.redis.keys import (
+    CHANGE_DIGESTS_PREFIX,
     IDLE_CHANNEL,
     QUEUE_ADVANCED_PREFIX,
     USER_PREFIX,
@@ -58,6 +59,7 @@ class SlotEventBus:
         self._on_availability = on_availability
         self._on_booking_changed = on_booking_changed
         self._on_queue_advanced = on_queue_advanced
+        self._on_digest: Callable[[bytes], object] = lambda _: None
         self._subscriber = RedisSubscriber(client, self._dispatch, IDLE_CHANNEL)
 
     def start(self) -> None:
@@ -102,6 +104,15 @@ class SlotEventBus:
         """Stop receiving events of this queue."""
         await self._subscriber.unsubscribe({queue_advanced_channel(slot_id)})
 
+    async def subscribe_digests(self, channel: str, on_digest: Callable[[bytes], object]) -> None:
+        """Pass the digests of the change stream to this callback."""
+        self._on_digest = on_digest
+        await self._subscriber.subscribe({channel})
+
+    async def unsubscribe_digests(self, channel: str) -> None:
+        """Stop receiving digests of the change stream."""
+        await self._subscriber.unsubscribe({channel})
+
     def _dispatch(self, channel: str, data: bytes) -> None:
         try:
             if channel.startswith(USER_PREFIX):
@@ -112,6 +123,8 @@ class SlotEventBus:
             elif channel.startswith(QUEUE_ADVANCED_PREFIX):
                 slot_id = SlotId(channel.removeprefix(QUEUE_ADVANCED_PREFIX))
                 self._on_queue_advanced(slot_id, int(data))
+            elif channel.startswith(CHANGE_DIGESTS_PREFIX):
+                self._on_digest(data)
             elif channel != IDLE_CHANNEL:
                 self._on_availability(_to_availability(data))
         except (ValueError, TypeError):

@@ -89,7 +89,10 @@ class RedisSubscriber:
         """Pass on messages. Raises: TimeoutError if the server is silent, RedisError, OSError."""
         self._attempts += 1
         async with await open_pubsub(self._client, self._attempts) as pubsub:
-            await pubsub.subscribe(*self._channels)
+            subscribed: set[str] = set()
+            while added := self._channels - subscribed:  # some may be added meanwhile
+                await pubsub.subscribe(*added)
+                subscribed |= added
             self._pubsub = pubsub
             silent_intervals = 0
             try:

@@ -27,12 +27,12 @@ from slotlock.domain.booking.availability import Availability, to_availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.infrastructure.batching import chunked
-from slotlock.infrastructure.mongo.changes.feed import ChangeFeed
 from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
+from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
 from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE, FanOutQueue
 
 log = logging.getLogger("slotlock.availability")
@@ -162,14 +162,14 @@ class AvailabilityHub:
         self._wakeups = FanOutQueue(WAKEUP_BATCH_SIZE)
         self._slices = FanOutQueue(batch_size=1)
         self._slot_events: SlotEventBus | None = None
-        self._change_feed: ChangeFeed | None = None
+        self._change_feed: SharedChangeFeed | None = None
         # The slots with a version that no message has reported yet, or all slots.
         self._outdated: dict[SlotId, int] = {}
         self._is_any_outdated = False
         self._found_outdated = asyncio.Event()
         self._resync_task: asyncio.Task[None] | None = None
 
-    def start(self, slot_events: SlotEventBus, change_feed: ChangeFeed) -> None:
+    def start(self, slot_events: SlotEventBus, change_feed: SharedChangeFeed) -> None:
         """Start to receive messages about subscribed slots, and to replace those that are lost."""
         self._slot_events = slot_events
         self._change_feed = change_feed

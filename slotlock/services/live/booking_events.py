@@ -23,13 +23,13 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked
-from slotlock.infrastructure.mongo.changes.feed import ChangeFeed
 from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
+from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
 from slotlock.infrastructure.wakeup import RefreshTimer
 
 log = logging.getLogger("slotlock.booking_events")
@@ -140,10 +140,10 @@ class BookingEventHub:
         self._changed_users: set[UserId] = set()
         self._refresh_timer = RefreshTimer(RESYNC_INTERVAL_S)
         self._slot_events: SlotEventBus | None = None
-        self._change_feed: ChangeFeed | None = None
+        self._change_feed: SharedChangeFeed | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, slot_events: SlotEventBus, change_feed: ChangeFeed) -> None:
+    def start(self, slot_events: SlotEventBus, change_feed: SharedChangeFeed) -> None:
         """Start to publish."""
         self._slot_events = slot_events
         self._change_feed = change_feed

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Literal
 
 import pytest
@@ -89,3 +90,20 @@ async def test_an_unavailable_server_is_no_error(
     await opened.subscriber.subscribe({"channel"})
     valkey.start()
     await eventually(lambda: opened.receives("channel"), "a message after the restart")
+
+
+async def test_channels_that_are_added_while_the_connection_opens_are_received(
+    valkey: RestartableServer,
+) -> None:
+    client = redis_client(valkey.url)
+    opened = Subscriber(client)
+    subscriber, channels = opened.subscriber, [f"channel-{n}" for n in range(MAX_ROUNDS)]
+    subscriber.start()
+    for channel in channels:
+        await subscriber.subscribe({channel})
+        await asyncio.sleep(0)
+    assert not subscriber._subscribed.is_set()
+    for channel in channels:
+        await eventually(partial(opened.receives, channel), f"a message on {channel}")
+    await subscriber.stop()
+    await close_client(client)

@@ -133,7 +133,7 @@ async def test_the_stream_continues_where_its_cursor_was_killed(backend: Backend
 async def test_all_slots_are_compared_after_the_history_was_lost(backend: Backend) -> None:
     async with watched_slot(backend) as (slot, subscription):
         started = count_opened("start")
-        stream = backend.services.change_feed._stream
+        stream = backend.services.change_feed._feed._stream
         async with await backend.database["slots"].watch() as driver_stream:
             changed = await edit_silently(backend.database, slot)
             token = (await anext(driver_stream))["_id"]["_data"]
@@ -152,7 +152,7 @@ async def test_all_slots_are_compared_after_the_history_was_lost(backend: Backen
 async def test_the_stream_ends_with_the_last_watcher_and_starts_again_with_the_next(
     backend: Backend,
 ) -> None:
-    feed = backend.services.change_feed
+    feed = backend.services.change_feed._feed
     task = feed._task
     assert task is None
     for _ in range(2):

@@ -7,8 +7,7 @@ that they watch only if changes may be missing: when a stream begins, or when it
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from prometheus_client import Counter
 
@@ -42,17 +41,12 @@ class ChangeFeed:
         self._task: asyncio.Task[None] | None = None
 
     def listen(self, on_changes: OnChanges, on_gap: OnGap) -> None:
-        """Pass on the changes; `on_gap` says that anything may have changed."""
+        """Pass on each reply, also an empty one; `on_gap` says that anything may have changed."""
         self._listeners.append((on_changes, on_gap))
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Read the stream until the last watcher leaves."""
-        self.add_watcher()
-        try:
-            yield
-        finally:
-            self.remove_watcher()
+    async def database_id(self) -> str | None:
+        """Return what distinguishes the database of the stream from all others."""
+        return await self._stream.database_id()
 
     def add_watcher(self) -> None:
         """Read the stream until all watchers are removed."""
@@ -87,9 +81,9 @@ class ChangeFeed:
                 while self._watcher_count:
                     changes = await self._stream.next_changes()
                     backoff_s = MIN_BACKOFF_S
+                    for on_changes, _ in self._listeners:
+                        on_changes(changes)
                     if changes:
-                        for on_changes, _ in self._listeners:
-                            on_changes(changes)
                         await asyncio.sleep(PAUSE_S)
             except Exception as error:  # the listeners need it again
                 log.warning(

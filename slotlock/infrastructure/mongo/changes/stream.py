@@ -20,7 +20,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 
 # MongoDB answers at the first change, or after this time.
-MAX_AWAIT_MS = 1_000
+MAX_AWAIT_MS = 500
 # A reply that takes longer than this is lost: the server stands still.
 REPLY_TIMEOUT_S = 3.0
 BATCH_SIZE = 10_000
@@ -100,6 +100,12 @@ class ChangeStream:
         # The position behind the last change that was returned.
         self._resume_token: Document | None = None
 
+    async def database_id(self) -> str | None:
+        """Return the UUID of the slots, which no other deployment has; None without slots."""
+        reply = await self._database.command("listCollections", filter={"name": "slots"})
+        found = reply["cursor"]["firstBatch"]
+        return bytes(found[0]["info"]["uuid"]).hex() if found else None
+
     async def open(self) -> bool:
         """Open the stream. Returns whether changes since the last `open` may be missing.
 
@@ -123,7 +129,7 @@ class ChangeStream:
         return is_new
 
     async def next_changes(self) -> Changes:
-        """Return the next changes; none after a second without any.
+        """Return the next changes; none after half a second without any.
 
         Raises:
             PyMongoError: the stream ended, or MongoDB is unavailable.
