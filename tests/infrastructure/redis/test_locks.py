@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 
 import pytest
 
@@ -9,7 +10,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks import leases, redis_locks
-from slotlock.infrastructure.redis.locks.leases import Lease, RedisLease
+from slotlock.infrastructure.redis.locks.leases import FencingTokens, Lease, RedisLease
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.apps.variants.locks import RELEASE_WITHOUT_OWNER, RENEW_NOTHING
@@ -212,3 +213,16 @@ async def test_each_lease_has_a_new_token_and_a_higher_fencing_token(
     fencing_tokens = [lease.fencing_token for lease in issued]
     assert fencing_tokens == sorted(set(fencing_tokens))
     assert len({lease.token for lease in issued}) == 20
+
+
+def test_without_redis_a_host_clock_that_is_ahead_raises_no_token_of_redis(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Redis gives this process more than the highest token, and other processes its own time.
+    monkeypatch.setattr(time, "time_ns", lambda: 10**20)
+    tokens = FencingTokens()
+    tokens.observe(1_000)
+    assert [tokens.issue(), tokens.issue()] == [1_001, 1_002]
+    assert tokens.highest == 1_000
+    tokens.observe(2_000)
+    assert tokens.issue() == 2_001

@@ -1,7 +1,6 @@
 """Leases on locks, which Redis forgets unless this process renews them."""
 
 import asyncio
-import time
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
@@ -44,19 +43,24 @@ Lease = RedisLease | InProcessLease
 
 
 class FencingTokens:
-    """The highest fencing token known to this process."""
+    """The highest fencing token of Redis that this process knows."""
 
     def __init__(self) -> None:
         self.highest = 0
+        self._last_issued = 0
 
     def observe(self, fencing_token: int) -> None:
         """Record a fencing token that Redis issued."""
         self.highest = max(self.highest, fencing_token)
 
     def issue(self) -> int:
-        """Return a new fencing token without Redis: the time in microseconds, as Redis does."""
-        self.highest = max(self.highest + 1, time.time_ns() // 1000)
-        return self.highest
+        """Return a new fencing token without Redis, above all earlier ones of this process.
+
+        Redis counts microseconds, so its next tokens are higher. The clock of this host counts for
+        nothing: one that is ahead would raise the tokens of Redis for this process alone.
+        """
+        self._last_issued = max(self._last_issued, self.highest) + 1
+        return self._last_issued
 
 
 @dataclass(slots=True)
