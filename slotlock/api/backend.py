@@ -78,8 +78,8 @@ async def run_live_hubs(services: Services) -> AsyncIterator[None]:
     """Run the hubs that deliver live updates to the subscriptions of this process."""
     async with AsyncExitStack() as stack:
         services.slot_events.start()
-        await services.change_feed.start(services.slot_events)
         stack.push_async_callback(services.slot_events.stop)
+        await services.change_feed.start(services.slot_events)
         stack.push_async_callback(services.change_feed.stop)
         services.availability.start(services.slot_events, services.change_feed)
         stack.push_async_callback(services.availability.stop)

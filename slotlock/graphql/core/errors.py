@@ -121,7 +121,7 @@ class OutageLog:
         # Without a traceback: every request fails alike.
         cause = f"{type(error).__name__}: {error}"[:MAX_CAUSE_LENGTH]
         log.error(
-            "error %s: %s: MongoDB is unavailable: %s (%d more since the last line)",
+            "error %s: %s: no result in time: %s (%d more since the last line)",
             self._error_id,
             description,
             cause,
