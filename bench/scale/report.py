@@ -32,9 +32,20 @@ class Growth:
         return added / (large - small)
 
     def per_unit_and_process(self, metric: Metric) -> float:
-        """Return what one unit more adds in each further process: a cost of their product."""
-        added = _added(self.per_unit(metric, FEW), self.per_unit(metric, MANY))
-        return added / (MANY - FEW)
+        """Return what one unit more adds in each further process: a cost of their product.
+
+        It is 0 if it is within the noise of the four rates, of which it is a small difference.
+        """
+        small, large = self.pair.sizes
+        added = [
+            metric(self.rates[processes, large]) - metric(self.rates[processes, small])
+            for processes in (FEW, MANY)
+        ]
+        noise = NOISE * max(metric(rates) for rates in self.rates.values())
+        difference = added[1] - added[0]
+        if abs(difference) <= noise:
+            return 0.0
+        return difference / (large - small) / (MANY - FEW)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,3 +45,8 @@ def test_the_report_names_the_commands_and_the_parts_of_a_large_deployment() -> 
         {1: rates(7.0), 3: rates(9.0)}, [growth(200.0, 2_000.0, 200.0, 2_000.0)], PLAN
     )
     assert "1,051.0 = 51.0 for processes + 1,000.0 for sockets" in lines[1]
+
+
+def test_a_product_within_the_noise_of_its_rates_counts_as_none() -> None:
+    grown = growth(91.0, 112.0, 303.0, 322.0)
+    assert grown.per_unit_and_process(lambda each: each.mongo) == 0.0

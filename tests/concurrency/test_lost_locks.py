@@ -13,6 +13,7 @@ import pytest
 from redis import Redis
 
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from tests.support.apps.deployment import (
     PausePoint,
     app_variant,
@@ -183,4 +184,5 @@ async def test_control_without_a_ttl_the_lock_of_a_killed_process_never_expires(
 ) -> None:
     slot_id = await killed_before_release(two_apps, user_tokens, redis, log_dir, off="ttl")
     assert redis.pttl(lock_key(slot_id)) == -1
-    redis.delete(lock_key(slot_id))
+    # The killed process may also have had the lease of the sweeper, which later tests need.
+    redis.delete(lock_key(slot_id), lock_key(HOLD_SWEEPER_LOCK))

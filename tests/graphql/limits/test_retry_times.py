@@ -53,7 +53,7 @@ async def test_an_event_stream_beyond_the_limit_gets_429_before_it_starts(
 async def test_an_operation_beyond_the_limit_on_a_socket_gets_an_error_and_the_socket_stays_open(
     rate_limited: AppProcess, member: AddressedClient
 ) -> None:
-    async with open_websocket(rate_limited, member.token) as opened:
+    async with open_websocket(rate_limited, member.token, member.address) as opened:
         await member.count_accepted(READS_PER_MINUTE)
         await opened.subscribe("1", QUERY)
         message = await opened.receive()

@@ -149,12 +149,19 @@ class WebSocketTestClient:
 
 @asynccontextmanager
 async def open_websocket(
-    app: AppProcess, token: str | None = None
+    app: AppProcess, token: str | None = None, address: str | None = None
 ) -> AsyncIterator[WebSocketTestClient]:
-    """Open a WebSocket up to the acknowledgement of the server."""
-    protocols = [Subprotocol("graphql-transport-ws")]
-    url = app.websocket_url
-    async with connect(url, subprotocols=protocols, proxy=None, open_timeout=30) as connection:
+    """Open a WebSocket up to the acknowledgement of the server.
+
+    `address` is stated by the client as a proxy would, for apps that trust it.
+    """
+    async with connect(
+        app.websocket_url,
+        subprotocols=[Subprotocol("graphql-transport-ws")],
+        additional_headers={"X-Forwarded-For": address} if address else None,
+        proxy=None,
+        open_timeout=30,
+    ) as connection:
         websocket = WebSocketTestClient(connection)
         payload = {"authorization": f"Bearer {token}"} if token else None
         await websocket.send({"type": "connection_init", "payload": payload})
