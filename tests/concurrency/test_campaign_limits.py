@@ -37,7 +37,7 @@ from tests.support.model.stored_state import assert_valid_slot, booking_history
 
 Operation = Coroutine[Any, Any, Any]
 
-STEPS, SEEDS = 120, 3 + int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
+STEPS, SEEDS = 120, 2 + int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
 CLASSES = (("5a", "grade:5"), ("5a", "grade:5"), ("5a", "grade:6"), ("5b", "grade:5"), ("5b",))
 ORGANIZER = UserId("e" * 24)
 HOUR = timedelta(hours=1)

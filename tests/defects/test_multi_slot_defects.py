@@ -128,10 +128,10 @@ async def test_control_without_user_versions_two_users_get_four_beds(
     assert result == ({"AllBooked"}, 4)
 
 
-async def test_two_teams_that_claim_overlapping_beds_100_times_get_all_or_none(
+async def test_two_teams_that_claim_overlapping_beds_at_once_get_all_or_none(
     deployment: Deployment, two_apps: Pair
 ) -> None:
-    await run_rounds(await create_bed_races(deployment, list(two_apps), RACES), rounds=100)
+    await run_rounds(await create_bed_races(deployment, list(two_apps), RACES), rounds=40)
 
 
 @pytest.mark.skipif(not LONG_RUN_ROUNDS, reason="SLOTLOCK_CAMPAIGN is the number of rounds")

@@ -35,7 +35,7 @@ from tests.support.domain.step_sequences import (
     step_strategy,
 )
 
-often = settings(max_examples=200, deadline=None)
+often = settings(max_examples=100, deadline=None)
 
 
 def users(of: Iterable[Booking | WaitlistEntry]) -> list[UserId]:

@@ -28,7 +28,7 @@ def collected() -> Iterator[None]:
 
 
 DIFFERENTIAL = settings(
-    max_examples=100,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[
         HealthCheck.too_slow,

@@ -141,7 +141,7 @@ FIELDS = [("number", NUMBERS), ("label", NAMES), ("name", NAMES), ("color", COLO
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @given(st.lists(tile_lists(), min_size=1, max_size=3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_results_and_errors_equal_those_of_graphql_core(lists: list[list[Any]]) -> None:
     operation = warm_operation()
     for tiles in lists:
