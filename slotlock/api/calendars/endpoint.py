@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 
 from starlette.requests import Request
@@ -14,11 +15,13 @@ from slotlock.api.endpoints.responses import handle_errors, method_not_allowed
 from slotlock.auth import calendar_tokens
 from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
+from slotlock.domain.reports.calendar_events import CalendarEvent
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core import ids
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.transport.http_requests import HttpError
+from slotlock.infrastructure.request_deadline import RequestDeadlines, untimed
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import calendars
@@ -45,13 +48,18 @@ class CalendarEndpoint:
         self._auth = auth
         self._rate_limits = rate_limits
         self._public_reads = public_reads
+        self._deadlines = RequestDeadlines()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request."""
         # The path of a private calendar is a secret, so the log does not name it.
-        response = await handle_errors("a calendar", self._respond(Request(scope, receive)))
+        response = await handle_errors("a calendar", self._respond_in_time(Request(scope, receive)))
         if response is not None:
             await response(scope, receive, send)
+
+    async def _respond_in_time(self, request: Request) -> Response:
+        with self._deadlines.begin():
+            return await self._respond(request)
 
     async def _respond(self, request: Request) -> Response:
         token = await verify_and_charge(
@@ -69,7 +77,7 @@ class CalendarEndpoint:
         if user is None:
             raise _not_found()
         events = await calendars.user_calendar(self._services, user.id)
-        body = await render_calendar("Bookings", events)
+        body = await _render("Bookings", events)
         return _calendar_response(request, body, private=True)
 
     async def _published_calendar(
@@ -87,7 +95,7 @@ class CalendarEndpoint:
                 raise _not_found()
             name = campaign.name
         events = await calendars.published_calendar(self._services, campaign_id)
-        body = await render_calendar(name, events)
+        body = await _render(name, events)
         private = viewer is not None or not self._public_reads
         return _calendar_response(request, body, private=private)
 
@@ -96,6 +104,11 @@ class CalendarEndpoint:
         if self._public_reads:
             return await optional_caller(self._auth, token)
         return await require_caller(self._auth, token)
+
+
+async def _render(name: str, events: Sequence[CalendarEvent]) -> bytes:
+    with untimed():
+        return await render_calendar(name, events)
 
 
 def _calendar_response(request: Request, body: bytes, *, private: bool) -> Response:

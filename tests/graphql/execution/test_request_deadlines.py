@@ -12,8 +12,9 @@ from functools import partial
 import orjson
 import pytest
 from pydantic import SecretStr
+from starlette.types import Message, Scope
 
-from slotlock.api.app_state import open_app_state
+from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
@@ -37,11 +38,34 @@ SIGN_IN = (
 class SilentDeployment:
     """An app behind a route to MongoDB, with a member, an organizer and a slot."""
 
-    def __init__(self, endpoint: HttpEndpoint, route: HoldingRoute, member: str) -> None:
+    def __init__(self, state: AppState, route: HoldingRoute, member: str) -> None:
         self.route = route
         self.member = member
         self.slot_id = ""
-        self._endpoint = endpoint
+        self._endpoint = HttpEndpoint(
+            state.graphql_server, max_body_bytes=64_000, development=False
+        )
+        self._calendars = state.calendars
+
+    async def fetch_calendar(self) -> int:
+        """Request the published calendar, and return the status."""
+        scope: Scope = {
+            "type": "http",
+            "method": "GET",
+            "headers": [],
+            "client": ("127.0.0.1", 1),
+            "path_params": {"path": "published.ics"},
+        }
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request"}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        await self._calendars(scope, receive, send)
+        return int(sent[0]["status"])
 
     async def send(self, document: str, token: str | None, **variables: object) -> tuple[int, Json]:
         """Send a request, and return the status and the body of the response."""
@@ -72,8 +96,7 @@ async def deployment(servers: EmbeddedServers) -> AsyncIterator[SilentDeployment
         server = state.graphql_server
         organizer = await sign_in_new_user(server.auth, Role.ORGANIZER)
         member = await sign_in_new_user(server.auth, Role.MEMBER)
-        endpoint = HttpEndpoint(server, max_body_bytes=64_000, development=False)
-        deployment = SilentDeployment(endpoint, route, member)
+        deployment = SilentDeployment(state, route, member)
         _, created = await deployment.send(CREATE_SLOT, organizer, input=slot_input())
         deployment.slot_id = created["data"]["createSlot"]["id"]
         yield deployment
@@ -112,6 +135,16 @@ async def test_steps_without_a_reply_end_at_the_deadline_of_their_request(
     unauthenticated = await deployment.send(BOOK_SLOT, member, slot=slot)
     assert failure_of(unauthenticated) == (503, "INTERNAL")
     assert caplog.text.count("RequestTimeoutError") == 3
+
+
+async def test_a_calendar_without_a_reply_ends_at_the_deadline(
+    deployment: SilentDeployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await deployment.fetch_calendar() == 200
+    deployment.route.is_held = lambda message: b"slots" in message
+    assert await deployment.fetch_calendar() == 503
+    timeouts = re.findall(r"timeoutMS: ([0-9.]+)ms", caplog.text)
+    assert "RequestTimeoutError" in caplog.text or float(timeouts[0]) <= DEADLINE_S * 1000
 
 
 async def test_a_late_step_gets_the_time_that_the_earlier_steps_left(
