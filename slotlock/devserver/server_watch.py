@@ -47,13 +47,13 @@ class ServerWatch:
         name = server.server_binary.name
         log.error("%s ended (%s); the end of its log:%s", name, _reason(exit_code), _quote(server))
         if name in self._restarted:
-            log.error("%s ended twice, so slotlock stops: see %s", name, server.file_path("log"))
+            log.critical("%s ended twice, so slotlock stops: see %s", name, server.file_path("log"))
             return False
         self._restarted.add(name)
         try:
             server.start_process()
         except ServerStartError as error:
-            log.error("slotlock stops: %s", error)
+            log.critical("slotlock stops: %s", error)
             return False
         log.warning("%s was restarted on port %s", name, server.port)
         return True

@@ -31,7 +31,8 @@ def is_ready(running: DevServer) -> bool:
 async def register(running: DevServer, email: str) -> Json:
     """Return the outcome of a registration."""
     async with http_client() as http:
-        return await GraphQLTestClient(http, running.url).execute(REGISTER, email=email)
+        outcome: Json = await GraphQLTestClient(http, running.url).execute(REGISTER, email=email)
+        return outcome
 
 
 @pytest.mark.parametrize("name", ["mongod", "valkey"])

@@ -19,7 +19,7 @@ from slotlock.graphql.core.arguments import (
     require_valid_key,
     to_wait_seconds,
 )
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.refusals import KeyReused, Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.refusals import Locked, SlotNotFound
@@ -194,9 +194,7 @@ def parse_booked_user_id(global_id: str | None, caller: Caller) -> UserId | None
 
 def _require_valid_claims(claims: Sequence[ClaimInput], caller: Caller) -> None:
     if not 1 <= len(claims) <= MAX_CLAIMS:
-        raise GraphQLRequestError(
-            ErrorCode.BAD_USER_INPUT, f"`claims` must have 1 to {MAX_CLAIMS} items."
-        )
+        raise bad_input("claims", f"`claims` must have 1 to {MAX_CLAIMS} items.")
     own_id = ids.user_global_id(caller.user_id)
     if len({(claim.slot_id, claim.user_id or own_id) for claim in claims}) < len(claims):
-        raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "Each claim must be different.")
+        raise bad_input("claims", "Each claim must be different.")
