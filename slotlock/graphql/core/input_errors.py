@@ -25,7 +25,7 @@ InputPath = tuple[str | int, ...]
 
 _FOUND_VALUE = re.compile(r"(?:, found|(\?) Found): .*", re.DOTALL)
 _REJECTED_VALUE = re.compile(r"( cannot represent (?:a )?[a-z0-9 -]*value): .*", re.DOTALL)
-_FOUND_TOKEN = re.compile(r"((?:found|Unexpected) [A-Z]\w+) \".*\"\.\Z", re.DOTALL)
+_FOUND_TOKEN = re.compile(r"((?:found|Unexpected) [A-Z]\w+) ['\"].*['\"]\.\Z", re.DOTALL)
 _INVALID_VALUE = re.compile(
     r"(?:Variable '\$\w+'|Argument '\w+') has invalid (?:default )?value"
     r"(?: at (?P<path>(?:\.\w+|\[\d+\])+))?: "
