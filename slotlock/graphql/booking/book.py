@@ -1,6 +1,7 @@
 """Mutations that book or hold places: one, or several at once."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Self
 
 import strawberry
@@ -124,7 +125,8 @@ def _present_claim_refusal(
         ):
             return UserNotFound.for_id(claim.user_id or "")
         case _:
-            return present_booking_refusal(refusal, view)
+            booked_for = parse_booked_user_id(claim.user_id, view.viewer) if view.viewer else None
+            return present_booking_refusal(refusal, replace(view, booked_for=booked_for))
 
 
 BookSlotsResult = Annotated[
@@ -152,7 +154,7 @@ class BookingMutations:
         if user_id is None:
             return UserNotFound.for_id(input.user_id or "")
         result = await book.book_slot(info.context.services, caller, slot_id, user_id, options)
-        return present_book_outcome(result.outcome, ResultView(caller, result.slots))
+        return present_book_outcome(result.outcome, ResultView(caller, result.slots, user_id))
 
     @field(
         description="Book or hold several places for one or more users: all of them, or none.",

@@ -178,8 +178,8 @@ async def request_errors(
     cache = DocumentCache(executable_schema, introspection=False)
     try:
         operation = cache.resolve_operation(text, None)
-    except DocumentError as error:
-        errors = error.errors
+    except DocumentError as rejected:
+        errors = rejected.errors
     else:
         assert operation.compiled is not None
         if not is_compiled:
