@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from slotlock.devserver.binaries import (
@@ -36,10 +36,11 @@ TRANSIENT_ERRORS = (b"ddress already in use", b"DBPathInUse")
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedServers:
-    """The addresses of MongoDB and Redis."""
+    """The addresses of MongoDB and Redis, and the processes of those that run embedded."""
 
     mongo_url: str
     redis_url: str
+    processes: tuple["ServerProcess", ...] = field(default=(), repr=False, compare=False)
 
 
 @contextmanager
@@ -76,6 +77,7 @@ def embedded_servers(
         yield EmbeddedServers(
             mongo_url=mongo.url if isinstance(mongo, ServerProcess) else mongo,
             redis_url=redis.url if isinstance(redis, ServerProcess) else redis,
+            processes=tuple(children),
         )
 
 
@@ -138,6 +140,10 @@ class ServerProcess:
     def launch(self) -> None:
         """Start the process on a free port; raises ServerStartError."""
         self.port = _free_port()
+        self.start_process()
+
+    def start_process(self) -> None:
+        """Start the process on its port; raises ServerStartError."""
         try:
             Path(self.data_dir_arguments[1]).mkdir(mode=0o700, exist_ok=True)
             self._kill_leftover()
@@ -164,6 +170,11 @@ class ServerProcess:
         except OSError as error:
             name = self.server_binary.name
             raise ServerStartError(f"{name} cannot run in {self.data_dir}: {error}") from error
+
+    def log_end(self, max_lines: int) -> list[str]:
+        """Return the last lines that the current process wrote to its log."""
+        output = self.file_path("log").read_bytes()[self.log_offset :]
+        return output.decode(errors="replace").splitlines()[-max_lines:]
 
     def wait_until_ready(self) -> None:
         """Wait until the server is ready; after a transient error, launch it on another port.

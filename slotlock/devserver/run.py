@@ -7,10 +7,13 @@ from slotlock.api.server.serve import base_url, bind, serve
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, dev_secrets
 from slotlock.devserver.embedded import embedded_servers
+from slotlock.devserver.server_watch import ServerWatch
 
 
 def run_dev(settings: Settings) -> int:
     """Run the servers and the app until a stop signal, and return the exit code.
+
+    It is 1 if the app did not start, or stopped because an embedded server ended twice.
 
     Raises:
         ServerStartError: An embedded server cannot run here.
@@ -44,8 +47,14 @@ def run_dev(settings: Settings) -> int:
             }
         )
         app = build_app(complete, development=True)
-        started = serve(complete, bound, app, lambda: _print_banner(complete, email, shown))
-    return 0 if started else 1
+        watch = ServerWatch(servers.processes)
+
+        def on_started() -> None:
+            watch.start()
+            _print_banner(complete, email, shown)
+
+        started = serve(complete, bound, app, on_started)
+    return 0 if started and not watch.has_given_up else 1
 
 
 def _print_banner(settings: Settings, email: str, password: str) -> None:

@@ -37,7 +37,7 @@ from tests.support.model.stored_state import assert_valid_slot, booking_history
 
 Operation = Coroutine[Any, Any, Any]
 
-STEPS, SEEDS = 120, 2 + int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
+STEPS, SEEDS = 120, 2 + int(os.environ.get("TEST_CAMPAIGN", "0"))
 CLASSES = (("5a", "grade:5"), ("5a", "grade:5"), ("5a", "grade:6"), ("5b", "grade:5"), ("5b",))
 ORGANIZER = UserId("e" * 24)
 HOUR = timedelta(hours=1)
@@ -238,7 +238,7 @@ def play(rush: Rush, steps: int, *, operations_only: bool = False) -> None:
         rush.check()
 
 
-@pytest.mark.timeout(7200 if "SLOTLOCK_CAMPAIGN" in os.environ else 120)
+@pytest.mark.timeout(7200 if "TEST_CAMPAIGN" in os.environ else 120)
 def test_campaign_limits_hold_under_random_operations(pair: ServicePair) -> None:
     received: Counter[str] = Counter()
     for seed in range(SEEDS):

@@ -15,7 +15,7 @@ from tests.support.clients.client import Json
 from tests.support.scenarios.bed_race import USERS_PER_RACE, create_bed_races, run_rounds
 
 Pair = tuple[AppProcess, AppProcess]
-LONG_RUN_ROUNDS = int(os.environ.get("SLOTLOCK_CAMPAIGN", "0"))
+LONG_RUN_ROUNDS = int(os.environ.get("TEST_CAMPAIGN", "0"))
 RACES = 5
 MEMBER_COUNT = RACES * USERS_PER_RACE
 MAX_KILL_INTERVAL_S = 4.0
@@ -134,7 +134,7 @@ async def test_two_teams_that_claim_overlapping_beds_at_once_get_all_or_none(
     await run_rounds(await create_bed_races(deployment, list(two_apps), RACES), rounds=40)
 
 
-@pytest.mark.skipif(not LONG_RUN_ROUNDS, reason="SLOTLOCK_CAMPAIGN is the number of rounds")
+@pytest.mark.skipif(not LONG_RUN_ROUNDS, reason="TEST_CAMPAIGN is the number of rounds")
 @pytest.mark.timeout(7200)
 async def test_two_teams_get_all_beds_or_none_while_processes_are_killed(
     servers: EmbeddedServers, log_dir: Path

@@ -1,7 +1,7 @@
 """Random operations on two sets of services, compared with a simple model after each step.
 
 Hypothesis chooses the users, organizers, times and failures. The real services run on real servers.
-SLOTLOCK_STATEFUL_EXAMPLES sets the number of examples, _STEPS their length and _SEED the random
+TEST_STATEFUL_EXAMPLES sets the number of examples, _STEPS their length and _SEED the random
 seed. _SHRINK minimizes failures. `--log-cli-level=INFO` shows how often each outcome occurred.
 """
 
@@ -36,11 +36,11 @@ from tests.support.model.service_pair import ServicePair, open_service_pair
 
 log = logging.getLogger("stateful")
 
-LONG_RUN = "SLOTLOCK_STATEFUL_EXAMPLES" in os.environ
-EXAMPLES = int(os.environ.get("SLOTLOCK_STATEFUL_EXAMPLES", "12"))
-STEPS = int(os.environ.get("SLOTLOCK_STATEFUL_STEPS", "40"))
-SEED = int(os.environ.get("SLOTLOCK_STATEFUL_SEED", "1"))
-SHRINK = "SLOTLOCK_STATEFUL_SHRINK" in os.environ
+LONG_RUN = "TEST_STATEFUL_EXAMPLES" in os.environ
+EXAMPLES = int(os.environ.get("TEST_STATEFUL_EXAMPLES", "12"))
+STEPS = int(os.environ.get("TEST_STATEFUL_STEPS", "40"))
+SEED = int(os.environ.get("TEST_STATEFUL_SEED", "1"))
+SHRINK = "TEST_STATEFUL_SHRINK" in os.environ
 MAX_SLOTS = 4
 
 small_integers = st.integers(0, 40)

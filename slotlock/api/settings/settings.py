@@ -12,6 +12,7 @@ from pymongo.errors import PyMongoError
 from pymongo.uri_parser import parse_uri
 
 from slotlock.api.settings.limits import LimitSettings, split_commas
+from slotlock.api.settings.unknown_variables import unknown_variable_problems
 from slotlock.auth.accounts import normalize_email, validate_password
 from slotlock.auth.tokens import MIN_SECRET_BYTES
 from slotlock.infrastructure.redis.admission.queue import MAX_QUEUE_LENGTH, PARTITIONS
@@ -237,12 +238,12 @@ def read_settings() -> Settings:
     """Read the settings from the environment.
 
     Raises:
-        SettingsError: at least one setting is invalid.
+        SettingsError: at least one setting is invalid, or a variable is misspelled.
     """
+    lines = unknown_variable_problems(os.environ, PREFIX, set(map(env_name, Settings.model_fields)))
     try:
-        return Settings()
+        settings = Settings()
     except ValidationError as error:
-        lines = []
         for problem in error.errors():
             name = str(problem["loc"][0])
             variable = name if name.isupper() else env_name(name)
@@ -251,6 +252,9 @@ def read_settings() -> Settings:
             reason = problem["msg"].removeprefix("Value error, ")
             lines.append(f"{variable}: {reason[0].lower()}{reason[1:]}")
         raise SettingsError("\n".join(lines)) from None
+    if lines:
+        raise SettingsError("\n".join(lines))
+    return settings
 
 
 def require(settings: Settings, *names: str) -> None:
@@ -276,7 +280,12 @@ def export_to_environment(variables: dict[str, str]) -> None:
 
 def settings_page() -> str:
     """Return the reference page of all settings as Markdown, one sentence a line."""
-    lines = ["# Settings", "", "slotlock reads its settings from environment variables."]
+    lines = [
+        "# Settings",
+        "",
+        "slotlock reads its settings from environment variables.",
+        "A misspelled name is an error, which names the nearest setting.",
+    ]
     fields = Settings.model_fields.items()
     for name, field in sorted(fields, key=lambda item: item[0] in LimitSettings.model_fields):
         default = "none" if field.default in (None, ()) else f"`{field.default}`"

@@ -28,6 +28,7 @@ MAX_RESOURCE_LENGTH = 100
 MAX_CANCEL_CUTOFF_MINUTES = 60 * 24 * 60
 MAX_WAITLIST_CAPACITY = 1000
 MAX_WAITLIST_OFFER_MINUTES = 7 * 24 * 60
+EITHER_TIMES_OR_TIMETABLE = "Please enter either a start and an end, or a timetable."
 
 
 @value_object
@@ -92,7 +93,7 @@ def _draft_meetings(draft: SlotDraft) -> tuple[Meeting, ...] | InvalidInput:
     if draft.timetable is None and draft.start is not None and draft.end is not None:
         return (Meeting(draft.start, draft.end),)
     field = "timetable" if given else "startTime"
-    return InvalidInput((FieldProblem(field, "Either a start and an end, or a timetable."),))
+    return InvalidInput((FieldProblem(field, EITHER_TIMES_OR_TIMETABLE),))
 
 
 def edit(state: SlotState, changes: SlotChanges) -> Decision[EditSlotOutcome]:
@@ -141,7 +142,7 @@ def _with_new_times(slot: Slot, changes: SlotChanges) -> Slot | InvalidInput:
     """Return the changed slot with the meetings and times of a new timetable, if there is one."""
     if isinstance(changes.timetable, Timetable):
         if changes.has_new_times:
-            problem = FieldProblem("timetable", "Either a start and an end, or a timetable.")
+            problem = FieldProblem("timetable", EITHER_TIMES_OR_TIMETABLE)
             return InvalidInput((problem,))
         meetings = to_meetings(changes.timetable, slot.time_zone)
         if isinstance(meetings, InvalidInput):
@@ -217,4 +218,8 @@ def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:
 
 
 def _validate_number(number: int, minimum: int, maximum: int) -> str | None:
-    return None if minimum <= number <= maximum else f"A number from {minimum} to {maximum}."
+    return (
+        None
+        if minimum <= number <= maximum
+        else f"Please enter a number from {minimum} to {maximum}."
+    )

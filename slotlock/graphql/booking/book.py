@@ -1,6 +1,7 @@
 """Mutations that book or hold places: one, or several at once."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Self
 
 import strawberry
@@ -19,7 +20,7 @@ from slotlock.graphql.core.arguments import (
     require_valid_key,
     to_wait_seconds,
 )
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.refusals import KeyReused, Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.refusals import Locked, SlotNotFound
@@ -124,7 +125,8 @@ def _present_claim_refusal(
         ):
             return UserNotFound.for_id(claim.user_id or "")
         case _:
-            return present_booking_refusal(refusal, view)
+            booked_for = parse_booked_user_id(claim.user_id, view.viewer) if view.viewer else None
+            return present_booking_refusal(refusal, replace(view, booked_for=booked_for))
 
 
 BookSlotsResult = Annotated[
@@ -152,7 +154,7 @@ class BookingMutations:
         if user_id is None:
             return UserNotFound.for_id(input.user_id or "")
         result = await book.book_slot(info.context.services, caller, slot_id, user_id, options)
-        return present_book_outcome(result.outcome, ResultView(caller, result.slots))
+        return present_book_outcome(result.outcome, ResultView(caller, result.slots, user_id))
 
     @field(
         description="Book or hold several places for one or more users: all of them, or none.",
@@ -194,9 +196,7 @@ def parse_booked_user_id(global_id: str | None, caller: Caller) -> UserId | None
 
 def _require_valid_claims(claims: Sequence[ClaimInput], caller: Caller) -> None:
     if not 1 <= len(claims) <= MAX_CLAIMS:
-        raise GraphQLRequestError(
-            ErrorCode.BAD_USER_INPUT, f"`claims` must have 1 to {MAX_CLAIMS} items."
-        )
+        raise bad_input("claims", f"`claims` must have 1 to {MAX_CLAIMS} items.")
     own_id = ids.user_global_id(caller.user_id)
     if len({(claim.slot_id, claim.user_id or own_id) for claim in claims}) < len(claims):
-        raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "Each claim must be different.")
+        raise bad_input("claims", "Each claim must be different.")

@@ -1,11 +1,12 @@
 """Mutations that change a booking: confirm, extend, cancel and move."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import strawberry
 from strawberry import argument, field
 
 from slotlock.domain.booking import outcomes
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.booking.refusals.changes import BookingNotFound
 from slotlock.graphql.booking.refusals.present import present_booking_refusal
@@ -71,7 +72,7 @@ class BookingChangeMutations:
         if command is None:
             return BookingNotFound.for_id(booking_id)
         result = await changes.confirm(info.context.services, command)
-        outcome, view = result.outcome, ResultView(caller, result.slots)
+        outcome, view = result.outcome, _view(caller, result)
         if isinstance(outcome, outcomes.BookingConfirmed):
             return BookingConfirmed.from_domain(outcome, view)
         return present_booking_refusal(outcome, view)
@@ -93,7 +94,7 @@ class BookingChangeMutations:
         if command is None:
             return BookingNotFound.for_id(booking_id)
         result = await changes.extend(info.context.services, command)
-        outcome, view = result.outcome, ResultView(caller, result.slots)
+        outcome, view = result.outcome, _view(caller, result)
         if isinstance(outcome, outcomes.HoldExtended):
             return HoldExtended.from_domain(outcome, view)
         return present_booking_refusal(outcome, view)
@@ -115,7 +116,7 @@ class BookingChangeMutations:
         if command is None:
             return BookingNotFound.for_id(booking_id)
         result = await changes.cancel(info.context.services, command)
-        outcome, view = result.outcome, ResultView(caller, result.slots)
+        outcome, view = result.outcome, _view(caller, result)
         if isinstance(outcome, outcomes.BookingCancelled):
             return BookingCancelled.from_domain(outcome, view)
         return present_booking_refusal(outcome, view)
@@ -138,10 +139,16 @@ class BookingChangeMutations:
         if slot_id is None:
             return SlotNotFound.for_id(input.slot_id)
         result = await move(info.context.services, command, slot_id)
-        outcome, view = result.outcome, ResultView(caller, result.slots)
+        outcome, view = result.outcome, _view(caller, result)
         if isinstance(outcome, outcomes.BookingMoved):
             return BookingMoved.from_domain(outcome, view)
         return present_booking_refusal(outcome, view)
+
+
+def _view(caller: Caller, result: CommandResult[Any]) -> ResultView:
+    """Return the view of a change; only organizers change bookings of other users."""
+    booked_for = None if caller.is_organizer else caller.user_id
+    return ResultView(caller, result.slots, booked_for)
 
 
 def _to_command(

@@ -45,7 +45,7 @@ class TicketMutations:
         )
         if isinstance(result.outcome, tickets.Ticket):
             return Ticket.from_domain(result.outcome, caller)
-        return present_booking_refusal(result.outcome, ResultView(caller, result.slots))
+        return present_booking_refusal(result.outcome, ResultView(caller, result.slots, user_id))
 
 
 @strawberry.type

@@ -92,7 +92,7 @@ class WaitlistMutations:
         if parsed_id is None:
             return SlotNotFound.for_id(slot_id)
         result = await waitlist.join(info.context.services, parsed_id, caller.user_id, wait_s)
-        outcome, view = result.outcome, ResultView(caller, result.slots)
+        outcome, view = result.outcome, ResultView(caller, result.slots, caller.user_id)
         if isinstance(outcome, outcomes.WaitlistJoined):
             return WaitlistJoined.from_domain(outcome, view)
         return present_booking_refusal(outcome, view)
@@ -110,7 +110,7 @@ class WaitlistMutations:
         if parsed_id is None:
             return SlotNotFound.for_id(slot_id)
         result = await waitlist.leave(info.context.services, parsed_id, caller.user_id, wait_s)
-        outcome, view = result.outcome, ResultView(caller, result.slots)
+        outcome, view = result.outcome, ResultView(caller, result.slots, caller.user_id)
         if isinstance(outcome, outcomes.WaitlistLeft):
             return WaitlistLeft.from_domain(outcome, view)
         return present_booking_refusal(outcome, view)

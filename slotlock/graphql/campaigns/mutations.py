@@ -28,7 +28,6 @@ from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
 from slotlock.services.campaigns import campaigns
 
-NULL_MESSAGE = "Only `maxBookings` and `cancelUntil` of a campaign can be null."
 ELIGIBLE_GROUPS_DESCRIPTION = (
     "At most 10 sets of groups. A user may book if they have at least one group of every set; "
     "everyone may book if the list is empty."
@@ -110,17 +109,17 @@ class UpdateCampaignInput:
 
     def to_changes(self) -> campaign.CampaignChanges:
         """Convert the input to the domain's changes. Errors: BAD_USER_INPUT."""
-        eligible_groups = to_required_change(self.eligible_groups, NULL_MESSAGE)
-        group_limits = to_required_change(self.group_limits, NULL_MESSAGE)
+        eligible_groups = to_required_change("eligibleGroups", self.eligible_groups)
+        group_limits = to_required_change("groupLimits", self.group_limits)
         return campaign.CampaignChanges(
-            name=to_required_change(self.name, NULL_MESSAGE),
-            opens_at=to_required_change(self.opens_at, NULL_MESSAGE),
-            closes_at=to_required_change(self.closes_at, NULL_MESSAGE),
+            name=to_required_change("name", self.name),
+            opens_at=to_required_change("opensAt", self.opens_at),
+            closes_at=to_required_change("closesAt", self.closes_at),
             eligible_groups=eligible_groups
             if isinstance(eligible_groups, Unchanged)
             else _to_group_sets(eligible_groups),
             max_bookings=to_change(self.max_bookings),
-            forbid_overlap=to_required_change(self.forbid_overlap, NULL_MESSAGE),
+            forbid_overlap=to_required_change("forbidOverlap", self.forbid_overlap),
             group_limits=group_limits
             if isinstance(group_limits, Unchanged)
             else to_domain_group_limits(group_limits),

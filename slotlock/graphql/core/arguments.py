@@ -7,7 +7,7 @@ from strawberry import UNSET
 
 from slotlock.domain.shared.changes import UNCHANGED, Unchanged
 from slotlock.domain.shared.text import validate_line
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import bad_input
 
 Value = TypeVar("Value")
 
@@ -33,17 +33,15 @@ IdempotencyKeyArgument = Annotated[str | None, strawberry.argument(description=K
 def to_wait_seconds(wait_ms: int) -> float:
     """Convert `waitMs` to seconds. Errors: BAD_USER_INPUT."""
     if not 0 <= wait_ms <= MAX_WAIT_MS:
-        raise GraphQLRequestError(
-            ErrorCode.BAD_USER_INPUT, f"`waitMs` must be a number from 0 to {MAX_WAIT_MS}."
-        )
+        raise bad_input("waitMs", f"`waitMs` must be a number from 0 to {MAX_WAIT_MS}.")
     return wait_ms / 1000
 
 
 def require_valid_key(key: str | None) -> str | None:
     """Return the idempotency key. Errors: BAD_USER_INPUT."""
     if key is not None and (not key or validate_line(key, MAX_KEY_LENGTH)):
-        raise GraphQLRequestError(
-            ErrorCode.BAD_USER_INPUT,
+        raise bad_input(
+            "idempotencyKey",
             f"`idempotencyKey` must be a single line of 1 to {MAX_KEY_LENGTH} characters.",
         )
     return key
@@ -54,8 +52,8 @@ def to_change(value: Value | None) -> Value | Unchanged | None:
     return UNCHANGED if value is UNSET else value
 
 
-def to_required_change(value: Value | None, null_message: str) -> Value | Unchanged:
-    """Convert a field that cannot be null. Errors: BAD_USER_INPUT with the message for null."""
+def to_required_change(field_name: str, value: Value | None) -> Value | Unchanged:
+    """Convert a field of an update that cannot be null. Errors: BAD_USER_INPUT."""
     if value is None:
-        raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, null_message)
+        raise bad_input(field_name, f"`{field_name}` cannot be null.")
     return UNCHANGED if value is UNSET else value

@@ -5,7 +5,7 @@ from typing import Annotated, Generic, Self, TypeVar
 
 import strawberry
 
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.node import property_field
 
 # The longest page of a list, and the largest number of ids in one request.
@@ -95,7 +95,5 @@ class Connection(Generic[Item]):
 def require_valid_first(first: int) -> int:
     """Return the requested page size. Errors: BAD_USER_INPUT."""
     if not 1 <= first <= MAX_LIST_SIZE:
-        raise GraphQLRequestError(
-            ErrorCode.BAD_USER_INPUT, f"`first` must be a number from 1 to {MAX_LIST_SIZE}."
-        )
+        raise bad_input("first", f"`first` must be a number from 1 to {MAX_LIST_SIZE}.")
     return first

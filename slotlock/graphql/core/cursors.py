@@ -15,7 +15,7 @@ import orjson
 from slotlock.domain.audit.log import AuditPosition
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.shared.text import validate_line
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import GraphQLRequestError, bad_input
 
 CHECKSUM_BYTES = 6
 # Twice the longest e-mail address (RFC 5321, 4.5.3.1); every name is shorter.
@@ -107,4 +107,4 @@ def _from_milliseconds(milliseconds: int) -> datetime:
 
 
 def _invalid_cursor() -> GraphQLRequestError:
-    return GraphQLRequestError(ErrorCode.BAD_USER_INPUT, "The cursor does not belong to this list.")
+    return bad_input("after", "The cursor does not belong to this list.")

@@ -2,14 +2,14 @@
 
 import logging
 import math
-import re
 import secrets
 import time
 from enum import StrEnum
 from typing import Any
 
-from graphql import GraphQLError
+from graphql import DocumentNode, GraphQLError
 
+from slotlock.graphql.core.input_errors import describe_input_error
 from slotlock.infrastructure.mongo.client import is_unavailable, may_have_written
 
 INTERNAL_MESSAGE = "An internal error occurred. Please try again."
@@ -24,9 +24,6 @@ OUTAGE_LOG_INTERVAL_S = 1.0
 UNAVAILABLE_RETRY_AFTER_S = 1
 RETRY_AFTER_HEADERS = {"Retry-After": str(UNAVAILABLE_RETRY_AFTER_S)}
 RATE_LIMITED_MESSAGE = "You sent too many requests. Please try again later."
-
-_FOUND_VALUE = re.compile(r"(?:, found|(\?) Found): .*", re.DOTALL)
-_REJECTED_VALUE = re.compile(r"( cannot represent (?:a )?[a-z0-9 -]*value): .*", re.DOTALL)
 
 log = logging.getLogger("slotlock.graphql")
 
@@ -46,11 +43,17 @@ class ErrorCode(StrEnum):
 
 
 class GraphQLRequestError(Exception):
-    """An error whose message is sent to the client."""
+    """An error whose message is sent to the client; `field` is the argument that it is about."""
 
-    def __init__(self, code: ErrorCode, message: str) -> None:
+    def __init__(self, code: ErrorCode, message: str, field: str | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.field = field
+
+
+def bad_input(field: str, message: str) -> GraphQLRequestError:
+    """Create the error for an argument or an input field."""
+    return GraphQLRequestError(ErrorCode.BAD_USER_INPUT, message, field)
 
 
 class RateLimitedError(Exception):
@@ -78,17 +81,22 @@ def error_body(code: ErrorCode, message: str) -> dict[str, Any]:
     return {"message": message, "extensions": {"code": code}}
 
 
-def format_error(error: GraphQLError, *, is_mutation: bool) -> dict[str, Any]:
-    """Return the error as it is sent. Internal errors are logged and replaced by an error id."""
+def format_error(
+    error: GraphQLError, *, is_mutation: bool, document: DocumentNode | None = None
+) -> dict[str, Any]:
+    """Return the error as it is sent. Internal errors are logged and replaced by an error id.
+
+    The document shows which field an invalid value was meant for.
+    """
     original = error.original_error
     while isinstance(original, GraphQLError):
         original = original.original_error
     if isinstance(original, GraphQLRequestError):
-        return _located_error_body(error, original.code, str(original))
+        return _located_error_body(error, original.code, str(original), original.field)
     # The executor raises errors without an original, and scalars raise ValueError: both describe
     # what the client sent.
     if original is None or (isinstance(original, ValueError) and error.path is None):
-        return _located_error_body(error, ErrorCode.BAD_USER_INPUT, without_values(error.message))
+        return input_error_body(error, document)
     # Below the root field, the change has happened, and a field of its result is missing.
     is_result = error.path is not None and len(error.path) > 1 and is_unavailable(original)
     if is_mutation and (is_result or may_have_written(original)):
@@ -96,11 +104,6 @@ def format_error(error: GraphQLError, *, is_mutation: bool) -> dict[str, Any]:
     else:
         body = _located_error_body(error, ErrorCode.INTERNAL, INTERNAL_MESSAGE)
     return _with_error_id(body, f"a field failed at {error.path}", original)
-
-
-def without_values(message: str) -> str:
-    """Remove from a graphql-core message the values that the client sent, such as passwords."""
-    return _REJECTED_VALUE.sub(r"\1.", _FOUND_VALUE.sub(lambda cut: cut[1] or ".", message))
 
 
 class OutageLog:
@@ -155,8 +158,18 @@ def _with_error_id(body: dict[str, Any], description: str, error: BaseException)
     return body
 
 
-def _located_error_body(error: GraphQLError, code: ErrorCode, message: str) -> dict[str, Any]:
+def input_error_body(error: GraphQLError, document: DocumentNode | None) -> dict[str, Any]:
+    """Return an error of graphql-core about a value that the client sent."""
+    message, field = describe_input_error(error, document)
+    return _located_error_body(error, ErrorCode.BAD_USER_INPUT, message, field)
+
+
+def _located_error_body(
+    error: GraphQLError, code: ErrorCode, message: str, field: str | None = None
+) -> dict[str, Any]:
     body = error_body(code, message)
+    if field is not None:
+        body["extensions"]["field"] = field
     if error.locations:
         body["locations"] = [location.formatted for location in error.locations]
     if error.path is not None:

@@ -10,7 +10,7 @@ import strawberry
 from graphql import StringValueNode, ValueNode
 from strawberry.types.scalar import ScalarDefinition
 
-from slotlock.domain.schedule.zones import find_zone
+from slotlock.domain.schedule.zones import UNKNOWN_ZONE, find_zone
 
 # RFC 3339, section 5.6. `fromisoformat` alone also accepts forms that are not RFC 3339.
 _RFC3339 = re.compile(
@@ -23,11 +23,11 @@ _RFC3339 = re.compile(
 def parse_time(value: object) -> datetime:
     """Return the time in UTC, truncated to milliseconds. Errors: ValueError."""
     if not isinstance(value, str) or not _RFC3339.fullmatch(value):
-        raise ValueError("a time must be RFC 3339 with an offset, like 2030-01-31T14:00:00+01:00")
+        raise ValueError("Please use a time with an offset, like 2030-01-31T14:00:00+01:00.")
     try:
         instant = datetime.fromisoformat(value.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"there is no such time: {value}") from None
+        raise ValueError("This time does not exist.") from None
     return instant.replace(microsecond=instant.microsecond // 1000 * 1000)
 
 
@@ -44,35 +44,35 @@ def format_time(instant: datetime) -> str:
 def parse_zone(value: object) -> str:
     """Return the name of an existing time zone. Errors: ValueError."""
     if not isinstance(value, str) or find_zone(value) is None:
-        raise ValueError("a time zone must be an IANA name, like Europe/Berlin")
+        raise ValueError(UNKNOWN_ZONE.message)
     return value
 
 
 def parse_email_address(value: object) -> str:
     """Return any string: `InvalidInput` reports invalid addresses. Errors: ValueError."""
     if not isinstance(value, str):
-        raise ValueError("an e-mail address must be a string")  # noqa: TRY004
+        raise ValueError("An e-mail address must be a string.")  # noqa: TRY004
     return value
 
 
 def parse_date(value: object) -> date:
     """Return a calendar date. Errors: ValueError."""
     if not isinstance(value, str) or not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value, re.ASCII):
-        raise ValueError("a date must have the form 2030-01-31")
+        raise ValueError("Please use a date like 2030-01-31.")
     try:
         return date.fromisoformat(value)
     except ValueError:
-        raise ValueError(f"there is no such date: {value}") from None
+        raise ValueError("This date does not exist.") from None
 
 
 def parse_local_time(value: object) -> time:
     """Return a time of day without a zone. Errors: ValueError."""
     if not isinstance(value, str) or not re.fullmatch(r"\d{2}:\d{2}(:\d{2})?", value, re.ASCII):
-        raise ValueError("a local time must have the form 14:00 or 14:00:30")
+        raise ValueError("Please use a time of day like 14:00 or 14:00:30.")
     try:
         return time.fromisoformat(value)
     except ValueError:
-        raise ValueError(f"there is no such local time: {value}") from None
+        raise ValueError("This time does not exist.") from None
 
 
 TimeZone = NewType("TimeZone", str)

@@ -20,7 +20,8 @@ from graphql import (
     validate,
 )
 
-from slotlock.graphql.core.errors import ErrorCode, error_body, without_values
+from slotlock.graphql.core.errors import ErrorCode, error_body, input_error_body
+from slotlock.graphql.core.input_errors import is_about_value, without_values
 from slotlock.graphql.execution.compiled.operation import CompiledOperation, compile_operation
 from slotlock.graphql.limits.complexity import MAX_DOCUMENT_BYTES, MAX_TOKENS, exceeded_limit
 from slotlock.graphql.limits.field_merging import field_merge_excess
@@ -145,15 +146,19 @@ class DocumentCache:
         if too_large:
             raise _too_large(too_large)
         if errors := self._validate(document):
-            raise DocumentError([self._format_validation_error(error) for error in errors])
+            raise DocumentError([self._format_validation_error(e, document) for e in errors])
         return document
 
-    def _format_validation_error(self, error: GraphQLError) -> dict[str, Any]:
-        message = without_values(error.message)
+    def _format_validation_error(
+        self, error: GraphQLError, document: DocumentNode
+    ) -> dict[str, Any]:
+        if is_about_value(error):
+            return input_error_body(error, document)
+        body = _located_error(error, ErrorCode.VALIDATION_FAILED)
         if not self._introspection:
             # One of the rules ignores `hide_suggestions`.
-            message = _SUGGESTION.sub("", message)
-        return {**_located_error(error, ErrorCode.VALIDATION_FAILED), "message": message}
+            body["message"] = _SUGGESTION.sub("", body["message"])
+        return body
 
     def _validate(self, document: DocumentNode) -> list[GraphQLError]:
         return validate(
@@ -225,4 +230,5 @@ def _too_large(message: str) -> DocumentError:
 
 
 def _located_error(error: GraphQLError, code: ErrorCode) -> dict[str, Any]:
-    return {**error.formatted, "extensions": {"code": code}}
+    message = without_values(error.message)
+    return {**error.formatted, "message": message, "extensions": {"code": code}}

@@ -138,7 +138,10 @@ def to_response(operation: Operation, result: ExecutionResult) -> GraphQLRespons
     """Format a result and its errors."""
     if not result.errors:
         return GraphQLResponse({"data": result.data})
-    errors = [format_error(error, is_mutation=operation.is_mutation) for error in result.errors]
+    errors = [
+        format_error(error, is_mutation=operation.is_mutation, document=operation.document)
+        for error in result.errors
+    ]
     if result.data is None and all(error.path is None for error in result.errors):
         return GraphQLResponse({"errors": errors})
     return GraphQLResponse({"data": result.data, "errors": errors})

@@ -13,7 +13,7 @@ from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import DEFAULT_FIRST, After, First, require_valid_first
 from slotlock.graphql.core.cursors import decode_audit_position, encode_audit_position
 from slotlock.graphql.core.enums import AuditAction
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.reports.audit_types import AuditConnection, AuditEntry
 from slotlock.services.campaigns import reports
 
@@ -55,32 +55,32 @@ class AuditLogFilter:
     def to_domain(self) -> AuditFilter:
         """Convert the filter to the domain's. Errors: BAD_USER_INPUT."""
         audit_filter = AuditFilter(
-            campaign_id=_require_valid_id(self.campaign_id, ids.parse_campaign_id),
-            slot_id=_require_valid_id(self.slot_id, ids.parse_slot_id),
-            user_id=_require_valid_id(self.user_id, ids.parse_user_id),
-            by=_require_valid_id(self.by, ids.parse_user_id),
+            campaign_id=_require_valid_id("campaignId", self.campaign_id, ids.parse_campaign_id),
+            slot_id=_require_valid_id("slotId", self.slot_id, ids.parse_slot_id),
+            user_id=_require_valid_id("userId", self.user_id, ids.parse_user_id),
+            by=_require_valid_id("by", self.by, ids.parse_user_id),
             system_only=self.by_nobody,
             actions=None if self.actions is None else frozenset(self.actions),
             since=self.from_,
             before=self.until,
         )
         if not audit_filter.is_bounded:
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT,
+            raise bad_input(
+                "filter",
                 "The filter needs a campaign, a slot, a user, or actions that are not about "
                 "bookings and waiting lists.",
             )
         return audit_filter
 
 
-def _require_valid_id(global_id: str | None, parse: Callable[[str], Id | None]) -> Id | None:
+def _require_valid_id(
+    field_name: str, global_id: str | None, parse: Callable[[str], Id | None]
+) -> Id | None:
     if global_id is None:
         return None
     parsed_id = parse(global_id)
     if parsed_id is None:
-        raise GraphQLRequestError(
-            ErrorCode.BAD_USER_INPUT, f"The id {global_id[:60]!r} does not exist."
-        )
+        raise bad_input(field_name, f"The id {global_id[:60]!r} does not exist.")
     return parsed_id
 
 

@@ -14,7 +14,7 @@ from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import DEFAULT_FIRST, After, First, require_valid_first
 from slotlock.graphql.core.enums import Interval
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.reports.campaign_statistics import CampaignStatistics
 from slotlock.graphql.reports.unplaced import (
     UNPLACED_CURSOR,
@@ -72,8 +72,8 @@ class CampaignReportQueries:
             case CampaignNotFound():
                 return None
             case TooManyPoints():
-                raise GraphQLRequestError(
-                    ErrorCode.BAD_USER_INPUT,
+                raise bad_input(
+                    "timeSeries",
                     f"A time series has at most {outcome.max_points} intervals. Please choose a "
                     "shorter time or longer intervals.",
                 )
@@ -113,7 +113,5 @@ def require_campaign_id(global_id: str) -> CampaignId:
     """Return the campaign of a global id. Errors: BAD_USER_INPUT."""
     campaign_id = ids.parse_campaign_id(global_id)
     if campaign_id is None:
-        raise GraphQLRequestError(
-            ErrorCode.BAD_USER_INPUT, "`campaignId` must be the id of a campaign."
-        )
+        raise bad_input("campaignId", "`campaignId` must be the id of a campaign.")
     return campaign_id

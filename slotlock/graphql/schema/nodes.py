@@ -13,7 +13,7 @@ from slotlock.graphql.campaigns.types import load_campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import MAX_LIST_SIZE
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import GraphQLRequestError, bad_input
 from slotlock.graphql.core.node import Node
 from slotlock.graphql.slots.types import Booking, Slot, load_slot
 from slotlock.graphql.teams.types import Team
@@ -40,9 +40,7 @@ class NodeQueries:
     )
     async def nodes(self, info: Info, ids: IdsArgument) -> list[Node | None]:
         if len(ids) > MAX_LIST_SIZE:
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, f"`ids` must have at most {MAX_LIST_SIZE} items."
-            )
+            raise bad_input("ids", f"`ids` must have at most {MAX_LIST_SIZE} items.")
         found = await asyncio.gather(*(_load_node_or_error(info, global_id) for global_id in ids))
         first_error = next((item for item in found if isinstance(item, GraphQLRequestError)), None)
         shown = [

@@ -10,7 +10,7 @@ from strawberry import argument
 from slotlock.graphql.booking.ticket_types import Ticket
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.slots.availability_events import AvailabilityEvents
 from slotlock.graphql.slots.events import BookingEvent, SlotAvailability
 from slotlock.services.admission import tickets
@@ -55,7 +55,7 @@ class Subscription:
         context = info.context
         caller, ref = context.caller, ids.parse_ticket_id(id)
         if ref is None or await tickets.find_ticket(context.services, ref, caller) is None:
-            raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, f"There is no ticket {id[:128]}.")
+            raise bad_input("id", f"There is no ticket {id[:128]}.")
         async with (
             context.services.ticket_updates.subscribe(ref) as subscription,
             aclosing(subscription.states()) as states,

@@ -5,7 +5,7 @@ from contextlib import aclosing, asynccontextmanager
 
 from slotlock.graphql.context import Context
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.slots.events import SlotAvailability
 from slotlock.services.live.availability import AvailabilitySubscription
 from slotlock.services.slots import queries
@@ -28,18 +28,14 @@ class AvailabilityEvents:
     async def open(self) -> AsyncIterator[AvailabilitySubscription]:
         """Subscribe to the slots. Errors: BAD_USER_INPUT if one is unknown to the viewer."""
         if not 1 <= len(self._global_ids) <= MAX_SLOTS:
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, f"`slotIds` must have 1 to {MAX_SLOTS} items."
-            )
+            raise bad_input("slotIds", f"`slotIds` must have 1 to {MAX_SLOTS} items.")
         context = self._context
         parsed_ids = {global_id: ids.parse_slot_id(global_id) for global_id in self._global_ids}
         valid_ids = [slot_id for slot_id in parsed_ids.values() if slot_id]
         found = await queries.find_slots(context.services, valid_ids, context.viewer)
         for global_id, slot_id in parsed_ids.items():
             if slot_id not in found:
-                raise GraphQLRequestError(
-                    ErrorCode.BAD_USER_INPUT, f"There is no slot {global_id[:64]}."
-                )
+                raise bad_input("slotIds", f"There is no slot {global_id[:64]}.")
         async with context.services.availability.subscribe(valid_ids) as subscription:
             yield subscription
 

@@ -15,9 +15,6 @@ from slotlock.graphql.core.enums import SeriesScope, SlotKind, Weekday
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
 
-NULL_MESSAGE = (
-    "Only `location`, `resource`, `timetable` and `waitlistOfferMinutes` of a slot can be null."
-)
 GROUP_LIMITS_DESCRIPTION = (
     "How many places a group may have in the slot, in addition to the limits of the campaign."
 )
@@ -217,21 +214,23 @@ class UpdateSlotInput:
 
     def to_changes(self) -> SlotChanges:
         """Convert the input to the domain's changes. Errors: BAD_USER_INPUT."""
-        group_limits = to_required_change(self.group_limits, NULL_MESSAGE)
+        group_limits = to_required_change("groupLimits", self.group_limits)
         return SlotChanges(
-            title=to_required_change(self.title, NULL_MESSAGE),
-            start=to_required_change(self.start_time, NULL_MESSAGE),
-            end=to_required_change(self.end_time, NULL_MESSAGE),
+            title=to_required_change("title", self.title),
+            start=to_required_change("startTime", self.start_time),
+            end=to_required_change("endTime", self.end_time),
             timetable=self.timetable.to_domain()
             if isinstance(self.timetable, TimetableInput)
             else to_change(self.timetable),
-            time_zone=to_required_change(self.time_zone, NULL_MESSAGE),
+            time_zone=to_required_change("timeZone", self.time_zone),
             location=to_change(self.location),
-            kind=to_required_change(self.kind, NULL_MESSAGE),
-            capacity=to_required_change(self.capacity, NULL_MESSAGE),
-            hold_minutes=to_required_change(self.hold_minutes, NULL_MESSAGE),
-            cancel_cutoff_minutes=to_required_change(self.cancel_cutoff_minutes, NULL_MESSAGE),
-            waitlist_capacity=to_required_change(self.waitlist_capacity, NULL_MESSAGE),
+            kind=to_required_change("kind", self.kind),
+            capacity=to_required_change("capacity", self.capacity),
+            hold_minutes=to_required_change("holdMinutes", self.hold_minutes),
+            cancel_cutoff_minutes=to_required_change(
+                "cancelCutoffMinutes", self.cancel_cutoff_minutes
+            ),
+            waitlist_capacity=to_required_change("waitlistCapacity", self.waitlist_capacity),
             waitlist_offer_minutes=to_change(self.waitlist_offer_minutes),
             group_limits=group_limits
             if isinstance(group_limits, Unchanged)

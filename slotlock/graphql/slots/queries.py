@@ -24,7 +24,7 @@ from slotlock.graphql.core.connections import (
 )
 from slotlock.graphql.core.cursors import decode_id, decode_position, encode_cursor, encode_position
 from slotlock.graphql.core.enums import SlotKind, SlotOrder, SlotStatus
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.slots.types import Booking, Slot, load_slot
 from slotlock.services.slots import queries
@@ -70,19 +70,15 @@ class SlotsFilter:
         if self.status is SlotStatus.DRAFT:
             context.require_organizer()
         campaign_id = ids.parse_campaign_id(self.campaign_id or "")
+        if self.campaign_id is not None and campaign_id is None:
+            raise bad_input("campaignId", "There is no such campaign.")
         series_id = ids.parse_series_id(self.series_id or "")
-        if (self.campaign_id is not None and campaign_id is None) or (
-            self.series_id is not None and series_id is None
-        ):
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, "There is no such campaign or series."
-            )
+        if self.series_id is not None and series_id is None:
+            raise bad_input("seriesId", "There is no such series.")
         viewer = context.viewer
         text = (self.text or "").strip()
         if len(text) > MAX_SEARCH_LENGTH:
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, f"`text` has at most {MAX_SEARCH_LENGTH} characters."
-            )
+            raise bad_input("text", f"`text` has at most {MAX_SEARCH_LENGTH} characters.")
         return SlotFilter(
             status=self.status,
             starts_from=self.starts_from,

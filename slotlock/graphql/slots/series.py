@@ -12,7 +12,7 @@ from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import KEY_DESCRIPTION, require_valid_key
 from slotlock.graphql.core.enums import OnConflict
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.inputs import CreateSlotInput
@@ -96,8 +96,8 @@ class SeriesMutations:
         organizer = info.context.require_organizer()
         key = require_valid_key(input.idempotency_key)
         if input.slot.idempotency_key is not None:
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, "`idempotencyKey` belongs to the series, not to its slot."
+            raise bad_input(
+                "idempotencyKey", "`idempotencyKey` belongs to the series, not to its slot."
             )
         campaign_id = ids.parse_campaign_id(input.slot.campaign_id or "")
         if input.slot.campaign_id is not None and campaign_id is None:

@@ -53,7 +53,6 @@ BROWSER_MEDIA_TYPES = (*OFFERED_MEDIA_TYPES, HTML)
 _CONTENT_TYPES: Mapping[str, RawHeaders] = {
     media_type: ((b"content-type", media_type.encode()),) for media_type in (JSON, GRAPHQL_JSON)
 }
-_DOCUMENT_ERROR_CODES = {ErrorCode.PARSE_FAILED, ErrorCode.VALIDATION_FAILED}
 
 
 class HttpEndpoint:
@@ -199,7 +198,8 @@ def _error_response(error: Exception, media_type: str) -> HttpResponse:
             return _errors(error.status, errors, media_type, error.headers)
         case DocumentError():
             # Clients of application/json expect 200 here (GraphQL over HTTP, 6.4.1).
-            is_document_error = error.errors[0]["extensions"]["code"] in _DOCUMENT_ERROR_CODES
+            # Only errors of a document have locations; the others are about the request.
+            is_document_error = "locations" in error.errors[0]
             status = 200 if media_type == JSON and is_document_error else 400
             return _errors(status, error.errors, media_type)
         case RateLimitedError():

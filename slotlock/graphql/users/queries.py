@@ -17,7 +17,7 @@ from slotlock.graphql.core.connections import (
     require_valid_first,
 )
 from slotlock.graphql.core.cursors import decode_name, encode_cursor
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.users.types import User
 
 USERS_CURSOR = "users"
@@ -43,9 +43,7 @@ class UserFilter:
         text = (self.text or "").strip()
         group = require_valid_group(self.group)
         if len(text) > MAX_SEARCH_LENGTH:
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, f"`text` has at most {MAX_SEARCH_LENGTH} characters."
-            )
+            raise bad_input("text", f"`text` has at most {MAX_SEARCH_LENGTH} characters.")
         return user.UserFilter(text or None, group, self.banned, self.without_password)
 
 
@@ -86,9 +84,7 @@ def decode_email(list_name: str, cursor: str | None) -> str | None:
     """Return the e-mail address that a cursor encodes. Errors: BAD_USER_INPUT."""
     email = decode_name(list_name, cursor)
     if email is not None and "@" not in email:
-        raise GraphQLRequestError(
-            ErrorCode.BAD_USER_INPUT, "The cursor does not belong to this list."
-        )
+        raise bad_input("after", "The cursor does not belong to this list.")
     return email
 
 
@@ -96,5 +92,5 @@ def require_valid_group(text: str | None) -> str | None:
     """Return the group in its stored form, or None for no group. Errors: BAD_USER_INPUT."""
     group = next(iter(clean_groups([text or ""])), None)
     if group and (problem := validate_group(group)):
-        raise GraphQLRequestError(ErrorCode.BAD_USER_INPUT, f"`group`: {problem}")
+        raise bad_input("group", f"`group`: {problem}")
     return group

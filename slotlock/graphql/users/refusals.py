@@ -41,7 +41,7 @@ class UserBanned(Refusal):
         """Show that the user is banned."""
         return cls(
             code=RefusalCode.USER_BANNED,
-            message="You cannot book for this user.",
+            message="This user is banned. Nobody can book for them.",
             user_id=user_global_id(outcome.user_id),
         )
 

@@ -188,7 +188,7 @@ INSTANTS = st.datetimes(timezones=st.just(UTC))
 RECENT_INSTANTS = st.datetimes(datetime(1960, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 
 
-@settings(deadline=None, max_examples=int(os.environ.get("SLOTLOCK_CAMPAIGN", "200")))
+@settings(deadline=None, max_examples=int(os.environ.get("TEST_CAMPAIGN", "200")))
 @given(
     first=st.builds(Meeting, INSTANTS, INSTANTS)
     | st.tuples(RECENT_INSTANTS, st.timedeltas(timedelta(0), 2 * HOUR)).map(

@@ -143,8 +143,8 @@ STARTS = st.datetimes(
 )
 
 
-# SLOTLOCK_CAMPAIGN sets the number of examples.
-@settings(deadline=None, max_examples=int(os.environ.get("SLOTLOCK_CAMPAIGN", "50")))
+# TEST_CAMPAIGN sets the number of examples.
+@settings(deadline=None, max_examples=int(os.environ.get("TEST_CAMPAIGN", "50")))
 @given(parts=RULES, start=STARTS, count=st.integers(1, 40))
 def test_a_series_has_exactly_the_days_that_match_the_rule(
     parts: Parts, start: datetime, count: int

@@ -14,8 +14,8 @@ import pytest
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import occurrences
 
-# SLOTLOCK_CAMPAIGN tests all years instead of some.
-CAMPAIGN = "SLOTLOCK_CAMPAIGN" in os.environ
+# TEST_CAMPAIGN tests all years instead of some.
+CAMPAIGN = "TEST_CAMPAIGN" in os.environ
 YEARS = (1975, 2085) if CAMPAIGN else (2011, 2016)
 YEARS_NEWEST_FIRST = range(2031, 1974 if CAMPAIGN else 2010, -1)
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)

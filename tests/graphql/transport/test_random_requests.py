@@ -1,6 +1,6 @@
 """Random HTTP requests: every one gets a response that is not a 5xx, and no traceback is logged.
 
-SLOTLOCK_CAMPAIGN sets the number of requests.
+TEST_CAMPAIGN sets the number of requests.
 """
 
 import json
@@ -14,7 +14,7 @@ from tests.support.apps.processes import AppProcess
 from tests.support.transport.random_requests import request_bodies
 from tests.support.transport.raw_connection import open_tcp_connection, read_until_closed
 
-EXAMPLES = int(os.environ.get("SLOTLOCK_CAMPAIGN", "300"))
+EXAMPLES = int(os.environ.get("TEST_CAMPAIGN", "300"))
 OPENINGS = [b"[", b'{"a":', b'{"query":"{a', b'{"query":"{ a }","variables":{"x":[']
 CONTENT_TYPES = [
     b"application/json; charset=utf-8",
@@ -89,7 +89,7 @@ def encode_request(
     body=bodies,
     chunk_count=st.sampled_from([0, 0, 1, 3]),
 )
-@pytest.mark.timeout(7200 if "SLOTLOCK_CAMPAIGN" in os.environ else 120)
+@pytest.mark.timeout(7200 if "TEST_CAMPAIGN" in os.environ else 120)
 def test_any_request_gets_a_response_that_is_not_a_5xx(
     error_free_app: AppProcess,
     method: str,

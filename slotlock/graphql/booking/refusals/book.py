@@ -29,12 +29,14 @@ class AlreadyBooked(Refusal):
     def from_domain(cls, outcome: refusals.AlreadyBooked, view: ResultView) -> Self:
         """Show the existing booking."""
         slot = Slot.for_outcome(outcome, view)
-        is_own = view.viewer is not None and outcome.booking.user_id == view.viewer.user_id
         return cls(
             code=RefusalCode.ALREADY_BOOKED,
-            message="You already have a booking in this slot."
-            if is_own
-            else "This user already has a booking in this slot.",
+            message=view.address(
+                outcome.booking.user_id,
+                own="You already have a booking in this slot.",
+                other="This user already has a booking in this slot.",
+                neutral="This user already has a booking in this slot.",
+            ),
             booking=Booking.from_domain(outcome.booking, slot, view.viewer),
             slot=slot,
         )

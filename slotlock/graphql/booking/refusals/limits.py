@@ -11,7 +11,6 @@ from slotlock.graphql.core.ids import booking_global_id, slot_global_id
 from slotlock.graphql.core.refusals import Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import Meeting
-from slotlock.graphql.slots.refusals import RefusalWithSlot
 from slotlock.graphql.slots.types import Slot
 
 OTHER_BOOKING_VISIBILITY = (
@@ -36,7 +35,12 @@ class LimitReached(Refusal):
         """Show the limit and the booking that reached it."""
         return cls(
             code=RefusalCode.LIMIT_REACHED,
-            message=f"The maximum number of bookings is reached: {outcome.limit}.",
+            message=view.address(
+                outcome.booking.user_id if outcome.booking else None,
+                own=f"You have reached the maximum number of bookings: {outcome.limit}.",
+                other=f"This user has reached the maximum number of bookings: {outcome.limit}.",
+                neutral=f"The maximum number of bookings is reached: {outcome.limit}.",
+            ),
             limit=outcome.limit,
             other_booking_id=_visible_booking_id(outcome.booking, view),
             slot=Slot.for_outcome(outcome, view),
@@ -94,10 +98,22 @@ class Closed(Refusal):
 
 
 @strawberry.type(description="The campaign is for users of other groups.")
-class NotEligible(RefusalWithSlot):
-    CODE = RefusalCode.NOT_ELIGIBLE
-    MESSAGE = "This slot is for other groups."
+class NotEligible(Refusal):
     slot: Slot = field(description="The slot that the request named.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.NotEligible, view: ResultView) -> Self:
+        """Show the slot."""
+        return cls(
+            code=RefusalCode.NOT_ELIGIBLE,
+            message=view.address(
+                None,
+                own="This slot is for groups that you are not in.",
+                other="This slot is for groups that this user is not in.",
+                neutral="This slot is for other groups.",
+            ),
+            slot=Slot.for_outcome(outcome, view),
+        )
 
 
 @strawberry.type(description="One of the user's groups has all of its places in the slot.")
@@ -111,7 +127,12 @@ class GroupFull(Refusal):
         """Show the group and its limit."""
         return cls(
             code=RefusalCode.GROUP_FULL,
-            message=f"All places for the group {outcome.group} are taken.",
+            message=view.address(
+                None,
+                own=f"All places for your group {outcome.group} are taken.",
+                other=f"All places for this user's group {outcome.group} are taken.",
+                neutral=f"All places for the group {outcome.group} are taken.",
+            ),
             group=outcome.group,
             limit=outcome.limit,
             slot=Slot.for_outcome(outcome, view),
@@ -132,7 +153,12 @@ class TimeConflict(Refusal):
         """Show the meetings that overlap."""
         return cls(
             code=RefusalCode.TIME_CONFLICT,
-            message="This slot overlaps another booking.",
+            message=view.address(
+                outcome.booking.user_id if outcome.booking else None,
+                own="This slot overlaps another booking of yours.",
+                other="This slot overlaps another booking of this user.",
+                neutral="This slot overlaps another booking.",
+            ),
             other_booking_id=_visible_booking_id(outcome.booking, view),
             meeting=Meeting.from_domain(outcome.meeting),
             other_meeting=Meeting.from_domain(outcome.other_meeting),

@@ -1,6 +1,6 @@
 """Random WebSocket frames: the socket closes, nothing stays behind, and no traceback is logged.
 
-SLOTLOCK_CAMPAIGN sets the number of sockets.
+TEST_CAMPAIGN sets the number of sockets.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from tests.support.transport.raw_connection import (
     websocket_frame,
 )
 
-EXAMPLES = int(os.environ.get("SLOTLOCK_CAMPAIGN", "150"))
+EXAMPLES = int(os.environ.get("TEST_CAMPAIGN", "150"))
 INIT = message_frame({"type": "connection_init"})
 BINARY, CLOSE, PING = 2, 8, 9
 # In bytes: far more than the buffers between the server and the test hold.
@@ -87,7 +87,7 @@ def app_without_leftovers(error_free_app: AppProcess) -> Iterator[AppProcess]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(initialize=st.booleans(), sent=st.lists(frames, max_size=12), at_once=st.booleans())
-@pytest.mark.timeout(7200 if "SLOTLOCK_CAMPAIGN" in os.environ else 120)
+@pytest.mark.timeout(7200 if "TEST_CAMPAIGN" in os.environ else 120)
 def test_any_frames_end_in_a_closed_socket(
     app_without_leftovers: AppProcess, initialize: bool, sent: list[bytes], at_once: bool
 ) -> None:

@@ -1,0 +1,307 @@
+"""Every bad value is one kind of error: `BAD_USER_INPUT` with the field, wherever it was sent."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+import pytest
+from graphql import located_error
+from strawberry import ID
+
+from slotlock.graphql.context import Context
+from slotlock.graphql.core.arguments import (
+    require_valid_key,
+    to_required_change,
+    to_wait_seconds,
+)
+from slotlock.graphql.core.connections import require_valid_first
+from slotlock.graphql.core.cursors import decode_name
+from slotlock.graphql.core.errors import GraphQLRequestError, format_error
+from slotlock.graphql.execution.documents import DocumentCache, DocumentError
+from slotlock.graphql.execution.operation_executor import execute_operation
+from slotlock.graphql.reports.audit_queries import AuditLogFilter
+from slotlock.graphql.reports.queries import require_campaign_id
+from slotlock.graphql.schema.schema import executable_schema
+from slotlock.graphql.users.queries import require_valid_group
+
+CREATE = "mutation%s { createSlot(input: %s) { __typename } }"
+SLOTS = "query%s { slots(filter: %s) { nodes { id } } }"
+FIRST = "query%s { slots(first: %s) { nodes { id } } }"
+BOOK = "mutation%s { bookSlot(input: %s) { __typename } }"
+BOOK_SEVERAL = "mutation%s { bookSlots(input: %s) { __typename } }"
+SERIES = "mutation%s { createSlotSeries(input: %s) { __typename } }"
+IN_FRAGMENT = "query%s { ...Found } fragment Found on Query { slots(filter: %s) { nodes { id } } }"
+
+
+class Literal(str):
+    """A value that is no string in a document, such as an enum value."""
+
+    __slots__ = ()
+
+
+class BadValue(NamedTuple):
+    """A value, its whole argument with `%s` in its place, and the error that it leads to."""
+
+    document: str
+    input_type: str
+    argument: Any
+    field: str
+    message: str
+
+
+MESSAGE_OF_ZONE = "Please use an IANA time zone, such as Europe/Berlin."
+COURSE = {"first": "2030-01-31", "last": "2030-02-28"}
+BAD_VALUES = {
+    "time": BadValue(
+        SLOTS,
+        "SlotsFilter",
+        {"startsFrom": "tomorrow"},
+        "startsFrom",
+        "Please use a time with an offset, like 2030-01-31T14:00:00+01:00.",
+    ),
+    "time that does not exist": BadValue(
+        CREATE,
+        "CreateSlotInput!",
+        {"title": "A", "startTime": "2030-02-29T14:00:00Z"},
+        "startTime",
+        "This time does not exist.",
+    ),
+    "zone": BadValue(
+        CREATE, "CreateSlotInput!", {"title": "A", "timeZone": "Mars"}, "timeZone", MESSAGE_OF_ZONE
+    ),
+    "date": BadValue(
+        CREATE,
+        "CreateSlotInput!",
+        {"title": "A", "timetable": {**COURSE, "first": "2030-02-30"}},
+        "first",
+        "This date does not exist.",
+    ),
+    "number": BadValue(
+        CREATE,
+        "CreateSlotInput!",
+        {"title": "A", "capacity": "ten"},
+        "capacity",
+        "Int cannot represent non-integer value.",
+    ),
+    "too large number": BadValue(
+        FIRST,
+        "Int!",
+        10**12,
+        "first",
+        "Int cannot represent non 32-bit signed integer value.",
+    ),
+    "text": BadValue(
+        CREATE,
+        "CreateSlotInput!",
+        {"title": 5},
+        "title",
+        "String cannot represent a non string value.",
+    ),
+    "enum value": BadValue(
+        CREATE,
+        "CreateSlotInput!",
+        {"title": "A", "kind": Literal("PARTY")},
+        "kind",
+        "Value 'PARTY' does not exist in 'SlotKind' enum.",
+    ),
+    "id": BadValue(
+        BOOK,
+        "BookSlotInput!",
+        {"slotId": True},
+        "slotId",
+        "ID cannot represent",
+    ),
+    "null": BadValue(
+        BOOK,
+        "BookSlotInput!",
+        {"slotId": None},
+        "slotId",
+        "Expected value of non-null type 'ID!' not to be None.",
+    ),
+    "missing field": BadValue(
+        BOOK,
+        "BookSlotInput!",
+        {"hold": True},
+        "slotId",
+        "Expected value of type 'BookSlotInput' to include required field 'slotId'.",
+    ),
+    "unknown field": BadValue(
+        BOOK,
+        "BookSlotInput!",
+        {"slotId": "x", "seat": 7},
+        "seat",
+        "Expected value of type 'BookSlotInput' not to include unknown field 'seat'.",
+    ),
+    "no object": BadValue(
+        BOOK,
+        "BookSlotInput!",
+        7,
+        "input",
+        "Expected value of type 'BookSlotInput' to be an object.",
+    ),
+    "item of a list": BadValue(
+        BOOK_SEVERAL,
+        "BookSlotsInput!",
+        {"claims": [{"slotId": "x"}, {"slotId": 1.5}]},
+        "claims",
+        "Item 2: ID cannot represent",
+    ),
+    "missing field of an item": BadValue(
+        BOOK_SEVERAL,
+        "BookSlotsInput!",
+        {"claims": [{"slotId": "x"}, {}]},
+        "claims",
+        "Item 2: Expected value of type 'ClaimInput' to include required field 'slotId'.",
+    ),
+    "field of an input in an input": BadValue(
+        SERIES,
+        "CreateSlotSeriesInput!",
+        {"slot": {"title": "A", "timeZone": "Mars"}, "rrule": "FREQ=DAILY"},
+        "timeZone",
+        MESSAGE_OF_ZONE,
+    ),
+    "variable of a fragment": BadValue(
+        IN_FRAGMENT,
+        "SlotsFilter",
+        {"startsBefore": "tomorrow"},
+        "startsBefore",
+        "Please use a time with an offset, like 2030-01-31T14:00:00+01:00.",
+    ),
+}
+
+
+async def request_errors(
+    text: str, variables: dict[str, Any] | None = None, *, is_compiled: bool = True
+) -> list[dict[str, Any]]:
+    """Return the errors of a request that no resolver sees, without locations."""
+    cache = DocumentCache(executable_schema, introspection=False)
+    try:
+        operation = cache.resolve_operation(text, None)
+    except DocumentError as rejected:
+        errors = rejected.errors
+    else:
+        assert operation.compiled is not None
+        if not is_compiled:
+            operation = dataclasses.replace(operation, compiled=None)
+        response = await execute_operation(operation, variables, cast("Context", None))
+        errors = response.body["errors"]
+    for error in errors:
+        assert error.pop("locations")
+    return errors
+
+
+def to_literal(value: Any) -> str:
+    """Write a value as it stands in a document."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {to_literal(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(to_literal, value)) + "]"
+    return str(value) if isinstance(value, Literal) else json.dumps(value)
+
+
+def assert_about(errors: list[dict[str, Any]], field: str, message: str) -> None:
+    """Check that the only error is about a field, and that its message begins like this."""
+    (error,) = errors
+    assert error["extensions"] == {"code": "BAD_USER_INPUT", "field": field}
+    assert error["message"].startswith(message)
+    assert error.keys() == {"message", "extensions"}
+
+
+@pytest.mark.parametrize("is_compiled", [True, False], ids=["compiled", "uncompiled"])
+@pytest.mark.parametrize("kind", BAD_VALUES)
+async def test_a_bad_value_in_a_variable_names_its_field(kind: str, is_compiled: bool) -> None:
+    bad = BAD_VALUES[kind]
+    text = bad.document % (f"($sent: {bad.input_type})", "$sent")
+    errors = await request_errors(text, {"sent": bad.argument}, is_compiled=is_compiled)
+    assert_about(errors, bad.field, bad.message)
+
+
+@pytest.mark.parametrize("kind", BAD_VALUES)
+async def test_the_same_value_in_the_document_is_the_same_error(kind: str) -> None:
+    bad = BAD_VALUES[kind]
+    errors = await request_errors(bad.document % ("", to_literal(bad.argument)))
+    assert_about(errors, bad.field, bad.message)
+
+
+@pytest.mark.parametrize("is_compiled", [True, False], ids=["compiled", "uncompiled"])
+async def test_a_variable_inside_of_an_input_has_the_name_of_its_place(is_compiled: bool) -> None:
+    text = CREATE % ("($z: TimeZone!)", '{title: "A", timeZone: $z}')
+    errors = await request_errors(text, {"z": "Mars"}, is_compiled=is_compiled)
+    assert_about(errors, "timeZone", MESSAGE_OF_ZONE)
+    text = BOOK_SEVERAL % ("($id: ID!)", '{claims: [{slotId: "x"}, {slotId: $id}]}')
+    errors = await request_errors(text, {"id": []}, is_compiled=is_compiled)
+    message = "Item 2: ID cannot represent"
+    assert_about(errors, "claims", message)
+
+
+@pytest.mark.parametrize("is_compiled", [True, False], ids=["compiled", "uncompiled"])
+async def test_a_variable_without_a_value_and_a_missing_argument_name_their_field(
+    is_compiled: bool,
+) -> None:
+    text = BOOK % ("($when: ID!)", "{slotId: $when}")
+    (error,) = await request_errors(text, {}, is_compiled=is_compiled)
+    assert error["extensions"] == {"code": "BAD_USER_INPUT", "field": "slotId"}
+    (error,) = await request_errors("mutation { bookSlot { __typename } }")
+    assert error["extensions"] == {"code": "BAD_USER_INPUT", "field": "input"}
+
+
+@pytest.mark.parametrize("is_compiled", [True, False], ids=["compiled", "uncompiled"])
+async def test_null_for_an_argument_with_a_default_names_the_argument(is_compiled: bool) -> None:
+    text = FIRST % ("($count: Int = 3)", "$count")
+    (error,) = await request_errors(text, {"count": None}, is_compiled=is_compiled)
+    assert error["path"] == ["slots"]
+    assert error["extensions"] == {"code": "BAD_USER_INPUT", "field": "first"}
+
+
+async def test_a_bad_default_of_a_variable_names_its_field() -> None:
+    errors = await request_errors(SLOTS % ('($f: SlotsFilter = {startsFrom: "soon"})', "$f"))
+    assert_about(errors, "startsFrom", "Please use a time with an offset")
+
+
+@pytest.mark.parametrize("is_compiled", [True, False], ids=["compiled", "uncompiled"])
+async def test_each_bad_value_of_a_variable_is_an_error_of_its_own(is_compiled: bool) -> None:
+    sent = {"title": 5, "startTime": "soon", "timeZone": "Mars"}
+    text = CREATE % ("($sent: CreateSlotInput!)", "$sent")
+    errors = await request_errors(text, {"sent": sent}, is_compiled=is_compiled)
+    fields = [error["extensions"]["field"] for error in errors]
+    assert fields == ["title", "startTime", "timeZone"]
+    inline = await request_errors(CREATE % ("", to_literal(sent)))
+    assert [error["extensions"]["field"] for error in inline] == fields
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ nothing }",
+        "{ slots(frist: 1) { nodes { id } } }",
+        "query($id: ID) { slot(id: $id) { id } }",
+        "{ slot(id: $id) { id } }",
+    ],
+)
+async def test_an_error_of_the_document_itself_has_no_field(text: str) -> None:
+    (error, *_) = await request_errors(text)
+    assert error["extensions"] == {"code": "GRAPHQL_VALIDATION_FAILED"}
+
+
+@pytest.mark.parametrize(
+    ("convert", "field"),
+    [
+        (lambda: to_wait_seconds(-1), "waitMs"),
+        (lambda: require_valid_key(""), "idempotencyKey"),
+        (lambda: require_valid_first(0), "first"),
+        (lambda: decode_name("any list", "no cursor"), "after"),
+        (lambda: require_valid_group("a\nb"), "group"),
+        (lambda: require_campaign_id("slot_1"), "campaignId"),
+        (lambda: to_required_change("opensAt", None), "opensAt"),
+        (lambda: AuditLogFilter(by=ID("nobody")).to_domain(), "by"),
+    ],
+)
+def test_a_value_that_a_resolver_rejects_names_its_field(
+    convert: Callable[[], object], field: str
+) -> None:
+    with pytest.raises(GraphQLRequestError) as rejected:
+        convert()
+    located = located_error(rejected.value, path=["any"])
+    shown = format_error(located, is_mutation=False)
+    assert shown["extensions"] == {"code": "BAD_USER_INPUT", "field": field}
