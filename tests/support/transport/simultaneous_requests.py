@@ -6,7 +6,7 @@ An ordinary client needs more time to build a request than the app to process it
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,18 +15,30 @@ from tests.support.clients.client import BOOK_SLOT, Json
 # Without guards a race may go well by chance on a busy machine, but not this often in a row.
 MAX_LUCKY_RUNS = 5
 
+Call = tuple[str, str, str, dict[str, Any]]
 TcpConnection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def send_simultaneously(calls: Sequence[tuple[str, str, str, dict[str, Any]]]) -> list[Json]:
+async def _on_sent() -> None:
+    pass
+
+
+async def send_simultaneously(calls: Sequence[Call]) -> list[Json]:
     """Send (url, token, query, variables) at once and return the only field of each response."""
+    return await send_in_order(calls, gap_s=0.0)
+
+
+async def send_in_order(
+    calls: Sequence[Call], gap_s: float, on_sent: Callable[[], Awaitable[None]] = _on_sent
+) -> list[Json]:
+    """Send the requests one after the other, with this gap, and call `on_sent` after the last."""
     connections = await asyncio.gather(*(_open_connection(url) for url, *_ in calls))
     try:
         # A first request of each user keeps the session lookups out of the race.
         warm_up = [_request(url, token, "{ me { id } }", {}) for url, token, *_ in calls]
         await _send_all(connections, warm_up)
         requests = [_request(*call) for call in calls]
-        responses = await _send_all(connections, requests)
+        responses = await _send_all(connections, requests, gap_s, on_sent)
     finally:
         for _, writer in connections:
             writer.close()
@@ -61,12 +73,20 @@ def _request(url: str, token: str, query: str, variables: dict[str, Any]) -> byt
     return head.encode() + body
 
 
-async def _send_all(connections: Sequence[TcpConnection], requests: Sequence[bytes]) -> list[Json]:
+async def _send_all(
+    connections: Sequence[TcpConnection],
+    requests: Sequence[bytes],
+    gap_s: float = 0.0,
+    on_sent: Callable[[], Awaitable[None]] = _on_sent,
+) -> list[Json]:
     for (_, writer), request in zip(connections, requests, strict=True):
         writer.write(request[:-1])
     await asyncio.gather(*(writer.drain() for _, writer in connections))
     for (_, writer), request in zip(connections, requests, strict=True):
         writer.write(request[-1:])
+        if gap_s:
+            await asyncio.sleep(gap_s)
+    await on_sent()
     return list(await asyncio.gather(*(_read_response(reader) for reader, _ in connections)))
 
 

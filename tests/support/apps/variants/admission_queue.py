@@ -1,5 +1,6 @@
 """Guards of the admission queue, and pause points before a batch is processed."""
 
+import math
 import secrets
 from collections.abc import Callable
 from datetime import datetime
@@ -33,7 +34,7 @@ def skip_existing_ticket_check() -> None:
 
 async def _acquire_without_queue_lease(self: Locks, *names: str, **options: Any) -> Lease | None:
     if names[0].startswith(ADMISSION_LOCK_PREFIX):
-        return RedisLease((), "no owner", 0)
+        return RedisLease((), "no owner", 0, math.inf)
     return await original_acquire(self, *names, **options)
 
 
