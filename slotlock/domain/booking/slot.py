@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
 
+from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.booking.booking import (
     BookingAction,
     BookingStatus,
@@ -79,6 +80,7 @@ class Slot:
     series_id: SeriesId | None = None
     revision: int = 0
     revised_at: datetime | None = None
+    admission: SlotAdmission = SlotAdmission.ANY
 
     @property
     def cancel_cutoff(self) -> datetime:
@@ -91,6 +93,13 @@ class Slot:
     def all_meetings(self) -> tuple[Meeting, ...]:
         """The meetings, in order. A slot without a timetable has one."""
         return self.meetings or (Meeting(self.start, self.end),)
+
+    @property
+    def is_queue_only(self) -> bool:
+        """Whether members get places through the admission queue only."""
+        return self.admission is SlotAdmission.QUEUE_ONLY or (
+            self.terms is not None and self.terms.admission is SlotAdmission.QUEUE_ONLY
+        )
 
     @property
     def needs_user_groups(self) -> bool:

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
+from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.shared.values import Stored, value_object
 
 CampaignId = NewType("CampaignId", str)
@@ -59,6 +60,7 @@ class CampaignTerms:
     forbid_overlap: bool = False
     group_limits: tuple[GroupLimit, ...] = ()
     cancel_until: datetime | None = None
+    admission: SlotAdmission = SlotAdmission.ANY
     stored: Stored = field(default=None, compare=False, repr=False)
 
     def state_at(self, now: datetime) -> CampaignState:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
+from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision, accept, refuse
 from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
@@ -52,6 +53,7 @@ class SlotDraft:
     resource: str | None = None
     terms: CampaignTerms | None = None
     series_id: SeriesId | None = None
+    admission: SlotAdmission = SlotAdmission.ANY
 
 
 def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | InvalidInput:
@@ -80,6 +82,7 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
         resource=_clean_name(draft.resource),
         terms=draft.terms,
         series_id=draft.series_id,
+        admission=draft.admission,
     )
     problems = _slot_problems(slot)
     return InvalidInput(problems) if problems else SlotState(slot, version=1, changed_at=now)

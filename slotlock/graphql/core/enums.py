@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import strawberry
 
+from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.admission.tickets import TicketStatus
 from slotlock.domain.audit.log import AuditAction
 from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus
@@ -29,6 +30,7 @@ __all__ = [
     "OnConflict",
     "Role",
     "SeriesScope",
+    "SlotAdmission",
     "SlotKind",
     "SlotOrder",
     "SlotStatus",
@@ -69,6 +71,13 @@ _register_enum(
     MEETING="A meeting.",
     COURSE="A course or a class.",
     OTHER="Something else.",
+)
+_register_enum(
+    SlotAdmission,
+    name="SlotAdmission",
+    description="How members get places. Organizers can always book.",
+    ANY="Members book with `bookSlot` or through the booking queue, with `requestBooking`.",
+    QUEUE_ONLY="Members get places through the booking queue only, and from the waiting list.",
 )
 _register_enum(
     BookingStatus,

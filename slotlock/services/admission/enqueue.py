@@ -72,7 +72,9 @@ class _TicketRequest:
         parts = (BookSlotCommand.name, slot_id, user_id, options.hold)
         key_text = options.key or secrets.token_hex(16)
         key = IdempotencyKey.for_request(caller.user_id, key_text, *parts)
-        command = BookSlotCommand.create(caller, slot_id, user_id, options.hold, key)
+        command = BookSlotCommand.create(
+            caller, slot_id, user_id, options.hold, key, is_queued=True
+        )
         return cls(command, key, has_client_key=bool(options.key))
 
     @property

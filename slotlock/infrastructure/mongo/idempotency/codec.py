@@ -10,6 +10,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum, StrEnum
 
+from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking import outcomes, refusals
 from slotlock.domain.booking.booking import (
@@ -56,6 +57,7 @@ TYPE_TAGS: Mapping[str, type] = {
     "SlotCancelled": refusals.SlotCancelled,
     "SlotStarted": refusals.SlotStarted,
     "AlreadyBooked": refusals.AlreadyBooked,
+    "QueueOnly": refusals.QueueOnly,
     "NotYetOpen": refusals.NotYetOpen,
     "Closed": refusals.Closed,
     "NotEligible": refusals.NotEligible,
@@ -80,6 +82,7 @@ TYPE_TAGS: Mapping[str, type] = {
     "Member": Member,
     "SkippedDate": SkippedDate,
     "Slot": Slot,
+    "SlotAdmission": SlotAdmission,
     "SlotCancellation": SlotCancellation,
     "SlotChange": SlotChange,
     "SlotKind": SlotKind,
@@ -93,6 +96,7 @@ _UNKNOWN_MEMBERS: Mapping[type, StrEnum] = {
     BookingAction: BookingAction.OTHER,
     BookingLimit: BookingLimit.OTHER,
     BookingStatus: BookingStatus.CONFIRMED,
+    SlotAdmission: SlotAdmission.QUEUE_ONLY,
     SlotKind: SlotKind.OTHER,
     SlotStatus: SlotStatus.DRAFT,
 }
