@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.audit.log import AuditAction
 from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
+from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.users.user import Role
 
 Member = TypeVar("Member", bound=StrEnum)

@@ -4,14 +4,18 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.booking.booking import (
     BookingAction,
     BookingStatus,
     HistoryEntry,
     SlotId,
 )
-from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, group_limit_for
+from slotlock.domain.campaigns.terms import (
+    CampaignTerms,
+    GroupLimit,
+    SlotAdmission,
+    group_limit_for,
+)
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.shared.changes import UNCHANGED, Unchanged, new_or_current
 from slotlock.domain.shared.text import normalize_name, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput

@@ -10,7 +10,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.shared.values import Stored, value_object
 
 CampaignId = NewType("CampaignId", str)
@@ -22,6 +21,13 @@ class CampaignState(StrEnum):
     UPCOMING = "upcoming"
     OPEN = "open"
     CLOSED = "closed"
+
+
+class SlotAdmission(StrEnum):
+    """How members get places in a slot: at once as well, or through the admission queue only."""
+
+    ANY = "any"
+    QUEUE_ONLY = "queue_only"
 
 
 @value_object

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.booking.slot import Slot, SlotKind
-from slotlock.domain.campaigns.terms import GroupLimit
+from slotlock.domain.campaigns.terms import GroupLimit, SlotAdmission
 from slotlock.domain.schedule.timetables import Timetable
 from slotlock.domain.shared.changes import UNCHANGED, Unchanged, new_or_current
 from slotlock.domain.shared.values import value_object

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision, accept, refuse
 from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
@@ -11,7 +10,7 @@ from slotlock.domain.booking.rules.book import MAX_HOLD_MINUTES
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import normalize_group_limits, validate_group_limits
-from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable, to_meetings
 from slotlock.domain.shared.text import normalize_name, validate_line

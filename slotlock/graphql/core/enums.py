@@ -8,12 +8,11 @@ from typing import TypeVar
 
 import strawberry
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.admission.tickets import TicketStatus
 from slotlock.domain.audit.log import AuditAction
 from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
-from slotlock.domain.campaigns.terms import CampaignState
+from slotlock.domain.campaigns.terms import CampaignState, SlotAdmission
 from slotlock.domain.reports.campaign_reports import Interval
 from slotlock.domain.schedule.timetables import Weekday
 from slotlock.domain.slots.listing import SlotOrder

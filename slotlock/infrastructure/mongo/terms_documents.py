@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 from bson import ObjectId
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.schema.unknown_fields import unknown_fields
 from slotlock.infrastructure.stored_enums import from_stored

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.booking.booking import (
     BookingAction,
     BookingLimit,
@@ -27,6 +26,7 @@ from slotlock.domain.booking.refusals import (
 from slotlock.domain.booking.rules.book import MAX_HOLD_MINUTES, SlotClaim, book
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import (
     NOW,

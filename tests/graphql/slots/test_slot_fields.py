@@ -8,9 +8,8 @@ import pytest
 from strawberry import ID
 from strawberry.utils.str_converters import to_camel_case
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.booking.slot import Slot, SlotKind
-from slotlock.domain.campaigns.terms import GroupLimit
+from slotlock.domain.campaigns.terms import GroupLimit, SlotAdmission
 from slotlock.domain.schedule.timetables import Timetable
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft

@@ -10,7 +10,6 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum, StrEnum
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking import outcomes, refusals
 from slotlock.domain.booking.booking import (
@@ -26,7 +25,7 @@ from slotlock.domain.booking.slot import Slot, SlotCancellation, SlotKind, SlotS
 from slotlock.domain.booking.slot_change import SlotChange
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign, CampaignSaved
-from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.slots.series import SeriesSummary, SkippedDate

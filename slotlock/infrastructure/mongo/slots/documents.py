@@ -21,10 +21,10 @@ from typing import Any
 
 from bson import ObjectId
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry, WaitlistEntryId
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import UserId

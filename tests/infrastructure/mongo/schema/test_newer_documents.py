@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 
 from bson import ObjectId
 
-from slotlock.domain.admission.slot_admission import SlotAdmission
 from slotlock.domain.booking.booking import (
     BookingAction,
     BookingLimit,
@@ -13,6 +12,7 @@ from slotlock.domain.booking.booking import (
     SlotId,
 )
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
+from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.client import Document, supports_transactions
 from slotlock.infrastructure.mongo.idempotency.codec import TYPE_FIELD, VALUE_FIELD, decode

@@ -39,7 +39,7 @@ async def _reserve_for_everyone(self: KeyReservations, *_: str) -> bool:
 
 def skip_key_reservation() -> None:
     """Queue requests with one key in the partitions of several slots."""
-    KeyReservations.reserve = _reserve_for_everyone  # type: ignore[method-assign]
+    KeyReservations.reserve = _reserve_for_everyone  # type: ignore[method-assign,assignment]
 
 
 async def _acquire_without_queue_lease(self: Locks, *names: str, **options: Any) -> Lease | None:
