@@ -34,6 +34,7 @@ REFUSAL_FRAGMENT = """fragment W on Refusal { __typename code
   ... on NotYetOpen { opensAt slot { id } }
   ... on Closed { closesAt slotId }
   ... on NotEligible { slot { id } }
+  ... on QueueOnly { slot { id } }
   ... on LimitReached { limit otherBookingId slot { id } }
   ... on GroupFull { group limit slot { id } }
   ... on TimeConflict {
