@@ -144,10 +144,9 @@ async def test_a_caller_who_waits_does_not_wait_for_a_group(
     monkeypatch.setattr(WaitQueues, "_start_group", lambda *_: None)
     slot = build_slot(2, id=new_slot_id())
     await insert_new_slots(processes[0].slot_writer._database, slot)
-    booked = await asyncio.gather(
-        book(processes[0], CALLERS[0], slot.id, wait_s=0.0), book(processes[0], CALLERS[1], slot.id)
-    )
-    assert booked == ("Booked", "Booked")
+    callers = zip(CALLERS, (0.0, 20.0), strict=False)
+    booking = [book(processes[0], caller, slot.id, wait_s) for caller, wait_s in callers]
+    assert await asyncio.gather(*booking) == ["Booked", "Booked"]
 
 
 async def test_a_command_for_two_slots_waits_for_both_at_the_place_of_its_arrival(

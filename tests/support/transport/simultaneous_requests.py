@@ -19,26 +19,26 @@ Call = tuple[str, str, str, dict[str, Any]]
 TcpConnection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def _on_sent() -> None:
+async def _continue_at_once(_number: int) -> None:
     pass
 
 
 async def send_simultaneously(calls: Sequence[Call]) -> list[Json]:
     """Send (url, token, query, variables) at once and return the only field of each response."""
-    return await send_in_order(calls, gap_s=0.0)
+    return await send_in_order(calls, _continue_at_once)
 
 
 async def send_in_order(
-    calls: Sequence[Call], gap_s: float, on_sent: Callable[[], Awaitable[None]] = _on_sent
+    calls: Sequence[Call], after_each: Callable[[int], Awaitable[None]]
 ) -> list[Json]:
-    """Send the requests one after the other, with this gap, and call `on_sent` after the last."""
+    """Send requests one after the other, and await `after_each` with the number of each from 0."""
     connections = await asyncio.gather(*(_open_connection(url) for url, *_ in calls))
     try:
         # A first request of each user keeps the session lookups out of the race.
         warm_up = [_request(url, token, "{ me { id } }", {}) for url, token, *_ in calls]
         await _send_all(connections, warm_up)
         requests = [_request(*call) for call in calls]
-        responses = await _send_all(connections, requests, gap_s, on_sent)
+        responses = await _send_all(connections, requests, after_each)
     finally:
         for _, writer in connections:
             writer.close()
@@ -76,17 +76,14 @@ def _request(url: str, token: str, query: str, variables: dict[str, Any]) -> byt
 async def _send_all(
     connections: Sequence[TcpConnection],
     requests: Sequence[bytes],
-    gap_s: float = 0.0,
-    on_sent: Callable[[], Awaitable[None]] = _on_sent,
+    after_each: Callable[[int], Awaitable[None]] = _continue_at_once,
 ) -> list[Json]:
     for (_, writer), request in zip(connections, requests, strict=True):
         writer.write(request[:-1])
     await asyncio.gather(*(writer.drain() for _, writer in connections))
-    for (_, writer), request in zip(connections, requests, strict=True):
-        writer.write(request[-1:])
-        if gap_s:
-            await asyncio.sleep(gap_s)
-    await on_sent()
+    for number, (_, writer) in enumerate(connections):
+        writer.write(requests[number][-1:])
+        await after_each(number)
     return list(await asyncio.gather(*(_read_response(reader) for reader, _ in connections)))
 
 
