@@ -1,7 +1,8 @@
 """Members of enums by their stored values, of which a newer version may know more.
 
 Each conversion names what an unknown value counts as. An unknown action is shown as `OTHER`. An
-unknown status of a live booking takes its place, and an unknown status of a slot hides it.
+unknown status of a live booking takes its place, and an unknown status of a slot hides it. A slot
+with an unknown admission is for the admission queue only.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,13 +12,14 @@ from typing import Any, TypeVar
 from slotlock.domain.audit.log import AuditAction
 from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
+from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.users.user import Role
 
 Member = TypeVar("Member", bound=StrEnum)
 
 _ENUMS: tuple[type[StrEnum], ...] = (
     *(AuditAction, BookingAction, BookingLimit, BookingStatus),
-    *(Role, SlotKind, SlotStatus),
+    *(Role, SlotAdmission, SlotKind, SlotStatus),
 )
 # A call of an enum takes three times as long.
 _MEMBERS: Mapping[type, Mapping[object, Any]] = {

@@ -1,7 +1,6 @@
 """The callers who are in this process for one slot, in order of arrival."""
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -78,6 +77,8 @@ class CallerQueue(Generic[Command]):
     callers: deque[QueuedCaller[Command]] = field(default_factory=deque)
     # Whether the lock may still turn out to be free, so that any caller may join.
     is_open: bool = True
+    # Whether a batch of this queue has the lock.
+    is_locked: bool = False
     # Waits for the lock of the slot, perhaps while a batch still holds it; cancelled once the queue
     # is empty.
     acquire_task: asyncio.Task[Lease | None] | None = None
@@ -113,19 +114,23 @@ class CallerQueue(Generic[Command]):
         return any(caller.waits for caller in self.callers)
 
     def _stop_if_empty(self) -> None:
-        if not self.callers and self.acquire_task is not None:
-            self.acquire_task.cancel()
+        if not self.callers and self.acquire_task is not None and self.acquire_task.cancel():
+            self.acquire_task = None
 
-    def take_batch(self, next_arrival: float | None = None) -> list[QueuedCaller[Command]]:
-        """Take the first callers out of the queue, up to the arrival of another process."""
+    def take_batch(self, next_arrival: float) -> list[QueuedCaller[Command]]:
+        """Take the first callers out of the queue, up to the arrival of another process.
+
+        Callers who do not wait have no place among those of all processes.
+        """
         max_size = MAX_BATCH_SIZE
         if self.isolated_count:
             self.isolated_count -= 1
             max_size = 1
-        latest = math.inf if next_arrival is None else next_arrival + SIMULTANEOUS_S
+        latest = next_arrival + SIMULTANEOUS_S
         batch: list[QueuedCaller[Command]] = []
         while self.callers and len(batch) < max_size:
-            if batch and self.callers[0].arrival > latest:
+            caller = self.callers[0]
+            if batch and caller.waits and caller.arrival > latest:
                 break
             batch.append(self.callers.popleft())
         return batch

@@ -10,14 +10,18 @@ callers wait for its lock, or if its batch cannot be served with others.
 A caller who does not wait joins an acquisition that is under way, or begins one. The caller is
 refused as soon as the lock turns out to be taken, and at once while it is known to be taken: by
 another process, or by a batch of this one.
+
+Callers who wait are served in order of arrival, whichever process they reach. A queue waits for the
+lock at the place of its first caller, also while one of its batches has the lock. A batch ends
+where the first caller of another process came, or may have come.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context
 from functools import partial
+from itertools import islice
 from typing import Generic, TypeVar
 
 from slotlock.domain.booking.booking import SlotId
@@ -54,7 +58,7 @@ class WaitQueues(Generic[Command]):
         self._locks = locks
         self._queues: dict[SlotId, CallerQueue[Command]] = {}
         # The queues that no group has taken yet.
-        self._new_queues: deque[CallerQueue[Command]] = deque()
+        self._new_queues: dict[SlotId, CallerQueue[Command]] = {}
         # The groups that are under way, and those of them that take long.
         self._group_count = self._slow_group_count = 0
         self._serve_tasks: set[asyncio.Task[None]] = set()
@@ -70,12 +74,17 @@ class WaitQueues(Generic[Command]):
         queue = self._queues.get(slot_id)
         if queue is None:
             queue = self._start_queue(slot_id, server, waits=waits)
-        elif not (waits or queue.is_open):
+        elif waits:
+            if self._new_queues.pop(slot_id, None) is not None:
+                _start(self._serve_queue(queue), self._serve_tasks)
+        elif not queue.is_open:
             return None
         loop = asyncio.get_running_loop()
         now = loop.time()
         caller = QueuedCaller(command, waits, now, now + wait_s, loop.create_future())
         queue.callers.append(caller)
+        if waits:
+            self._wait_for_lock(queue)
         timer = loop.call_at(caller.deadline, queue.time_out, caller) if waits else None
         try:
             return await caller.result
@@ -90,10 +99,10 @@ class WaitQueues(Generic[Command]):
         self, slot_id: SlotId, server: BatchServer[Command], *, waits: bool
     ) -> CallerQueue[Command]:
         queue = self._queues[slot_id] = CallerQueue(slot_id, server)
-        if waits:  # joins the line for the lock without another round trip
+        if waits:  # waits for the lock without another round trip, and without a group
             _start(self._serve_queue(queue), self._serve_tasks)
             return queue
-        self._new_queues.append(queue)
+        self._new_queues[slot_id] = queue
         self._start_group()
         return queue
 
@@ -107,9 +116,9 @@ class WaitQueues(Generic[Command]):
     async def _serve_groups(self) -> None:
         try:
             while self._new_queues:
-                count = min(len(self._new_queues), MAX_GROUP_SIZE)
+                slot_ids = tuple(islice(self._new_queues, MAX_GROUP_SIZE))
                 with self._noticing_slowness():
-                    await self._serve_group([self._new_queues.popleft() for _ in range(count)])
+                    await self._serve_group([self._new_queues.pop(each) for each in slot_ids])
         finally:
             self._group_count -= 1
 
@@ -145,8 +154,7 @@ class WaitQueues(Generic[Command]):
                 queue.on_lock_taken()
                 self._end_or_continue(queue)
             else:
-                queue.is_open = False
-                locked.append((queue, lease, queue.take_batch()))
+                locked.append((queue, lease, self._take_batch(queue, lease)))
         if locked:
             await self._serve_locked(locked)
 
@@ -166,6 +174,7 @@ class WaitQueues(Generic[Command]):
             if callable(result):
                 _start(self._serve_queue(queue, result, callers), self._serve_tasks)
                 continue
+            queue.is_locked = False
             if isinstance(result, Exception):
                 for caller in callers:
                     caller.fail(result)
@@ -175,7 +184,7 @@ class WaitQueues(Generic[Command]):
 
     def _end_or_continue(self, queue: CallerQueue[Command]) -> None:
         """Remove a queue, or serve the callers who are left."""
-        if queue.callers:
+        if queue.callers or queue.acquire_task is not None:
             _start(self._serve_queue(queue), self._serve_tasks)
         else:
             del self._queues[queue.slot_id]
@@ -190,6 +199,7 @@ class WaitQueues(Generic[Command]):
         try:
             if serve_batch is not None:
                 await _serve_alone(queue, serve_batch, callers)
+                queue.is_locked = False
             # A lock may have been acquired for callers who have left: it must be released, too.
             while queue.callers or queue.acquire_task is not None:
                 queue.is_open = queue.acquire_task is None
@@ -201,15 +211,27 @@ class WaitQueues(Generic[Command]):
                 if lease is None:
                     queue.on_lock_taken()
                     continue
-                queue.is_open = False
-                callers = queue.take_batch(lease.next_arrival)
+                callers = self._take_batch(queue, lease)
                 batch = LockedBatch(queue.slot_id, lease, [caller.command for caller in callers])
-                if lease.next_arrival is not None and queue.has_waiting_callers:
-                    # Before the release: the next process must know who came before its callers.
-                    self._start_acquiring(queue)
                 await _serve_alone(queue, partial(queue.server.serve, batch), callers)
+                queue.is_locked = False
         finally:
             del self._queues[queue.slot_id]
+
+    def _take_batch(self, queue: CallerQueue[Command], lease: Lease) -> list[QueuedCaller[Command]]:
+        queue.is_open, queue.is_locked = False, True
+        callers = queue.take_batch(lease.next_arrival)
+        self._wait_for_lock(queue)
+        return callers
+
+    def _wait_for_lock(self, queue: CallerQueue[Command]) -> None:
+        """Wait for the next lock while a batch has it, if callers are left who wait.
+
+        After the release, it would be too late: the next process has to know who came before its
+        callers.
+        """
+        if queue.is_locked and queue.acquire_task is None and queue.has_waiting_callers:
+            self._start_acquiring(queue)
 
     async def _acquire(self, queue: CallerQueue[Command]) -> Lease | None:
         """Acquire the lock of the slot; None if it takes too long or the queue is empty."""
@@ -223,15 +245,16 @@ class WaitQueues(Generic[Command]):
         except asyncio.CancelledError:
             return None
         finally:
-            queue.acquire_task = None
+            if queue.acquire_task is task:
+                queue.acquire_task = None
 
     def _start_acquiring(self, queue: CallerQueue[Command]) -> asyncio.Task[Lease | None]:
-        """Join the line for the lock, at the place of the first caller of the queue."""
+        """Wait for the lock, at the place of the first caller of the queue."""
         # Later callers may wait longer than all who are in the queue now.
         acquire = self._locks.acquire(
             queue.slot_id,
             wait_s=MAX_WAIT_S,
-            waited_s=asyncio.get_running_loop().time() - queue.callers[0].arrival,
+            arrival=queue.callers[0].arrival,
             on_wait=queue.on_lock_taken,
         )
         queue.acquire_task = asyncio.create_task(acquire)

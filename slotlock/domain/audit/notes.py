@@ -31,6 +31,7 @@ TERMS_FIELDS = {
     "forbidOverlap": "forbid_overlap",
     "groupLimits": "group_limits",
     "cancelUntil": "cancel_until",
+    "admission": "admission",
 }
 USER_FIELDS = {
     "email": "email",

@@ -126,6 +126,11 @@ class SlotCancelled(SlotOutcome):
 
 
 @value_object
+class QueueOnly(SlotOutcome):
+    """Members get places in the slot through the admission queue only."""
+
+
+@value_object
 class NotTeammate:
     """The user is not in a team with the caller."""
 
@@ -213,5 +218,5 @@ class CapacityBelowTaken(SlotOutcome):
 
 OtherBookingRefusal = LimitReached | TimeConflict
 LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | OtherBookingRefusal
-BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | SlotCancelled | LimitRefusal
+BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | QueueOnly | SlotCancelled | LimitRefusal
 OnBehalfRefusal = NotTeammate | UserNotFound | UserBanned

@@ -10,7 +10,12 @@ from slotlock.domain.booking.booking import (
     HistoryEntry,
     SlotId,
 )
-from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, group_limit_for
+from slotlock.domain.campaigns.terms import (
+    CampaignTerms,
+    GroupLimit,
+    SlotAdmission,
+    group_limit_for,
+)
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
@@ -79,6 +84,7 @@ class Slot:
     series_id: SeriesId | None = None
     revision: int = 0
     revised_at: datetime | None = None
+    admission: SlotAdmission = SlotAdmission.ANY
 
     @property
     def cancel_cutoff(self) -> datetime:
@@ -91,6 +97,13 @@ class Slot:
     def all_meetings(self) -> tuple[Meeting, ...]:
         """The meetings, in order. A slot without a timetable has one."""
         return self.meetings or (Meeting(self.start, self.end),)
+
+    @property
+    def is_queue_only(self) -> bool:
+        """Whether members get places through the admission queue only."""
+        return self.admission is SlotAdmission.QUEUE_ONLY or (
+            self.terms is not None and self.terms.admission is SlotAdmission.QUEUE_ONLY
+        )
 
     @property
     def needs_user_groups(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.shared.changes import UNCHANGED, Unchanged, new_or_current
 from slotlock.domain.shared.text import normalize_name, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
@@ -42,6 +42,7 @@ class CampaignDraft:
     forbid_overlap: bool = False
     group_limits: tuple[GroupLimit, ...] = ()
     cancel_until: datetime | None = None
+    admission: SlotAdmission = SlotAdmission.ANY
 
 
 @value_object
@@ -57,6 +58,7 @@ class CampaignChanges:
     forbid_overlap: bool | Unchanged = UNCHANGED
     group_limits: tuple[GroupLimit, ...] | Unchanged = UNCHANGED
     cancel_until: datetime | Unchanged | None = UNCHANGED
+    admission: SlotAdmission | Unchanged = UNCHANGED
 
     def apply_to(self, terms: CampaignTerms) -> CampaignTerms:
         """Return the terms with the new values and the same version."""
@@ -70,6 +72,7 @@ class CampaignChanges:
             forbid_overlap=new_or_current(self.forbid_overlap, terms.forbid_overlap),
             group_limits=new_or_current(self.group_limits, terms.group_limits),
             cancel_until=new_or_current(self.cancel_until, terms.cancel_until),
+            admission=new_or_current(self.admission, terms.admission),
         )
 
 
@@ -110,6 +113,7 @@ def create_campaign(campaign_id: CampaignId, draft: CampaignDraft) -> CampaignSa
         forbid_overlap=draft.forbid_overlap,
         group_limits=draft.group_limits,
         cancel_until=draft.cancel_until,
+        admission=draft.admission,
     )
     return _validated(Campaign(campaign_id, draft.name.strip(), _normalize_terms(terms)))
 

@@ -23,6 +23,13 @@ class CampaignState(StrEnum):
     CLOSED = "closed"
 
 
+class SlotAdmission(StrEnum):
+    """How members get places in a slot: at once as well, or through the admission queue only."""
+
+    ANY = "any"
+    QUEUE_ONLY = "queue_only"
+
+
 @value_object
 class GroupLimit:
     """The maximum number of users of one group in one slot.
@@ -59,6 +66,7 @@ class CampaignTerms:
     forbid_overlap: bool = False
     group_limits: tuple[GroupLimit, ...] = ()
     cancel_until: datetime | None = None
+    admission: SlotAdmission = SlotAdmission.ANY
     stored: Stored = field(default=None, compare=False, repr=False)
 
     def state_at(self, now: datetime) -> CampaignState:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from slotlock.domain.booking.slot import Slot, SlotKind
-from slotlock.domain.campaigns.terms import GroupLimit
+from slotlock.domain.campaigns.terms import GroupLimit, SlotAdmission
 from slotlock.domain.schedule.timetables import Timetable
 from slotlock.domain.shared.changes import UNCHANGED, Unchanged, new_or_current
 from slotlock.domain.shared.values import value_object
@@ -28,6 +28,7 @@ class SlotChanges:
     waitlist_offer_minutes: int | Unchanged | None = UNCHANGED
     group_limits: tuple[GroupLimit, ...] | Unchanged = UNCHANGED
     resource: str | Unchanged | None = UNCHANGED
+    admission: SlotAdmission | Unchanged = UNCHANGED
 
     @property
     def has_new_times(self) -> bool:
@@ -55,4 +56,5 @@ class SlotChanges:
             ),
             group_limits=new_or_current(self.group_limits, slot.group_limits),
             resource=new_or_current(self.resource, slot.resource),
+            admission=new_or_current(self.admission, slot.admission),
         )

@@ -10,7 +10,7 @@ from slotlock.domain.booking.rules.book import MAX_HOLD_MINUTES
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import normalize_group_limits, validate_group_limits
-from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable, to_meetings
 from slotlock.domain.shared.text import normalize_name, validate_line
@@ -53,6 +53,7 @@ class SlotDraft:
     resource: str | None = None
     terms: CampaignTerms | None = None
     series_id: SeriesId | None = None
+    admission: SlotAdmission = SlotAdmission.ANY
 
 
 def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | InvalidInput:
@@ -81,6 +82,7 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
         resource=_clean_name(draft.resource),
         terms=draft.terms,
         series_id=draft.series_id,
+        admission=draft.admission,
     )
     problems = _slot_problems(slot)
     return InvalidInput(problems) if problems else SlotState(slot, version=1, changed_at=now)

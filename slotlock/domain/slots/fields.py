@@ -40,6 +40,7 @@ SLOT_FIELDS = (
     SlotField("choice_group", "choiceGroup", "choiceGroup"),
     SlotField("group_limits", "groupLimits", "groupLimits"),
     SlotField("resource", "resource", "resource"),
+    SlotField("admission", "admission", "admission"),
     SlotField("cancellation", "cancellation", None),
     SlotField("terms", "campaign", None),
     SlotField("series_id", "series", None),

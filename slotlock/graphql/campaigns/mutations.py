@@ -23,6 +23,7 @@ from slotlock.graphql.core.arguments import (
     to_change,
     to_required_change,
 )
+from slotlock.graphql.core.enums import SlotAdmission
 from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
@@ -40,6 +41,10 @@ CANCEL_UNTIL_DESCRIPTION = (
 FORBID_OVERLAP_DESCRIPTION = (
     "Whether a user's bookings must not overlap in time. All meetings of all campaigns with this "
     "rule count."
+)
+ADMISSION_DESCRIPTION = (
+    "How members get places in the slots of the campaign. If it is ANY, each slot has a setting of "
+    "its own."
 )
 
 
@@ -64,6 +69,7 @@ class CreateCampaignInput:
         default_factory=list, description=GROUP_LIMITS_DESCRIPTION
     )
     cancel_until: datetime | None = field(default=None, description=CANCEL_UNTIL_DESCRIPTION)
+    admission: SlotAdmission = field(default=SlotAdmission.ANY, description=ADMISSION_DESCRIPTION)
     idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
 
     def to_draft(self) -> campaign.CampaignDraft:
@@ -78,6 +84,7 @@ class CreateCampaignInput:
             forbid_overlap=self.forbid_overlap,
             group_limits=to_domain_group_limits(self.group_limits),
             cancel_until=self.cancel_until,
+            admission=self.admission,
         )
 
 
@@ -106,6 +113,7 @@ class UpdateCampaignInput:
         default=UNSET, description=GROUP_LIMITS_DESCRIPTION
     )
     cancel_until: datetime | None = field(default=UNSET, description=CANCEL_UNTIL_DESCRIPTION)
+    admission: SlotAdmission | None = field(default=UNSET, description=ADMISSION_DESCRIPTION)
 
     def to_changes(self) -> campaign.CampaignChanges:
         """Convert the input to the domain's changes. Errors: BAD_USER_INPUT."""
@@ -124,6 +132,7 @@ class UpdateCampaignInput:
             if isinstance(group_limits, Unchanged)
             else to_domain_group_limits(group_limits),
             cancel_until=to_change(self.cancel_until),
+            admission=to_required_change(self.admission, NULL_MESSAGE),
         )
 
 

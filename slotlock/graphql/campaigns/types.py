@@ -9,7 +9,7 @@ from strawberry import field
 from slotlock.domain.campaigns import campaign
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.graphql.context import Info
-from slotlock.graphql.core.enums import CampaignState
+from slotlock.graphql.core.enums import CampaignState, SlotAdmission
 from slotlock.graphql.core.ids import campaign_global_id
 from slotlock.graphql.core.node import Node
 from slotlock.graphql.core.values import GroupLimit
@@ -41,6 +41,10 @@ class Campaign(Node):
         description="Members can cancel their bookings until this time or until the cut-off of the "
         "slot, whichever is earlier; null if only the cut-off applies."
     )
+    admission: SlotAdmission = field(
+        description="How members get places in the slots of the campaign. If it is ANY, each slot "
+        "has a setting of its own."
+    )
     version: int = field(description="A number that grows with every change.")
 
     @field(description="Whether the campaign takes bookings at the moment.")
@@ -65,6 +69,7 @@ class Campaign(Node):
             forbid_overlap=terms.forbid_overlap,
             group_limits=[GroupLimit.from_domain(limit) for limit in terms.group_limits],
             cancel_until=terms.cancel_until,
+            admission=terms.admission,
             version=terms.version,
         )
 

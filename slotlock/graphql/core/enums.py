@@ -12,7 +12,7 @@ from slotlock.domain.admission.tickets import TicketStatus
 from slotlock.domain.audit.log import AuditAction
 from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
-from slotlock.domain.campaigns.terms import CampaignState
+from slotlock.domain.campaigns.terms import CampaignState, SlotAdmission
 from slotlock.domain.reports.campaign_reports import Interval
 from slotlock.domain.schedule.timetables import Weekday
 from slotlock.domain.slots.listing import SlotOrder
@@ -29,6 +29,7 @@ __all__ = [
     "OnConflict",
     "Role",
     "SeriesScope",
+    "SlotAdmission",
     "SlotKind",
     "SlotOrder",
     "SlotStatus",
@@ -69,6 +70,13 @@ _register_enum(
     MEETING="A meeting.",
     COURSE="A course or a class.",
     OTHER="Something else.",
+)
+_register_enum(
+    SlotAdmission,
+    name="SlotAdmission",
+    description="How members get places. Organizers can always book.",
+    ANY="Members book with `bookSlot` or through the booking queue, with `requestBooking`.",
+    QUEUE_ONLY="Members get places through the booking queue only, and from the waiting list.",
 )
 _register_enum(
     BookingStatus,

@@ -23,6 +23,9 @@ class RefusalCode(Enum):
     ALREADY_BOOKED = enum_value(
         "ALREADY_BOOKED", description="The user already has a booking in the slot."
     )
+    QUEUE_ONLY = enum_value(
+        "QUEUE_ONLY", description="Members get places through the booking queue only."
+    )
     SLOT_STARTED = enum_value("SLOT_STARTED", description="The slot has already started.")
     SLOT_CANCELLED = enum_value("SLOT_CANCELLED", description="The slot was cancelled.")
     BOOKING_NOT_FOUND = enum_value("BOOKING_NOT_FOUND", description="The booking does not exist.")

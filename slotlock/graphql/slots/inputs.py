@@ -11,10 +11,13 @@ from slotlock.domain.shared.changes import Unchanged
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.graphql.core.arguments import KEY_DESCRIPTION, to_change, to_required_change
-from slotlock.graphql.core.enums import SeriesScope, SlotKind, Weekday
+from slotlock.graphql.core.enums import SeriesScope, SlotAdmission, SlotKind, Weekday
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
 
+ADMISSION_DESCRIPTION = (
+    "How members get places in the slot. It is for the booking queue only, too, if its campaign is."
+)
 GROUP_LIMITS_DESCRIPTION = (
     "How many places a group may have in the slot, in addition to the limits of the campaign."
 )
@@ -121,6 +124,7 @@ class CreateSlotInput:
         description="A resource that the slot occupies, such as a room, at most 100 characters. "
         "Published slots with the same resource cannot overlap.",
     )
+    admission: SlotAdmission = field(default=SlotAdmission.ANY, description=ADMISSION_DESCRIPTION)
     campaign_id: strawberry.ID | None = field(
         default=None,
         description="The campaign that the slot belongs to. It cannot be changed later.",
@@ -148,6 +152,7 @@ class CreateSlotInput:
             choice_group=self.choice_group,
             group_limits=to_domain_group_limits(self.group_limits),
             resource=self.resource,
+            admission=self.admission,
             timetable=self.timetable.to_domain() if self.timetable else None,
         )
 
@@ -206,6 +211,7 @@ class UpdateSlotInput:
         description="The meetings of a course; null for a slot that meets once, from its start to "
         "its end.",
     )
+    admission: SlotAdmission | None = field(default=UNSET, description=ADMISSION_DESCRIPTION)
     scope: SeriesScope = field(
         default=SeriesScope.THIS,
         description="Which slots of the series change: all of them, or none if one cannot. If the "
@@ -236,4 +242,5 @@ class UpdateSlotInput:
             if isinstance(group_limits, Unchanged)
             else to_domain_group_limits(group_limits),
             resource=to_change(self.resource),
+            admission=to_required_change(self.admission, NULL_MESSAGE),
         )

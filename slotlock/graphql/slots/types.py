@@ -14,7 +14,13 @@ from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.types import Campaign, load_campaign
 from slotlock.graphql.context import Info
-from slotlock.graphql.core.enums import BookingLimit, BookingStatus, SlotKind, SlotStatus
+from slotlock.graphql.core.enums import (
+    BookingLimit,
+    BookingStatus,
+    SlotAdmission,
+    SlotKind,
+    SlotStatus,
+)
 from slotlock.graphql.core.ids import (
     booking_global_id,
     series_global_id,
@@ -293,6 +299,13 @@ class Slot(Node):
     )
     def resource(self) -> str | None:
         return self._slot.resource
+
+    @property_field(
+        description="How members get places in the slot. It is for the booking queue only, too, if "
+        "its campaign is."
+    )
+    def admission(self) -> SlotAdmission:
+        return self._slot.admission
 
     @property_field(description="The series that the slot belongs to.")
     def series_id(self) -> strawberry.ID | None:

@@ -1,20 +1,21 @@
 """The shape of campaign terms, in the campaign's document and copied into each of its slots.
 
 {id, version, published, opensAt, closesAt, eligibleGroups: [[str]], maxBookings, forbidOverlap,
- groupLimits: [{group, limit}], cancelUntil}
+ groupLimits: [{group, limit}], cancelUntil, admission}
 """
 
 from collections.abc import Iterable
 
 from bson import ObjectId
 
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.schema.unknown_fields import unknown_fields
+from slotlock.infrastructure.stored_enums import from_stored
 
 TERMS_FIELDS = (
     *("id", "version", "published", "opensAt", "closesAt", "eligibleGroups"),
-    *("maxBookings", "forbidOverlap", "groupLimits", "cancelUntil"),
+    *("maxBookings", "forbidOverlap", "groupLimits", "cancelUntil", "admission"),
 )
 
 
@@ -31,6 +32,9 @@ def to_terms(document: Document) -> CampaignTerms:
         forbid_overlap=document["forbidOverlap"],
         group_limits=to_group_limits(document["groupLimits"]),
         cancel_until=document["cancelUntil"],
+        admission=from_stored(
+            document.get("admission", SlotAdmission.ANY), SlotAdmission.QUEUE_ONLY
+        ),
         stored=document,
     )
 
@@ -49,6 +53,7 @@ def terms_to_document(terms: CampaignTerms) -> Document:
         "forbidOverlap": terms.forbid_overlap,
         "groupLimits": group_limits_to_documents(terms.group_limits),
         "cancelUntil": terms.cancel_until,
+        "admission": terms.admission.value,
     }
 
 

@@ -72,6 +72,11 @@ def queue_keys(partition: int) -> QueueKeys:
     return QueueKeys(f"{tag}requests", f"{tag}tickets", f"{tag}dead_letters")
 
 
+def ticket_key(user_id: UserId, key_hash: str) -> str:
+    """Return the key that names the request for which a user's idempotency key is reserved."""
+    return f"slotlock:{{ticket-key:{user_id}{key_hash}}}"
+
+
 def queue_advanced_channel(slot_id: SlotId) -> str:
     """Return the channel that carries how many requests have left the queue of a slot."""
     return QUEUE_ADVANCED_PREFIX + slot_id

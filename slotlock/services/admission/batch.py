@@ -107,7 +107,9 @@ def _to_request(entry: StreamEntry, booking: QueuedBooking, sender: User | None)
 
 
 def _to_command(caller: Caller, booking: QueuedBooking, key: IdempotencyKey) -> BookSlotCommand:
-    return BookSlotCommand.create(caller, booking.slot_id, booking.user_id, booking.hold, key)
+    return BookSlotCommand.create(
+        caller, booking.slot_id, booking.user_id, booking.hold, key, is_queued=True
+    )
 
 
 def _sender_refusal(user_id: UserId, sender: User | None) -> UserNotFound | UserBanned | None:

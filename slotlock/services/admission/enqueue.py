@@ -4,6 +4,7 @@ The id of a ticket is the idempotency key of its request, which the client sent 
 The outcome is stored under the key, so a request has one effect however often it is delivered.
 """
 
+import asyncio
 import random
 import secrets
 from enum import Enum, auto
@@ -71,7 +72,9 @@ class _TicketRequest:
         parts = (BookSlotCommand.name, slot_id, user_id, options.hold)
         key_text = options.key or secrets.token_hex(16)
         key = IdempotencyKey.for_request(caller.user_id, key_text, *parts)
-        command = BookSlotCommand.create(caller, slot_id, user_id, options.hold, key)
+        command = BookSlotCommand.create(
+            caller, slot_id, user_id, options.hold, key, is_queued=True
+        )
         return cls(command, key, has_client_key=bool(options.key))
 
     @property
@@ -85,6 +88,11 @@ class _TicketRequest:
             self.key.key_hash,
             self.key.request_hash,
         )
+
+    @property
+    def hashes(self) -> tuple[UserId, str, str]:
+        """The user, the hash of the key and the hash of the request."""
+        return self.key.user_id, self.key.key_hash, self.key.short_request_hash
 
     def has_position(self, position: QueuePosition) -> bool:
         return position.matches(self.key.key_hash, self.key.short_request_hash)
@@ -166,21 +174,39 @@ async def _enqueue(
     refusal = await _preview_refusal(services, request.command)
     if refusal is not None:
         # If the same booking is queued already, its ticket will report the outcome.
-        position = await services.admission_queue.find_by_claim(request.queued_booking)
+        position, is_reused = await asyncio.gather(
+            services.admission_queue.find_by_claim(request.queued_booking),
+            _is_key_reused(services, request),
+        )
+        if is_reused:
+            return CommandResult(KeyReused(request.key.key))
         if position is None:
             return refusal
         return CommandResult(await _ticket_at(services, position, request))
+    if request.has_client_key and not await services.key_reservations.reserve(*request.hashes):
+        return CommandResult(KeyReused(request.key.key))
     if prior is PriorTicket.LOST:
         # Only now: a request that is refused above stays lost, so that no worker books it.
         await services.idempotency_records.delete_lost(
             request.key.record_id, request.key.short_request_hash
         )
+    # If this fails, the key stays reserved: the request may be queued, and can be sent again.
     position = await services.admission_queue.enqueue(request.queued_booking, services.now())
-    if prior is PriorTicket.LOST and (position is None or not request.has_position(position)):
-        await _mark_lost(services, request)
+    if position is None or not request.has_position(position):
+        if request.has_client_key:
+            await services.key_reservations.release(*request.hashes)
+        if prior is PriorTicket.LOST:
+            await _mark_lost(services, request)
     if position is None:
         return _queue_full(request)
     return CommandResult(await _ticket_at(services, position, request))
+
+
+async def _is_key_reused(services: Services, request: _TicketRequest) -> bool:
+    """Return whether another request was queued with the key of the client."""
+    return request.has_client_key and await services.key_reservations.is_reserved_for_other(
+        *request.hashes
+    )
 
 
 async def _mark_lost(services: Services, request: _TicketRequest) -> None:

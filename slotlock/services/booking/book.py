@@ -78,9 +78,12 @@ class BookSlotCommand(SlotCommand[BookOutcome]):
         user_id: UserId,
         hold: bool,
         key: IdempotencyKey | None,
+        *,
+        is_queued: bool = False,
     ) -> Self:
-        """Return a command with a new booking id."""
-        return cls(caller, slot_id, _booking_request(caller, user_id, hold), key)
+        """Return a command with a new booking id, for a request of the queue or one without it."""
+        request = _booking_request(caller, user_id, hold, is_queued=is_queued)
+        return cls(caller, slot_id, request, key)
 
     @property
     def slot_ids(self) -> tuple[SlotId, ...]:
@@ -244,9 +247,17 @@ async def _execute_if_permitted(
     return result
 
 
-def _booking_request(caller: Caller, user_id: UserId, hold: bool) -> BookingRequest:
-    as_organizer = caller.is_organizer and user_id != caller.user_id
-    return BookingRequest(user_id, new_booking_id(), caller.user_id, hold, as_organizer)
+def _booking_request(
+    caller: Caller, user_id: UserId, hold: bool, *, is_queued: bool = False
+) -> BookingRequest:
+    return BookingRequest(
+        user_id,
+        new_booking_id(),
+        caller.user_id,
+        hold,
+        as_organizer=caller.is_organizer and user_id != caller.user_id,
+        is_admitted=is_queued or caller.is_organizer,
+    )
 
 
 async def check_booking_permissions(

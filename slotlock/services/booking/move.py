@@ -97,7 +97,11 @@ async def _move(
     caller, user_id = request.caller, booking.user_id
     as_organizer = caller.is_organizer and user_id != caller.user_id
     new_booking = BookingRequest(
-        user_id, new_booking_id(), caller.user_id, as_organizer=as_organizer
+        user_id,
+        new_booking_id(),
+        caller.user_id,
+        as_organizer=as_organizer,
+        is_admitted=caller.is_organizer,
     )
     command = MoveBooking(request, target_slot_id, new_booking, key)
     result = await execute(services, command, deadline.remaining_s)

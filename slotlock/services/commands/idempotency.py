@@ -1,5 +1,6 @@
 """Idempotency: one key has one effect and one outcome, however often it is sent."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -14,6 +15,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
+from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.keys import idempotency_lock
 from slotlock.infrastructure.request_deadline import allow_wait
 from slotlock.services.commands.slot_redaction import redacted_slots
@@ -66,7 +68,11 @@ async def _hold_key(
         yield _PassThrough(CommandResult(Locked(slot_id, RETRY_AFTER_MS)))  # a worker tries again
         return
     try:
-        stored = await find_replay(services.idempotency_records, key)
+        stored, is_queued = await asyncio.gather(
+            find_replay(services.idempotency_records, key), _is_queued_with_other(services, key)
+        )
+        if stored is None and is_queued:
+            stored = CommandResult(KeyReused(key.key))
         # A new request of the key starts over after a loss. A queued request does not: its ticket
         # has reported the loss already.
         was_lost = _is_lost(stored) and key.requested_at is None
@@ -78,6 +84,21 @@ async def _hold_key(
             yield _PassThrough(stored)
     finally:
         await services.locks.release(lease)
+
+
+async def _is_queued_with_other(services: Services, key: IdempotencyKey) -> bool:
+    """Return whether a ticket was issued for another request of the key; False if unknown.
+
+    A queued request has its key already: if several were queued, their record decides.
+    """
+    if key.requested_at is not None:
+        return False
+    try:
+        return await services.key_reservations.is_reserved_for_other(
+            key.user_id, key.key_hash, key.short_request_hash
+        )
+    except RedisUnavailableError:
+        return False
 
 
 @value_object

@@ -34,6 +34,7 @@ OUTCOME_LABELS: Mapping[type, str] = {
     refusals.NotWaiting: "NotWaiting",
     refusals.NotYetOpen: "NotYetOpen",
     refusals.QueueFull: "QueueFull",
+    refusals.QueueOnly: "QueueOnly",
     refusals.SlotCancelled: "SlotCancelled",
     refusals.SlotFull: "SlotFull",
     refusals.SlotNotFound: "SlotNotFound",

@@ -1,5 +1,6 @@
 """Booking one place, or several places all or none."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -14,7 +15,9 @@ from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.outcomes import AllBooked, NoneBooked
 from slotlock.domain.booking.refusals import (
     AlreadyBooked,
+    Closed,
     LimitReached,
+    QueueOnly,
     SlotCancelled,
     SlotFull,
     SlotNotFound,
@@ -23,6 +26,7 @@ from slotlock.domain.booking.refusals import (
 from slotlock.domain.booking.rules.book import MAX_HOLD_MINUTES, SlotClaim, book
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import (
     NOW,
@@ -35,6 +39,7 @@ from tests.support.domain.builders import (
     with_facts,
     with_waitlist,
 )
+from tests.support.domain.campaign_builders import build_campaign_slot
 from tests.support.domain.decisions import decide, decide_all
 
 
@@ -89,6 +94,29 @@ def test_nobody_books_a_draft_or_a_cancelled_slot() -> None:
     for wanted in (booking_request("ada"), booking_request("ada", organizer="eve")):
         assert decide(book, draft, wanted, NOW)[1] == SlotNotFound(draft.id)
         assert decide(book, off, wanted, NOW)[1] == SlotCancelled(off.id)
+
+
+@pytest.mark.parametrize(
+    "slot",
+    [
+        build_slot(admission=SlotAdmission.QUEUE_ONLY),
+        build_campaign_slot(admission=SlotAdmission.QUEUE_ONLY),
+    ],
+    ids=["slot", "campaign"],
+)
+def test_a_slot_for_the_queue_only_refuses_requests_that_are_not_admitted(slot: SlotState) -> None:
+    request = booking_request("ada")
+    assert decide(book, slot, request, NOW)[1] == QueueOnly(slot.id)
+    book_place(slot, replace(request, is_admitted=True))
+
+
+def test_a_slot_for_the_queue_only_is_closed_first_and_booked_by_its_own_user() -> None:
+    slot = build_campaign_slot(admission=SlotAdmission.QUEUE_ONLY, published=False)
+    assert isinstance(decide(book, slot, booking_request("ada"), NOW)[1], Closed)
+    admitted = replace(booking_request("ada"), is_admitted=True)
+    taken, booking = book_place(build_slot(admission=SlotAdmission.QUEUE_ONLY), admitted)
+    outcome = decide(book, taken, booking_request("ada"), NOW)[1]
+    assert outcome == AlreadyBooked(taken.id, booking)
 
 
 def test_a_hold_occupies_a_place_for_the_hold_minutes_of_the_slot() -> None:

@@ -16,6 +16,7 @@ SLOT = build_campaign_slot()
         refusals.SlotFull(SLOT.id),
         refusals.SlotCancelled(SLOT.id),
         refusals.NotEligible(SLOT.id),
+        refusals.QueueOnly(SLOT.id),
         refusals.SlotNotFull(SLOT.id),
         refusals.NotWaiting(SLOT.id),
     ],

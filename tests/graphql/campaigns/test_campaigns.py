@@ -54,6 +54,7 @@ async def test_a_new_campaign_has_the_fields_of_the_input_and_times_in_utc(
             "forbidOverlap": True,
             "groupLimits": [{"group": "class:*", "limit": 5}, {"group": " class:5a", "limit": 3}],
             "cancelUntil": "2031-05-08T00:00:00Z",
+            "admission": "QUEUE_ONLY",
         },
     )
     campaign_id = created.pop("id")
@@ -69,6 +70,7 @@ async def test_a_new_campaign_has_the_fields_of_the_input_and_times_in_utc(
         "forbidOverlap": True,
         "groupLimits": [{"group": "class:*", "limit": 5}, {"group": "class:5a", "limit": 3}],
         "cancelUntil": "2031-05-08T00:00:00.000Z",
+        "admission": "QUEUE_ONLY",
         "version": 1,
     }
     del created["__typename"]
@@ -80,7 +82,7 @@ async def test_a_campaign_has_no_limits_by_default(organizer: GraphQLTestClient)
     created = await organizer.execute(CREATE_CAMPAIGN, input={"name": "Courses", **times})
     names = ("published", "eligibleGroups", "maxBookings", "forbidOverlap", "groupLimits")
     assert [created[name] for name in names] == [False, [], None, False, []]
-    assert created["cancelUntil"] is None
+    assert (created["cancelUntil"], created["admission"]) == (None, "ANY")
 
 
 async def test_the_state_of_a_campaign_follows_the_clock(
@@ -123,6 +125,7 @@ CHANGES: list[tuple[str, Any]] = [
     ("forbidOverlap", False),
     ("groupLimits", [{"group": "*", "limit": 9}]),
     ("cancelUntil", "2031-05-05T12:00:00.000Z"),
+    ("admission", "QUEUE_ONLY"),
     ("eligibleGroups", []),
     ("groupLimits", []),
     ("maxBookings", None),

@@ -8,7 +8,7 @@ from strawberry import ID
 from strawberry.utils.str_converters import to_camel_case
 
 from slotlock.domain.booking.slot import Slot, SlotKind
-from slotlock.domain.campaigns.terms import GroupLimit
+from slotlock.domain.campaigns.terms import GroupLimit, SlotAdmission
 from slotlock.domain.schedule.timetables import Timetable
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
@@ -58,6 +58,7 @@ def test_each_input_changes_its_own_field() -> None:
         waitlist_offer_minutes=5,
         group_limits=[GroupLimitInput(group="5a", limit=6)],
         resource="Room",
+        admission=SlotAdmission.QUEUE_ONLY,
         timetable=TimetableInput(first=NOW.date(), last=NOW.date()),
     )
     assert update.to_changes() == SlotChanges(
@@ -74,6 +75,7 @@ def test_each_input_changes_its_own_field() -> None:
         waitlist_offer_minutes=5,
         group_limits=(GroupLimit("5a", 6),),
         resource="Room",
+        admission=SlotAdmission.QUEUE_ONLY,
         timetable=Timetable(NOW.date(), NOW.date(), (), (), ()),
     )
 

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 
+from slotlock.infrastructure.redis.keys import queue_keys
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BOOK_WITH_OPTIONS
 from tests.support.clients.client import Json
@@ -167,19 +168,77 @@ async def test_a_key_with_other_arguments_is_key_reused_while_queued_and_later(
         assert (reused["code"], reused["idempotencyKey"]) == ("KEY_REUSED", "the key")
 
 
-async def test_one_key_for_two_slots_books_one_and_the_other_ticket_is_key_reused(
+async def send_for_two_slots(
+    queue_deployment: QueueDeployment, apps: list[AppProcess]
+) -> tuple[QueueClient, list[Json]]:
+    """Send one key for two slots of different partitions, 20 times each, at two processes."""
+    slot_ids = await add_two_slots(queue_deployment, apps[0], same_partition=False)
+    ada = queue_deployment.queue_client(apps[0], 0)
+    requests = [repeated_requests(ada, apps, slot_id) for slot_id in slot_ids]
+    mixed = [request for pair in zip(*requests, strict=True) for request in pair]
+    return ada, await send_simultaneously(mixed)
+
+
+async def test_a_key_sent_for_two_slots_at_once_makes_exactly_one_ticket(
     queue_deployment: QueueDeployment,
 ) -> None:
-    app = queue_deployment.app()
-    slot_ids = await add_two_slots(queue_deployment, app, same_partition=False)
-    ada = queue_deployment.queue_client(app, 0)
-    tickets = [await ada.request_booking(slot_id, **KEY) for slot_id in slot_ids]
+    apps = [queue_deployment.frontend(), queue_deployment.frontend()]
+    _, responses = await send_for_two_slots(queue_deployment, apps)
+    assert Counter(response["__typename"] for response in responses) == {
+        "Ticket": 20,
+        "KeyReused": 20,
+    }
+    tickets = {response["id"] for response in responses if response["__typename"] == "Ticket"}
+    assert (len(tickets), queue_deployment.queue_length()) == (1, 1)
+
+
+async def test_control_without_the_reservation_of_keys_a_second_ticket_is_key_reused_later(
+    queue_deployment: QueueDeployment,
+) -> None:
+    apps = [queue_deployment.frontend("key-reservation") for _ in range(2)]
+    ada, responses = await send_for_two_slots(queue_deployment, apps)
+    tickets = {response["id"] for response in responses}
+    assert (len(tickets), queue_deployment.queue_length()) == (2, 2)
     queue_deployment.worker()
-    codes = Counter([await ada.wait_for_outcome_code(ticket["id"]) for ticket in tickets])
+    codes = Counter([await ada.wait_for_outcome_code(ticket) for ticket in tickets])
+    # The record in MongoDB decides, as after a loss of Redis.
     assert codes == {"Booked": 1, "KEY_REUSED": 1}
-    assert sum(len(queue_deployment.consistent_booking_ids(slot_id)) for slot_id in slot_ids) == 1
     await queue_deployment.wait_until_empty()
     assert queue_deployment.stored_tickets() == {}
+
+
+async def test_the_key_of_a_queued_ticket_is_key_reused_for_every_other_request(
+    queue_deployment: QueueDeployment,
+) -> None:
+    app = queue_deployment.frontend()
+    slot_id, other_id = await add_two_slots(queue_deployment, app, same_partition=False)
+    full_id = await queue_deployment.add_slot(app)
+    ada, ben = queue_deployment.queue_clients(app, 2)
+    await ben.book_slot(full_id)
+    ticket = await ada.enqueue(slot_id, **KEY)
+    for other in (other_id, full_id):
+        assert (await ada.request_booking(other, **KEY))["code"] == "KEY_REUSED"
+        assert (await ada.book_slot(other, **KEY))["code"] == "KEY_REUSED"
+    # Redis has lost the request, but not for which request the key was used.
+    queue_deployment.redis.delete(*queue_keys(queue_partition(slot_id)))
+    assert (await ada.request_booking(other_id, **KEY))["code"] == "KEY_REUSED"
+    again = await ada.enqueue(slot_id, **KEY)
+    queue_deployment.worker()
+    assert await ada.wait_for_outcome_code(again["id"]) == "Booked"
+    assert await ada.wait_for_outcome_code(ticket["id"]) == "Booked"
+
+
+async def test_a_request_that_is_not_queued_does_not_use_up_its_key(
+    queue_deployment: QueueDeployment,
+) -> None:
+    app = queue_deployment.frontend(max_queue_length=1)
+    slot_id, other_id = await add_two_slots(queue_deployment, app, same_partition=False)
+    ada, ben = queue_deployment.queue_clients(app, 2)
+    ticket = await ada.enqueue(slot_id, **KEY)
+    assert await ada.enqueue(slot_id, idempotencyKey="other key") == ticket
+    assert (await ben.request_booking(slot_id, **KEY))["code"] == "QUEUE_FULL"
+    assert (await ada.enqueue(other_id, idempotencyKey="other key"))["id"] != ticket["id"]
+    assert (await ben.book_slot(other_id, **KEY))["__typename"] == "Booked"
 
 
 async def test_a_key_that_was_used_to_book_returns_an_answered_ticket(

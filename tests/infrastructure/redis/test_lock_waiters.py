@@ -53,6 +53,31 @@ async def test_waiters_of_two_nodes_are_granted_the_lock_in_order_of_arrival(
     assert await grant_order(lock_nodes, 10) == list(range(10))
 
 
+async def test_a_lease_says_when_the_next_waiter_came_or_the_lock_was_granted(
+    lock_nodes: LockNodes,
+) -> None:
+    first, second = lock_nodes
+    slot_id, clock = new_slot_id(), asyncio.get_running_loop().time
+    times = [clock()]
+    free = asyncio.create_task(first.acquire(slot_id))
+    await asyncio.sleep(0)  # the command is sent, and its reply may come much later
+    times.append(clock())
+    leases = [await free]
+    waiters = [await start_waiter(first, slot_id)]
+    times.append(clock())
+    waiters.append(await start_waiter(second, slot_id))
+    times.append(clock())
+    for waiter in waiters:
+        assert leases[-1] is not None
+        await release_lease(first, leases[-1])
+        leases.append(await waiter)
+    assert leases[-1] is not None
+    await release_lease(second, leases[-1])
+    of_free, of_second, of_grant = (lease.next_arrival for lease in leases if lease is not None)
+    assert times[0] <= of_free <= times[1] < of_second < times[3]
+    assert times[2] < of_grant
+
+
 @ON_ONE_SERVER
 async def test_control_without_fairness_the_last_waiter_is_granted_the_lock_first(
     lock_nodes: LockNodes, disable_script_guard: Callable[[str], None]

@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 
 import pytest
 
@@ -13,8 +14,9 @@ from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.services import caller_queue
-from slotlock.services.booking.book import BookingOptions, book_slot
+from slotlock.services.booking.book import BookingOptions, book_slot, book_slots
 from slotlock.services.container import Services
+from slotlock.services.wait_queue import WaitQueues
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.model.service_pair import (
@@ -28,8 +30,8 @@ from tests.support.stores.lock_nodes import acquire_lease, release_lease, waiter
 from tests.support.stores.slots import insert_new_slots
 
 # Between two callers: longer than two messages to Redis take on a busy machine.
-GAP_S = 0.25
-CALLERS = [Caller(UserId(f"{n:024x}"), Role.MEMBER, "session", NOW) for n in range(1, 5)]
+GAP_S = 0.1
+CALLERS = [Caller(UserId(f"{n:024x}"), Role.MEMBER, "session", NOW) for n in range(1, 6)]
 
 
 @pytest.fixture
@@ -45,9 +47,10 @@ async def processes(servers: EmbeddedServers) -> AsyncIterator[Sequence[Services
         ]
 
 
-async def book(services: Services, caller: Caller, slot_id: SlotId) -> str:
+async def book(services: Services, caller: Caller, slot_id: SlotId, wait_s: float = 20.0) -> str:
     """Book a slot, waiting for its lock, and return the type of the outcome."""
-    result = await book_slot(services, caller, slot_id, caller.user_id, BookingOptions(wait_s=20))
+    options = BookingOptions(wait_s=wait_s)
+    result = await book_slot(services, caller, slot_id, caller.user_id, options)
     return type(result.outcome).__name__
 
 
@@ -59,7 +62,7 @@ async def book_alternately(processes: Sequence[Services], capacity: int) -> list
     await insert_new_slots(first.slot_writer._database, slot)
     lease = await acquire_lease(third.locks, slot.id)
     tasks = []
-    for number, caller in enumerate(CALLERS):
+    for number, caller in enumerate(CALLERS[:4]):
         tasks.append(asyncio.create_task(book((first, second)[number % 2], caller, slot.id)))
         joined = min(number + 1, 2)
 
@@ -87,6 +90,91 @@ async def test_control_if_all_callers_count_as_simultaneous_a_later_one_gets_a_p
     monkeypatch.setattr(caller_queue, "SIMULTANEOUS_S", math.inf)
     outcomes = await book_alternately(processes, capacity=2)
     assert outcomes == ["Booked", "SlotFull", "Booked", "SlotFull"]
+
+
+async def book_while_the_first_is_written(
+    processes: Sequence[Services], wait_s: float, joining_count: int
+) -> list[str]:
+    """Let callers reach two processes by turns while the first has the lock for its first caller.
+
+    That caller waits for `wait_s`. Returns the outcomes of five callers for three places once
+    `joining_count` processes have waited for the lock.
+    """
+    first, second, third = processes
+    assert isinstance(first.slot_writer, PausableSlotWriter)
+    slot = build_slot(3, id=new_slot_id())
+    await insert_new_slots(first.slot_writer._database, slot)
+    paused = first.slot_writer.pause_next_commit()
+    tasks = [asyncio.create_task(book(first, CALLERS[0], slot.id, wait_s))]
+    await paused.wait()
+    for number, caller in enumerate(CALLERS[1:], start=1):
+        services = (first, second)[number % 2]
+        tasks.append(asyncio.create_task(book(services, caller, slot.id)))
+
+        async def has_arrived(count: int = min(number, joining_count)) -> bool:
+            return await waiter_count(third.locks, slot.id) == count
+
+        await eventually(has_arrived, "a waiter of each process")
+        await asyncio.sleep(GAP_S)
+    first.slot_writer.resume_event.set()
+    return await asyncio.gather(*tasks)
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 20.0])
+async def test_callers_whose_process_has_the_lock_wait_in_the_order_of_both_processes(
+    processes: Sequence[Services], wait_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caller_queue, "SIMULTANEOUS_S", 0.0)
+    outcomes = await book_while_the_first_is_written(processes, wait_s, joining_count=2)
+    assert outcomes == ["Booked"] * 3 + ["SlotFull"] * 2
+
+
+async def test_control_if_they_wait_after_the_release_only_a_later_one_gets_a_place(
+    processes: Sequence[Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caller_queue, "SIMULTANEOUS_S", 0.0)
+    monkeypatch.setattr(WaitQueues, "_wait_for_lock", lambda *_: None)
+    outcomes = await book_while_the_first_is_written(processes, 20.0, joining_count=1)
+    assert outcomes == ["Booked", "Booked", "SlotFull", "Booked", "SlotFull"]
+
+
+async def test_a_caller_who_waits_does_not_wait_for_a_group(
+    processes: Sequence[Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WaitQueues, "_start_group", lambda *_: None)
+    slot = build_slot(2, id=new_slot_id())
+    await insert_new_slots(processes[0].slot_writer._database, slot)
+    callers = zip(CALLERS, (0.0, 20.0), strict=False)
+    booking = [book(processes[0], caller, slot.id, wait_s) for caller, wait_s in callers]
+    assert await asyncio.gather(*booking) == ["Booked", "Booked"]
+
+
+async def test_a_command_for_two_slots_waits_for_both_at_the_place_of_its_arrival(
+    processes: Sequence[Services],
+) -> None:
+    first, second, third = processes
+    slots = [build_slot(1, id=new_slot_id()) for _ in range(2)]
+    await insert_new_slots(first.slot_writer._database, *slots)
+    leases = [await acquire_lease(third.locks, slot.id) for slot in slots]
+    ids = [slot.id for slot in slots]
+
+    async def has_waiter(slot_id: SlotId) -> bool:
+        return await waiter_count(third.locks, slot_id) == 1
+
+    claims = [(slot_id, CALLERS[0].user_id) for slot_id in ids]
+    options = BookingOptions(wait_s=20)
+    both = asyncio.create_task(book_slots(first, CALLERS[0], claims, options))
+    await eventually(partial(has_waiter, ids[0]), "a waiter for the first slot")
+    later = asyncio.create_task(book(second, CALLERS[1], ids[1]))
+    await eventually(partial(has_waiter, ids[1]), "a waiter for the second slot")
+    await release_lease(third.locks, leases[0])
+
+    async def has_both() -> bool:
+        return await waiter_count(third.locks, ids[1]) == 2
+
+    await eventually(has_both, "two waiters for the second slot")
+    await release_lease(third.locks, leases[1])
+    assert (type((await both).outcome).__name__, await later) == ("AllBooked", "SlotFull")
 
 
 async def test_a_lock_that_is_granted_after_its_callers_have_left_is_released(

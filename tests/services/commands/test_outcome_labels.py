@@ -10,8 +10,8 @@ PUBLISHED = """
     AllBooked AlreadyBooked AlreadyWaiting Booked BookingCancelled BookingConfirmed BookingMoved
     BookingNotFound Closed CutoffPassed GroupFull HoldExpired HoldExtended HoldLimitReached
     KeyReused LimitReached Locked NoneBooked NotEligible NotHeld NotTeammate NotWaiting NotYetOpen
-    QueueFull RequestLost SlotCancelled SlotFull SlotNotFound SlotNotFull SlotStarted Ticket
-    TimeConflict UserBanned UserNotFound WaitlistFull WaitlistJoined WaitlistLeft
+    QueueFull QueueOnly RequestLost SlotCancelled SlotFull SlotNotFound SlotNotFull SlotStarted
+    Ticket TimeConflict UserBanned UserNotFound WaitlistFull WaitlistJoined WaitlistLeft
 """
 COUNTED = (
     outcomes.BookOutcome

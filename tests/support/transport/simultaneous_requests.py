@@ -6,7 +6,7 @@ An ordinary client needs more time to build a request than the app to process it
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,18 +15,30 @@ from tests.support.clients.client import BOOK_SLOT, Json
 # Without guards a race may go well by chance on a busy machine, but not this often in a row.
 MAX_LUCKY_RUNS = 5
 
+Call = tuple[str, str, str, dict[str, Any]]
 TcpConnection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def send_simultaneously(calls: Sequence[tuple[str, str, str, dict[str, Any]]]) -> list[Json]:
+async def _continue_at_once(_number: int) -> None:
+    pass
+
+
+async def send_simultaneously(calls: Sequence[Call]) -> list[Json]:
     """Send (url, token, query, variables) at once and return the only field of each response."""
+    return await send_in_order(calls, _continue_at_once)
+
+
+async def send_in_order(
+    calls: Sequence[Call], after_each: Callable[[int], Awaitable[None]]
+) -> list[Json]:
+    """Send requests one after the other, and await `after_each` with the number of each from 0."""
     connections = await asyncio.gather(*(_open_connection(url) for url, *_ in calls))
     try:
         # A first request of each user keeps the session lookups out of the race.
         warm_up = [_request(url, token, "{ me { id } }", {}) for url, token, *_ in calls]
         await _send_all(connections, warm_up)
         requests = [_request(*call) for call in calls]
-        responses = await _send_all(connections, requests)
+        responses = await _send_all(connections, requests, after_each)
     finally:
         for _, writer in connections:
             writer.close()
@@ -61,12 +73,17 @@ def _request(url: str, token: str, query: str, variables: dict[str, Any]) -> byt
     return head.encode() + body
 
 
-async def _send_all(connections: Sequence[TcpConnection], requests: Sequence[bytes]) -> list[Json]:
+async def _send_all(
+    connections: Sequence[TcpConnection],
+    requests: Sequence[bytes],
+    after_each: Callable[[int], Awaitable[None]] = _continue_at_once,
+) -> list[Json]:
     for (_, writer), request in zip(connections, requests, strict=True):
         writer.write(request[:-1])
     await asyncio.gather(*(writer.drain() for _, writer in connections))
-    for (_, writer), request in zip(connections, requests, strict=True):
-        writer.write(request[-1:])
+    for number, (_, writer) in enumerate(connections):
+        writer.write(requests[number][-1:])
+        await after_each(number)
     return list(await asyncio.gather(*(_read_response(reader) for reader, _ in connections)))
 
 

@@ -18,6 +18,7 @@ from slotlock.domain.booking.refusals import (
     AlreadyBooked,
     BookingRefusal,
     LimitReached,
+    QueueOnly,
     SlotCancelled,
     SlotFull,
     SlotNotFound,
@@ -46,6 +47,9 @@ class BookingRequest:
 
     `as_organizer` is set when an organizer books for another user. Limits do not apply then, and
     the history names those that were overridden.
+
+    `is_admitted` is set for the requests of the admission queue and of organizers: only these get
+    places in a slot that is for the queue only.
     """
 
     user_id: UserId
@@ -53,6 +57,7 @@ class BookingRequest:
     requested_by: UserId
     hold: bool = False
     as_organizer: bool = False
+    is_admitted: bool = False
 
 
 @value_object
@@ -132,6 +137,8 @@ def _refusal(
         return too_early_or_late[1]
     if booking := state.booking_of(request.user_id):
         return AlreadyBooked(slot.id, booking)
+    if slot.is_queue_only and not request.is_admitted:
+        return QueueOnly(slot.id)
     if checks_user and (
         not_allowed := next(user_violations(slot, users, request.user_id, now), None)
     ):

@@ -1,6 +1,6 @@
 """Refusals of booking a place: it is taken, or the request is not accepted."""
 
-from typing import Self
+from typing import Self, assert_never
 
 import strawberry
 from strawberry import field
@@ -42,6 +42,16 @@ class AlreadyBooked(Refusal):
         )
 
 
+@strawberry.type(
+    description="Members get places in the slot through the booking queue only: use "
+    "`requestBooking`."
+)
+class QueueOnly(RefusalWithSlot):
+    CODE = RefusalCode.QUEUE_ONLY
+    MESSAGE = "Places in this slot are given out through the queue only."
+    slot: Slot = field(description="The slot that the request named.")
+
+
 @strawberry.type(description="The booking queue of the slot is full.")
 class QueueFull(Refusal):
     slot_id: strawberry.ID = field(description="The id of the slot.")
@@ -58,4 +68,17 @@ class QueueFull(Refusal):
         )
 
 
-BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | LimitRefusal | SlotCancelled
+def present_queue_refusal(
+    refusal: refusals.QueueFull | refusals.QueueOnly, view: ResultView
+) -> Refusal:
+    """Show why a request was not queued, or has to be."""
+    match refusal:
+        case refusals.QueueFull():
+            return QueueFull.from_domain(refusal, view)
+        case refusals.QueueOnly():
+            return QueueOnly.from_domain(refusal, view)
+        case _:
+            assert_never(refusal)
+
+
+BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | QueueOnly | LimitRefusal | SlotCancelled

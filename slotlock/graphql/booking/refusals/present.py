@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from slotlock.domain.booking import refusals
-from slotlock.graphql.booking.refusals.book import AlreadyBooked, QueueFull, SlotFull
+from slotlock.graphql.booking.refusals.book import AlreadyBooked, SlotFull, present_queue_refusal
 from slotlock.graphql.booking.refusals.changes import ChangeRefusal, present_change_refusal
 from slotlock.graphql.booking.refusals.limits import present_limit_refusal
 from slotlock.graphql.booking.refusals.waitlist import WaitlistRefusal, present_waitlist_refusal
@@ -40,8 +40,8 @@ def present_booking_refusal(refusal: BookingCommandRefusal, view: ResultView) ->
             return AlreadyBooked.from_domain(refusal, view)
         case refusals.KeyReused():
             return KeyReused.from_domain(refusal, view)
-        case refusals.QueueFull():
-            return QueueFull.from_domain(refusal, view)
+        case refusals.QueueFull() | refusals.QueueOnly():
+            return present_queue_refusal(refusal, view)
         case refusals.Locked() | refusals.SlotNotFound() | refusals.SlotCancelled():
             return present_slot_refusal(refusal, view)
         case _:

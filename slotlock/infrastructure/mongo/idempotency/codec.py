@@ -25,7 +25,7 @@ from slotlock.domain.booking.slot import Slot, SlotCancellation, SlotKind, SlotS
 from slotlock.domain.booking.slot_change import SlotChange
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign, CampaignSaved
-from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.slots.series import SeriesSummary, SkippedDate
@@ -56,6 +56,7 @@ TYPE_TAGS: Mapping[str, type] = {
     "SlotCancelled": refusals.SlotCancelled,
     "SlotStarted": refusals.SlotStarted,
     "AlreadyBooked": refusals.AlreadyBooked,
+    "QueueOnly": refusals.QueueOnly,
     "NotYetOpen": refusals.NotYetOpen,
     "Closed": refusals.Closed,
     "NotEligible": refusals.NotEligible,
@@ -80,6 +81,7 @@ TYPE_TAGS: Mapping[str, type] = {
     "Member": Member,
     "SkippedDate": SkippedDate,
     "Slot": Slot,
+    "SlotAdmission": SlotAdmission,
     "SlotCancellation": SlotCancellation,
     "SlotChange": SlotChange,
     "SlotKind": SlotKind,
@@ -93,6 +95,7 @@ _UNKNOWN_MEMBERS: Mapping[type, StrEnum] = {
     BookingAction: BookingAction.OTHER,
     BookingLimit: BookingLimit.OTHER,
     BookingStatus: BookingStatus.CONFIRMED,
+    SlotAdmission: SlotAdmission.QUEUE_ONLY,
     SlotKind: SlotKind.OTHER,
     SlotStatus: SlotStatus.DRAFT,
 }

@@ -3,7 +3,7 @@
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes, cancelCutoffMinutes, waitlistCapacity, waitlistOfferMinutes,
      choiceGroup, searchWords: [str], cancellation: {at, by}, campaign?: terms, groupLimits?,
-     meetings?: [{start, end}], resource, revision, revisedAt, series?, nextDeadline?,
+     meetings?: [{start, end}], resource, admission, revision, revisedAt, series?, nextDeadline?,
      schemaVersion,
      bookings: [booking], waitlist: [{id, user, since, groups?}]}
 
@@ -24,6 +24,7 @@ from bson import ObjectId
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry, WaitlistEntryId
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import UserId
@@ -110,6 +111,7 @@ def _to_slot(slot_id: SlotId, document: Document) -> Slot:
     find = document.get
     cancellation, terms = find("cancellation"), find("campaign")
     group_limits, meetings, series = find("groupLimits"), find("meetings"), find("series")
+    admission = find("admission", SlotAdmission.ANY)
     return Slot(
         slot_id,
         document["title"],
@@ -133,6 +135,7 @@ def _to_slot(slot_id: SlotId, document: Document) -> Slot:
         _to_series_id(series) if series else None,
         find("revision", 0),
         find("revisedAt"),
+        from_stored(admission, SlotAdmission.QUEUE_ONLY),
     )
 
 
@@ -290,6 +293,7 @@ FROM_STORED: dict[str, Callable[[Any], Any]] = {
     # A newer version may have stored others. A slot of an unknown status is hidden like a draft.
     "kind": lambda kind: from_stored(kind, SlotKind.OTHER),
     "status": lambda status: from_stored(status, SlotStatus.DRAFT),
+    "admission": lambda admission: from_stored(admission, SlotAdmission.QUEUE_ONLY),
     "cancellation": _to_cancellation,
     "terms": to_terms,
     "group_limits": to_group_limits,
@@ -299,6 +303,7 @@ FROM_STORED: dict[str, Callable[[Any], Any]] = {
 _TO_STORED: dict[str, Callable[[Any], Any]] = {
     "kind": lambda kind: kind.value,
     "status": lambda status: status.value,
+    "admission": lambda admission: admission.value,
     "cancellation": _cancellation_to_subdocument,
     "terms": terms_to_document,
     "group_limits": group_limits_to_documents,

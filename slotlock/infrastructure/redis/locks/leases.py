@@ -1,6 +1,7 @@
 """Leases on locks, which Redis forgets unless this process renews them."""
 
 import asyncio
+import math
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
@@ -18,15 +19,16 @@ class RedisLease:
     `fencing_token` is greater than that of any earlier lease on one of these locks. `lost` is set
     once a lock is known to have expired or to be held by another token.
 
-    `next_arrival` is when the first of those came who waited for a single lock when it was granted,
-    a time of the event loop; None if nobody waited.
+    `next_arrival` is the earliest time, of the event loop, at which the next caller of another
+    process may have come: when the first of those came who still waited for the last of the locks,
+    or when that lock was granted.
     """
 
     names: tuple[str, ...]
     token: str
     fencing_token: int
+    next_arrival: float
     lost: asyncio.Event = field(default_factory=asyncio.Event)
-    next_arrival: float | None = None
 
 
 @value_object
@@ -35,8 +37,8 @@ class InProcessLease:
 
     names: tuple[str, ...]
     fencing_token: int
+    next_arrival: float = math.inf
     lost: asyncio.Event = field(default_factory=asyncio.Event)
-    next_arrival: None = None
 
 
 Lease = RedisLease | InProcessLease

@@ -9,15 +9,15 @@ LocalGrant = asyncio.Future[bool]
 
 
 class Wait(NamedTuple):
-    """Until when a caller waits for its locks, and what to call once it has to wait.
+    """Since when and until when a caller waits for its locks, and what to call once it has to wait.
 
-    `deadline` is a time of the event loop. `on_wait` may be called once for each lock. The caller
-    has waited for `waited_s` seconds before.
+    `arrival` and `deadline` are times of the event loop. `on_wait` may be called once for each
+    lock.
     """
 
+    arrival: float
     deadline: float
     on_wait: Callable[[], object]
-    waited_s: float = 0.0
 
 
 class InProcessLocks:

@@ -69,13 +69,13 @@ class Locks:
         self,
         *names: str,
         wait_s: float = 0.0,
-        waited_s: float = 0.0,
+        arrival: float | None = None,
         on_wait: Callable[[], object] = _ignore,
     ) -> Lease | None:
         """Acquire all locks or none. Returns None if that takes longer than `wait_s` seconds.
 
         `on_wait` is called as soon as a lock turns out to be held by another, and is waited for.
-        A caller who has waited for `waited_s` seconds before comes before those who came since.
+        `arrival`, a time of the event loop, is when the caller came; by default it is now.
 
         Waiters are granted a lock in order of arrival, before any caller that does not wait. Locks
         are acquired in sorted order, so that no two callers wait for each other. While Redis is
@@ -83,7 +83,8 @@ class Locks:
         """
         requested_at = time.perf_counter()
         sorted_names = tuple(sorted(set(names)))
-        wait = Wait(asyncio.get_running_loop().time() + wait_s, on_wait, waited_s)
+        now = asyncio.get_running_loop().time()
+        wait = Wait(now if arrival is None else arrival, now + wait_s, on_wait)
         try:
             return await self._redis_locks.acquire(sorted_names, wait)
         except RedisUnavailableError:
@@ -101,8 +102,9 @@ class Locks:
         try:
             return list(await self._redis_locks.acquire_each(names))
         except RedisUnavailableError:
-            now = Wait(asyncio.get_running_loop().time(), _ignore)
-            return [await self._acquire_in_process((name,), now) for name in names]
+            now = asyncio.get_running_loop().time()
+            wait = Wait(now, now, _ignore)
+            return [await self._acquire_in_process((name,), wait) for name in names]
         finally:
             if self._record_metrics:
                 LOCK_WAIT.observe(time.perf_counter() - requested_at)

@@ -68,7 +68,7 @@ class RedisLocks:
         lost = asyncio.Event()
         acquired: list[str] = []
         fencing_token = 0
-        next_arrival = None
+        next_arrival = wait.arrival
         try:
             for name in names:
                 lock = await self._acquire_one(name, token, wait)
@@ -76,8 +76,7 @@ class RedisLocks:
                     break
                 acquired.append(name)
                 fencing_token = max(fencing_token, lock.fencing_token)
-                if lock.next_waited_s is not None and len(names) == 1:
-                    next_arrival = asyncio.get_running_loop().time() - lock.next_waited_s
+                next_arrival = lock.next_arrival
                 self._renewer.add(token, name, lost, was_waiting=lock.was_waiting)
         except BaseException:
             self.release([LockRequest(name, token) for name in acquired])
@@ -85,7 +84,7 @@ class RedisLocks:
         if len(acquired) < len(names) or lost.is_set():
             self.release([LockRequest(name, token) for name in acquired])
             return None
-        return RedisLease(names, token, fencing_token, lost, next_arrival)
+        return RedisLease(names, token, fencing_token, next_arrival, lost)
 
     async def _acquire_one(self, name: str, token: str, wait: Wait) -> AcquiredLock | None:
         """Acquire one lock. On any failure, the token is removed from Redis."""
@@ -104,7 +103,7 @@ class RedisLocks:
 
     async def _acquire_or_wait(self, request: LockRequest, wait: Wait) -> AcquiredLock | None:
         with self._waiters.pending_grant(request.name, request.token) as grant:
-            (lock,) = await self._try_acquire([request], wait.waited_s)
+            (lock,) = await self._try_acquire([request], wait.arrival)
             if lock is not None:
                 return lock
             wait.on_wait()
@@ -117,29 +116,34 @@ class RedisLocks:
             self.release([request])
             return None
         self._fencing_tokens.observe(granted.fencing_token)
-        return AcquiredLock(granted.fencing_token, True, granted.next_waited_s)
+        next_arrival = wait.arrival + granted.next_after_s
+        return AcquiredLock(granted.fencing_token, was_waiting=True, next_arrival=next_arrival)
 
     async def _try_acquire(
-        self, requested: Sequence[LockRequest], waited_s: float | None = None
+        self, requested: Sequence[LockRequest], arrival: float | None = None
     ) -> list[AcquiredLock | None]:
         """Acquire the locks that are free, and join the queues of the others.
 
-        `waited_s` is for how many seconds the caller has waited. None joins no queue.
+        `arrival` is when the caller came. None joins no queue.
         """
-        waited_us = -1 if waited_s is None else int(waited_s * 1e6)
+        now = asyncio.get_running_loop().time()
+        waited_us = -1 if arrival is None else int((now - arrival) * 1e6)
         arguments = (self._instance_id, self._ttl_ms, self._fencing_tokens.highest, waited_us)
         replies = [
             self._pipeline.send(*script_command(ACQUIRE, part, arguments))
             for part in self._parts(requested)
         ]
         locks = [lock for reply in replies for lock in await reply]
-        return [self._parse_acquired(*each) for each in zip(requested, locks, strict=True)]
+        # The reply may come late, and others may have come to other processes meanwhile.
+        return [self._parse_acquired(*each, now) for each in zip(requested, locks, strict=True)]
 
-    def _parse_acquired(self, request: LockRequest, lock: bytes) -> AcquiredLock | None:
+    def _parse_acquired(
+        self, request: LockRequest, lock: bytes, sent_at: float
+    ) -> AcquiredLock | None:
         value = parse_lock(lock)
         if value.token == request.token:
             self._fencing_tokens.observe(value.fencing_token)
-            return AcquiredLock(value.fencing_token, was_waiting=False)
+            return AcquiredLock(value.fencing_token, was_waiting=False, next_arrival=sent_at)
         self._waiters.on_lock(request.name, lock)
         return None
 
@@ -172,7 +176,7 @@ class RedisLocks:
     def _to_lease(self, request: LockRequest, lock: AcquiredLock | None) -> RedisLease | None:
         if lock is None:
             return None
-        lease = RedisLease((request.name,), request.token, lock.fencing_token)
+        lease = RedisLease((request.name,), request.token, lock.fencing_token, lock.next_arrival)
         self._renewer.add(request.token, request.name, lease.lost, was_waiting=False)
         return lease
 

@@ -17,13 +17,12 @@ class LockRequest(NamedTuple):
 class AcquiredLock(NamedTuple):
     """The fencing token of a lock, and whether it was granted to a waiter.
 
-    `next_waited_s` is how many seconds the first of the others had waited by then; None if nobody
-    else waited.
+    `next_arrival`: see `RedisLease`.
     """
 
     fencing_token: int
     was_waiting: bool
-    next_waited_s: float | None = None
+    next_arrival: float
 
 
 def parts_per_script(

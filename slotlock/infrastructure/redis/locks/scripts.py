@@ -2,8 +2,9 @@
 
 KEYS of each script, for each of its locks, see `keys.lock_keys`:
 
-    lock        "<token>:<fencing token>" of the holder, with a time to live. If it was granted
-                while others waited, ":<us>" follows: how long the first of them had waited
+    lock        "<token>:<fencing token>" of the holder, with a time to live. If it was granted to
+                a waiter, ":<us>" follows: how long after the waiter the next one came or, if
+                nobody else waited, the grant
     queue       sorted set: the tokens of the waiters by their times of arrival, in microseconds
     heartbeats  hash: when each instance with waiters was last alive, in microseconds
 
@@ -33,12 +34,10 @@ local function now_us()
   local time = redis.call('time')
   return time[1] * 1000000 + time[2]
 end
-local function grant(lock_key, token, ttl_ms, highest_fencing_token, next_arrival_us)
+local function grant(lock_key, token, ttl_ms, highest_fencing_token, next_after_us)
   local fencing_token = string.format('%.0f', math.max(now_us(), highest_fencing_token + 1))
   local lock = token .. ':' .. fencing_token
-  if next_arrival_us then
-    lock = lock .. string.format(':%.0f', math.max(now_us() - next_arrival_us, 0))
-  end
+  if next_after_us then lock = lock .. string.format(':%.0f', math.max(next_after_us, 0)) end
   redis.call('set', lock_key, lock, 'PX', ttl_ms)
   return lock
 end
@@ -50,20 +49,21 @@ _GRANT_NEXT = (
     _GRANT_LOCK
     + f"""
 local function grant_next(lock_key, queue_key, heartbeats_key, own_instance, highest_fencing_token)
-  local token = redis.call('zpopmin', queue_key)[1]
+  local token, arrival_us = unpack(redis.call('zpopmin', queue_key))
   if not token then return false end
   local lock = false
   while token and not lock do
     local instance = string.sub(token, 1, {INSTANCE_ID_CHARS})
     local heartbeat = redis.call('hget', heartbeats_key, instance)
     if heartbeat and now_us() - heartbeat < {DEAD_AFTER_US} then
-      local next_arrival_us = redis.call('zrange', queue_key, 0, 0, 'withscores')[2]
-      lock = grant(lock_key, token, {GRANT_TTL_MS}, highest_fencing_token, next_arrival_us)
+      local next_us = redis.call('zrange', queue_key, 0, 0, 'withscores')[2] or now_us()
+      local next_after_us = next_us - arrival_us
+      lock = grant(lock_key, token, {GRANT_TTL_MS}, highest_fencing_token, next_after_us)
       if instance ~= own_instance then
         redis.call('publish', '{WAKEUP_PREFIX}' .. instance, lock_key .. ' ' .. lock)
       end
     else
-      token = redis.call('zpopmin', queue_key)[1]
+      token, arrival_us = unpack(redis.call('zpopmin', queue_key))
     end
   end
   if redis.call('exists', queue_key) == 0 then redis.call('del', heartbeats_key) end
@@ -172,13 +172,13 @@ def parse_wakeup(message: bytes) -> tuple[str, bytes]:
 class LockValue(NamedTuple):
     """The token of the holder, and its fencing token.
 
-    `next_waited_s` is how many seconds the first of the others had waited when the lock was
-    granted; None if nobody else waited.
+    `next_after_s` is how many seconds after the waiter who was granted the lock the next one came
+    or, if nobody else waited, the grant. It is 0 for a lock that was free.
     """
 
     token: str
     fencing_token: int
-    next_waited_s: float | None = None
+    next_after_s: float = 0.0
 
 
 def parse_lock(lock: bytes) -> LockValue:
@@ -186,4 +186,4 @@ def parse_lock(lock: bytes) -> LockValue:
     token, *numbers = lock.decode().split(":")
     if not numbers:
         return LockValue(token, 0)
-    return LockValue(token, int(numbers[0]), int(numbers[1]) / 1e6 if numbers[1:] else None)
+    return LockValue(token, int(numbers[0]), int(numbers[1]) / 1e6 if numbers[1:] else 0.0)

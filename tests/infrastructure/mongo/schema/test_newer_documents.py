@@ -12,6 +12,7 @@ from slotlock.domain.booking.booking import (
     SlotId,
 )
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
+from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.client import Document, supports_transactions
 from slotlock.infrastructure.mongo.idempotency.codec import TYPE_FIELD, VALUE_FIELD, decode
@@ -36,9 +37,10 @@ CANCELLED = HistoryEntry(NOW, None, BookingAction.CANCELLED, BookingStatus.CANCE
 
 
 def test_unknown_kinds_states_and_roles_are_readable_and_give_no_rights() -> None:
-    newer = {"kind": "webinar", "status": "archived", "color": "red"}
+    newer = {"kind": "webinar", "status": "archived", "admission": "lottery", "color": "red"}
     slot = to_slot_state({**to_document(build_slot(3, id=new_slot_id())), **newer}).slot
     assert (slot.kind, slot.status) == (SlotKind.OTHER, SlotStatus.DRAFT)
+    assert slot.is_queue_only
     user = to_new_document("Ada", "ada@slotlock.test", Role.ADMIN, None, NOW)
     assert to_user({**user, "role": "owner"}).role is Role.MEMBER
 
@@ -85,9 +87,13 @@ def test_terms_members_and_invitations_retain_the_fields_of_a_newer_version() ->
         "forbidOverlap": False,
         "groupLimits": [],
         "cancelUntil": None,
+        "admission": "any",
         "lottery": {"at": NOW},
     }
     assert terms_to_document(to_terms(terms)) == terms
+    del terms["admission"]
+    assert to_terms(terms).admission is SlotAdmission.ANY
+    assert to_terms({**terms, "admission": "lottery"}).admission is SlotAdmission.QUEUE_ONLY
     member = {"user": ObjectId(), "since": NOW, "number": 1, "nickname": "Ace"}
     invitation = {"email": "a@b.test", "at": NOW, "by": ObjectId(), "number": 1, "language": "de"}
     team: Document = {"name": "Relay", "members": [member], "invitations": [invitation]}

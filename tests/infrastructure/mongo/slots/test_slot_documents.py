@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.documents import STORED_NAMES, to_document, to_slot_state
@@ -37,6 +37,7 @@ SLOT = Slot(
     series_id=SeriesId("4" * 24),
     revision=5,
     revised_at=START,
+    admission=SlotAdmission.QUEUE_ONLY,
 )
 STATE = SlotState(SLOT, 3, END)
 

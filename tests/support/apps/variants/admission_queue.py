@@ -1,5 +1,6 @@
 """Guards of the admission queue, and pause points before a batch is processed."""
 
+import math
 import secrets
 from collections.abc import Callable
 from datetime import datetime
@@ -13,6 +14,7 @@ from slotlock.domain.booking.rules.book import BookingRequest, _created_entry, b
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.infrastructure.redis.admission import partitions
+from slotlock.infrastructure.redis.admission.key_reservations import KeyReservations
 from slotlock.infrastructure.redis.admission.scripts import ENQUEUE
 from slotlock.infrastructure.redis.keys import ADMISSION_LOCK_PREFIX
 from slotlock.infrastructure.redis.locks.leases import Lease, RedisLease
@@ -31,9 +33,18 @@ def skip_existing_ticket_check() -> None:
     replace_everywhere(ENQUEUE, ENQUEUE.replace(EXISTING_TICKET_CHECK, "false"))
 
 
+async def _reserve_for_everyone(self: KeyReservations, *_: str) -> bool:
+    return True
+
+
+def skip_key_reservation() -> None:
+    """Queue requests with one key in the partitions of several slots."""
+    KeyReservations.reserve = _reserve_for_everyone  # type: ignore[method-assign,assignment]
+
+
 async def _acquire_without_queue_lease(self: Locks, *names: str, **options: Any) -> Lease | None:
     if names[0].startswith(ADMISSION_LOCK_PREFIX):
-        return RedisLease((), "no owner", 0)
+        return RedisLease((), "no owner", 0, math.inf)
     return await original_acquire(self, *names, **options)
 
 
@@ -69,6 +80,7 @@ def skip_revalidation() -> None:
 
 GUARDS = {
     "existing-ticket": skip_existing_ticket_check,
+    "key-reservation": skip_key_reservation,
     "queue-lease": serve_partitions_concurrently,
     "revalidation": skip_revalidation,
 }

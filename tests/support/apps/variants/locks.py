@@ -1,5 +1,6 @@
 """Guards of the lock, and pause points before its release."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from types import ModuleType
@@ -14,6 +15,7 @@ from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease, Re
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from slotlock.infrastructure.redis.locks.scripts import ACQUIRE
 from slotlock.infrastructure.redis.slot_events import availability_message
+from slotlock.services import caller_queue
 from slotlock.services.caller_queue import BatchServer, LockedBatch, Served
 from slotlock.services.commands import batches
 from slotlock.services.commands.group_commit import CommandServer
@@ -56,7 +58,7 @@ def remove_script_guard(guard: str) -> None:
 
 
 async def _acquire_always(self: Locks, *names: str, **options: Any) -> Lease:
-    return RedisLease(names, "no owner", 0)
+    return RedisLease(names, "no owner", 0, math.inf)
 
 
 async def _serve_at_once(
@@ -68,7 +70,7 @@ async def _serve_at_once(
 ) -> CommandResult[object] | None:
     if wait_s > 0:
         return await original_submit(self, slot_id, command, wait_s, server)
-    lease = RedisLease((slot_id,), "no owner", 0)
+    lease = RedisLease((slot_id,), "no owner", 0, math.inf)
     (result,) = await server.serve(LockedBatch(slot_id, lease, [command]))
     return result
 
@@ -166,6 +168,11 @@ async def _acquire_except_keys(self: Locks, *names: str, **options: Any) -> Leas
     return await original_acquire(self, *names, **options)
 
 
+def take_all_callers() -> None:
+    """Let a batch take all callers of its process, and not end where another one came first."""
+    caller_queue.SIMULTANEOUS_S = math.inf
+
+
 def skip_key_locks() -> None:
     """Process requests with the same idempotency key concurrently, as after a loss of Redis."""
     Locks.acquire = _acquire_except_keys  # type: ignore[method-assign]
@@ -224,6 +231,7 @@ GUARDS: dict[str, Callable[[], None]] = {
     "all-locks": hold_partial_locks,
     "no-extension-by-losers": extend_lock_on_refusal,
     "key-locks": skip_key_locks,
+    "order-between-processes": take_all_callers,
     "finally": release_on_success_only,
 }
 PAUSES: dict[str, Callable[[], None]] = {"release": _pause_before_release}
