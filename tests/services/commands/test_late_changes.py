@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from slotlock.domain.booking.rules.series import SeriesMode
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.campaigns.campaign import (
     CampaignBusy,
@@ -29,6 +30,7 @@ from slotlock.services import teams
 from slotlock.services.admission.batch import serve_batch
 from slotlock.services.booking import book, changes
 from slotlock.services.booking.book import BookingOptions
+from slotlock.services.booking.book_series import SeriesRequest, book_series
 from slotlock.services.booking.changes import BookingChangeRequest
 from slotlock.services.campaigns import campaigns
 from slotlock.services.idempotency_key import IdempotencyKey
@@ -114,15 +116,20 @@ async def prepare_slot_cancellation(store: LateStore) -> Act:
     return lambda: editing.cancel(store.services, slot_id, ADA.user_id)
 
 
-async def prepare_series_publication(store: LateStore) -> Act:
-    """Return what publishes all slots of a series."""
+async def new_series(store: LateStore, *, is_published: bool) -> SeriesCreated:
+    """Return a new series of three slots."""
     start = NOW + timedelta(days=1)
     end, kind = start + timedelta(hours=1), SlotKind.MEETING
-    draft = SlotDraft("Late", start, end, "UTC", 1, None, kind, False)
+    draft = SlotDraft("Late", start, end, "UTC", 1, None, kind, is_published)
     rule, on_conflict = "FREQ=WEEKLY;COUNT=3", OnConflict.STRICT
     created = await series.create(store.services, draft, rule, [], on_conflict, ADA.user_id)
     assert isinstance(created, SeriesCreated)
-    first_id = created.slots[0].id
+    return created
+
+
+async def prepare_series_publication(store: LateStore) -> Act:
+    """Return what publishes all slots of a series."""
+    first_id = (await new_series(store, is_published=False)).slots[0].id
     return lambda: editing.publish(store.services, first_id, ADA.user_id, SeriesScope.ALL)
 
 
@@ -139,6 +146,18 @@ async def prepare_several_bookings(store: LateStore) -> Act:
     """Return what books two slots."""
     claims = [(await store.insert_slot(), ADA.user_id) for _ in range(2)]
     return lambda: book.book_slots(store.services, ADA, claims, BookingOptions())
+
+
+async def prepare_series_booking(store: LateStore) -> Act:
+    """Return what books a series."""
+    series_id = (await new_series(store, is_published=True)).series_id
+    request = SeriesRequest(series_id, ADA.user_id, SeriesMode.WHAT_IS_FREE)
+
+    async def charge(_: int) -> None:
+        pass
+
+    options = BookingOptions(key=series_id)
+    return lambda: book_series(store.services, ADA, request, options, charge)
 
 
 async def prepare_queued_booking(store: LateStore) -> Act:
@@ -163,6 +182,7 @@ async def prepare_queued_booking(store: LateStore) -> Act:
         prepare_series_publication,
         prepare_hold_extension,
         prepare_several_bookings,
+        prepare_series_booking,
         prepare_queued_booking,
     ],
 )
