@@ -8,6 +8,8 @@ from datetime import timedelta
 
 import pytest
 
+from slotlock.domain.booking.decision import CommandResult
+from slotlock.domain.booking.outcomes import SeriesBooked
 from slotlock.domain.booking.rules.series import SeriesMode
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.campaigns.campaign import (
@@ -190,6 +192,17 @@ async def test_a_change_whose_write_is_late_has_an_unknown_outcome(
     store: LateStore, prepare: Prepare
 ) -> None:
     await assert_late_write_is_unknown(store, prepare)
+
+
+async def test_a_series_whose_booking_is_late_is_booked_once_and_repeated(store: LateStore) -> None:
+    act = await prepare_series_booking(store)
+    await answer_before_write(store, act)
+    await store.deliver_held()
+    before = await store.find_all()
+    repeated = await act()
+    assert isinstance(repeated, CommandResult)
+    assert isinstance(repeated.outcome, SeriesBooked)
+    assert await store.find_all() == before
 
 
 @pytest.mark.parametrize(
