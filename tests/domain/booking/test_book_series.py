@@ -80,10 +80,11 @@ def test_slots_that_have_started_were_cancelled_or_are_drafts_are_left_out() -> 
 
 
 @pytest.mark.parametrize(
-    "facts", [{"status": SlotStatus.DRAFT}, {"terms": build_terms(published=False)}]
+    "hidden",
+    [build_series(status=SlotStatus.DRAFT), build_series(terms=build_terms(published=False))],
 )
-def test_members_find_no_series_of_hidden_slots(facts: dict[str, object]) -> None:
-    slots = [slot.slot for slot in build_series(**facts)]
+def test_members_find_no_series_of_hidden_slots(hidden: list[SlotState]) -> None:
+    slots = [slot.slot for slot in hidden]
     assert slots_to_book(SERIES, slots, MEMBER, NOW) == SeriesNotFound(SERIES)
     assert slots_to_book(SERIES, slots, ORGANIZER, NOW) != SeriesNotFound(SERIES)
     assert slots_to_book(SERIES, [], ORGANIZER, NOW) == SeriesNotFound(SERIES)
