@@ -82,6 +82,16 @@ class Context:
                 self._identity = error
         self._loaders = None
 
+    async def charge(self, kind: OperationKind, count: int) -> None:
+        """Charge more operations of this kind to the rate limits of the caller and the address.
+
+        Raises:
+            RateLimitedError: the caller or the address has reached a limit.
+        """
+        user_id = self._identity.user_id if isinstance(self._identity, Caller) else None
+        charge = self._rate_limits.charge({kind: count}, user_id, self.client.address)
+        await self._rate_limits.wait(charge)
+
     async def refund(self, kind: OperationKind) -> None:
         """Return one operation of this kind to the rate limits of the caller and the address."""
         user_id = self._identity.user_id if isinstance(self._identity, Caller) else None

@@ -9,20 +9,20 @@ import pytest
 from pymongo.errors import ServerSelectionTimeoutError
 
 from slotlock.auth import accounts
-from slotlock.auth.container import Auth
 from slotlock.domain.admission.tickets import RequestBookingOutcome, Ticket, TicketStatus
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import QueueFull
-from slotlock.domain.users.user import Caller, Role, User
+from slotlock.domain.users.user import Caller, Role
 from slotlock.infrastructure.mongo import concurrency
 from slotlock.infrastructure.mongo.client import (
+    SLOTS_CONCURRENCY,
     UNKNOWN_COMMIT_LABEL,
     USERS_CONCURRENCY,
     CommitUnknownError,
     may_have_written,
 )
-from slotlock.infrastructure.mongo.concurrency import MongoOverloadedError
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, MongoOverloadedError
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue, QueuedBooking
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
@@ -30,17 +30,16 @@ from slotlock.infrastructure.redis.keys import idempotency_lock
 from slotlock.services.admission import enqueue
 from slotlock.services.admission.batch import serve_batch
 from slotlock.services.admission.enqueue import PriorTicket
+from slotlock.services.booking import waitlist
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand
 from slotlock.services.commands import idempotency
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey
 from tests.support.domain.builders import NOW
-from tests.support.stores.late_store import ADA, LateStore, short_timeouts, store
+from tests.support.stores.late_store import ADA, PASSWORD, LateStore, short_timeouts, store
 from tests.support.stores.users import new_email
 
 __all__ = ["short_timeouts", "store"]
-
-PASSWORD = "correct horse battery"
 
 
 def test_a_commit_that_no_server_could_repeat_may_have_happened() -> None:
@@ -51,13 +50,13 @@ def test_a_commit_that_no_server_could_repeat_may_have_happened() -> None:
 
 
 @asynccontextmanager
-async def overloaded_sessions(auth: Auth, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-    """Let sessions wait for MongoDB in vain."""
+async def overloaded(
+    limiter: ConcurrencyLimiter, max_concurrency: int, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[None]:
+    """Let operations wait for MongoDB in vain."""
     monkeypatch.setattr(concurrency, "WAIT_TIMEOUT_S", 0.05)
     ended = asyncio.Event()
-    occupied = [
-        asyncio.create_task(auth.sessions.limiter.run(ended.wait)) for _ in range(USERS_CONCURRENCY)
-    ]
+    occupied = [asyncio.create_task(limiter.run(ended.wait)) for _ in range(max_concurrency)]
     await asyncio.sleep(0)
     try:
         yield
@@ -70,13 +69,22 @@ async def test_an_account_without_its_session_has_an_unknown_outcome(
     store: LateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     auth, email = store.auth, new_email()
-    async with overloaded_sessions(auth, monkeypatch):
+    async with overloaded(auth.sessions.limiter, USERS_CONCURRENCY, monkeypatch):
         with pytest.raises(CommitUnknownError):
             await accounts.register(auth, "Eve", email, PASSWORD)
         assert await auth.users.find_with_password_hash(email) is not None
         # Nothing was written here.
         with pytest.raises(MongoOverloadedError):
             await accounts.login(auth, email, PASSWORD)
+
+
+async def test_a_ban_without_its_end_of_waiting_has_an_unknown_outcome(
+    store: LateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, services = await store.new_user(), store.services
+    async with overloaded(services.slots.limiter, SLOTS_CONCURRENCY, monkeypatch):
+        with pytest.raises(CommitUnknownError):
+            await waitlist.remove_from_all(services, user.id, ADA.user_id)
 
 
 async def test_a_request_whose_key_stays_occupied_has_an_unknown_outcome(
@@ -98,9 +106,7 @@ async def request_booked_by_worker(
     store: LateStore, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[SlotId, object]:
     """Request a booking whose queueing has no reply, and which a worker books before a refusal."""
-    user = await accounts.create_user(store.auth, "Eve", new_email(), PASSWORD, Role.MEMBER)
-    assert isinstance(user, User)
-    slot_id = await store.insert_slot()
+    user, slot_id = await store.new_user(), await store.insert_slot()
     queued: list[QueuedBooking] = []
 
     async def lose_reply(_: AdmissionQueue, request: QueuedBooking, _now: datetime) -> None:

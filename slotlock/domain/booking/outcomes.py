@@ -16,6 +16,7 @@ from slotlock.domain.booking.refusals import (
     NotWaiting,
     OnBehalfRefusal,
     OtherBookingRefusal,
+    SeriesRefusal,
     SlotCancelled,
     SlotNotFound,
     SlotNotFull,
@@ -99,12 +100,25 @@ class NoneBooked:
     refusals: tuple[BookingRefusal | OnBehalfRefusal | None, ...]
 
 
+@value_object
+class SeriesBooked:
+    """At least one slot of a series was booked; one outcome per slot."""
+
+    outcomes: tuple[Booked | BookingRefusal, ...]
+
+    @property
+    def shown_slot_ids(self) -> tuple[SlotId, ...]:
+        """The slots that a presentation of the outcome shows."""
+        return tuple(each.slot_id for each in self.outcomes if isinstance(each, SlotOutcome))
+
+
 # Outcomes that the command itself has written, and those that an earlier command may have written.
-BookingWritten = Booked | AllBooked | BookingMoved
+BookingWritten = Booked | AllBooked | SeriesBooked | BookingMoved
 BookingAlreadyDone = BookingConfirmed | BookingCancelled | HoldExtended
 
 BookOutcome = Booked | Locked | KeyReused | BookingRefusal | OnBehalfRefusal
 BookAllOutcome = AllBooked | NoneBooked | Locked | KeyReused
+BookSeriesOutcome = SeriesBooked | NoneBooked | Locked | KeyReused | OnBehalfRefusal | SeriesRefusal
 CancelOutcome = (
     BookingCancelled
     | Locked

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
+from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
@@ -216,7 +217,31 @@ class CapacityBelowTaken(SlotOutcome):
     capacity: int
 
 
+@value_object
+class SeriesNotFound:
+    """The series does not exist, or the caller may see none of its slots."""
+
+    series_id: SeriesId
+
+
+@value_object
+class NothingToBook:
+    """Every slot of the series has started, was cancelled or is a draft."""
+
+    series_id: SeriesId
+
+
+@value_object
+class SeriesTooLong:
+    """The series has more slots to book than one request may book."""
+
+    series_id: SeriesId
+    slot_count: int
+    limit: int
+
+
 OtherBookingRefusal = LimitReached | TimeConflict
 LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | OtherBookingRefusal
 BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | QueueOnly | SlotCancelled | LimitRefusal
 OnBehalfRefusal = NotTeammate | UserNotFound | UserBanned
+SeriesRefusal = SeriesNotFound | NothingToBook | SeriesTooLong

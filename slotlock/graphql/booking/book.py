@@ -1,6 +1,6 @@
 """Mutations that book or hold places: one, or several at once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Annotated, Self
 
@@ -83,9 +83,18 @@ class AllBooked:
 
 @strawberry.type(description="The refusal of one claim.")
 class ClaimRefusal:
-    claim: int = field(description="The index of the claim in the request, starting at 0.")
+    claim: int = field(
+        description="The index of the claim in the request, starting at 0. `bookSeries` claims the "
+        "slots in the order of their start."
+    )
     slot_id: strawberry.ID = field(description="The slot that the claim named.")
     refusal: Refusal = field(description="The reason why the claim was refused.")
+
+    @classmethod
+    def from_domain(cls, index: int, refusal: refusals.BookingRefusal, view: ResultView) -> Self:
+        """Show why a slot was refused."""
+        slot_id = ids.slot_global_id(refusal.slot_id)
+        return cls(claim=index, slot_id=slot_id, refusal=present_booking_refusal(refusal, view))
 
 
 @strawberry.type(description="At least one claim was refused, so nothing was booked.")
@@ -97,18 +106,23 @@ class ClaimsRefused(Refusal):
         cls, outcome: outcomes.NoneBooked, view: ResultView, claims: Sequence[ClaimInput]
     ) -> Self:
         """Show which claims were refused, with the ids that the client sent."""
+        return cls.create(
+            ClaimRefusal(
+                claim=index,
+                slot_id=claim.slot_id,
+                refusal=_present_claim_refusal(refusal, claim, view),
+            )
+            for index, (claim, refusal) in enumerate(zip(claims, outcome.refusals, strict=True))
+            if refusal is not None
+        )
+
+    @classmethod
+    def create(cls, refused: Iterable[ClaimRefusal]) -> Self:
+        """Show that nothing was booked because of these claims."""
         return cls(
             code=RefusalCode.CLAIMS_REFUSED,
             message="Nothing was booked because at least one place is not available.",
-            refusals=[
-                ClaimRefusal(
-                    claim=index,
-                    slot_id=claim.slot_id,
-                    refusal=_present_claim_refusal(refusal, claim, view),
-                )
-                for index, (claim, refusal) in enumerate(zip(claims, outcome.refusals, strict=True))
-                if refusal is not None
-            ],
+            refusals=list(refused),
         )
 
 

@@ -11,6 +11,7 @@ import strawberry
 from slotlock.domain.admission.tickets import TicketStatus
 from slotlock.domain.audit.log import AuditAction
 from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus
+from slotlock.domain.booking.rules.series import SeriesMode
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignState, SlotAdmission
 from slotlock.domain.reports.campaign_reports import Interval
@@ -28,6 +29,7 @@ __all__ = [
     "Interval",
     "OnConflict",
     "Role",
+    "SeriesMode",
     "SeriesScope",
     "SlotAdmission",
     "SlotKind",
@@ -187,6 +189,13 @@ _register_enum(
     THIS="Only the slot that the request names.",
     THIS_AND_FOLLOWING="The slot that the request names and those that start later.",
     ALL="Every slot of the series.",
+)
+_register_enum(
+    SeriesMode,
+    name="SeriesMode",
+    description="Which slots of a series to book.",
+    ALL_OR_NONE="All of them. If one of them is refused, none is booked.",
+    WHAT_IS_FREE="Those that can be booked, one after the other in the order of their start.",
 )
 _register_enum(
     SlotOrder,

@@ -93,6 +93,10 @@ def format_error(
         original = original.original_error
     if isinstance(original, GraphQLRequestError):
         return _located_error_body(error, original.code, str(original), original.field)
+    if isinstance(original, RateLimitedError):
+        body = _located_error_body(error, ErrorCode.RATE_LIMITED, RATE_LIMITED_MESSAGE)
+        body["extensions"]["retryAfterMs"] = original.retry_after_ms
+        return body
     # The executor raises errors without an original, and scalars raise ValueError: both describe
     # what the client sent.
     if original is None or (isinstance(original, ValueError) and error.path is None):

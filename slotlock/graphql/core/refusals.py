@@ -68,6 +68,13 @@ class RefusalCode(Enum):
     LIMIT_REACHED = enum_value(
         "LIMIT_REACHED", description="The user has the maximum number of bookings."
     )
+    SERIES_NOT_FOUND = enum_value("SERIES_NOT_FOUND", description="The series does not exist.")
+    NOTHING_TO_BOOK = enum_value(
+        "NOTHING_TO_BOOK", description="No slot of the series can be booked any more."
+    )
+    SERIES_TOO_LONG = enum_value(
+        "SERIES_TOO_LONG", description="The series has more slots than one request may book."
+    )
     CAMPAIGN_NOT_FOUND = enum_value(
         "CAMPAIGN_NOT_FOUND", description="The campaign does not exist."
     )

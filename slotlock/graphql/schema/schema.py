@@ -8,6 +8,7 @@ from strawberry.tools import merge_types
 from slotlock.graphql.accounts.mutations import AccountMutations
 from slotlock.graphql.accounts.sessions import OwnSessionMutations, OwnSessionQueries
 from slotlock.graphql.booking.book import BookingMutations
+from slotlock.graphql.booking.book_series import SeriesBookingMutations
 from slotlock.graphql.booking.changes import BookingChangeMutations
 from slotlock.graphql.booking.tickets import TicketMutations, TicketQueries
 from slotlock.graphql.booking.waitlist import WaitlistMutations
@@ -49,6 +50,7 @@ Mutation = merge_types(
         AccountMutations,
         OwnSessionMutations,
         BookingMutations,
+        SeriesBookingMutations,
         TicketMutations,
         BookingChangeMutations,
         WaitlistMutations,

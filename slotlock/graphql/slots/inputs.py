@@ -242,5 +242,5 @@ class UpdateSlotInput:
             if isinstance(group_limits, Unchanged)
             else to_domain_group_limits(group_limits),
             resource=to_change(self.resource),
-            admission=to_required_change(self.admission, NULL_MESSAGE),
+            admission=to_required_change("admission", self.admission),
         )

@@ -32,9 +32,9 @@ from slotlock.services.admission.tickets import answered_ticket, queued_ticket
 from slotlock.services.booking.book import (
     BookingOptions,
     BookSlotCommand,
-    check_booking_permissions,
     execute_booking,
 )
+from slotlock.services.booking.permissions import check_booking_permissions
 from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey

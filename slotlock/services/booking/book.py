@@ -1,6 +1,9 @@
-"""Booking one slot, or several slots all or none: for the caller, a teammate or any user."""
+"""Booking one slot, or several slots all or none: for the caller, a teammate or any user.
 
-from collections.abc import Collection, Mapping, Sequence
+`book_series` books the slots of a series with a command of this module.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
@@ -10,21 +13,26 @@ from prometheus_client import Counter
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState, refuse
-from slotlock.domain.booking.outcomes import BookAllOutcome, BookOutcome, NoneBooked
-from slotlock.domain.booking.refusals import (
-    Locked,
-    NotTeammate,
-    OnBehalfRefusal,
-    SlotNotFound,
-    UserBanned,
-    UserNotFound,
+from slotlock.domain.booking.outcomes import (
+    BookAllOutcome,
+    BookOutcome,
+    BookSeriesOutcome,
+    NoneBooked,
 )
-from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book, book_all
+from slotlock.domain.booking.refusals import Locked, OnBehalfRefusal, SlotNotFound
+from slotlock.domain.booking.rules.book import (
+    BookingRequest,
+    SlotClaim,
+    book,
+    book_all,
+)
+from slotlock.domain.booking.rules.series import SeriesMode, book_series
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
+from slotlock.services.booking.permissions import check_booking_permissions
 from slotlock.services.commands import idempotency
 from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.executor import execute
@@ -82,7 +90,7 @@ class BookSlotCommand(SlotCommand[BookOutcome]):
         is_queued: bool = False,
     ) -> Self:
         """Return a command with a new booking id, for a request of the queue or one without it."""
-        request = _booking_request(caller, user_id, hold, is_queued=is_queued)
+        request = booking_request(caller, user_id, hold, is_queued=is_queued)
         return cls(caller, slot_id, request, key)
 
     @property
@@ -158,11 +166,43 @@ class BookSlotsCommand(SlotCommand[BookAllOutcome]):
 
 
 @value_object
-class BookingPermissions:
-    """For which users the caller may not book, and the teams that permit the others."""
+class BookSeriesCommand(SlotCommand[BookSeriesOutcome]):
+    """Book or hold a place in slots of a series for one user. Each claim is for another slot."""
 
-    refusals: dict[UserId, OnBehalfRefusal]
+    name: ClassVar[str] = "bookSeries"
+
+    caller: Caller
+    user_id: UserId
+    claims: tuple[SlotClaim, ...]
+    mode: SeriesMode
+    idempotency_key: IdempotencyKey | None = None
     team_versions: tuple[TeamVersion, ...] = ()
+
+    @property
+    def slot_ids(self) -> tuple[SlotId, ...]:
+        return tuple(claim.slot_id for claim in self.claims)
+
+    @property
+    def user_ids(self) -> tuple[UserId, ...]:
+        return (self.user_id, self.caller.user_id)
+
+    @property
+    def booked_user_ids(self) -> tuple[UserId, ...]:
+        """The users that places are booked for."""
+        return (self.user_id,)
+
+    def not_permitted(self, refusals: Mapping[UserId, OnBehalfRefusal]) -> BookSeriesOutcome:
+        """Return the outcome if the caller may not book for the user."""
+        return refusals[self.user_id]
+
+    def apply(self, state: LoadedState, now: datetime) -> Decision[BookSeriesOutcome]:
+        return book_series(state, self.claims, self.mode, now)
+
+    @staticmethod
+    def check_outcome(outcome: object) -> BookSeriesOutcome:
+        if isinstance(outcome, BookSeriesOutcome):
+            return outcome
+        raise UnexpectedOutcomeError(outcome)
 
 
 async def book_slot(
@@ -194,11 +234,11 @@ async def _execute_once(
     """Execute a booking, unless its idempotency key has an outcome already."""
     key = command.idempotency_key
     if key is None:
-        return await _execute_if_permitted(services, command, deadline)
+        return await execute_if_permitted(services, command, deadline)
     async with idempotency.guard(services, key, command.slot_ids[0], deadline) as guard:
         if guard.replay is not None:
             return guard.replay
-        return await guard.finish(await _execute_if_permitted(services, command, deadline))
+        return await guard.finish(await execute_if_permitted(services, command, deadline))
 
 
 @cache
@@ -215,7 +255,7 @@ async def book_slots(
     """Book or hold a place for every claim, or none at all."""
     key = options.to_idempotency_key(caller, BookSlotsCommand.name, *claims)
     requests = (
-        SlotClaim(slot_id, _booking_request(caller, user_id, options.hold))
+        SlotClaim(slot_id, booking_request(caller, user_id, options.hold))
         for slot_id, user_id in claims
     )
     command = BookSlotsCommand(caller, tuple(requests), key)
@@ -225,8 +265,10 @@ async def book_slots(
     return final
 
 
-async def _execute_if_permitted(
-    services: Services, command: BookSlotCommand | BookSlotsCommand, deadline: Deadline
+async def execute_if_permitted(
+    services: Services,
+    command: BookSlotCommand | BookSlotsCommand | BookSeriesCommand,
+    deadline: Deadline,
 ) -> CommandResult[object]:
     """Execute a booking, unless the caller may not book for one of its users."""
     if set(command.booked_user_ids) == {command.caller.user_id}:
@@ -247,9 +289,10 @@ async def _execute_if_permitted(
     return result
 
 
-def _booking_request(
+def booking_request(
     caller: Caller, user_id: UserId, hold: bool, *, is_queued: bool = False
 ) -> BookingRequest:
+    """Return the request for a booking with a new id, of the queue or without it."""
     return BookingRequest(
         user_id,
         new_booking_id(),
@@ -258,23 +301,3 @@ def _booking_request(
         as_organizer=caller.is_organizer and user_id != caller.user_id,
         is_admitted=is_queued or caller.is_organizer,
     )
-
-
-async def check_booking_permissions(
-    services: Services, caller: Caller, user_ids: Sequence[UserId]
-) -> BookingPermissions:
-    """Check for which of these users the caller may book now."""
-    others = {user_id for user_id in user_ids if user_id != caller.user_id}
-    if not others:
-        return BookingPermissions({})
-    permitted: Collection[UserId] = others
-    versions: tuple[TeamVersion, ...] = ()
-    if not caller.is_organizer:
-        permitted, versions = await services.teams.find_teammates(caller.user_id, others)
-    refusals: dict[UserId, OnBehalfRefusal] = {
-        user_id: NotTeammate(user_id) for user_id in others if user_id not in permitted
-    }
-    users = await services.users.find_many(permitted)
-    refusals |= {user_id: UserNotFound(user_id) for user_id in permitted if user_id not in users}
-    refusals |= {user.id: UserBanned(user.id) for user in users.values() if user.banned}
-    return BookingPermissions(refusals, versions)

@@ -11,7 +11,7 @@ from slotlock.domain.booking.refusals import SlotNotFound
 from slotlock.domain.booking.rules import waitlist
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.infrastructure.mongo.client import after_write, is_unavailable
 from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
 from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
 from slotlock.services.commands.executor import execute
@@ -105,9 +105,14 @@ async def leave(
 
 
 async def remove_from_all(services: Services, user_id: UserId, organizer_id: UserId) -> None:
-    """Remove a banned user from every waiting list."""
-    for slot_id, _ in await services.slots.find_waitlisted([user_id]):
-        await _leave(services, LeaveWaitlist(slot_id, user_id, organizer_id), REMOVAL_TIMEOUT_S)
+    """Remove a user from every waiting list, after the write of the ban.
+
+    Raises:
+        CommitUnknownError: MongoDB is unavailable now, and the user is banned.
+    """
+    with after_write():
+        for slot_id, _ in await services.slots.find_waitlisted([user_id]):
+            await _leave(services, LeaveWaitlist(slot_id, user_id, organizer_id), REMOVAL_TIMEOUT_S)
 
 
 async def remove_recently_banned(services: Services) -> None:

@@ -1,7 +1,7 @@
 """Executing commands: alone, with the others of their slot, or on a preview without a lock.
 
 The calls of `bookSlot`, from the resolver to the domain rule: `book_slot`, `execute_booking` and
-`_execute_if_permitted` (services/booking/book), `execute` (here), `WaitQueues.submit`
+`execute_if_permitted` (services/booking/book), `execute` (here), `WaitQueues.submit`
 (services/wait_queue), `serve_each` (group_commit), `decide_batch` (decisions),
 `BookSlotCommand.apply` and `book` (domain/booking/rules). `serve_each` writes with
 `SlotWriter.add_bookings`, or with `SlotWriter.commit_group` if more than bookings of one slot is

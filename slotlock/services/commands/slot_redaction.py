@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from slotlock.domain.booking.booking import Booking, SlotId, WaitlistEntry
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.outcomes import AllBooked
+from slotlock.domain.booking.outcomes import AllBooked, SeriesBooked
 from slotlock.domain.booking.refusals import SlotOutcome
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.slot_state import SlotState
@@ -28,7 +28,7 @@ class SlotRedactor:
 
     def shown_slots(self, outcome: object, user_ids: Sequence[UserId]) -> tuple[SlotState, ...]:
         """Return the slots that the outcome shows, redacted for these users."""
-        if not isinstance(outcome, SlotOutcome | AllBooked):
+        if not isinstance(outcome, SlotOutcome | AllBooked | SeriesBooked):
             return ()
         shown = dict.fromkeys(outcome.shown_slot_ids)
         return tuple([self._redaction_of(slot_id).redact(user_ids) for slot_id in shown])

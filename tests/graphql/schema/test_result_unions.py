@@ -34,6 +34,7 @@ def returned_by(use_case: Callable[..., object]) -> UnionType:
 OUTCOMES = {
     "BookSlotResult": outcomes.BookOutcome,
     "BookSlotsResult": outcomes.BookAllOutcome,
+    "BookSeriesResult": outcomes.BookSeriesOutcome,
     "ConfirmBookingResult": outcomes.ConfirmOutcome,
     "ExtendHoldResult": outcomes.ExtendOutcome,
     "CancelBookingResult": outcomes.CancelOutcome,

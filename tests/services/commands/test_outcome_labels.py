@@ -10,12 +10,14 @@ PUBLISHED = """
     AllBooked AlreadyBooked AlreadyWaiting Booked BookingCancelled BookingConfirmed BookingMoved
     BookingNotFound Closed CutoffPassed GroupFull HoldExpired HoldExtended HoldLimitReached
     KeyReused LimitReached Locked NoneBooked NotEligible NotHeld NotTeammate NotWaiting NotYetOpen
-    QueueFull QueueOnly RequestLost SlotCancelled SlotFull SlotNotFound SlotNotFull SlotStarted
-    Ticket TimeConflict UserBanned UserNotFound WaitlistFull WaitlistJoined WaitlistLeft
+    NothingToBook QueueFull QueueOnly RequestLost SeriesBooked SeriesNotFound SeriesTooLong
+    SlotCancelled SlotFull SlotNotFound SlotNotFull SlotStarted Ticket TimeConflict UserBanned
+    UserNotFound WaitlistFull WaitlistJoined WaitlistLeft
 """
 COUNTED = (
     outcomes.BookOutcome
     | outcomes.BookAllOutcome
+    | outcomes.BookSeriesOutcome
     | outcomes.CancelOutcome
     | outcomes.ConfirmOutcome
     | outcomes.ExtendOutcome

@@ -32,6 +32,18 @@ SERIES_SLOTS = f"""query($series: ID!, $status: SlotStatus!) {{
   slots(filter: {{seriesId: $series, status: $status}}, first: 100) {{ nodes {{ ...S }} }}
 }} {SERIES_SLOT_FRAGMENT}"""
 
+BOOK_SERIES = """mutation($input: BookSeriesInput!) { bookSeries(input: $input) {
+  __typename ... on Refusal { code message }
+  ... on SeriesBooked {
+    seriesId bookings { id status onBehalf slot { id remaining } }
+    refusals { claim slotId refusal { code } }
+  }
+  ... on ClaimsRefused { refusals { claim slotId refusal { code } } }
+  ... on SeriesNotFound { seriesId }
+  ... on NothingToBook { seriesId }
+  ... on SeriesTooLong { slotCount limit }
+} }"""
+
 MONDAY_TIMES = {"startTime": "2031-03-17T09:00:00+01:00", "endTime": "2031-03-17T10:00:00+01:00"}
 
 
@@ -61,6 +73,13 @@ async def fetch_series_slots(
 def start_times(slots: list[Json]) -> list[str]:
     """Return month, day and time of the starts of slots in UTC."""
     return [slot["startTime"][5:16] for slot in slots]
+
+
+async def book_series(user: GraphQLTestClient, series_id: str, **options: Any) -> Json:
+    """Book the slots of a series and return the result."""
+    fields = {"seriesId": series_id, **options}
+    outcome: Json = await user.execute(BOOK_SERIES, input=fields)
+    return outcome
 
 
 async def update_series(

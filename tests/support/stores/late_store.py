@@ -1,14 +1,18 @@
 """The services of a process behind a route to MongoDB that can hold writes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 from bson import ObjectId
+from pymongo import timeout
+from pymongo.errors import PyMongoError
 
+from slotlock.auth import accounts
 from slotlock.auth.container import Auth, build_auth
 from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
@@ -16,9 +20,9 @@ from slotlock.auth.tokens import TokenSigner
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import Booking, SlotId
 from slotlock.domain.booking.outcomes import Booked
-from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo import transactions
-from slotlock.infrastructure.mongo.client import Document, connect
+from slotlock.infrastructure.mongo.client import Document, connect, may_have_written
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots import writer
 from slotlock.services.booking.book import BookingOptions, book_slot
@@ -28,9 +32,13 @@ from tests.support.domain.builders import NOW, build_slot
 from tests.support.model.service_pair import ManualClock, open_repositories, open_services
 from tests.support.stores.mongo_route import HoldingRoute, database_behind
 from tests.support.stores.slots import insert_new_slots
+from tests.support.stores.users import new_email
 
 ADA = Caller(UserId("a" * 24), Role.MEMBER, "session", NOW)
 BOB = Caller(UserId("b" * 24), Role.MEMBER, "session", NOW)
+PASSWORD = "correct horse battery"
+ACT_TIMEOUT_S = 0.5
+MAX_ATTEMPTS = 8
 
 
 def is_slot_update(message: bytes) -> bool:
@@ -70,6 +78,12 @@ class LateStore:
         self.services = services
         self.auth = auth
         self.route = route
+
+    async def new_user(self) -> User:
+        """Return a new user, whose password is PASSWORD."""
+        created = await accounts.create_user(self.auth, "Eve", new_email(), PASSWORD, Role.MEMBER)
+        assert isinstance(created, User)
+        return created
 
     def advance(self, by: timedelta) -> None:
         """Advance the clock of the services."""
@@ -138,3 +152,48 @@ async def store(servers: EmbeddedServers) -> AsyncIterator[LateStore]:
         signer, clock = TokenSigner([SECRET]), services.now
         auth = build_auth(repositories, passwords, signer, clock, NoLoginThrottle())
         yield LateStore(services, auth, route)
+
+
+Act = Callable[[], Awaitable[object]]
+Prepare = Callable[[LateStore], Awaitable[Act]]
+
+
+async def answer_before_write(store: LateStore, act: Act) -> object:
+    """Return the outcome of an act, or its error, while the route holds the write of the act."""
+    store.route.is_held = is_final_write
+    for _ in range(MAX_ATTEMPTS):  # on a busy machine, reads may need all of the time
+        with timeout(ACT_TIMEOUT_S):
+            try:
+                outcome = await act()
+            except Exception as error:
+                outcome = error
+        if store.route.held:
+            return outcome
+    raise AssertionError(f"the act wrote nothing: {outcome!r}")
+
+
+async def assert_late_write_is_unknown(store: LateStore, prepare: Prepare) -> None:
+    """Require an act to end with an unknown outcome if its write arrives after its answer."""
+    act = await prepare(store)
+    before = await store.find_all()
+    outcome = await answer_before_write(store, act)
+    assert isinstance(outcome, Exception), outcome
+    assert may_have_written(outcome)
+    assert await store.find_all() == before
+    await store.deliver_held()
+    assert await store.find_all() != before
+
+
+Write = Callable[..., Awaitable[Any]]
+
+
+def with_conflict(write: Write, conflict: object) -> Write:
+    """Return the write with an unknown result that counts as a conflict."""
+
+    async def write_or_conflict(*arguments: object) -> object:
+        try:
+            return await write(*arguments)
+        except PyMongoError:
+            return conflict
+
+    return write_or_conflict

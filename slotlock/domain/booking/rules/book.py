@@ -91,6 +91,17 @@ def book_all(
     loaded: LoadedState, claims: Sequence[SlotClaim], now: datetime
 ) -> Decision[AllBooked | NoneBooked]:
     """Book every claim, or none of them."""
+    outcomes, changed = book_each(loaded, claims, now)
+    booked = tuple(outcome for outcome in outcomes if isinstance(outcome, Booked))
+    if len(booked) == len(outcomes):
+        return accept(AllBooked(booked), *changed)
+    return refuse(none_booked(outcomes, claims))
+
+
+def book_each(
+    loaded: LoadedState, claims: Sequence[SlotClaim], now: datetime
+) -> tuple[list[Booked | BookingRefusal], list[SlotState]]:
+    """Return the outcome of each claim after those before it, and the slots that they change."""
     latest, outcomes = loaded, list[Booked | BookingRefusal]()
     for claim in claims:
         state = latest.slots.get(claim.slot_id)
@@ -100,12 +111,16 @@ def book_all(
         decision = book(state, latest.users, claim.request, now)
         latest = latest.with_slots(decision.changed_slots)
         outcomes.append(decision.outcome)
-    booked = tuple(outcome for outcome in outcomes if isinstance(outcome, Booked))
-    if len(booked) == len(outcomes):
-        changed = (state for id_, state in latest.slots.items() if state is not loaded.slots[id_])
-        return accept(AllBooked(booked), *changed)
+    changed = [state for id_, state in latest.slots.items() if state is not loaded.slots[id_]]
+    return outcomes, changed
+
+
+def none_booked(
+    outcomes: Sequence[Booked | BookingRefusal], claims: Sequence[SlotClaim]
+) -> NoneBooked:
+    """Return the outcome if the claims that could be booked are discarded with the others."""
     discarded_ids = {claim.request.booking_id for claim in claims}
-    return refuse(NoneBooked(tuple(_public_refusal(each, discarded_ids) for each in outcomes)))
+    return NoneBooked(tuple(_public_refusal(each, discarded_ids) for each in outcomes))
 
 
 def _public_refusal(

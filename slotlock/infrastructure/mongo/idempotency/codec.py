@@ -41,6 +41,7 @@ TYPE_TAGS: Mapping[str, type] = {
     # Outcomes
     "Booked": outcomes.Booked,
     "AllBooked": outcomes.AllBooked,
+    "SeriesBooked": outcomes.SeriesBooked,
     "BookingConfirmed": outcomes.BookingConfirmed,
     "HoldExtended": outcomes.HoldExtended,
     "BookingCancelled": outcomes.BookingCancelled,
@@ -50,7 +51,7 @@ TYPE_TAGS: Mapping[str, type] = {
     "SeriesSummary": SeriesSummary,
     "CampaignSaved": CampaignSaved,
     "TeamSaved": TeamSaved,
-    # Refusals of the admission queue
+    # Refusals of the admission queue, and of slots of a series
     "SlotNotFound": refusals.SlotNotFound,
     "SlotFull": refusals.SlotFull,
     "SlotCancelled": refusals.SlotCancelled,

@@ -8,7 +8,7 @@ from datetime import datetime
 from bson import ObjectId
 
 from slotlock.domain.users.user import User, UserId
-from slotlock.infrastructure.mongo.client import Database
+from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
 
@@ -22,9 +22,14 @@ class CalendarTokenRepository:
 
     @limited
     async def save(self, user_id: UserId, token_hash: str, now: datetime) -> None:
-        """Replace the user's token."""
-        calendar = {"hash": token_hash, "at": now}
-        await self._users.update_one({"_id": ObjectId(user_id)}, {"$set": {"calendar": calendar}})
+        """Replace the user's token. A write that arrives late replaces no newer token."""
+        user: Document = {"_id": ObjectId(user_id)}
+        change = {"$set": {"calendar": {"hash": token_hash, "at": now}}}
+        # A retry means that a concurrent change of the token was written, so the loop ends.
+        while found := await self._users.find_one(user, {"calendar.hash": 1}):
+            unchanged = {**user, "calendar.hash": found.get("calendar", {}).get("hash")}
+            if (await self._users.update_one(unchanged, change)).matched_count:
+                return
 
     @limited
     async def delete(self, user_id: UserId) -> bool:
