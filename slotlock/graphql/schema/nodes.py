@@ -6,6 +6,7 @@ from typing import Annotated, cast
 import strawberry
 from strawberry import argument, field
 
+from slotlock.domain.booking.booking import BookingRef
 from slotlock.domain.users.user import UserId
 from slotlock.graphql.accounts.types import OpenSession
 from slotlock.graphql.booking.ticket_types import load_ticket
@@ -15,11 +16,10 @@ from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import MAX_LIST_SIZE
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.core.node import Node
-from slotlock.graphql.slots.types import Booking, Slot, load_slot
+from slotlock.graphql.slots.types import load_booking, load_series, load_slot
 from slotlock.graphql.teams.types import Team
 from slotlock.graphql.users.types import User, load_user
 from slotlock.services import teams
-from slotlock.services.slots import queries
 
 IdArgument = Annotated[strawberry.ID, argument(description="The id of any object.")]
 IdsArgument = Annotated[list[strawberry.ID], argument(description="The ids, at most 100.")]
@@ -63,17 +63,14 @@ async def _load_node_or_error(info: Info, global_id: str) -> Node | GraphQLReque
 async def load_node(info: Info, global_id: str) -> Node | None:
     """Load an object if the caller may see it. Errors: UNAUTHENTICATED."""
     context = info.context
-    viewer = context.viewer
     if slot_id := ids.parse_slot_id(global_id):
         return await load_slot(info, slot_id)
     if campaign_id := ids.parse_campaign_id(global_id):
         return await load_campaign(info, campaign_id)
     if booking_ref := ids.parse_booking_id(global_id):
-        found = await queries.find_booking(context.services, *booking_ref, context.caller)
-        if found is None:
-            return None
-        booking, slot = found
-        return Booking.from_domain(booking, Slot.from_domain(slot, viewer), viewer)
+        return await load_booking(info, BookingRef(*booking_ref))
+    if series_id := ids.parse_series_id(global_id):
+        return await load_series(info, series_id)
     if user_id := ids.parse_user_id(global_id):
         return await _load_account(info, user_id)
     if team_id := ids.parse_team_id(global_id):

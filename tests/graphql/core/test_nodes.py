@@ -11,13 +11,14 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.clients.series import create_series
 from tests.support.queue.documents import REQUEST_BOOKING
 
 Clients = tuple[BookingClient, BookingClient, BookingClient]
 
 NODE = "query($id: ID!) { node(id: $id) { __typename id } }"
 NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }"
-PUBLIC_TYPES = ("Slot", "Campaign")
+PUBLIC_TYPES = ("Slot", "SlotSeries", "Campaign")
 PRIVATE_TYPES = ("Booking", "User", "Team", "Ticket", "OpenSession")
 MALFORMED_IDS = ("", "slot_", "waitlistEntry_" + "0" * 48, "\u0000")
 
@@ -37,6 +38,7 @@ async def ids(clients: Clients) -> Json:
     ticket = await ada.execute(REQUEST_BOOKING, input={"slotId": slots[1]})
     return {
         "Slot": slots[0],
+        "SlotSeries": (await create_series(organizer))["seriesId"],
         "Booking": (await ada.book_slot(slots[0]))["booking"]["id"],
         "User": await ada.fetch_user_id(),
         "Campaign": await create_campaign(organizer),
