@@ -149,7 +149,7 @@ async def test_the_slots_of_a_series_are_read_once_for_all_slots_that_refer_to_i
     api: RecordedApi,
 ) -> None:
     series_id = new_series_id()
-    for count in (5, 10):
+    for count in (5, 20):
         for _ in range(count):
             await api.store.insert_slot(series_id=series_id)
         _, without = await api.execute(SERIES % "series { id }")

@@ -42,6 +42,9 @@ TICKET_REFUSAL = f"""query($id: ID!) {{ ticket(id: $id) {{
 AUDIT_LOG = """query($slot: ID!) { auditLog(filter: {slotId: $slot}) { nodes {
   action bookingId booking { id status slot { id } }
 } } }"""
+UPDATE_SERIES = """mutation($input: UpdateSlotInput!) { updateSlot(input: $input) {
+  ... on Slot { series { slots { nodes { id title } } } }
+} }"""
 SERIES_PAGE = """query($id: ID!, $first: Int!, $after: String) { node(id: $id) {
   ... on SlotSeries { id slots(first: $first, after: $after) {
     nodes { id status series { id } } pageInfo { hasNextPage endCursor }
@@ -264,6 +267,16 @@ async def test_a_series_is_a_node_that_lists_its_slots_in_pages(clients: Four, f
     anonymous = GraphQLTestClient(ada.http, ada.url)
     for client in (ada, anonymous, organizer):
         assert await fetch_series(client, created, first) == expected
+
+
+async def test_the_response_to_a_change_of_a_series_can_show_all_its_slots(clients: Four) -> None:
+    organizer = clients[3]
+    created = await create_series(organizer)
+    fields = {"slotId": created["slots"][1]["id"], "scope": "ALL", "title": "Pilates"}
+    changed = await organizer.execute(UPDATE_SERIES, input=fields)
+    assert changed["series"]["slots"]["nodes"] == [
+        {"id": slot["id"], "title": "Pilates"} for slot in created["slots"]
+    ]
 
 
 @pytest.mark.parametrize("is_draft", [True, False])
