@@ -36,7 +36,7 @@ from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimit, Meeting
 from slotlock.graphql.slots.history import BookingChange
-from slotlock.graphql.slots.selection import select_parts, slot_selection
+from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.users.types import User, load_referenced_user
 from slotlock.services.slots import queries
 
@@ -155,9 +155,13 @@ def _ref_global_id(ref: booking.BookingRef | None) -> strawberry.ID | None:
     return booking_global_id(ref.slot_id, ref.booking_id) if ref else None
 
 
-@strawberry.type(description="The entry of one user on the waiting list of a slot.")
-class WaitlistEntry:
+@strawberry.type(
+    description="The entry of one user on the waiting list of a slot. The booking that follows "
+    "from it has another id."
+)
+class WaitlistEntry(Node):
     def __init__(self, entry: booking.WaitlistEntry, slot: "Slot") -> None:
+        self.id = waitlist_entry_global_id(entry)
         self._entry = entry
         self._slot = slot
 
@@ -165,12 +169,6 @@ class WaitlistEntry:
     def from_domain(cls, entry: booking.WaitlistEntry, slot: "Slot") -> Self:
         """Show a waiting list entry of a slot."""
         return cls(entry, slot)
-
-    @property_field(
-        description="An opaque id. The booking that follows from the entry has another one."
-    )
-    def id(self) -> strawberry.ID:
-        return waitlist_entry_global_id(self._entry)
 
     @property_field(description="The slot that the user waits for.")
     def slot(self) -> "Slot":
@@ -408,10 +406,3 @@ async def load_booking(info: Info, ref: BookingRef) -> Booking | None:
         return None
     own_or_any, slot = found
     return Booking.from_domain(own_or_any, Slot.from_domain(slot, caller), caller)
-
-
-async def load_series(info: Info, series_id: SeriesId) -> SlotSeries | None:
-    """Load a series if the viewer may see one of its slots."""
-    first_slot = SeriesPage(series_id, 1, None, select_parts(frozenset()))
-    page = await info.context.loaders.series_pages.load(first_slot)
-    return SlotSeries(series_id) if page.items else None
