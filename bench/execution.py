@@ -23,8 +23,7 @@ from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.execution.documents import DocumentCache, Operation
 from slotlock.graphql.execution.operation_executor import execute_operation
 from slotlock.graphql.schema.schema import executable_schema
-from slotlock.graphql.slots.queries import SlotConnection
-from slotlock.graphql.slots.types import Slot
+from slotlock.graphql.slots.types import Slot, SlotConnection
 
 ROUNDS = 9
 ROUND_S = 0.15

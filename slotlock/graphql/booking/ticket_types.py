@@ -11,11 +11,13 @@ from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.booking.refusals.book import BookingRefusal, QueueFull
 from slotlock.graphql.booking.results import Booked, BookSlotResult, present_book_outcome
+from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import TicketStatus
 from slotlock.graphql.core.ids import slot_global_id, ticket_global_id
 from slotlock.graphql.core.node import Node
 from slotlock.graphql.core.refusals import KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.slots.types import Slot, load_slot
 from slotlock.graphql.users.refusals import OnBehalfRefusal
 from slotlock.services.admission.tickets import find_ticket
 from slotlock.services.container import Services
@@ -39,6 +41,14 @@ class Ticket(Node):
         "its start read as `SlotNotFound`; `Closed` stays the same.",
         graphql_type=BookSlotResult | None,
     )
+    ref: strawberry.Private[TicketRef]
+
+    @field(
+        description="The slot as it is now; null while it is hidden from the user. Next to the "
+        "`slot` of refusals, which is never null, select it under an alias."
+    )
+    async def slot(self, info: Info) -> Slot | None:
+        return await load_slot(info, self.ref.slot_id)
 
     @classmethod
     def from_domain(cls, ticket: tickets.Ticket, viewer: Caller) -> Self:
@@ -56,6 +66,7 @@ class Ticket(Node):
             position=ticket.position,
             asked_at=ticket.ref.requested_at,
             outcome=outcome,
+            ref=ticket.ref,
         )
 
 

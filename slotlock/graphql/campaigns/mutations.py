@@ -132,7 +132,7 @@ class UpdateCampaignInput:
             if isinstance(group_limits, Unchanged)
             else to_domain_group_limits(group_limits),
             cancel_until=to_change(self.cancel_until),
-            admission=to_required_change(self.admission, NULL_MESSAGE),
+            admission=to_required_change("admission", self.admission),
         )
 
 

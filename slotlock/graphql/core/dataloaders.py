@@ -8,12 +8,29 @@ from strawberry.dataloader import DataLoader
 
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import SessionInfo, list_sessions
-from slotlock.domain.booking.booking import SlotId, WaitlistEntryId
+from slotlock.domain.booking.booking import Booking, BookingRef, SlotId, WaitlistEntryId
+from slotlock.domain.booking.slot import SeriesId
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.shared.values import value_object
+from slotlock.domain.slots.listing import SlotSelection
+from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import Caller, User, UserId
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
+from slotlock.services.slots import queries
+
+
+@value_object
+class SeriesPage:
+    """Which slots of a series to load, and what of them."""
+
+    series_id: SeriesId
+    first: int
+    after: Position | None
+    selection: SlotSelection
 
 
 class DataLoaders:
@@ -38,6 +55,16 @@ class DataLoaders:
         return DataLoader(self._load_campaigns)
 
     @cached_property
+    def bookings(self) -> DataLoader[BookingRef, tuple[Booking, SlotState] | None]:
+        """Load the viewer's own bookings, and for organizers all bookings, with their slots."""
+        return DataLoader(self._load_bookings)
+
+    @cached_property
+    def series_pages(self) -> DataLoader[SeriesPage, Page[ReadableSlot]]:
+        """Load visible slots of series. The slots of one series share a page."""
+        return DataLoader(self._load_series_pages)
+
+    @cached_property
     def waitlists(self) -> DataLoader[SlotId, Sequence[WaitlistEntryId]]:
         """Load the ids of waiting list entries by slot, in the order of the list."""
         return DataLoader(self._load_waitlists)
@@ -53,6 +80,34 @@ class DataLoaders:
             *(
                 campaigns.find(self._services, campaign_id, self._viewer)
                 for campaign_id in campaign_ids
+            )
+        )
+
+    async def _load_bookings(
+        self, refs: list[BookingRef]
+    ) -> Sequence[tuple[Booking, SlotState] | None]:
+        viewer = self._viewer
+        if viewer is None:
+            return [None] * len(refs)
+        return await asyncio.gather(
+            *(
+                queries.find_booking(self._services, ref.slot_id, ref.booking_id, viewer)
+                for ref in refs
+            )
+        )
+
+    async def _load_series_pages(self, pages: list[SeriesPage]) -> Sequence[Page[ReadableSlot]]:
+        return await asyncio.gather(
+            *(
+                queries.list_series(
+                    self._services,
+                    page.series_id,
+                    page.first,
+                    page.after,
+                    self._viewer,
+                    page.selection,
+                )
+                for page in pages
             )
         )
 

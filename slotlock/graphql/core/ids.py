@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import strawberry
 
 from slotlock.domain.admission.tickets import TicketRef
-from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
+from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry, WaitlistEntryId
 from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.teams.team import TeamId
@@ -20,6 +20,7 @@ _SERIES = re.compile(r"series_([0-9a-f]{24})", re.ASCII)
 _TICKET = re.compile(
     r"ticket_([0-9a-f]{24})([0-9a-f]{24})([0-9a-f]{32})([0-9a-f]{16})([0-9a-f]{11})", re.ASCII
 )
+_WAITLIST_ENTRY = re.compile(r"waitlistEntry_([0-9a-f]{24})([0-9a-f]{24})", re.ASCII)
 _SESSION = re.compile(r"session_([0-9a-f]{24})([0-9a-f]{32})", re.ASCII)
 _TEAM = re.compile(r"team_([0-9a-f]{24})", re.ASCII)
 
@@ -82,6 +83,12 @@ def parse_booking_id(global_id: str) -> tuple[SlotId, BookingId] | None:
     """Return the slot and the booking of a global id, or None for an id of another form."""
     match = _BOOKING.fullmatch(global_id)
     return (SlotId(match[1]), BookingId(match[2])) if match else None
+
+
+def parse_waitlist_entry_id(global_id: str) -> tuple[SlotId, WaitlistEntryId] | None:
+    """Return the slot and the entry of a global id, or None for an id of another form."""
+    match = _WAITLIST_ENTRY.fullmatch(global_id)
+    return (SlotId(match[1]), WaitlistEntryId(match[2])) if match else None
 
 
 def parse_user_id(global_id: str) -> UserId | None:

@@ -7,13 +7,14 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain.audit import log
+from slotlock.domain.booking.booking import BookingRef
 from slotlock.domain.users.user import UserId
 from slotlock.graphql.campaigns.types import Campaign, load_campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import Connection
 from slotlock.graphql.core.enums import AuditAction, BookingLimit, BookingStatus
-from slotlock.graphql.slots.types import Slot, load_slot
+from slotlock.graphql.slots.types import Booking, Slot, load_booking, load_slot
 from slotlock.graphql.users.types import User, load_referenced_user
 
 
@@ -43,7 +44,7 @@ class AuditEntry:
     at: datetime = field(description="When the action happened.")
     action: AuditAction = field(description="What happened.")
     booking_id: strawberry.ID | None = field(
-        description="The id of the booking, for `node`; null for an action without a booking."
+        description="The id of the booking; null for an action without a booking."
     )
     before: BookingStatus | None = field(
         description="The status of the booking before the action; null for a new booking, and for "
@@ -84,6 +85,16 @@ class AuditEntry:
     @field(description="The slot that was changed or whose bookings or waiting list changed.")
     async def slot(self, info: Info) -> Slot | None:
         return await load_slot(info, self.entry.slot_id) if self.entry.slot_id else None
+
+    @field(
+        description="The booking as it is now, active or ended; null for an action without a "
+        "booking."
+    )
+    async def booking(self, info: Info) -> Booking | None:
+        slot_id, booking_id = self.entry.slot_id, self.entry.booking_id
+        if not (slot_id and booking_id):
+            return None
+        return await load_booking(info, BookingRef(slot_id, booking_id))
 
     @classmethod
     def from_domain(cls, entry: log.AuditEntry) -> Self:

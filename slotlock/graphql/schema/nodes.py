@@ -1,11 +1,14 @@
 """Queries that load any object by its global id."""
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated, cast
 
 import strawberry
 from strawberry import argument, field
 
+from slotlock.domain.booking.booking import BookingRef, SlotId, WaitlistEntryId
+from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.users.user import UserId
 from slotlock.graphql.accounts.types import OpenSession
 from slotlock.graphql.booking.ticket_types import load_ticket
@@ -13,9 +16,11 @@ from slotlock.graphql.campaigns.types import load_campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import MAX_LIST_SIZE
+from slotlock.graphql.core.dataloaders import SeriesPage
 from slotlock.graphql.core.errors import GraphQLRequestError, bad_input
 from slotlock.graphql.core.node import Node
-from slotlock.graphql.slots.types import Booking, Slot, load_slot
+from slotlock.graphql.slots.selection import select_parts, slot_selection
+from slotlock.graphql.slots.types import Slot, SlotSeries, WaitlistEntry, load_booking, load_slot
 from slotlock.graphql.teams.types import Team
 from slotlock.graphql.users.types import User, load_user
 from slotlock.services import teams
@@ -61,17 +66,16 @@ async def _load_node_or_error(info: Info, global_id: str) -> Node | GraphQLReque
 async def load_node(info: Info, global_id: str) -> Node | None:
     """Load an object if the caller may see it. Errors: UNAUTHENTICATED."""
     context = info.context
-    viewer = context.viewer
     if slot_id := ids.parse_slot_id(global_id):
         return await load_slot(info, slot_id)
     if campaign_id := ids.parse_campaign_id(global_id):
         return await load_campaign(info, campaign_id)
     if booking_ref := ids.parse_booking_id(global_id):
-        found = await queries.find_booking(context.services, *booking_ref, context.caller)
-        if found is None:
-            return None
-        booking, slot = found
-        return Booking.from_domain(booking, Slot.from_domain(slot, viewer), viewer)
+        return await load_booking(info, BookingRef(*booking_ref))
+    if series_id := ids.parse_series_id(global_id):
+        return await _load_series(info, series_id)
+    if waitlist_entry_ref := ids.parse_waitlist_entry_id(global_id):
+        return await _load_waitlist_entry(info, *waitlist_entry_ref)
     if user_id := ids.parse_user_id(global_id):
         return await _load_account(info, user_id)
     if team_id := ids.parse_team_id(global_id):
@@ -82,6 +86,25 @@ async def load_node(info: Info, global_id: str) -> Node | None:
     if ids.parse_session_id(global_id):
         return await _load_session(info, global_id)
     return None
+
+
+async def _load_series(info: Info, series_id: SeriesId) -> SlotSeries | None:
+    """Load a series if the viewer may see one of its slots."""
+    first_slot = SeriesPage(series_id, 1, None, select_parts(frozenset()))
+    page = await info.context.loaders.series_pages.load(first_slot)
+    return SlotSeries(series_id) if page.items else None
+
+
+async def _load_waitlist_entry(
+    info: Info, slot_id: SlotId, entry_id: WaitlistEntryId
+) -> WaitlistEntry | None:
+    caller = info.context.caller
+    selection = replace(slot_selection(info), my_waitlist_entry=True)
+    slot = await queries.find_slot(info.context.services, slot_id, caller, selection)
+    own_entry = slot.waitlist_entry_of(caller.user_id) if slot else None
+    if slot is None or own_entry is None or own_entry.id != entry_id:
+        return None
+    return WaitlistEntry.from_domain(own_entry, Slot.from_domain(slot, caller))
 
 
 async def _load_account(info: Info, user_id: UserId) -> User | None:

@@ -11,7 +11,8 @@ from slotlock.graphql.booking.ticket_types import Ticket
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import bad_input
-from slotlock.graphql.slots.availability_events import AvailabilityEvents
+from slotlock.graphql.core.node import names_below
+from slotlock.graphql.slots.availability_events import SLOT_FIELD, AvailabilityEvents
 from slotlock.graphql.slots.events import BookingEvent, SlotAvailability
 from slotlock.services.admission import tickets
 
@@ -30,7 +31,11 @@ class Subscription:
     def slot_availability(
         self, info: Info, slot_ids: SlotIdsArgument
     ) -> AsyncIterable[SlotAvailability]:
-        return AvailabilityEvents(info.context, slot_ids)
+        events = AvailabilityEvents(info.context, slot_ids)
+        raw_info = info._raw_info
+        if SLOT_FIELD in names_below(raw_info.field_nodes, raw_info.fragments):
+            return aiter(events)  # executed for each subscriber: viewers see different things
+        return events
 
     @strawberry.subscription(
         description="Changes to the caller's bookings that the caller did not make: bookings and "

@@ -11,6 +11,8 @@ from slotlock.services.live.availability import AvailabilitySubscription
 from slotlock.services.slots import queries
 
 MAX_SLOTS = 100
+# The only field of an event that depends on the viewer, and that is read from MongoDB.
+SLOT_FIELD = "slot"
 
 
 class AvailabilityEvents:

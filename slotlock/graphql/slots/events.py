@@ -11,7 +11,7 @@ from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import BookingAction, SlotStatus
 from slotlock.graphql.core.ids import slot_global_id
-from slotlock.graphql.slots.types import Booking, Slot
+from slotlock.graphql.slots.types import Booking, Slot, load_slot
 from slotlock.graphql.users.types import User, load_referenced_user
 from slotlock.services.live.booking_events import LiveBookingEvent
 
@@ -25,6 +25,14 @@ class SlotAvailability:
     is_booked: bool = field(description="Whether no place is free.")
     status: SlotStatus = field(description="Whether the slot is visible and can be booked.")
     at: datetime = field(description="When the slot reached this state.")
+    state: strawberry.Private[Availability]
+
+    @field(
+        description="The slot, read after this state was published: its `version` is the same or "
+        "higher. Null while the slot is hidden from the caller."
+    )
+    async def slot(self, info: Info) -> Slot | None:
+        return await load_slot(info, self.state.slot_id)
 
     @classmethod
     def from_domain(cls, state: Availability) -> Self:
@@ -37,6 +45,7 @@ class SlotAvailability:
             is_booked=state.remaining <= 0,
             status=state.status,
             at=state.at,
+            state=state,
         )
 
 

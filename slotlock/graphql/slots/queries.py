@@ -26,7 +26,7 @@ from slotlock.graphql.core.cursors import decode_id, decode_position, encode_cur
 from slotlock.graphql.core.enums import SlotKind, SlotOrder, SlotStatus
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.slots.selection import slot_selection
-from slotlock.graphql.slots.types import Booking, Slot, load_slot
+from slotlock.graphql.slots.types import Booking, Slot, SlotConnection, load_slot
 from slotlock.services.slots import queries
 
 SLOTS_CURSOR = "slots"
@@ -36,7 +36,6 @@ SLOT_ROSTER_CURSOR = "slotRoster"
 SLOT_HISTORY_CURSOR = "slotHistory"
 MAX_SEARCH_LENGTH = 200
 
-SlotConnection = Connection[Slot]
 BookingConnection = Connection[Booking]
 
 

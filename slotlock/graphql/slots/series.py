@@ -22,7 +22,7 @@ from slotlock.graphql.slots.refusals import (
     SeriesConflicts,
     present_slot_refusal,
 )
-from slotlock.graphql.slots.types import Slot
+from slotlock.graphql.slots.types import Slot, SlotSeries
 from slotlock.services.slots import series
 
 
@@ -56,6 +56,7 @@ class SlotSeriesCreated:
     series_id: strawberry.ID = field(
         description="The id of the series, for `slots(filter: {seriesId})`."
     )
+    series: SlotSeries = field(description="The series, which lists its slots in pages.")
     slots: list[Slot] = field(description="The slots of the series, by start.")
     conflicts: list[ResourceTaken] = field(
         description="The dates that were skipped because the resource is taken."
@@ -66,6 +67,7 @@ class SlotSeriesCreated:
         """Show the slots of the series and the skipped dates."""
         return cls(
             series_id=ids.series_global_id(outcome.series_id),
+            series=SlotSeries(outcome.series_id),
             slots=[Slot.from_domain(slot, view.viewer) for slot in outcome.slots],
             conflicts=[ResourceTaken.from_domain(conflict, view) for conflict in outcome.conflicts],
         )

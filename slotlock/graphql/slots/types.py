@@ -7,13 +7,23 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain.booking import booking
-from slotlock.domain.booking.booking import SlotId, history_changes
+from slotlock.domain.booking.booking import BookingRef, SlotId, history_changes
 from slotlock.domain.booking.refusals import SlotOutcome
-from slotlock.domain.booking.slot import SlotCancellation
+from slotlock.domain.booking.slot import SeriesId, SlotCancellation
+from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.types import Campaign, load_campaign
 from slotlock.graphql.context import Info
+from slotlock.graphql.core.connections import (
+    DEFAULT_FIRST,
+    After,
+    Connection,
+    First,
+    require_valid_first,
+)
+from slotlock.graphql.core.cursors import decode_position, encode_position
+from slotlock.graphql.core.dataloaders import SeriesPage
 from slotlock.graphql.core.enums import (
     BookingLimit,
     BookingStatus,
@@ -35,6 +45,8 @@ from slotlock.graphql.slots.history import BookingChange
 from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.users.types import User, load_referenced_user
 from slotlock.services.slots import queries
+
+SERIES_SLOTS_CURSOR = "seriesSlots"
 
 
 @strawberry.type(description="The booking of one place in a slot by or for one user.")
@@ -149,9 +161,13 @@ def _ref_global_id(ref: booking.BookingRef | None) -> strawberry.ID | None:
     return booking_global_id(ref.slot_id, ref.booking_id) if ref else None
 
 
-@strawberry.type(description="The entry of one user on the waiting list of a slot.")
-class WaitlistEntry:
+@strawberry.type(
+    description="The entry of one user on the waiting list of a slot. The booking that follows "
+    "from it has another id."
+)
+class WaitlistEntry(Node):
     def __init__(self, entry: booking.WaitlistEntry, slot: "Slot") -> None:
+        self.id = waitlist_entry_global_id(entry)
         self._entry = entry
         self._slot = slot
 
@@ -159,12 +175,6 @@ class WaitlistEntry:
     def from_domain(cls, entry: booking.WaitlistEntry, slot: "Slot") -> Self:
         """Show a waiting list entry of a slot."""
         return cls(entry, slot)
-
-    @property_field(
-        description="An opaque id. The booking that follows from the entry has another one."
-    )
-    def id(self) -> strawberry.ID:
-        return waitlist_entry_global_id(self._entry)
 
     @property_field(description="The slot that the user waits for.")
     def slot(self) -> "Slot":
@@ -308,6 +318,11 @@ class Slot(Node):
         return self._slot.admission
 
     @property_field(description="The series that the slot belongs to.")
+    def series(self) -> "SlotSeries | None":
+        series_id = self._slot.series_id
+        return SlotSeries(series_id) if series_id else None
+
+    @property_field(description="The id of the series that the slot belongs to.")
     def series_id(self) -> strawberry.ID | None:
         series_id = self._slot.series_id
         return series_global_id(series_id) if series_id else None
@@ -349,6 +364,38 @@ class Slot(Node):
         return await load_referenced_user(info, booker_id) if booker_id else None
 
 
+SlotConnection = Connection[Slot]
+
+
+@strawberry.type(
+    description="Slots that one recurrence rule created. Each of them changes on its own."
+)
+class SlotSeries(Node):
+    def __init__(self, series_id: SeriesId) -> None:
+        self.id = series_global_id(series_id)
+        self._series_id = series_id
+
+    @field(
+        description="The slots of the series by start: published and cancelled ones, and for "
+        "organizers drafts and those of unpublished campaigns."
+    )
+    async def slots(
+        self, info: Info, first: First = DEFAULT_FIRST, after: After = None
+    ) -> SlotConnection:
+        position = decode_position(SERIES_SLOTS_CURSOR, after)
+        page = await info.context.loaders.series_pages.load(
+            SeriesPage(self._series_id, require_valid_first(first), position, slot_selection(info))
+        )
+        items = [
+            (
+                encode_position(SERIES_SLOTS_CURSOR, Position(found.slot.start, found.id)),
+                Slot.from_domain(found, info.context.viewer),
+            )
+            for found in page.items
+        ]
+        return SlotConnection.from_items(items, has_more=page.has_more, after=after)
+
+
 def _visible_booker_id(state: ReadableSlot, viewer: Caller | None) -> UserId | None:
     if viewer is None or state.slot.capacity != 1 or not state.bookings:
         return None
@@ -362,3 +409,13 @@ async def load_slot(info: Info, slot_id: SlotId) -> Slot | None:
     viewer = context.viewer
     found = await queries.find_slot(context.services, slot_id, viewer, slot_selection(info))
     return Slot.from_domain(found, viewer) if found else None
+
+
+async def load_booking(info: Info, ref: BookingRef) -> Booking | None:
+    """Load a booking of the caller, or any for an organizer. Errors: UNAUTHENTICATED."""
+    caller = info.context.caller
+    found = await info.context.loaders.bookings.load(ref)
+    if found is None:
+        return None
+    own_or_any, slot = found
+    return Booking.from_domain(own_or_any, Slot.from_domain(slot, caller), caller)

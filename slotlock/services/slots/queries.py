@@ -8,6 +8,7 @@ from datetime import datetime
 from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
 from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.slots.listing import (
@@ -94,6 +95,28 @@ async def list_bookings(
     now = services.now()
     selection = replace(selection.visible_to(caller), my_booking=True).with_facts(ORDER_FACTS)
     page = await services.slots.page_of_user(caller.user_id, first, after, now, selection)
+    return _page_as_of(page, selection, now)
+
+
+async def list_series(
+    services: Services,
+    series_id: SeriesId,
+    first: int,
+    after: Position | None,
+    viewer: Caller | None,
+    selection: SlotSelection = EVERYTHING,
+) -> Page[ReadableSlot]:
+    """Return what is selected of a page of the slots of a series that the viewer may see."""
+    now, selection = services.now(), selection.visible_to(viewer).with_facts(ORDER_FACTS)
+    page = await services.slots.page_of_series(
+        series_id,
+        first,
+        after,
+        now,
+        selection,
+        _user_id(viewer),
+        include_hidden=viewer is not None and viewer.is_organizer,
+    )
     return _page_as_of(page, selection, now)
 
 

@@ -4,22 +4,23 @@ from typing import cast
 
 import httpx
 import pytest
-from graphql import GraphQLInterfaceType
+from graphql import GraphQLInterfaceType, GraphQLNamedType, GraphQLObjectType
 
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.clients.series import create_series
 from tests.support.queue.documents import REQUEST_BOOKING
 
 Clients = tuple[BookingClient, BookingClient, BookingClient]
 
 NODE = "query($id: ID!) { node(id: $id) { __typename id } }"
 NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }"
-PUBLIC_TYPES = ("Slot", "Campaign")
-PRIVATE_TYPES = ("Booking", "User", "Team", "Ticket", "OpenSession")
-MALFORMED_IDS = ("", "slot_", "waitlistEntry_" + "0" * 48, "\u0000")
+PUBLIC_TYPES = ("Slot", "SlotSeries", "Campaign")
+PRIVATE_TYPES = ("Booking", "User", "Team", "Ticket", "OpenSession", "WaitlistEntry")
+MALFORMED_IDS = ("", "slot_", "waitlistEntry_" + "0" * 24, "\u0000")
 
 
 @pytest.fixture
@@ -32,18 +33,26 @@ def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
 @pytest.fixture
 async def ids(clients: Clients) -> Json:
     """Return the id of one object of every type, by type."""
-    ada, _, organizer = clients
-    slots = [await organizer.add_slot() for _ in range(2)]
+    ada, eve, organizer = clients
+    slots = [await organizer.add_slot() for _ in range(3)]
+    await eve.book_slot(slots[2])
     ticket = await ada.execute(REQUEST_BOOKING, input={"slotId": slots[1]})
     return {
         "Slot": slots[0],
+        "SlotSeries": (await create_series(organizer))["seriesId"],
         "Booking": (await ada.book_slot(slots[0]))["booking"]["id"],
         "User": await ada.fetch_user_id(),
         "Campaign": await create_campaign(organizer),
         "Team": await ada.create_team_with(),
         "Ticket": ticket["id"],
+        "WaitlistEntry": (await ada.join(slots[2]))["entry"]["id"],
         "OpenSession": (await ada.execute("{ mySessions { id } }"))[0]["id"],
     }
+
+
+def has_id(type_: GraphQLNamedType) -> bool:
+    """Return whether a type is one of objects with an id."""
+    return isinstance(type_, GraphQLObjectType) and "id" in type_.fields
 
 
 async def fetch_nodes(client: GraphQLTestClient, ids: list[str]) -> list[Json | str | None]:
@@ -62,6 +71,8 @@ async def test_objects_come_in_the_order_of_their_ids(clients: Clients, ids: Jso
         cast("GraphQLInterfaceType", executable_schema.type_map["Node"])
     )
     assert {*ids} == {*PUBLIC_TYPES, *PRIVATE_TYPES} == {type_.name for type_ in types}
+    with_id = {name for name, type_ in executable_schema.type_map.items() if has_id(type_)}
+    assert with_id == {*ids}
     shown = [{"__typename": name, "id": id_} for name, id_ in ids.items()]
     found = await fetch_nodes(clients[0], [*MALFORMED_IDS, *ids.values()])
     assert found == [None] * len(MALFORMED_IDS) + shown

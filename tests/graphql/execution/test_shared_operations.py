@@ -17,6 +17,7 @@ from slotlock.graphql.execution.documents import DocumentCache, Operation
 from slotlock.graphql.execution.shared_operations import SharedOperations
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.schema.schema import executable_schema
+from slotlock.graphql.slots.availability_events import SLOT_FIELD
 from slotlock.services.container import Services
 from tests.support.clients.client import WATCH_AVAILABILITY
 from tests.support.domain.builders import NOW
@@ -50,7 +51,9 @@ def context(identity: Identity = None) -> Context:
 def test_the_events_that_are_shared_have_no_field_that_could_depend_on_a_caller() -> None:
     event_type = executable_schema.get_type("SlotAvailability")
     assert is_object_type(event_type)
-    for schema_field in event_type.fields.values():
+    shared_fields = {name: each for name, each in event_type.fields.items() if name != SLOT_FIELD}
+    assert len(shared_fields) == len(event_type.fields) - 1
+    for schema_field in shared_fields.values():
         assert is_leaf_type(get_named_type(schema_field.type))
         assert not schema_field.args
         strawberry_field = schema_field.extensions["strawberry-definition"]

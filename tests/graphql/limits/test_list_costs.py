@@ -81,6 +81,21 @@ def test_a_page_without_first_counts_the_default_of_the_schema() -> None:
     assert estimated_values("{ slots { nodes { id } } }", executable_schema) == 20 * 3
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{ auditLog(filter: {}, first: 100) { nodes { booking { id slot { id } } } } }", 100 * 6),
+        ("{ slots(first: 10) { nodes { series { id } } } }", 10 * 4),
+        ("{ slots(first: 10) { nodes { series { slots { nodes { id } } } } } }", 10 * 63),
+        ("{ slots(first: 99) { nodes { series { slots(first: 99) { nodes { id } } } } } }", 29_700),
+    ],
+)
+def test_what_a_reference_shows_counts_in_each_item(text: str, expected: int) -> None:
+    assert estimated_values(text, executable_schema) == expected
+    is_rejected = complexity.exceeded_limit(executable_schema, parse(text)) is not None
+    assert is_rejected == (expected > DOCUMENT_LIMITS.values)
+
+
 def test_a_fragment_counts_in_each_list_that_spreads_it() -> None:
     fragment = "fragment F on A { id words }"
     in_one, in_list = "one { ...F }", "a(first: 10) { nodes { ...F } }"

@@ -32,6 +32,7 @@ INNER_FIELDS = {
     "Booking": "{ id status createdAt onBehalf user { id } madeBy { id } slot { id title } }",
     "WaitlistEntry": "{ id since position slot { id title } }",
     "Campaign": "{ id }",
+    "SlotSeries": "{ id }",
     "User": "{ id }",
 }
 

@@ -7,11 +7,14 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain.booking import booking, refusals
+from slotlock.domain.booking.booking import BookingRef
+from slotlock.graphql.context import Info
 from slotlock.graphql.core.ids import booking_global_id, slot_global_id
 from slotlock.graphql.core.refusals import Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import Meeting
-from slotlock.graphql.slots.types import Slot
+from slotlock.graphql.slots.refusals import RefusalWithSlot
+from slotlock.graphql.slots.types import Booking, Slot, load_booking
 
 OTHER_BOOKING_VISIBILITY = (
     "Only the user and organizers see it; null for others, and if the conflict is with another "
@@ -26,13 +29,22 @@ OTHER_BOOKING_VISIBILITY = (
 class LimitReached(Refusal):
     limit: int = field(description="The maximum number of bookings.")
     other_booking_id: strawberry.ID | None = field(
-        description=f"The user's booking in the choice group. {OTHER_BOOKING_VISIBILITY}"
+        description=f"The id of the user's booking in the choice group. {OTHER_BOOKING_VISIBILITY}"
     )
     slot: Slot = field(description="The slot that the request named.")
+    other_ref: strawberry.Private[BookingRef | None]
+
+    @field(
+        description="The user's booking in the choice group as it is now. "
+        f"{OTHER_BOOKING_VISIBILITY}"
+    )
+    async def other_booking(self, info: Info) -> Booking | None:
+        return await load_booking(info, self.other_ref) if self.other_ref else None
 
     @classmethod
     def from_domain(cls, outcome: refusals.LimitReached, view: ResultView) -> Self:
         """Show the limit and the booking that reached it."""
+        other = _visible_ref(outcome.booking, view)
         return cls(
             code=RefusalCode.LIMIT_REACHED,
             message=view.address(
@@ -42,8 +54,9 @@ class LimitReached(Refusal):
                 neutral=f"The maximum number of bookings is reached: {outcome.limit}.",
             ),
             limit=outcome.limit,
-            other_booking_id=_visible_booking_id(outcome.booking, view),
+            other_booking_id=_global_id(other),
             slot=Slot.for_outcome(outcome, view),
+            other_ref=other,
         )
 
 
@@ -142,15 +155,21 @@ class GroupFull(Refusal):
 @strawberry.type(description="A meeting of the slot overlaps another booking of the user.")
 class TimeConflict(Refusal):
     other_booking_id: strawberry.ID | None = field(
-        description=f"The other booking of the user. {OTHER_BOOKING_VISIBILITY}"
+        description=f"The id of the user's other booking. {OTHER_BOOKING_VISIBILITY}"
     )
     meeting: Meeting = field(description="The first meeting of the slot that overlaps.")
     other_meeting: Meeting = field(description="The overlapping meeting of the other booking.")
     slot: Slot = field(description="The slot that the request named.")
+    other_ref: strawberry.Private[BookingRef | None]
+
+    @field(description=f"The user's other booking as it is now. {OTHER_BOOKING_VISIBILITY}")
+    async def other_booking(self, info: Info) -> Booking | None:
+        return await load_booking(info, self.other_ref) if self.other_ref else None
 
     @classmethod
     def from_domain(cls, outcome: refusals.TimeConflict, view: ResultView) -> Self:
         """Show the meetings that overlap."""
+        other = _visible_ref(outcome.booking, view)
         return cls(
             code=RefusalCode.TIME_CONFLICT,
             message=view.address(
@@ -159,20 +178,25 @@ class TimeConflict(Refusal):
                 other="This slot overlaps another booking of this user.",
                 neutral="This slot overlaps another booking.",
             ),
-            other_booking_id=_visible_booking_id(outcome.booking, view),
+            other_booking_id=_global_id(other),
             meeting=Meeting.from_domain(outcome.meeting),
             other_meeting=Meeting.from_domain(outcome.other_meeting),
             slot=Slot.for_outcome(outcome, view),
+            other_ref=other,
         )
 
 
-def _visible_booking_id(other: booking.Booking | None, view: ResultView) -> strawberry.ID | None:
+def _visible_ref(other: booking.Booking | None, view: ResultView) -> BookingRef | None:
     viewer = view.viewer
     if other is None or viewer is None:
         return None
     if viewer.is_organizer or viewer.user_id == other.user_id:
-        return booking_global_id(other.slot_id, other.id)
+        return BookingRef(other.slot_id, other.id)
     return None
+
+
+def _global_id(ref: BookingRef | None) -> strawberry.ID | None:
+    return booking_global_id(ref.slot_id, ref.booking_id) if ref else None
 
 
 OtherBookingRefusal = LimitReached | TimeConflict

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from slotlock.domain.booking.slot import SeriesId, SlotStatus
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.infrastructure.mongo.client import Document
@@ -37,6 +38,15 @@ def filter_query(slot_filter: SlotFilter, now: datetime) -> Document:
         query["$or"] = [{"remaining": {"$gt": 0}}, expired]
     if slot_filter.text is not None:
         query |= search_query(slot_filter.text)
+    return query
+
+
+def series_query(series_id: SeriesId, *, include_hidden: bool) -> Document:
+    """Return the query for the slots of a series that everyone may see, or for all of them."""
+    query: Document = {"series": ObjectId(series_id)}
+    if not include_hidden:
+        query["status"] = {"$in": [SlotStatus.PUBLISHED.value, SlotStatus.CANCELLED.value]}
+        query["campaign.published"] = {"$ne": False}
     return query
 
 

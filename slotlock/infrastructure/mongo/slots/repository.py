@@ -28,7 +28,7 @@ from slotlock.infrastructure.mongo.client import (
 from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
 from slotlock.infrastructure.mongo.slots.documents import to_slot_state
-from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query
+from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query, series_query
 from slotlock.infrastructure.mongo.slots.reads.decision_reads import (
     DecisionReader,
     read_each,
@@ -183,6 +183,23 @@ class SlotRepository:
         """Return the next `first` slots in which a user has a live booking, by start."""
         order = SlotOrder.START_ASC
         query = page_query({"bookings.user": ObjectId(user_id)}, after, order)
+        read = SlotListRead(query, order, first, now, selection, user_id)
+        return await self._slot_lists.read(read)
+
+    async def page_of_series(
+        self,
+        series_id: SeriesId,
+        first: int,
+        after: Position | None,
+        now: datetime,
+        selection: SlotSelection,
+        user_id: UserId | None = None,
+        *,
+        include_hidden: bool,
+    ) -> Page[ReadableSlot]:
+        """Return the next `first` slots of a series by start, hidden ones only if included."""
+        order = SlotOrder.START_ASC
+        query = page_query(series_query(series_id, include_hidden=include_hidden), after, order)
         read = SlotListRead(query, order, first, now, selection, user_id)
         return await self._slot_lists.read(read)
 
