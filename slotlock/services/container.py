@@ -22,6 +22,7 @@ from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 from slotlock.infrastructure.mongo.write_probe import WriteProbe
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
+from slotlock.infrastructure.redis.admission.ticket_index import TicketIndex
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import RedisClient
 from slotlock.infrastructure.redis.locks.locks import Locks
@@ -66,6 +67,7 @@ class Services:
     full_slots: FullSlots
     previews: Previews
     admission_queue: AdmissionQueue
+    ticket_index: TicketIndex
     availability: AvailabilityHub
     booking_events: BookingEventHub
     ticket_updates: TicketHub
@@ -107,6 +109,7 @@ def build_services(
         full_slots=FullSlots(now),
         previews=Previews(repositories.slots, now),
         admission_queue=admission_queue,
+        ticket_index=TicketIndex(pipeline),
         availability=availability,
         booking_events=booking_events,
         ticket_updates=ticket_updates,

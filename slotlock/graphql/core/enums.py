@@ -143,6 +143,8 @@ _register_enum(
     LOST="The queue lost the request before it was processed. Nothing was booked; the user may "
     "request the booking again with the same key or another one.",
     FAILED="The request could not be processed. Operators can return it to the queue.",
+    CANCELLED="The user cancelled the request before it was processed. Nothing was booked, and "
+    "nothing will be.",
 )
 _register_enum(
     CampaignState,
