@@ -96,6 +96,9 @@ _register_enum(
     name="BookingAction",
     description="An action on a booking.",
     **BOOKING_ACTION_DESCRIPTIONS,
+    WAITLIST_LEFT="The user's waiting list entry ended without a booking. Only live events have "
+    "this action.",
+    SLOT_EDITED="The time or place of the slot changed. Only live events have this action.",
 )
 _register_enum(
     AuditAction,
