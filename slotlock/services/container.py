@@ -32,6 +32,7 @@ from slotlock.services.full_slots import FullSlots
 from slotlock.services.live.availability import AvailabilityHub
 from slotlock.services.live.booking_events import BookingEventHub
 from slotlock.services.live.ticket_updates import TicketHub
+from slotlock.services.live.waitlist_positions import WaitlistHub
 from slotlock.services.previews import Previews
 from slotlock.services.slot_command import SlotCommand
 from slotlock.services.wait_queue import WaitQueues
@@ -71,6 +72,7 @@ class Services:
     availability: AvailabilityHub
     booking_events: BookingEventHub
     ticket_updates: TicketHub
+    waitlist_positions: WaitlistHub
     change_feed: SharedChangeFeed
     slot_events: SlotEventBus
     now: Callable[[], datetime] = utc_now
@@ -113,6 +115,7 @@ def build_services(
         availability=availability,
         booking_events=booking_events,
         ticket_updates=ticket_updates,
+        waitlist_positions=WaitlistHub(repositories.slots, now),
         change_feed=SharedChangeFeed(ChangeFeed(repositories.change_stream), pipeline),
         slot_events=SlotEventBus(
             redis,

@@ -1,4 +1,4 @@
-"""Live updates: the availability of slots, and what happens to the caller's bookings."""
+"""Live updates: the availability of slots, the caller's bookings and waiting list positions."""
 
 from datetime import datetime
 from typing import Self
@@ -8,13 +8,15 @@ from strawberry import field
 
 from slotlock.domain.audit.log import FieldEdit
 from slotlock.domain.booking.availability import Availability
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import BookingAction, SlotStatus
 from slotlock.graphql.core.ids import slot_global_id
-from slotlock.graphql.slots.types import Booking, Slot
+from slotlock.graphql.slots.types import Booking, Slot, load_slot
 from slotlock.graphql.users.types import User, load_referenced_user
 from slotlock.services.live.booking_subscription import LiveBookingEvent
+from slotlock.services.live.waitlist_positions import WaitlistPosition
 
 
 @strawberry.type(description="The public state of a slot at one point in time.")
@@ -88,4 +90,27 @@ class BookingEvent:
             booking=Booking.from_domain(event.booking, slot, viewer),
             edits=[SlotFieldEdit.from_domain(edit) for edit in event.edits],
             by_id=event.entry.by,
+        )
+
+
+@strawberry.type(description="The position of the caller on the waiting list of a slot.")
+class WaitlistEntryEvent:
+    slot_id: strawberry.ID = field(description="The id of the slot.")
+    position: int | None = field(
+        description="The position, starting at 1; null once the caller has a place or an offer, or "
+        "is no longer on the list."
+    )
+    waiting_slot_id: strawberry.Private[SlotId]
+
+    @field(description="The slot as it is now.")
+    async def slot(self, info: Info) -> Slot | None:
+        return await load_slot(info, self.waiting_slot_id)
+
+    @classmethod
+    def from_domain(cls, event: WaitlistPosition) -> Self:
+        """Show a position to the user who waits."""
+        return cls(
+            slot_id=slot_global_id(event.slot_id),
+            position=event.position,
+            waiting_slot_id=event.slot_id,
         )
