@@ -29,6 +29,10 @@ redis.call('zremrangebyrank', KEYS[1], 0, -ARGV[3] - 1)
 redis.call('pexpire', KEYS[1], ARGV[4])
 """
 
+# KEYS: the index. ARGV: the bound of the times in ms. Returns each member, followed by its time. As
+# a plain command, clients return it in different forms.
+_FIND = "return redis.call('zrange', KEYS[1], '+inf', ARGV[1], 'byscore', 'rev', 'withscores')"
+
 
 class TicketIndex:
     """Finds the tickets of a user."""
@@ -48,8 +52,8 @@ class TicketIndex:
         Raises:
             RedisUnavailableError: the index cannot be read.
         """
-        bounds = ("+inf", f"({to_milliseconds(since)}", "BYSCORE", "REV", "WITHSCORES")
-        found = await self._pipeline.send("ZRANGE", ticket_index_key(user_id), *bounds)
+        key, since_ms = ticket_index_key(user_id), to_milliseconds(since)
+        found = await self._pipeline.send("EVAL", _FIND, 1, key, f"({since_ms}")
         return [
             TicketRef(SlotId(match[1]), user_id, match[2], match[3], from_milliseconds(int(ms)))
             for member, ms in zip(found[::2], found[1::2], strict=True)
