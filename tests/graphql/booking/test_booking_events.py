@@ -174,7 +174,7 @@ async def test_a_new_time_or_place_of_a_booked_slot_publishes_the_old_and_the_ne
         await observer.organizer.update_slot(slot_id, startTime=start, endTime=end)
         await observer.organizer.update_slot(slot_id, location=None, resource="Gym")
         for watcher in (adas, bens):
-            edits = {}
+            edits: dict[str, Json] = {}
             while len(edits) < 4:  # the second edit may be reported with the first
                 event = await watcher.next_event()
                 assert (event["action"], event["by"]) == ("SLOT_EDITED", None)

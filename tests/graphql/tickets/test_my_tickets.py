@@ -10,6 +10,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.redis.admission import ticket_index
+from slotlock.infrastructure.redis.keys import ticket_index_key
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.admission.tickets import list_tickets
 from slotlock.services.booking.book import BookingOptions
@@ -112,7 +113,7 @@ def test_tickets_are_listed_for_a_day_and_redis_forgets_the_list_afterwards(
     for elapsed, expected in ((TICKET_TTL * 0.999, (ticket,)), (TICKET_TTL, ())):
         pair.clock.now = ticket.ref.requested_at + elapsed  # type: ignore[union-attr]
         assert pair.runner.run(list_tickets(services, ada, 10, None)).items == expected
-    key = ticket_index.ticket_index_key(ada.user_id)
+    key = ticket_index_key(ada.user_id)
     ttl_ms = pair.runner.run(_send(pair, "PTTL", key))
     assert 0 < ttl_ms <= ticket_index.TTL_MS
 
