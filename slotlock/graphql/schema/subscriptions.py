@@ -34,8 +34,8 @@ class Subscription:
 
     @strawberry.subscription(
         description="Changes to the caller's bookings that the caller did not make: bookings and "
-        "offers from the waiting list, expired holds, waiting list entries that ended without a "
-        "place, a new time or place of a booked slot, and changes by other users."
+        "offers from the waiting list, expired holds, and changes by other users. Also a new time "
+        "or place of a booked slot, and waiting list entries that ended without a place."
     )
     async def my_bookings(self, info: Info) -> AsyncGenerator[BookingEvent, None]:
         context = info.context
