@@ -85,6 +85,8 @@ async def run_live_hubs(services: Services) -> AsyncIterator[None]:
         stack.push_async_callback(services.availability.stop)
         services.booking_events.start(services.slot_events, services.change_feed)
         stack.push_async_callback(services.booking_events.stop)
+        services.waitlist_positions.start(services.change_feed)
+        stack.push_async_callback(services.waitlist_positions.stop)
         services.ticket_updates.start(
             services.slot_events, services.admission_queue, partial(load_tickets, services)
         )

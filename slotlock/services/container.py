@@ -23,6 +23,7 @@ from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSyn
 from slotlock.infrastructure.mongo.write_probe import WriteProbe
 from slotlock.infrastructure.redis.admission.key_reservations import KeyReservations
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
+from slotlock.infrastructure.redis.admission.ticket_index import TicketIndex
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import RedisClient
 from slotlock.infrastructure.redis.locks.locks import Locks
@@ -32,6 +33,7 @@ from slotlock.services.full_slots import FullSlots
 from slotlock.services.live.availability import AvailabilityHub
 from slotlock.services.live.booking_events import BookingEventHub
 from slotlock.services.live.ticket_updates import TicketHub
+from slotlock.services.live.waitlist_positions import WaitlistHub
 from slotlock.services.previews import Previews
 from slotlock.services.slot_command import SlotCommand
 from slotlock.services.wait_queue import WaitQueues
@@ -68,9 +70,11 @@ class Services:
     previews: Previews
     admission_queue: AdmissionQueue
     key_reservations: KeyReservations
+    ticket_index: TicketIndex
     availability: AvailabilityHub
     booking_events: BookingEventHub
     ticket_updates: TicketHub
+    waitlist_positions: WaitlistHub
     change_feed: SharedChangeFeed
     slot_events: SlotEventBus
     now: Callable[[], datetime] = utc_now
@@ -110,9 +114,11 @@ def build_services(
         previews=Previews(repositories.slots, now),
         admission_queue=admission_queue,
         key_reservations=KeyReservations(admission_queue.pipeline),
+        ticket_index=TicketIndex(pipeline),
         availability=availability,
         booking_events=booking_events,
         ticket_updates=ticket_updates,
+        waitlist_positions=WaitlistHub(repositories.slots, now),
         change_feed=SharedChangeFeed(ChangeFeed(repositories.change_stream), pipeline),
         slot_events=SlotEventBus(
             redis,

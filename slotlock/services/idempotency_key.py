@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import orjson
 
-from slotlock.domain.admission.tickets import RequestLost
+from slotlock.domain.admission.tickets import RequestLost, TicketRef
 from slotlock.domain.campaigns.campaign import CampaignDraft
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.editing import SlotDraft
@@ -79,6 +79,12 @@ def lost_record(record_id: str, short_request_hash: str, now: datetime) -> Idemp
     While it exists, nothing is booked under its key, until the same request is sent again.
     """
     return IdempotencyRecord(record_id, short_request_hash, RequestLost(), now)
+
+
+def cancelled_record(ref: TicketRef, now: datetime) -> IdempotencyRecord:
+    """Return the record that marks a request as cancelled. Nothing is booked under its key."""
+    id_, outcome = record_id(ref.requested_by, ref.key_hash), RequestLost(was_cancelled=True)
+    return IdempotencyRecord(id_, ref.request_hash, outcome, now, ref.requested_at)
 
 
 @lru_cache(REMEMBERED_RECORD_IDS)

@@ -23,6 +23,7 @@ class TicketStatus(StrEnum):
     ANSWERED = "answered"
     LOST = "lost"
     FAILED = "failed"
+    CANCELLED = "cancelled"
 
 
 @value_object
@@ -61,12 +62,40 @@ class Ticket:
     @property
     def is_final(self) -> bool:
         """Whether the status stays, unless the user sends the request again."""
-        return self.status in (TicketStatus.ANSWERED, TicketStatus.LOST)
+        return self.status in (TicketStatus.ANSWERED, TicketStatus.LOST, TicketStatus.CANCELLED)
 
 
 @value_object
 class RequestLost:
-    """The request was lost before it was decided. Its key can be used again."""
+    """The request was lost before it was decided, and its key can be used again.
+
+    Or its user cancelled it, which uses the key up. Versions that do not know `was_cancelled` read
+    a cancelled request as lost. In either case, nothing is booked for the request.
+    """
+
+    was_cancelled: bool = False
+
+
+@value_object
+class TicketCancelled:
+    """The request was cancelled, now or before: nothing was booked, and nothing will be."""
+
+    ticket: Ticket
+
+
+@value_object
+class TicketNotQueued:
+    """The request cannot be cancelled: the ticket has its outcome, or its request was lost."""
+
+    ticket: Ticket
+
+
+@value_object
+class TicketNotFound:
+    """The caller has no such ticket, or it is too old."""
+
+
+CancelTicketOutcome = TicketCancelled | TicketNotQueued | TicketNotFound
 
 
 RequestBookingOutcome = Ticket | QueueFull | KeyReused | BookingRefusal | OnBehalfRefusal

@@ -51,8 +51,8 @@ BOOKING_ACTIONS = frozenset(
     {
         *(AuditAction(action.value) for action in BookingAction),
         AuditAction.WAITLIST_JOINED,
-        AuditAction.WAITLIST_LEFT,
     }
+    - {AuditAction.SLOT_EDITED}
 )
 
 

@@ -22,6 +22,11 @@ from slotlock.domain.users.user import User, UserId
 NOTED_SLOT_FIELDS = {
     field.api_name: field.name for field in SLOT_FIELDS if field.api_name is not None
 }
+# The time and place of a slot.
+SCHEDULE_FIELDS = {
+    name: NOTED_SLOT_FIELDS[name]
+    for name in ("startTime", "endTime", "meetings", "timeZone", "location", "resource")
+}
 TERMS_FIELDS = {
     "published": "published",
     "opensAt": "opens_at",
@@ -74,6 +79,14 @@ def _slot_action(before: Slot | None, after: Slot) -> AuditAction:
     if after.status is SlotStatus.CANCELLED:
         return AuditAction.SLOT_CANCELLED
     return AuditAction.SLOT_PUBLISHED
+
+
+def schedule_edits(before: Slot, after: Slot) -> tuple[FieldEdit, ...]:
+    """Return the changes of a slot's time and place."""
+    # Most changes of a slot leave both alone.
+    if before.revision == after.revision and before.resource == after.resource:
+        return ()
+    return tuple(_field_edits(SCHEDULE_FIELDS, before, after))
 
 
 def note_campaign_change(

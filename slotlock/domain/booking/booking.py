@@ -43,6 +43,9 @@ class BookingAction(StrEnum):
     MOVED = "moved"
     CANCELLED = "cancelled"
     EXPIRED = "expired"
+    # Reported live, and in no history: the entry of a waiting list ended, or the slot was edited.
+    WAITLIST_LEFT = "waitlist_left"
+    SLOT_EDITED = "slot_edited"
     # An action of a newer version.
     OTHER = "other"
 
@@ -177,6 +180,14 @@ class EndedWaitlistEntry:
     entry: WaitlistEntry
     at: datetime
     by: UserId | None
+
+    def to_booking(self) -> Booking:
+        """Return the booking that the entry would have become, which ended before it was made."""
+        entry, booking_id = self.entry, BookingId(self.entry.id)
+        left = HistoryEntry(self.at, self.by, BookingAction.WAITLIST_LEFT, BookingStatus.CANCELLED)
+        return Booking(
+            booking_id, entry.slot_id, entry.user_id, (left,), entry.since, groups=entry.groups
+        )
 
 
 @value_object

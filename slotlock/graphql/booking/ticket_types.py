@@ -12,10 +12,11 @@ from slotlock.domain.users.user import Caller
 from slotlock.graphql.booking.refusals.book import BookingRefusal, QueueFull
 from slotlock.graphql.booking.results import Booked, BookSlotResult, present_book_outcome
 from slotlock.graphql.context import Info
+from slotlock.graphql.core.connections import Connection
 from slotlock.graphql.core.enums import TicketStatus
 from slotlock.graphql.core.ids import slot_global_id, ticket_global_id
 from slotlock.graphql.core.node import Node
-from slotlock.graphql.core.refusals import KeyReused, Refusal
+from slotlock.graphql.core.refusals import KeyReused, Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.types import Slot, load_slot
 from slotlock.graphql.users.refusals import OnBehalfRefusal
@@ -73,6 +74,60 @@ class Ticket(Node):
 RequestBookingResult = Annotated[
     Ticket | QueueFull | BookingRefusal | KeyReused | OnBehalfRefusal,
     strawberry.union("RequestBookingResult", description="The ticket, or a refusal."),
+]
+
+
+TicketConnection = Connection[Ticket]
+
+
+@strawberry.type(
+    description="The request was cancelled: nothing was booked, and nothing will be. Cancelling it "
+    "again gives the same result."
+)
+class TicketCancelled:
+    ticket: Ticket = field(description="The cancelled ticket.")
+
+    @classmethod
+    def from_domain(cls, outcome: tickets.TicketCancelled, viewer: Caller) -> Self:
+        """Show the cancelled ticket."""
+        return cls(ticket=Ticket.from_domain(outcome.ticket, viewer))
+
+
+@strawberry.type(
+    description="The request cannot be cancelled: it has an outcome, or the queue lost it."
+)
+class TicketNotQueued(Refusal):
+    ticket: Ticket = field(
+        description="The ticket in its final state. `cancelBooking` cancels what it booked."
+    )
+
+    @classmethod
+    def from_domain(cls, outcome: tickets.TicketNotQueued, viewer: Caller) -> Self:
+        """Show the ticket with its outcome."""
+        return cls(
+            code=RefusalCode.TICKET_NOT_QUEUED,
+            message="This request is no longer in the queue.",
+            ticket=Ticket.from_domain(outcome.ticket, viewer),
+        )
+
+
+@strawberry.type(description="The caller has no such ticket, or it is older than 24 hours.")
+class TicketNotFound(Refusal):
+    ticket_id: strawberry.ID = field(description="The id that the request contained.")
+
+    @classmethod
+    def for_id(cls, global_id: str) -> Self:
+        """Refuse an id that names no ticket of the caller."""
+        return cls(
+            code=RefusalCode.TICKET_NOT_FOUND,
+            message="This ticket does not exist.",
+            ticket_id=strawberry.ID(global_id),
+        )
+
+
+CancelTicketResult = Annotated[
+    TicketCancelled | TicketNotQueued | TicketNotFound,
+    strawberry.union("CancelTicketResult", description="The cancelled ticket, or a refusal."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The booking queue: request a booking, and follow the ticket."""
+"""The booking queue: request a booking, cancel the request, and read tickets."""
 
 from typing import Annotated
 
@@ -12,14 +12,30 @@ from slotlock.graphql.booking.book import (
     to_booking_options,
 )
 from slotlock.graphql.booking.refusals.present import present_booking_refusal
-from slotlock.graphql.booking.ticket_types import RequestBookingResult, Ticket, load_ticket
+from slotlock.graphql.booking.ticket_types import (
+    CancelTicketResult,
+    RequestBookingResult,
+    Ticket,
+    TicketCancelled,
+    TicketConnection,
+    TicketNotFound,
+    TicketNotQueued,
+    load_ticket,
+)
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
+from slotlock.graphql.core.connections import DEFAULT_FIRST, After, First, require_valid_first
+from slotlock.graphql.core.cursors import decode_ticket, encode_ticket
 from slotlock.graphql.core.refusals import Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.refusals import SlotNotFound
 from slotlock.graphql.users.refusals import UserNotFound
 from slotlock.services.admission import enqueue
+from slotlock.services.admission.tickets import cancel_ticket, list_tickets
+
+MY_TICKETS_CURSOR = "myTickets"
+
+TicketIdArgument = Annotated[strawberry.ID, argument(description="The id of the ticket.")]
 
 
 @strawberry.type
@@ -47,6 +63,26 @@ class TicketMutations:
             return Ticket.from_domain(result.outcome, caller)
         return present_booking_refusal(result.outcome, ResultView(caller, result.slots, user_id))
 
+    @field(
+        description="Cancel a queued request, so that it never books a place. Requests behind it "
+        "move up. A request that was processed already is not undone.",
+        graphql_type=CancelTicketResult,
+    )
+    async def cancel_ticket(
+        self, info: Info, ticket_id: TicketIdArgument
+    ) -> TicketCancelled | Refusal:
+        caller, ref = info.context.caller, ids.parse_ticket_id(ticket_id)
+        if ref is None:
+            return TicketNotFound.for_id(ticket_id)
+        outcome = await cancel_ticket(info.context.services, ref, caller)
+        match outcome:
+            case tickets.TicketCancelled():
+                return TicketCancelled.from_domain(outcome, caller)
+            case tickets.TicketNotQueued():
+                return TicketNotQueued.from_domain(outcome, caller)
+            case tickets.TicketNotFound():
+                return TicketNotFound.for_id(ticket_id)
+
 
 @strawberry.type
 class TicketQueries:
@@ -57,8 +93,24 @@ class TicketQueries:
     async def ticket(
         self,
         info: Info,
-        id: Annotated[strawberry.ID, argument(description="The id of the ticket.")],  # noqa: A002
+        id: TicketIdArgument,  # noqa: A002
     ) -> Ticket | None:
         caller = info.context.caller
         ref = ids.parse_ticket_id(id)
         return await load_ticket(info.context.services, ref, caller) if ref else None
+
+    @field(
+        description="The tickets that the caller requested within the last 24 hours, newest first. "
+        "While Redis is unavailable they cannot be listed; `ticket` and `nodes` find them by id."
+    )
+    async def my_tickets(
+        self, info: Info, first: First = DEFAULT_FIRST, after: After = None
+    ) -> TicketConnection:
+        caller = info.context.caller
+        page_size, last = require_valid_first(first), decode_ticket(MY_TICKETS_CURSOR, after)
+        page = await list_tickets(info.context.services, caller, page_size, last)
+        items = [
+            (encode_ticket(MY_TICKETS_CURSOR, ticket.ref), Ticket.from_domain(ticket, caller))
+            for ticket in page.items
+        ]
+        return TicketConnection.from_items(items, has_more=page.has_more, after=after)

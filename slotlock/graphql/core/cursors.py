@@ -12,10 +12,12 @@ from hashlib import blake2b
 
 import orjson
 
+from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.audit.log import AuditPosition
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.shared.text import validate_line
 from slotlock.graphql.core.errors import GraphQLRequestError, bad_input
+from slotlock.graphql.core.ids import parse_ticket_id, ticket_global_id
 
 CHECKSUM_BYTES = 6
 # Twice the longest e-mail address (RFC 5321, 4.5.3.1); every name is shorter.
@@ -92,6 +94,21 @@ def decode_audit_position(list_name: str, cursor: str | None) -> AuditPosition |
     match decode_cursor(list_name, cursor):
         case [int(at), str(id_), int(index)] if _ID.fullmatch(id_) and 0 <= index < MAX_ENTRIES:
             return AuditPosition(_from_milliseconds(at), id_, index)
+    raise _invalid_cursor()
+
+
+def encode_ticket(list_name: str, ref: TicketRef) -> str:
+    """Encode the position of a ticket."""
+    return encode_cursor(list_name, ticket_global_id(ref))
+
+
+def decode_ticket(list_name: str, cursor: str | None) -> TicketRef | None:
+    """Return the ticket that a cursor encodes. Errors: BAD_USER_INPUT."""
+    if cursor is None:
+        return None
+    match decode_cursor(list_name, cursor):
+        case [str(id_)] if ref := parse_ticket_id(id_):
+            return ref
     raise _invalid_cursor()
 
 

@@ -106,6 +106,9 @@ _register_enum(
     name="BookingAction",
     description="An action on a booking.",
     **BOOKING_ACTION_DESCRIPTIONS,
+    WAITLIST_LEFT="The user's waiting list entry ended without a booking. Only live events have "
+    "this action.",
+    SLOT_EDITED="The time or place of the slot changed. Only live events have this action.",
 )
 _register_enum(
     AuditAction,
@@ -153,6 +156,8 @@ _register_enum(
     LOST="The queue lost the request before it was processed. Nothing was booked; the user may "
     "request the booking again with the same key or another one.",
     FAILED="The request could not be processed. Operators can return it to the queue.",
+    CANCELLED="The user cancelled the request before it was processed. Nothing was booked, and "
+    "nothing will be.",
 )
 _register_enum(
     CampaignState,

@@ -11,6 +11,7 @@ from graphql import DocumentNode, GraphQLError
 
 from slotlock.graphql.core.input_errors import describe_input_error
 from slotlock.infrastructure.mongo.client import is_unavailable, may_have_written
+from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 
 INTERNAL_MESSAGE = "An internal error occurred. Please try again."
 OUTCOME_UNKNOWN_MESSAGE = (
@@ -20,7 +21,8 @@ OUTCOME_UNKNOWN_MESSAGE = (
 # The driver's message ends with the states of all servers.
 MAX_CAUSE_LENGTH = 200
 OUTAGE_LOG_INTERVAL_S = 1.0
-# How many seconds clients should wait before they retry while MongoDB is unavailable.
+# How many seconds clients should wait before they retry while MongoDB, or the Redis without which
+# nothing can be returned, is unavailable.
 UNAVAILABLE_RETRY_AFTER_S = 1
 RETRY_AFTER_HEADERS = {"Retry-After": str(UNAVAILABLE_RETRY_AFTER_S)}
 RATE_LIMITED_MESSAGE = "You sent too many requests. Please try again later."
@@ -111,7 +113,7 @@ def format_error(
 
 
 class OutageLog:
-    """Logs failures during an outage of MongoDB: one a second, with the count of the others."""
+    """Logs failures during an outage of a server: one a second, with the count of the others."""
 
     def __init__(self) -> None:
         self._error_id = ""
@@ -143,7 +145,7 @@ _outage_log = OutageLog()
 
 def log_error(description: str, error: BaseException) -> str:
     """Log an internal error. Returns the error id that finds it in the log."""
-    if is_unavailable(error):
+    if _is_outage(error):
         return _outage_log.log(description, error)
     error_id = secrets.token_hex(6)
     log.error("error %s: %s", error_id, description, exc_info=error)
@@ -157,9 +159,13 @@ def internal_error(description: str, error: BaseException) -> dict[str, Any]:
 
 def _with_error_id(body: dict[str, Any], description: str, error: BaseException) -> dict[str, Any]:
     body["extensions"]["errorId"] = log_error(description, error)
-    if is_unavailable(error):
+    if _is_outage(error):
         body["extensions"]["retryAfterMs"] = UNAVAILABLE_RETRY_AFTER_S * 1000
     return body
+
+
+def _is_outage(error: BaseException) -> bool:
+    return is_unavailable(error) or isinstance(error, RedisUnavailableError)
 
 
 def input_error_body(error: GraphQLError, document: DocumentNode | None) -> dict[str, Any]:

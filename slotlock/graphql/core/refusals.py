@@ -18,6 +18,13 @@ from slotlock.graphql.core.result_view import ResultView
 class RefusalCode(Enum):
     LOCKED = enum_value("LOCKED", description="Another request is using the slot. Retry soon.")
     QUEUE_FULL = enum_value("QUEUE_FULL", description="The booking queue is full. Retry soon.")
+    TICKET_NOT_FOUND = enum_value(
+        "TICKET_NOT_FOUND", description="The caller has no such ticket, or it is too old."
+    )
+    TICKET_NOT_QUEUED = enum_value(
+        "TICKET_NOT_QUEUED",
+        description="The request is not in the queue: the ticket has its final state.",
+    )
     SLOT_NOT_FOUND = enum_value("SLOT_NOT_FOUND", description="The slot does not exist.")
     SLOT_FULL = enum_value("SLOT_FULL", description="The slot has no free place.")
     ALREADY_BOOKED = enum_value(

@@ -1,4 +1,4 @@
-"""Subscriptions: live availability, booking events and tickets."""
+"""Subscriptions: live availability, booking events, waiting list positions and tickets."""
 
 from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import aclosing
@@ -13,7 +13,7 @@ from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.node import names_below
 from slotlock.graphql.slots.availability_events import SLOT_FIELD, AvailabilityEvents
-from slotlock.graphql.slots.events import BookingEvent, SlotAvailability
+from slotlock.graphql.slots.events import BookingEvent, SlotAvailability, WaitlistEntryEvent
 from slotlock.services.admission import tickets
 
 SlotIdsArgument = Annotated[
@@ -39,7 +39,8 @@ class Subscription:
 
     @strawberry.subscription(
         description="Changes to the caller's bookings that the caller did not make: bookings and "
-        "offers from the waiting list, expired holds, and changes by other users."
+        "offers from the waiting list, expired holds, and changes by other users. Also a new time "
+        "or place of a booked slot, and waiting list entries that ended without a place."
     )
     async def my_bookings(self, info: Info) -> AsyncGenerator[BookingEvent, None]:
         context = info.context
@@ -50,6 +51,21 @@ class Subscription:
         ):
             async for event in events:
                 yield BookingEvent.from_domain(event, caller)
+
+    @strawberry.subscription(
+        description="The caller's positions on waiting lists: first the current position in each "
+        "slot that the caller waits for, then every new one, also after joining another list. A "
+        "slow client receives the latest position of each."
+    )
+    async def my_waitlist_entries(self, info: Info) -> AsyncGenerator[WaitlistEntryEvent, None]:
+        context = info.context
+        user_id = context.caller.user_id
+        async with (
+            context.services.waitlist_positions.subscribe(user_id) as subscription,
+            aclosing(subscription.positions()) as positions,
+        ):
+            async for position in positions:
+                yield WaitlistEntryEvent.from_domain(position)
 
     @strawberry.subscription(
         description="The progress of a ticket: its current state, every new position in the queue, "

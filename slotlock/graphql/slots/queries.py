@@ -26,17 +26,19 @@ from slotlock.graphql.core.cursors import decode_id, decode_position, encode_cur
 from slotlock.graphql.core.enums import SlotKind, SlotOrder, SlotStatus
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.slots.selection import slot_selection
-from slotlock.graphql.slots.types import Booking, Slot, SlotConnection, load_slot
+from slotlock.graphql.slots.types import Booking, Slot, SlotConnection, WaitlistEntry, load_slot
 from slotlock.services.slots import queries
 
 SLOTS_CURSOR = "slots"
 MY_BOOKINGS_CURSOR = "myBookings"
+MY_WAITLIST_ENTRIES_CURSOR = "myWaitlistEntries"
 MY_ENDED_BOOKINGS_CURSOR = "myEndedBookings"
 SLOT_ROSTER_CURSOR = "slotRoster"
 SLOT_HISTORY_CURSOR = "slotHistory"
 MAX_SEARCH_LENGTH = 200
 
 BookingConnection = Connection[Booking]
+WaitlistEntryConnection = Connection[WaitlistEntry]
 
 
 @strawberry.input(description="The slots to find. A field that is left out matches every slot.")
@@ -151,6 +153,25 @@ class SlotQueries:
             if (own_booking := Slot.from_domain(found, caller).my_booking) is not None
         ]
         return BookingConnection.from_items(items, has_more=page.has_more, after=after)
+
+    @field(description="The waiting list entries of the caller, by the start of the slot.")
+    async def my_waitlist_entries(
+        self, info: Info, first: First = DEFAULT_FIRST, after: After = None
+    ) -> WaitlistEntryConnection:
+        caller = info.context.caller
+        page = await queries.list_waitlist_entries(
+            info.context.services,
+            caller,
+            require_valid_first(first),
+            decode_position(MY_WAITLIST_ENTRIES_CURSOR, after),
+            slot_selection(info),
+        )
+        items = [
+            (_slot_cursor(MY_WAITLIST_ENTRIES_CURSOR, found), own_entry)
+            for found in page.items
+            if (own_entry := Slot.from_domain(found, caller).my_waitlist_entry) is not None
+        ]
+        return WaitlistEntryConnection.from_items(items, has_more=page.has_more, after=after)
 
     @field(
         description="The bookings of the caller that were cancelled, moved or expired, latest "

@@ -38,6 +38,7 @@ class QueueKeys(NamedTuple):
     requests: str
     tickets: str
     dead_letters: str
+    cancelled: str
 
 
 def lock_keys(name: str) -> LockKeys:
@@ -69,7 +70,13 @@ def wakeup_channel(instance_id: str) -> str:
 def queue_keys(partition: int) -> QueueKeys:
     """Return the keys of a partition of the admission queue."""
     tag = f"slotlock:{{queue:{partition}}}:"
-    return QueueKeys(f"{tag}requests", f"{tag}tickets", f"{tag}dead_letters")
+    names = ("requests", "tickets", "dead_letters", "cancelled")
+    return QueueKeys(*(f"{tag}{name}" for name in names))
+
+
+def ticket_index_key(user_id: UserId) -> str:
+    """Return the key of the index of a user's tickets, of whatever partition."""
+    return f"slotlock:{{tickets-of:{user_id}}}"
 
 
 def ticket_key(user_id: UserId, key_hash: str) -> str:

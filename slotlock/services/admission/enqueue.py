@@ -143,7 +143,7 @@ async def _find_prior(
         return PriorTicket.NONE
     if not key.matches(record):
         return KeyReused(key.key)
-    if isinstance(record.outcome, RequestLost):
+    if isinstance(record.outcome, RequestLost) and not record.outcome.was_cancelled:
         return PriorTicket.LOST
     requested_at = record.requested_at or record.at
     ref = TicketRef(
@@ -231,6 +231,7 @@ async def _ticket_at(
     services: Services, position: QueuePosition, request: _TicketRequest
 ) -> Ticket | KeyReused:
     if request.has_position(position):
+        services.ticket_index.add(position.ref)
         return position.ticket
     if position.ref.key_hash == request.key.key_hash:
         return KeyReused(request.key.key)

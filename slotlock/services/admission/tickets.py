@@ -1,12 +1,27 @@
-"""Reads tickets: queued ones from Redis, answered ones from MongoDB, all others are lost."""
+"""Reads tickets: queued ones from Redis, answered ones from MongoDB, all others are lost.
+
+A request is cancelled in MongoDB, under the key of its ticket, as its outcome is stored there.
+"""
 
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
-from slotlock.domain.admission.tickets import RequestLost, Ticket, TicketRef, TicketStatus
+from slotlock.domain.admission.tickets import (
+    TICKET_TTL,
+    CancelTicketOutcome,
+    RequestLost,
+    Ticket,
+    TicketCancelled,
+    TicketNotFound,
+    TicketNotQueued,
+    TicketRef,
+    TicketStatus,
+)
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import KeyReused
+from slotlock.domain.shared.pagination import Page
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
@@ -16,7 +31,7 @@ from slotlock.services.booking.book import BookSlotCommand
 from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.idempotency import recorded_result
 from slotlock.services.container import Services
-from slotlock.services.idempotency_key import lost_record, record_id
+from slotlock.services.idempotency_key import cancelled_record, lost_record, record_id
 
 
 async def find_ticket(services: Services, ref: TicketRef, caller: Caller) -> Ticket | None:
@@ -24,6 +39,27 @@ async def find_ticket(services: Services, ref: TicketRef, caller: Caller) -> Tic
     if ref.requested_by != caller.user_id or not ref.is_known_at(services.now()):
         return None
     return await load_ticket(services, ref)
+
+
+async def list_tickets(
+    services: Services, caller: Caller, first: int, after: TicketRef | None
+) -> Page[Ticket]:
+    """Return the next tickets of the caller that can still be read, the newest first.
+
+    Raises:
+        RedisUnavailableError: the index of tickets cannot be read.
+    """
+    refs = await services.ticket_index.find(caller.user_id, services.now() - TICKET_TTL)
+    if after is not None:
+        refs = [ref for ref in refs if _order(ref) < _order(after)]
+    tickets = await load_tickets(services, refs[:first])
+    if errors := [ticket for ticket in tickets if isinstance(ticket, BaseException)]:
+        raise errors[0]
+    return Page(tuple(t for t in tickets if isinstance(t, Ticket)), len(refs) > first)
+
+
+def _order(ref: TicketRef) -> tuple[datetime, str]:
+    return ref.requested_at, f"{ref.slot_id}{ref.key_hash}{ref.request_hash}"
 
 
 async def load_tickets(
@@ -83,7 +119,26 @@ async def answered_ticket(services: Services, ref: TicketRef, record: Idempotenc
     if not record.request_hash.startswith(ref.request_hash):
         return Ticket(ref, TicketStatus.ANSWERED, result=CommandResult(KeyReused("")))
     if isinstance(record.outcome, RequestLost):
-        return Ticket(ref, TicketStatus.LOST)
+        was_cancelled = record.outcome.was_cancelled
+        return Ticket(ref, TicketStatus.CANCELLED if was_cancelled else TicketStatus.LOST)
     result = await with_current_slot(services, recorded_result(record), ref.requested_by)
     final = BookSlotCommand.check_outcome(result.outcome)
     return Ticket(ref, TicketStatus.ANSWERED, result=CommandResult(final, result.slots))
+
+
+async def cancel_ticket(services: Services, ref: TicketRef, caller: Caller) -> CancelTicketOutcome:
+    """Cancel the request of a ticket, unless it has an outcome.
+
+    A key has one record. If the mark comes first, a queue worker that has the request can no longer
+    book it. If the outcome comes first, nothing is cancelled. The queue is cleared afterwards: a
+    queue worker also drops a marked request that Redis still has, or has again after a failover.
+    """
+    now = services.now()
+    if ref.requested_by != caller.user_id or not ref.is_known_at(now):
+        return TicketNotFound()
+    await services.idempotency_records.save(cancelled_record(ref, now))
+    ticket = await _find_answered(services, ref) or Ticket(ref, TicketStatus.CANCELLED)
+    if ticket.status is not TicketStatus.CANCELLED:
+        return TicketNotQueued(ticket)
+    await services.admission_queue.remove_cancelled(ref)
+    return TicketCancelled(ticket)

@@ -71,7 +71,8 @@ async def _hold_key(
         stored, is_queued = await asyncio.gather(
             find_replay(services.idempotency_records, key), _is_queued_with_other(services, key)
         )
-        if stored is None and is_queued:
+        is_refused = is_queued if stored is None else _is_cancelled(stored)
+        if is_refused and key.requested_at is None:
             stored = CommandResult(KeyReused(key.key))
         # A new request of the key starts over after a loss. A queued request does not: its ticket
         # has reported the loss already.
@@ -149,6 +150,11 @@ def _is_lost(result: CommandResult[object] | None) -> bool:
     return result is not None and isinstance(result.outcome, RequestLost)
 
 
+def _is_cancelled(result: CommandResult[object] | None) -> bool:
+    outcome = None if result is None else result.outcome
+    return isinstance(outcome, RequestLost) and outcome.was_cancelled
+
+
 async def find_replay(
     records: IdempotencyRecords, key: IdempotencyKey
 ) -> CommandResult[object] | None:
@@ -177,7 +183,7 @@ def to_replay(key: IdempotencyKey, record: IdempotencyRecord) -> CommandResult[o
     """Return the result to replay for a key that has a record.
 
     KeyReused if the key was sent with another request. RequestLost if a ticket has reported the
-    request as lost, which must not be executed any more.
+    request as lost or cancelled, which must not be executed any more.
     """
     if not key.matches(record):
         return CommandResult(KeyReused(key.key))

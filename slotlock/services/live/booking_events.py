@@ -1,4 +1,4 @@
-"""Live booking events: changes of a user's bookings by other users, and expired holds.
+"""Live booking events: changes of a user's bookings by others, expired holds, and lost turns.
 
 A subscription remembers what it has seen of each booking and publishes the difference. A message
 over Redis names a booking that changed. If it is lost, the change stream of MongoDB names the slot,
@@ -8,19 +8,10 @@ and a resync finds the change within two seconds.
 import asyncio
 import contextlib
 import logging
-from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from slotlock.domain.booking.booking import Booking, BookingId, BookingRef, HistoryEntry, SlotId
-from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.booking.booking import BookingId, BookingRef, SlotId, WaitlistEntryId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.changes.stream import Changes
@@ -31,94 +22,19 @@ from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
 from slotlock.infrastructure.wakeup import RefreshTimer
+from slotlock.services.live.booking_subscription import (
+    BookingEventSubscription,
+    UserRows,
+    group_by_user,
+)
+from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE
 
 log = logging.getLogger("slotlock.booking_events")
 
-# A slow reader loses the oldest events beyond this number.
-MAX_PENDING_EVENTS = 100
 RESYNC_INTERVAL_S = 1.0
 READ_BATCH_SIZE = 500
 # Slots that started longer ago are not watched.
 LOOKBACK = timedelta(days=1)
-
-
-@value_object
-class LiveBookingEvent:
-    """One history entry of a booking that was not written by its user."""
-
-    entry: HistoryEntry
-    booking: Booking
-    slot: SlotState
-
-
-@value_object
-class _SeenBooking:
-    """How many history entries of a booking were published, and whether its slot was cancelled."""
-
-    entry_count: int
-    slot_cancelled: bool
-    slot: SlotState
-
-
-class BookingEventSubscription:
-    """The events of one user for one reader. Events are published once it is active."""
-
-    def __init__(self, user_id: UserId) -> None:
-        self.user_id = user_id
-        self.is_active = False
-        self._seen_bookings: dict[BookingId, _SeenBooking] = {}
-        self._ended_ids: deque[BookingId] = deque(maxlen=MAX_PENDING_EVENTS)
-        self._pending: deque[LiveBookingEvent] = deque(maxlen=MAX_PENDING_EVENTS)
-        self._updated = asyncio.Event()
-
-    def diff(self, slots: Sequence[SlotState]) -> dict[BookingId, SlotState]:
-        """Publish what is new in these slots. Returns the slots of bookings that are gone."""
-        live = {b.id: (b, slot) for slot in slots for b in slot.bookings_of(self.user_id)}
-        for booking, slot in live.values():
-            before = self._seen_bookings.get(
-                booking.id, _SeenBooking(0, slot_cancelled=False, slot=slot)
-            )
-            self._publish(booking, slot, booking.history[before.entry_count :])
-            cancellation = slot.slot.cancellation
-            if cancellation is not None and not before.slot_cancelled:
-                self._publish(booking, slot, [cancellation.to_history_entry()])
-            self._seen_bookings[booking.id] = _SeenBooking(
-                len(booking.history), cancellation is not None, slot
-            )
-        return {id_: seen.slot for id_, seen in self._seen_bookings.items() if id_ not in live}
-
-    def publish_ended(
-        self, booking_id: BookingId, ended_booking: Booking | None, slot: SlotState
-    ) -> None:
-        """Publish how a booking ended. A move is published with the booking that replaces it."""
-        seen = self._seen_bookings.pop(booking_id, None)
-        if ended_booking is None or booking_id in self._ended_ids:
-            return
-        self._ended_ids.append(booking_id)
-        if ended_booking.moved_to is None:
-            entry_count = seen.entry_count if seen else 0
-            self._publish(ended_booking, slot, ended_booking.history[entry_count:])
-
-    def _publish(self, booking: Booking, slot: SlotState, entries: Sequence[HistoryEntry]) -> None:
-        if not self.is_active:
-            return
-        for entry in entries:
-            if entry.by != self.user_id:
-                self._pending.append(LiveBookingEvent(entry, booking, slot))
-                self._updated.set()
-
-    @property
-    def slot_ids(self) -> set[SlotId]:
-        """The slots in which the user had a booking when they were last read."""
-        return {seen.slot.id for seen in self._seen_bookings.values()}
-
-    async def events(self) -> AsyncGenerator[LiveBookingEvent, None]:
-        """Yield events without end."""
-        while True:
-            await self._updated.wait()
-            while self._pending:
-                yield self._pending.popleft()
-            self._updated.clear()
 
 
 class BookingEventHub:
@@ -184,7 +100,7 @@ class BookingEventHub:
             with watching:
                 if self._slot_events is not None:
                     await self._slot_events.subscribe_user(user_id)
-                subscription.diff(await self._load_slots([user_id]))
+                subscription.diff((await self._load_rows([user_id]))[user_id])
                 subscription.is_active = True
                 self.notify(user_id)
                 yield subscription
@@ -241,29 +157,49 @@ class BookingEventHub:
                 for subscription in self._subscriptions.get(user_id, ())
                 if subscription.is_active
             ]
-            slots = await self._load_slots(user_ids)
-            diffs = (
-                self._publish_diff(subscription, slots, notified[subscription.user_id])
-                for subscription in subscriptions
-            )
-            await asyncio.gather(*diffs)
+            rows = await self._load_rows(user_ids)
+            ended = [
+                (subscription, booking_id, slot_id)
+                async for subscription in _in_slices(subscriptions)
+                for booking_id, slot_id in self._diff(
+                    subscription, rows[subscription.user_id], notified[subscription.user_id]
+                ).items()
+            ]
+            await asyncio.gather(*(self._publish_ended(*each) for each in ended))
 
-    async def _publish_diff(
-        self,
-        subscription: BookingEventSubscription,
-        slots: Sequence[SlotState],
-        notified: set[BookingRef],
-    ) -> None:
-        live = {booking.id for slot in slots for booking in slot.bookings}
-        gone = {booking_id: slot.id for booking_id, slot in subscription.diff(slots).items()}
+    @staticmethod
+    def _diff(
+        subscription: BookingEventSubscription, rows: UserRows, notified: set[BookingRef]
+    ) -> dict[BookingId, SlotId]:
+        """Publish what is new. Returns the slots of bookings and waitlist entries that ended."""
         # A booking that began and ended between two reads is known by its notification only.
-        gone |= {ref.booking_id: ref.slot_id for ref in notified if ref.booking_id not in live}
-        for booking_id, slot_id in gone.items():
-            ended = await self._ended_bookings.find(booking_id)
-            slot = await self._slots.find(SlotQuery(slot_id, self._now(), [subscription.user_id]))
-            if slot is not None:
-                subscription.publish_ended(booking_id, ended, slot)
+        live_ids, ended = rows.booking_ids, subscription.diff(rows)
+        refs = (ref for ref in notified if ref.booking_id not in live_ids)
+        return ended | {ref.booking_id: ref.slot_id for ref in refs}
 
-    async def _load_slots(self, user_ids: Sequence[UserId]) -> list[SlotState]:
+    async def _publish_ended(
+        self, subscription: BookingEventSubscription, booking_id: BookingId, slot_id: SlotId
+    ) -> None:
+        booking = await self._ended_bookings.find(booking_id)
+        if booking is None:  # an entry of a waitlist has the id that its booking would have
+            entry_id = WaitlistEntryId(booking_id)
+            entry = await self._ended_bookings.find_waitlist_entry(entry_id)
+            booking = entry.to_booking() if entry else None
+        slot = await self._slots.find(SlotQuery(slot_id, self._now(), [subscription.user_id]))
+        if slot is not None:
+            subscription.publish_ended(booking_id, booking, slot)
+
+    async def _load_rows(self, user_ids: Sequence[UserId]) -> dict[UserId, UserRows]:
         now = self._now()
-        return await self._slots.find_by_users(user_ids, now - LOOKBACK, now)
+        slots = await self._slots.find_by_users(user_ids, now - LOOKBACK, now)
+        return group_by_user(slots, user_ids)
+
+
+async def _in_slices(
+    subscriptions: Sequence[BookingEventSubscription],
+) -> AsyncIterator[BookingEventSubscription]:
+    """Yield subscriptions, and let other tasks run after a few: a slot has up to 1,000 bookers."""
+    for batch in chunked(subscriptions, WAKEUP_BATCH_SIZE):
+        for subscription in batch:
+            yield subscription
+        await asyncio.sleep(0)

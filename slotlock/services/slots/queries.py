@@ -120,6 +120,20 @@ async def list_series(
     return _page_as_of(page, selection, now)
 
 
+async def list_waitlist_entries(
+    services: Services,
+    caller: Caller,
+    first: int,
+    after: Position | None,
+    selection: SlotSelection = EVERYTHING,
+) -> Page[ReadableSlot]:
+    """Return a page of the slots on whose waitlists the caller is, with that entry."""
+    now, needed = services.now(), replace(selection.visible_to(caller), my_waitlist_entry=True)
+    needed = needed.with_facts(ORDER_FACTS)
+    page = await services.slots.page_of_waiting_user(caller.user_id, first, after, now, needed)
+    return _page_as_of(page, needed, now)
+
+
 def _page_as_of(
     page: Page[ReadableSlot], selection: SlotSelection, now: datetime
 ) -> Page[ReadableSlot]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 import httpx
 import pytest
@@ -159,6 +160,51 @@ async def test_a_cancelled_slot_publishes_an_event_to_each_of_its_users(
         await observer.organizer.cancel_slot(slot_id)
         for watcher in (adas, bens):
             assert await watcher.next_event_summary() == ("CANCELLED", by, slot_id, "CANCELLED")
+
+
+async def test_a_new_time_or_place_of_a_booked_slot_publishes_the_old_and_the_new_values(
+    observer: EventObserver,
+) -> None:
+    slot_id = await observer.organizer.add_slot(capacity=2, location="Hall", resource="Hall")
+    for user in (observer.ada, observer.ben):
+        await user.book_slot(slot_id)
+    start, end = hours_from_now(30), hours_from_now(31)
+    async with observer.watching(observer.ada) as adas, observer.watching(observer.ben) as bens:
+        await observer.organizer.update_slot(slot_id, title="Not announced", capacity=3)
+        await observer.organizer.update_slot(slot_id, startTime=start, endTime=end)
+        await observer.organizer.update_slot(slot_id, location=None, resource="Gym")
+        for watcher in (adas, bens):
+            edits: dict[str, Json] = {}
+            while len(edits) < 4:  # the second edit may be reported with the first
+                event = await watcher.next_event()
+                assert (event["action"], event["by"]) == ("SLOT_EDITED", None)
+                assert event["booking"]["status"] == "CONFIRMED"
+                assert event["booking"]["slot"]["id"] == slot_id
+                edits |= {edit["field"]: edit for edit in event["edits"]}
+            assert edits["location"] == {"field": "location", "before": "Hall", "after": None}
+            assert (edits["resource"]["before"], edits["resource"]["after"]) == ("Hall", "Gym")
+            for name, new in (("startTime", start), ("endTime", end)):
+                assert datetime.fromisoformat(edits[name]["after"]) == datetime.fromisoformat(new)
+                assert datetime.fromisoformat(edits[name]["before"]) != datetime.fromisoformat(new)
+
+
+async def test_a_waiting_list_entry_that_others_ended_publishes_an_event(
+    observer: EventObserver,
+) -> None:
+    slot_id, own = [await observer.organizer.add_slot() for _ in range(2)]
+    by = await observer.organizer.fetch_user_id()
+    for each in (slot_id, own):
+        await booked(observer.organizer, each)
+        await observer.ada.join(each)
+    async with observer.watching(observer.ada) as watcher:
+        since = (await observer.ada.fetch_slot(slot_id))["myWaitlistEntry"]["since"]
+        await observer.ada.leave(own)
+        await observer.organizer.cancel_slot(slot_id)
+        event = await watcher.next_event()
+    assert (event["action"], event["by"]["id"], event["edits"]) == ("WAITLIST_LEFT", by, [])
+    booking = event["booking"]
+    assert (booking["slot"]["id"], booking["status"]) == (slot_id, "CANCELLED")
+    assert (booking["waitedSince"], booking["endedAt"]) == (since, event["at"])
 
 
 async def test_a_booking_made_by_a_teammate_publishes_an_event(observer: EventObserver) -> None:

@@ -42,6 +42,7 @@ OUTCOMES = {
     "JoinWaitlistResult": outcomes.JoinWaitlistOutcome,
     "LeaveWaitlistResult": outcomes.LeaveWaitlistOutcome,
     "RequestBookingResult": tickets.RequestBookingOutcome,
+    "CancelTicketResult": tickets.CancelTicketOutcome,
     "CreateSlotResult": editing.CreateSlotOutcome,
     "UpdateSlotResult": EditSlotOutcome,
     "CreateSlotSeriesResult": series.CreateSeriesOutcome,

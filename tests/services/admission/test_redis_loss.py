@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.apps.deployment import Deployment
 from tests.support.polling import eventually
+from tests.support.queue.documents import MY_TICKETS
 from tests.support.queue.queued_users import (
     IsolatedQueue,
     enqueue_users,
@@ -212,3 +213,23 @@ async def test_a_queued_request_refused_while_redis_is_unavailable_is_not_booked
     await queued.wait_until_empty()
     assert deployment.consistent_booking_ids(queued.slot_id) == set()
     assert await queued.result_names() == ["LOST"]
+
+
+async def test_while_redis_is_frozen_a_request_is_cancelled_and_leaves_the_queue_afterwards(
+    deployment: Deployment, isolated_queue: IsolatedQueue
+) -> None:
+    queued = await enqueue_users(deployment, isolated_queue.frontend, user_count=2, capacity=1)
+    await take_redis_down(isolated_queue, "pause")
+    assert (await queued.cancel_ticket(0))["__typename"] == "TicketCancelled"
+    assert await queued.result_names() == ["CANCELLED", "QUEUED"]
+    # The list is in Redis alone; without it an empty one would be wrong.
+    response = await queued.clients[0].send(MY_TICKETS)
+    extensions = response["errors"][0]["extensions"]
+    assert (extensions["code"], extensions["retryAfterMs"]) == ("INTERNAL", 1000)
+    await bring_redis_up(isolated_queue, "resume")
+
+    async def has_left() -> bool:
+        return len(queued.entries) == 1
+
+    await eventually(has_left, "the cancelled request has left the queue")
+    assert (await queued.fetch_tickets())[1]["position"] == 1

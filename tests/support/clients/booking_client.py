@@ -76,7 +76,7 @@ UPDATE_SLOT = f"""mutation($input: UpdateSlotInput!) {{ updateSlot(input: $input
 }} }} {SLOT_FRAGMENT}"""
 CANCEL_SLOT = "mutation($slot: ID!) { cancelSlot(slotId: $slot) { __typename } }"
 WATCH_MY_BOOKINGS = f"""subscription {{ myBookings {{
-  action at by {{ id }} booking {{ ...B }}
+  action at by {{ id }} booking {{ ...B }} edits {{ field before after }}
 }} }} {BOOKING_FRAGMENT}"""
 
 

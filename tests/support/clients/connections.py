@@ -11,6 +11,7 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign, set_groups
 from tests.support.clients.client import Json, hours_from_now
+from tests.support.queue.documents import REQUEST_BOOKING
 
 PAGE_FIELDS = "edges { cursor } pageInfo { hasNextPage endCursor }"
 
@@ -86,6 +87,9 @@ class ConnectionFixture:
         await cancelling_user.cancel_booking(
             (await cancelling_user.book_slot(self.slot_id))["booking"]["id"]
         )
+        await booked_user.book_slot(waiting := await reader.add_slot(**times))
+        await reader.join(waiting)
+        await reader.execute(REQUEST_BOOKING, input={"slotId": await reader.add_slot(**times)})
         await create_campaign(reader, opensAt=hours_from_now(-hour))
         await reader.cancel_slot(other)
 

@@ -27,7 +27,12 @@ from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json
 from tests.support.polling import eventually, poll_until
-from tests.support.queue.documents import REQUEST_BOOKING, TICKET_BY_ID
+from tests.support.queue.documents import (
+    CANCEL_TICKET,
+    MY_TICKETS,
+    REQUEST_BOOKING,
+    TICKET_BY_ID,
+)
 
 
 class QueueClient(BookingClient):
@@ -47,6 +52,16 @@ class QueueClient(BookingClient):
     async def fetch_ticket(self, ticket_id: str) -> Any:
         """Return the present state of a ticket."""
         return await self.execute(TICKET_BY_ID, id=ticket_id)
+
+    async def cancel_ticket(self, ticket_id: str) -> Json:
+        """Cancel a request. Returns the cancelled ticket with its type, or a refusal."""
+        outcome: Json = await self.execute(CANCEL_TICKET, id=ticket_id)
+        return outcome
+
+    async def fetch_own_tickets(self, **page: Any) -> Json:
+        """Return a page of the tickets of this user."""
+        found: Json = await self.execute(MY_TICKETS, **page)
+        return found
 
     async def wait_for_outcome(self, ticket_id: str) -> Json:
         """Wait until a ticket is answered, and return the outcome."""

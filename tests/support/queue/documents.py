@@ -17,3 +17,12 @@ TICKETS_BY_ID = (
     "query($ids: [ID!]!) { nodes(ids: $ids) { id ... on Ticket { ...T } } } " + TICKET_FRAGMENT
 )
 WATCH_TICKET = f"subscription($id: ID!) {{ ticket(id: $id) {{ ...T }} }} {TICKET_FRAGMENT}"
+CANCEL_TICKET = f"""mutation($id: ID!) {{ cancelTicket(ticketId: $id) {{
+  __typename {REFUSAL_FIELDS}
+  ... on TicketCancelled {{ ticket {{ ...T }} }} ... on TicketNotQueued {{ ticket {{ ...T }} }}
+}} }} {TICKET_FRAGMENT}"""
+MY_TICKETS = f"""query($first: Int! = 20, $after: String) {{
+  myTickets(first: $first, after: $after) {{
+    nodes {{ ...T }} pageInfo {{ hasNextPage endCursor }}
+  }}
+}} {TICKET_FRAGMENT}"""

@@ -18,7 +18,12 @@ from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json, WebSocketTestClient, open_websocket
 from tests.support.polling import eventually, poll_until
 from tests.support.queue.deployment import queue_partition
-from tests.support.queue.documents import REQUEST_BOOKING, TICKET_BY_ID, WATCH_TICKET
+from tests.support.queue.documents import (
+    CANCEL_TICKET,
+    REQUEST_BOOKING,
+    TICKET_BY_ID,
+    WATCH_TICKET,
+)
 
 
 @dataclass
@@ -82,6 +87,11 @@ class QueuedUsers:
         return await request_ticket(
             self.clients[index], self.slot_id, idempotencyKey=key, **options
         )
+
+    async def cancel_ticket(self, index: int) -> Json:
+        """Cancel the queued request of one user."""
+        outcome: Json = await self.clients[index].execute(CANCEL_TICKET, id=self.ticket_ids[index])
+        return outcome
 
     async def fetch_tickets(self) -> list[Json]:
         """Return the present state of all tickets."""

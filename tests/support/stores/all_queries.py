@@ -128,6 +128,8 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
     assert not check_written(await repositories.slot_writer.commit(ChangeSet((update,))))
     await slots.find_due(now, 10)
     assert await slots.find_by_users([ADA, BEN], now, now)
+    assert await slots.find_waitlist_positions([ADA], now) == {ADA: {}}
+    await repositories.ended_bookings.find_waitlist_entry(new_waitlist_entry_id())
 
 
 async def run_idempotency_queries(records: IdempotencyRecords) -> None:
@@ -160,6 +162,8 @@ async def run_list_queries(slots: SlotRepository) -> None:
                 await slots.page(slot_filter, order, 10, after, now, selection, ADA)
     await slots.page_of_user(ADA, 10, None, now, EVERYTHING)
     await slots.page_of_user(ADA, 10, position, now, NOTHING)
+    await slots.page_of_waiting_user(ADA, 10, None, now, EVERYTHING)
+    await slots.page_of_waiting_user(ADA, 10, position, now, NOTHING)
 
 
 async def run_campaign_queries(repositories: Repositories) -> None:

@@ -97,12 +97,16 @@ class IdempotencyRecords:
 
     @limited
     async def delete_lost(self, record_id: str, short_request_hash: str) -> None:
-        """Delete the record that says that this request was lost, so that it can be sent again."""
+        """Delete the record that says that this request was lost, so that it can be sent again.
+
+        The record of a cancelled request stays.
+        """
         await self._records.delete_one(
             {
                 "_id": record_id,
                 "requestHash": short_request_hash,
                 f"outcome.{TYPE_FIELD}": REQUEST_LOST_TAG,
+                "outcome.was_cancelled": {"$ne": True},
             }
         )
 

@@ -21,6 +21,8 @@ from slotlock.domain.booking.booking import (
     EndedWaitlistEntry,
     HistoryEntry,
     SlotId,
+    WaitlistEntry,
+    WaitlistEntryId,
 )
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
@@ -120,6 +122,18 @@ def ended_waitlist_entry_to_document(ended_entry: EndedWaitlistEntry) -> Documen
         "by": ended_entry.by and ObjectId(ended_entry.by),
     }
     return with_schema_version("ended_waitlist_entries", document)
+
+
+def to_ended_waitlist_entry(document: Document) -> EndedWaitlistEntry:
+    """Return the ended waitlist entry that a document describes."""
+    entry = WaitlistEntry(
+        WaitlistEntryId(str(document["_id"])),
+        SlotId(str(document["slot"])),
+        UserId(str(document["user"])),
+        document["since"],
+        stored=document,
+    )
+    return EndedWaitlistEntry(entry, document["at"], document["by"] and UserId(str(document["by"])))
 
 
 def _build_booking(

@@ -61,6 +61,8 @@ PARTIAL_CHOICE_GROUP = {"partialFilterExpression": {"choiceGroup": {"$gt": ""}}}
 PARTIAL_RESOURCE = {"partialFilterExpression": {"resource": {"$gt": ""}}}
 PARTIAL_CAMPAIGN = {"partialFilterExpression": {"campaign.id": {"$exists": True}}}
 PARTIAL_SERIES = {"partialFilterExpression": {"series": {"$exists": True}}}
+# A slot without a waitlist has no entry in the index; `sparse` would give it one by its start.
+PARTIAL_WAITLIST = {"partialFilterExpression": {"waitlist.user": {"$exists": True}}}
 # A plain booking has no history, and therefore no entry in this index.
 PARTIAL_HISTORY = {"partialFilterExpression": {"bookings.history.by": {"$exists": True}}}
 PARTIAL_CANCELLATION = {"partialFilterExpression": {"cancellation.by": {"$exists": True}}}
@@ -71,7 +73,7 @@ SLOT_INDEXES = indexes_of(
         "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
         "search_words": ([("status", 1), ("searchWords", 1)], {}),
         "booked_user": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
-        "waitlist_user": ([("waitlist.user", 1)], {"sparse": True}),
+        "waiting_user": ([("waitlist.user", 1), ("start", 1), ("_id", 1)], PARTIAL_WAITLIST),
         "end": ([("end", 1), ("_id", 1)], {}),
         "next_deadline": ([("nextDeadline", 1)], PARTIAL_DEADLINE),
         "choice_group": ([("choiceGroup", 1), ("bookings.user", 1)], PARTIAL_CHOICE_GROUP),

@@ -1,15 +1,27 @@
-"""Reads the bookings that ended. Each is a document of its own; slots contain the live ones."""
+"""Reads the bookings and waitlist entries that ended. Slots contain the live ones.
+
+Each is a document of its own.
+"""
 
 from bson import ObjectId
 
-from slotlock.domain.booking.booking import Booking, BookingId, SlotId
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingId,
+    EndedWaitlistEntry,
+    SlotId,
+    WaitlistEntryId,
+)
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
-from slotlock.infrastructure.mongo.slots.booking_documents import to_ended_booking
+from slotlock.infrastructure.mongo.slots.booking_documents import (
+    to_ended_booking,
+    to_ended_waitlist_entry,
+)
 
 ASCENDING, DESCENDING = 1, -1
 ENDED_BOOKING_INDEXES = indexes_of(
@@ -28,7 +40,9 @@ class EndedBookingRepository:
     def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
         self.list_limiter = list_limiter
         self._ended_bookings = database["ended_bookings"]
+        self._ended_waitlist_entries = database["ended_waitlist_entries"]
         self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
+        self._find_entry_batcher = Batcher(self._find_entry_batch, is_outage=is_unavailable)
 
     async def find(self, booking_id: BookingId) -> Booking | None:
         """Return an ended booking; None if no booking with this id ended."""
@@ -40,6 +54,19 @@ class EndedBookingRepository:
         bookings = [to_ended_booking(document) async for document in documents]
         found = {booking.id: booking for booking in bookings}
         return [found.get(booking_id) for booking_id in booking_ids]
+
+    async def find_waitlist_entry(self, entry_id: WaitlistEntryId) -> EndedWaitlistEntry | None:
+        """Return a waitlist entry that ended without a booking; None if there is none."""
+        return await self._find_entry_batcher.submit(entry_id)
+
+    async def _find_entry_batch(
+        self, entry_ids: list[WaitlistEntryId]
+    ) -> list[EndedWaitlistEntry | None]:
+        query = {"_id": {"$in": [ObjectId(entry_id) for entry_id in set(entry_ids)]}}
+        documents = self._ended_waitlist_entries.find(query)
+        entries = [to_ended_waitlist_entry(document) async for document in documents]
+        found = {ended.entry.id: ended for ended in entries}
+        return [found.get(entry_id) for entry_id in entry_ids]
 
     async def page_of_slot(
         self, slot_id: SlotId, first: int, after: Position | None

@@ -203,12 +203,29 @@ class SlotRepository:
         read = SlotListRead(query, order, first, now, selection, user_id)
         return await self._slot_lists.read(read)
 
+    async def page_of_waiting_user(
+        self,
+        user_id: UserId,
+        first: int,
+        after: Position | None,
+        now: datetime,
+        selection: SlotSelection,
+    ) -> Page[ReadableSlot]:
+        """Return the next `first` slots on whose waitlists a user is, by start."""
+        order = SlotOrder.START_ASC
+        query = page_query({"waitlist.user": ObjectId(user_id)}, after, order)
+        read = SlotListRead(query, order, first, now, selection, user_id)
+        return await self._slot_lists.read(read)
+
     @limited
     async def find_by_users(
         self, user_ids: Sequence[UserId], since: datetime, now: datetime
     ) -> list[SlotState]:
-        """Return the slots that start after `since` in which these users have live bookings."""
-        query = _booked_by_users(user_ids, since)
+        """Return the slots in which these users have live bookings or wait.
+
+        They start after `since`.
+        """
+        query = _of_users(user_ids, since)
         found = self._slots.find(query, slot_projection(now, user_ids))
         return [to_slot_state(document) async for document in found]
 
@@ -218,6 +235,21 @@ class SlotRepository:
         query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
         found = await find_in_one_batch(self._slots, query, {"version": 1}, len(slot_ids))
         return {SlotId(str(document["_id"])): document["version"] for document in found}
+
+    @limited
+    async def find_waitlist_positions(
+        self, user_ids: Sequence[UserId], since: datetime
+    ) -> dict[UserId, dict[SlotId, int]]:
+        """Return the positions, from 1, of these users on waitlists of slots after `since`."""
+        users = {ObjectId(user_id): user_id for user_id in user_ids}
+        query = {"waitlist.user": {"$in": list(users)}, "start": {"$gte": since}}
+        positions: dict[UserId, dict[SlotId, int]] = {user_id: {} for user_id in user_ids}
+        async for document in self._slots.find(query, {"waiting": "$waitlist.user"}):
+            slot_id = SlotId(str(document["_id"]))
+            for position, user in enumerate(document["waiting"], start=1):
+                if user in users:
+                    positions[users[user]][slot_id] = position
+        return positions
 
     @limited
     async def find_waitlisted(self, user_ids: Sequence[UserId]) -> list[tuple[SlotId, UserId]]:
@@ -271,6 +303,6 @@ def _affected_users(slot: SlotState, query: SlotQuery) -> Iterator[UserId]:
     )
 
 
-def _booked_by_users(user_ids: Sequence[UserId], since: datetime) -> Document:
-    users = [ObjectId(user_id) for user_id in user_ids]
-    return {"bookings.user": {"$in": users}, "start": {"$gte": since}}
+def _of_users(user_ids: Sequence[UserId], since: datetime) -> Document:
+    users, start = {"$in": [ObjectId(user_id) for user_id in user_ids]}, {"$gte": since}
+    return {"$or": [{name: users, "start": start} for name in ("bookings.user", "waitlist.user")]}

@@ -146,7 +146,8 @@ class QueuePartition:
         if not entries:
             return
         arguments = [part for entry in entries for part in _entry_arguments(entry)]
-        await self._pipeline.send("EVAL", ACKNOWLEDGE, 2, *self._keys[:2], slot_id, *arguments)
+        keys = self._keys
+        await self._pipeline.send("EVAL", ACKNOWLEDGE, len(keys), *keys, slot_id, *arguments)
 
     async def dead_letter(self, entry: StreamEntry, reason: str) -> None:
         """Move an entry to the dead letters, together with the reason."""

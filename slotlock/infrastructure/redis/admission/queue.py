@@ -15,7 +15,12 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
-from slotlock.infrastructure.redis.admission.scripts import ENQUEUE, FIND, STATE_DEAD_LETTER
+from slotlock.infrastructure.redis.admission.scripts import (
+    CANCEL,
+    ENQUEUE,
+    FIND,
+    STATE_DEAD_LETTER,
+)
 from slotlock.infrastructure.redis.auto_pipeline import (
     AutoPipeline,
     CommandPart,
@@ -90,11 +95,15 @@ _TimedRequest = tuple[QueuedBooking, datetime]
 
 @value_object
 class QueuePosition:
-    """The ticket of a queued request, its sequence, and how many requests have left the queue."""
+    """The ticket of a queued request, its sequence, and how many requests have left the queue.
+
+    `cancelled_ahead` requests between those and this one have left the queue as well.
+    """
 
     ref: TicketRef
     sequence: int
     served_count: int
+    cancelled_ahead: int
     is_dead_letter: bool
 
     def matches(self, key: str, short_request_hash: str) -> bool:
@@ -107,12 +116,13 @@ class QueuePosition:
         if self.is_dead_letter:
             return Ticket(self.ref, TicketStatus.FAILED)
         # Without the count (Redis lost it), the position is unknown.
-        position = max(self.sequence - self.served_count, 1) if self.served_count else 1
+        ahead = self.served_count + self.cancelled_ahead
+        position = max(self.sequence - ahead, 1) if self.served_count else 1
         return Ticket(self.ref, TicketStatus.QUEUED, position, self.sequence)
 
 
 class AdmissionQueue:
-    """The queues of all slots, partitioned by slot. Every method raises RedisUnavailableError."""
+    """The queues of all slots, partitioned by slot. Methods raise RedisUnavailableError."""
 
     def __init__(
         self,
@@ -188,6 +198,16 @@ class AdmissionQueue:
         slot_id, fields = request.slot_id, (request.key_field, request.claim_field)
         return await self._find_position(FIND, slot_id, slot_id, *fields)
 
+    async def remove_cancelled(self, ref: TicketRef) -> None:
+        """Remove a cancelled request, as soon as Redis is available. Those behind it move up."""
+        keys = queue_keys(self.partition_of(ref.slot_id))
+        key_field = _key_field(ref.requested_by, ref.key_hash)
+        command = ("EVAL", CANCEL, len(keys), *keys, ref.slot_id, key_field, ref.request_hash)
+        try:
+            await self.pipeline.send(*command)
+        except RedisUnavailableError:
+            self.pipeline.send_after_recovery(*command)
+
     async def _find_position(
         self, script: str, slot_id: SlotId, *arguments: CommandPart
     ) -> QueuePosition | None:
@@ -219,15 +239,18 @@ def _key_field(requested_by: UserId, key: str) -> str:
     return f"k{requested_by}{key}"
 
 
-def _to_position(slot_id: SlotId, reply: tuple[bytes, bytes, bytes] | None) -> QueuePosition | None:
+def _to_position(
+    slot_id: SlotId, reply: tuple[bytes, bytes, bytes, int] | None
+) -> QueuePosition | None:
     """Return the position that a script found for a request; None if it found none."""
     if reply is None:
         return None
-    ticket, served_count, key_field = reply
+    ticket, served_count, key_field, cancelled_ahead = reply
     state, _, sequence, request_hash, ms = ticket.decode().split(":")
     user_id, key = UserId(key_field[1:25].decode()), key_field[25:].decode()
     ref = TicketRef(slot_id, user_id, key, request_hash, from_milliseconds(int(ms)))
-    return QueuePosition(ref, int(sequence), int(served_count), state == STATE_DEAD_LETTER)
+    is_dead_letter = state == STATE_DEAD_LETTER
+    return QueuePosition(ref, int(sequence), int(served_count), cancelled_ahead, is_dead_letter)
 
 
 def from_milliseconds(ms: int) -> datetime:

@@ -5,6 +5,8 @@ KEYS of each script, see `keys.queue_keys`:
     requests      stream: the queued requests in order of arrival, read by one consumer group
     tickets       hash: the state of each queued request, see below
     dead_letters  stream: the requests that could not be processed, each with the reason
+    cancelled     sorted set of `<slot>:<sequence>`, in the order of the texts: the requests that
+                  left the queue before others that were ahead of them
 
 Fields of the hash `tickets`, by which a request is found:
 
@@ -12,10 +14,13 @@ Fields of the hash `tickets`, by which a request is found:
     c<slot><user><requested by><hold>   the k field of the queued request for the same booking
     i<slot>, o<slot>       how many requests for this slot were enqueued, and how many have left
 
-The sequence of a request is the value of `i` after it was enqueued, so sequence - `o` is its
-position. Both counts begin with the time in ms at which the queue of the slot was empty. A sequence
-from before Redis lost its data is therefore less than any later one. An entry is deleted when its
-outcome is stored, so the length of the stream is the length of the queue.
+The sequence of a request is the value of `i` after it was enqueued. Its position is sequence - `o`,
+less the cancelled requests between them. `o` passes a cancelled request as soon as all requests
+before it have left, so `cancelled` has only sequences after `o`. Sequences have 13 digits, so the
+texts of one slot have the order of the numbers. Both counts begin with the time in ms at which the
+queue of the slot was empty. A sequence from before Redis lost its data is therefore less than any
+later one. An entry is deleted when its outcome is stored, so the length of the stream is the length
+of the queue.
 """
 
 from slotlock.infrastructure.redis.keys import QUEUE_ADVANCED_PREFIX
@@ -26,16 +31,21 @@ STATE_DEAD_LETTER = "d"
 
 # A ticket without its entry (the stream alone was lost) is deleted.
 _FIND_TICKET = f"""
+local function to_reply(ticket, field, slot, sequence)
+  local left = redis.call('hget', KEYS[2], 'o' .. slot) or '0'
+  local from, to = '(' .. slot .. ':' .. left, '(' .. slot .. ':' .. sequence
+  return {{ticket, left, field, redis.call('zlexcount', KEYS[4], from, to)}}
+end
 local function find_ticket(field, slot)
   local ticket = redis.call('hget', KEYS[2], field)
   if not ticket then return false end
-  local state, id = string.match(ticket, '^(%a):([^:]+):')
+  local state, id, sequence = string.match(ticket, '^(%a):([^:]+):(%d+):')
   local stream = state == '{STATE_DEAD_LETTER}' and KEYS[3] or KEYS[1]
   if #redis.call('xrange', stream, id, id) == 0 then
     redis.call('hdel', KEYS[2], field)
     return false
   end
-  return {{ticket, redis.call('hget', KEYS[2], 'o' .. slot) or '0', field}}
+  return to_reply(ticket, field, slot, sequence)
 end
 """
 
@@ -58,6 +68,7 @@ local function next_sequence(slot, queue_length)
   local has_counts = redis.call('hexists', KEYS[2], 'i' .. slot) == 1
   if not has_counts or queue_length == 0 then
     redis.call('hset', KEYS[2], 'i' .. slot, now_ms, 'o' .. slot, now_ms)
+    redis.call('zremrangebylex', KEYS[4], '[' .. slot .. ':', '(' .. slot .. ';')
   end
   return string.format('%.0f', redis.call('hincrby', KEYS[2], 'i' .. slot, 1))
 end
@@ -68,8 +79,8 @@ end
 # ms are those of the caller's clock, which is MongoDB's. They decide for how long a ticket is
 # valid, so the clock of Redis must not: ids of a stream are later than the present after that clock
 # was ahead.
-# Returns, for each request in order, the ticket, how many requests have left, and the k field; nil
-# if the queue is full.
+# Returns, for each request in order, the ticket, how many requests have left, the k field, and how
+# many requests ahead were cancelled; nil if the queue is full.
 ENQUEUE = (
     _NEXT_SEQUENCE
     + _FIND_TICKET
@@ -88,7 +99,7 @@ local function enqueue(slot, key_field, claim_field, request_hash, ms, ...)
   local value = table.concat({{'{STATE_QUEUED}', id, sequence, request_hash, ms}}, ':')
   redis.call('hset', KEYS[2], key_field, value, claim_field, key_field)
   queue_length, room = queue_length + 1, room - 1
-  return {{value, redis.call('hget', KEYS[2], 'o' .. slot), key_field}}
+  return to_reply(value, key_field, slot, sequence)
 end
 local replies = {{}}
 for n = 3, #ARGV, ARGV[2] do
@@ -114,11 +125,21 @@ local function remove_entry(id, key_field, claim_field)
   end
   return true
 end
+local function pass_cancelled(slot, left)
+  local passed = 0
+  repeat
+    local last = string.format('[%s:%.0f', slot, left + passed + 1)
+    local found = redis.call('zrangebylex', KEYS[4], '[' .. slot .. ':', last, 'LIMIT', 0, 1)[1]
+    passed = passed + (found and redis.call('zrem', KEYS[4], found) or 0)
+  until not found
+  return redis.call('hincrby', KEYS[2], 'o' .. slot, passed)
+end
 local function advance_queue(slot, count)
-  local left = redis.call('hincrby', KEYS[2], 'o' .. slot, count)
+  local left = pass_cancelled(slot, redis.call('hincrby', KEYS[2], 'o' .. slot, count))
   local enqueued = redis.call('hget', KEYS[2], 'i' .. slot)
   if not enqueued or tonumber(enqueued) <= left then
     redis.call('hdel', KEYS[2], 'i' .. slot, 'o' .. slot)
+    redis.call('zremrangebylex', KEYS[4], '[' .. slot .. ':', '(' .. slot .. ';')
   end
   redis.call('publish', '{QUEUE_ADVANCED_PREFIX}' .. slot, string.format('%.0f', left))
 end
@@ -178,3 +199,28 @@ if ticket and string.find(ticket, ':' .. ARGV[1] .. ':', 1, true) then
 end
 return 1
 """
+
+# ARGV: slot, k field, request hash. Those behind move up at once: the request is counted as
+# cancelled until all before it have left. Returns whether the request was queued.
+CANCEL = (
+    _REMOVE
+    + f"""
+local ticket = redis.call('hget', KEYS[2], ARGV[2])
+if not ticket then return 0 end
+local state, id, sequence, request_hash = string.match(ticket, '^(%a):([^:]+):(%d+):([^:]+):')
+if request_hash ~= ARGV[3] then return 0 end
+if state == '{STATE_DEAD_LETTER}' then
+  redis.call('hdel', KEYS[2], ARGV[2])
+  return redis.call('xdel', KEYS[3], id)
+end
+local entry = redis.call('xrange', KEYS[1], id, id)[1]
+if not entry then return redis.call('hdel', KEYS[2], ARGV[2]) end
+local fields = {{}}
+for n = 1, #entry[2], 2 do fields[entry[2][n]] = entry[2][n + 1] end
+local claim_field = 'c' .. fields.slot .. fields.user .. fields.by .. fields.hold
+remove_entry(id, ARGV[2], claim_field)
+redis.call('zadd', KEYS[4], 0, ARGV[1] .. ':' .. sequence)
+advance_queue(ARGV[1], 0)
+return 1
+"""
+)

@@ -43,6 +43,7 @@ from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.teams.team import Invitation, Member, Team, TeamId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency.codec import (
+    TYPE_FIELD,
     TYPE_TAGS,
     decode,
     decode_slots,
@@ -142,6 +143,7 @@ def records() -> dict[str, IdempotencyRecord]:
         "refused by the queue": record(SlotFull(one.id)),
         "refused with a time": record(NotYetOpen(one.id, NOW)),
         "lost": record(RequestLost()),
+        "cancelled": record(RequestLost(was_cancelled=True)),
         "created slot": record(SlotSaved(one.id), one),
         "created series": record(SeriesSummary(SeriesId("5" * 24), (skipped,))),
         "created campaign": record(CampaignSaved(Campaign(terms.campaign_id, "Sports", terms))),
@@ -164,6 +166,10 @@ def golden() -> Any:
 
 def test_records_are_stored_as_the_golden_file_says() -> None:
     assert {name: records_to_documents([each])[0] for name, each in records().items()} == golden()
+
+
+def test_a_loss_that_an_older_version_stored_is_no_cancellation() -> None:
+    assert decode({TYPE_FIELD: "RequestLost"}) == RequestLost()
 
 
 def test_records_that_are_written_together_are_stored_as_if_each_was_written_alone() -> None:

@@ -36,8 +36,10 @@ READS_OF_ALL_SHARDS = {
     "search for words": {"slots: campaign.published searchWords status"},
     "the bookings and waitlist entries of a user": {
         "slots: _id bookings.user start",
-        "slots: bookings.user start",
         "slots: bookings.user",
+        "slots: bookings.user start waitlist.user",
+        "slots: _id start waitlist.user",
+        "slots: start waitlist.user",
         "slots: waitlist.user",
     },
     "rules across slots: one choice, no overlap, limits of a campaign": {

@@ -1,0 +1,61 @@
+"""The index of each user's tickets in Redis, of whatever partition.
+
+It is a sorted set for each user: `<slot><key><request hash>` by the time of the request in ms. It
+lies on another node of a Cluster than the queue, so it is written by a command of its own. It may
+miss a ticket, which its id still finds.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from slotlock.domain.admission.tickets import TICKET_TTL, TicketRef
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.redis.admission.queue import from_milliseconds, to_milliseconds
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.keys import ticket_index_key
+
+# A user with more tickets misses the oldest.
+MAX_TICKETS = 1_000
+TTL_MS = int(TICKET_TTL.total_seconds()) * 1000
+
+_MEMBER = re.compile(r"([0-9a-f]{24})([0-9a-f]{32})([0-9a-f]{16})", re.ASCII)
+
+# KEYS: the index. ARGV: the time in ms, the member, the maximum length, the time to live in ms.
+_ADD = """
+redis.call('zadd', KEYS[1], ARGV[1], ARGV[2])
+redis.call('zremrangebyrank', KEYS[1], 0, -ARGV[3] - 1)
+redis.call('pexpire', KEYS[1], ARGV[4])
+"""
+
+# KEYS: the index. ARGV: the bound of the times in ms. Returns each member, followed by its time. As
+# a plain command, clients return it in different forms.
+_FIND = "return redis.call('zrange', KEYS[1], '+inf', ARGV[1], 'byscore', 'rev', 'withscores')"
+
+
+class TicketIndex:
+    """Finds the tickets of a user."""
+
+    def __init__(self, pipeline: AutoPipeline) -> None:
+        self._pipeline = pipeline
+
+    def add(self, ref: TicketRef) -> None:
+        """Add a ticket, without waiting. A ticket of the same key replaces the older one."""
+        key, requested_ms = ticket_index_key(ref.requested_by), to_milliseconds(ref.requested_at)
+        member = f"{ref.slot_id}{ref.key_hash}{ref.request_hash}"
+        self._pipeline.send("EVAL", _ADD, 1, key, requested_ms, member, MAX_TICKETS, TTL_MS)
+
+    async def find(self, user_id: UserId, since: datetime) -> Sequence[TicketRef]:
+        """Return the tickets that a user requested after `since`, the newest first.
+
+        Raises:
+            RedisUnavailableError: the index cannot be read.
+        """
+        key, since_ms = ticket_index_key(user_id), to_milliseconds(since)
+        found = await self._pipeline.send("EVAL", _FIND, 1, key, f"({since_ms}")
+        return [
+            TicketRef(SlotId(match[1]), user_id, match[2], match[3], from_milliseconds(int(ms)))
+            for member, ms in zip(found[::2], found[1::2], strict=True)
+            if (match := _MEMBER.fullmatch(member.decode()))
+        ]
