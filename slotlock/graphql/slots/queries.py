@@ -1,6 +1,5 @@
 """Queries that list slots and their bookings."""
 
-from datetime import datetime
 from typing import Annotated
 
 import strawberry
@@ -10,10 +9,9 @@ from slotlock.domain.booking import booking
 from slotlock.domain.booking.booking import BookingId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Position
-from slotlock.domain.slots.listing import SlotFilter
 from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import Caller
-from slotlock.graphql.context import Context, Info
+from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import (
     DEFAULT_FIRST,
@@ -23,8 +21,8 @@ from slotlock.graphql.core.connections import (
     require_valid_first,
 )
 from slotlock.graphql.core.cursors import decode_id, decode_position, encode_cursor, encode_position
-from slotlock.graphql.core.enums import SlotKind, SlotOrder, SlotStatus
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.enums import SlotOrder
+from slotlock.graphql.slots.filters import SlotsFilter
 from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.slots.types import Booking, Slot, load_slot
 from slotlock.services.slots import queries
@@ -34,66 +32,9 @@ MY_BOOKINGS_CURSOR = "myBookings"
 MY_ENDED_BOOKINGS_CURSOR = "myEndedBookings"
 SLOT_ROSTER_CURSOR = "slotRoster"
 SLOT_HISTORY_CURSOR = "slotHistory"
-MAX_SEARCH_LENGTH = 200
 
 SlotConnection = Connection[Slot]
 BookingConnection = Connection[Booking]
-
-
-@strawberry.input(description="The slots to find. A field that is left out matches every slot.")
-class SlotsFilter:
-    starts_from: datetime | None = field(
-        default=None, description="Only slots that start at this time or later."
-    )
-    starts_before: datetime | None = field(
-        default=None, description="Only slots that start before this time."
-    )
-    text: str | None = field(
-        default=None,
-        description="Words or prefixes of words that all occur in the title or the location.",
-    )
-    kind: SlotKind | None = field(default=None, description="Only slots of this kind.")
-    campaign_id: strawberry.ID | None = field(
-        default=None, description="Only slots of this campaign."
-    )
-    series_id: strawberry.ID | None = field(default=None, description="Only slots of this series.")
-    only_with_places_left: bool = field(
-        default=False, description="Only slots with at least one free place."
-    )
-    status: SlotStatus = field(
-        default=SlotStatus.PUBLISHED,
-        description="Only slots with this status. Only organizers can find drafts.",
-    )
-
-    def to_domain(self, context: Context) -> SlotFilter:
-        """Convert the filter to the domain's. Errors: BAD_USER_INPUT, FORBIDDEN for drafts."""
-        if self.status is SlotStatus.DRAFT:
-            context.require_organizer()
-        campaign_id = ids.parse_campaign_id(self.campaign_id or "")
-        series_id = ids.parse_series_id(self.series_id or "")
-        if (self.campaign_id is not None and campaign_id is None) or (
-            self.series_id is not None and series_id is None
-        ):
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, "There is no such campaign or series."
-            )
-        viewer = context.viewer
-        text = (self.text or "").strip()
-        if len(text) > MAX_SEARCH_LENGTH:
-            raise GraphQLRequestError(
-                ErrorCode.BAD_USER_INPUT, f"`text` has at most {MAX_SEARCH_LENGTH} characters."
-            )
-        return SlotFilter(
-            status=self.status,
-            starts_from=self.starts_from,
-            starts_before=self.starts_before,
-            text=text or None,
-            kind=self.kind,
-            campaign_id=campaign_id,
-            series_id=series_id,
-            include_unpublished_campaigns=viewer is not None and viewer.is_organizer,
-            only_with_places_left=self.only_with_places_left,
-        )
 
 
 SlotsFilterArgument = Annotated[SlotsFilter | None, argument(description="The slots to find.")]

@@ -1,0 +1,70 @@
+"""The filter of the list of slots."""
+
+from datetime import datetime
+
+import strawberry
+from strawberry import field
+
+from slotlock.domain.slots.listing import SlotFilter
+from slotlock.graphql.context import Context
+from slotlock.graphql.core import ids
+from slotlock.graphql.core.enums import SlotKind, SlotStatus
+from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+
+MAX_SEARCH_LENGTH = 200
+
+
+@strawberry.input(description="The slots to find. A field that is left out matches every slot.")
+class SlotsFilter:
+    starts_from: datetime | None = field(
+        default=None, description="Only slots that start at this time or later."
+    )
+    starts_before: datetime | None = field(
+        default=None, description="Only slots that start before this time."
+    )
+    text: str | None = field(
+        default=None,
+        description="Words or prefixes of words that all occur in the title or the location.",
+    )
+    kind: SlotKind | None = field(default=None, description="Only slots of this kind.")
+    campaign_id: strawberry.ID | None = field(
+        default=None, description="Only slots of this campaign."
+    )
+    series_id: strawberry.ID | None = field(default=None, description="Only slots of this series.")
+    only_with_places_left: bool = field(
+        default=False, description="Only slots with at least one free place."
+    )
+    status: SlotStatus = field(
+        default=SlotStatus.PUBLISHED,
+        description="Only slots with this status. Only organizers can find drafts.",
+    )
+
+    def to_domain(self, context: Context) -> SlotFilter:
+        """Convert the filter to the domain's. Errors: BAD_USER_INPUT, FORBIDDEN for drafts."""
+        if self.status is SlotStatus.DRAFT:
+            context.require_organizer()
+        campaign_id = ids.parse_campaign_id(self.campaign_id or "")
+        series_id = ids.parse_series_id(self.series_id or "")
+        if (self.campaign_id is not None and campaign_id is None) or (
+            self.series_id is not None and series_id is None
+        ):
+            raise GraphQLRequestError(
+                ErrorCode.BAD_USER_INPUT, "There is no such campaign or series."
+            )
+        viewer = context.viewer
+        text = (self.text or "").strip()
+        if len(text) > MAX_SEARCH_LENGTH:
+            raise GraphQLRequestError(
+                ErrorCode.BAD_USER_INPUT, f"`text` has at most {MAX_SEARCH_LENGTH} characters."
+            )
+        return SlotFilter(
+            status=self.status,
+            starts_from=self.starts_from,
+            starts_before=self.starts_before,
+            text=text or None,
+            kind=self.kind,
+            campaign_id=campaign_id,
+            series_id=series_id,
+            include_unpublished_campaigns=viewer is not None and viewer.is_organizer,
+            only_with_places_left=self.only_with_places_left,
+        )
