@@ -1,15 +1,31 @@
 """The fields of a slot that show what its organizer defined."""
 
 from datetime import datetime
+from itertools import islice
+from typing import Annotated
 
 import strawberry
+from strawberry import argument, field
 
 from slotlock.domain.booking import slot
+from slotlock.domain.schedule.meetings import MAX_MEETINGS
 from slotlock.graphql.core.enums import SlotKind, SlotStatus
+from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.core.ids import series_global_id
 from slotlock.graphql.core.node import Node, property_field
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimit, Meeting
+
+MeetingsFrom = Annotated[
+    datetime | None,
+    argument(name="from", description="Only meetings that end after this time."),
+]
+MeetingsUntil = Annotated[
+    datetime | None, argument(description="Only meetings that start before this time.")
+]
+FirstMeetings = Annotated[
+    int, argument(description="The maximum number of meetings, 1 to 500, which no slot exceeds.")
+]
 
 
 @strawberry.type
@@ -32,9 +48,26 @@ class SlotFacts(Node):
     def end_time(self) -> datetime:
         return self._slot.end
 
-    @property_field(description="All meetings of the slot in order. Most slots have exactly one.")
-    def meetings(self) -> list[Meeting]:
-        return [Meeting.from_domain(meeting) for meeting in self._slot.all_meetings]
+    @field(
+        description="The meetings of the slot in order, by default all of them. Most slots have "
+        "exactly one."
+    )
+    def meetings(
+        self,
+        from_: MeetingsFrom = None,
+        until: MeetingsUntil = None,
+        first: FirstMeetings = MAX_MEETINGS,
+    ) -> list[Meeting]:
+        if not 1 <= first <= MAX_MEETINGS:
+            raise GraphQLRequestError(
+                ErrorCode.BAD_USER_INPUT, f"`first` must be a number from 1 to {MAX_MEETINGS}."
+            )
+        found = (
+            meeting
+            for meeting in self._slot.all_meetings
+            if (from_ is None or meeting.end > from_) and (until is None or meeting.start < until)
+        )
+        return [Meeting.from_domain(meeting) for meeting in islice(found, first)]
 
     @property_field(description="The time zone in which the slot takes place.")
     def time_zone(self) -> TimeZone:

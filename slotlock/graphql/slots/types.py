@@ -1,7 +1,7 @@
 """Slots with their bookings and waiting lists, as clients see them."""
 
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 
 import strawberry
 from strawberry import field
@@ -26,6 +26,7 @@ from slotlock.graphql.slots.facts import SlotFacts
 from slotlock.graphql.slots.history import BookingChange
 from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.users.types import User, load_referenced_user
+from slotlock.services.booking.eligibility import Eligibility, check_eligibility
 from slotlock.services.slots import queries
 
 
@@ -232,6 +233,22 @@ class Slot(SlotFacts):
         viewer = self._viewer
         own_entry = self._state.waitlist_entry_of(viewer.user_id) if viewer else None
         return WaitlistEntry.from_domain(own_entry, self) if own_entry else None
+
+    @field(
+        # The type is in the layer above, where refusals show slots.
+        graphql_type=Annotated[
+            "BookingEligibility",  # noqa: F821
+            strawberry.lazy("slotlock.graphql.booking.eligibility"),
+        ]
+        | None,
+        description="Whether the caller may book a place now, and if not, why; null for an "
+        "anonymous client.",
+    )
+    async def my_eligibility(self, info: Info) -> Eligibility | None:
+        viewer = self._viewer
+        if viewer is None:
+            return None
+        return await check_eligibility(info.context.services, viewer, self._slot.id)
 
     @field(description="The campaign that the slot belongs to.")
     async def campaign(self, info: Info) -> Campaign | None:

@@ -183,7 +183,8 @@ async def test_a_document_that_is_broken_fails_the_readers_of_its_page_only(
     await database["slots"].update_one({"title": "Slot 9"}, {"$unset": {"location": ""}})
     await database["slots"].update_one({"title": "Slot 9"}, {"$unset": {"title": ""}})
     first, last = (
-        list_read({"status": "published"}, order=order) for order in (SlotOrder(1), SlotOrder(-1))
+        list_read({"status": "published"}, order=order)
+        for order in (SlotOrder.START_ASC, SlotOrder.START_DESC)
     )
     found = await read_all(reader, [first, last, first, last])
     assert [isinstance(each, KeyError) for each in found] == [False, True, False, True]
