@@ -74,6 +74,9 @@ class SlotsFilter:
             self.series_id is not None and series_id is None
         ):
             raise _bad_input("There is no such campaign or series.")
+        begin, end = self.meets_from, self.meets_before
+        if begin is not None and end is not None and end <= begin:
+            raise _bad_input("`meetsBefore` must be later than `meetsFrom`.")
         viewer = context.viewer
         text = (self.text or "").strip()
         if len(text) > MAX_SEARCH_LENGTH:
