@@ -24,7 +24,7 @@ def normalize_name(name: str) -> str:
 
 
 def sort_key(text: str) -> str:
-    """Return the text as lists order it: without case and accents, so that É follows d."""
+    """Return what lists order a text by: it has no capitals and no accents."""
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return "".join(c for c in decomposed if not unicodedata.combining(c))
 

@@ -26,12 +26,8 @@ def list_query(
     The slots that end after a time are those that start from it on, and those in progress. Each of
     the two has an index in the order of the list, so what is over costs nothing.
     """
-    facts = _facts_query(slot_filter, now)
-    ends_after, earliest, latest = (
-        slot_filter.ends_after(now),
-        slot_filter.starts_from,
-        slot_filter.latest_start,
-    )
+    facts, ends_after = _facts_query(slot_filter, now), slot_filter.ends_after(now)
+    earliest, latest = slot_filter.starts_from, slot_filter.latest_start
     if order.is_by_title or slot_filter.text is not None:
         ends = {} if ends_after is None else {"end": {"$gt": ends_after}}
         return page_query({**facts, **_start_between(earliest, latest), **ends}, after, order)
