@@ -13,6 +13,7 @@ from pymongo.collection import Collection
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.infrastructure.mongo.indexes.time_spans import spans_of
 from slotlock.infrastructure.mongo.slots import documents
 
 Document = dict[str, Any]
@@ -128,11 +129,13 @@ def peer_document(number: int, first_day: datetime, _capacity: int = 1) -> Docum
 def slotlock_document(number: int, first_day: datetime, capacity: int = 1) -> Document:
     """Return the document of a slot of slotlock."""
     start = _start(number, first_day)
+    end = start + timedelta(minutes=30)
     return {
         **_slotlock_template(number % SLOTS_PER_DAY, first_day, capacity),
         "_id": ObjectId(f"{number:024x}"),
         "start": start,
-        "end": start + timedelta(minutes=30),
+        "end": end,
+        "spans": spans_of(start, end),
     }
 
 

@@ -17,6 +17,14 @@ class Position:
 
 
 @value_object
+class TitlePosition:
+    """The last item a reader has seen, in a list ordered by the sort key of a title and id."""
+
+    sort_key: str
+    id: str
+
+
+@value_object
 class Page(Generic[Item]):
     """Some items in order, and whether more follow."""
 

@@ -4,33 +4,90 @@ from dataclasses import replace
 from datetime import datetime
 from enum import Enum
 
-from slotlock.domain.booking.slot import SeriesId, SlotKind, SlotStatus
+from slotlock.domain.booking.slot import SeriesId, Slot, SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.pagination import Position, TitlePosition
+from slotlock.domain.shared.text import sort_key
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import Caller
 
 
 class SlotOrder(Enum):
-    """The order of slots by start; slots with the same start are in the order of their ids."""
+    """The order of slots; slots with the same start or title are in the order of their ids."""
 
-    START_ASC = 1
-    START_DESC = -1
+    START_ASC = "start", 1
+    START_DESC = "start", -1
+    TITLE_ASC = "title", 1
+    TITLE_DESC = "title", -1
+
+    def __init__(self, fact: str, direction: int) -> None:
+        self.fact = fact
+        self.direction = direction  # 1 for ascending, -1 for descending
+
+    @property
+    def is_by_title(self) -> bool:
+        """Whether titles decide, rather than starts."""
+        return self.fact == "title"
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """The facts that decide the position of a slot."""
+        return frozenset({self.fact})
+
+    def position_of(self, slot: Slot) -> "SlotPosition":
+        """Return the position of a slot in this order."""
+        if self.is_by_title:
+            return TitlePosition(sort_key(slot.title), slot.id)
+        return Position(slot.start, slot.id)
+
+
+SlotPosition = Position | TitlePosition
 
 
 @value_object
 class SlotFilter:
-    """Which slots to list; None means any. `starts_from` is inclusive, `starts_before` is not."""
+    """Which slots to list; None means any. The earlier bounds are inclusive, the later ones not.
+
+    Without `include_past`, slots that are over are left out. `meets_from` and `meets_before` find
+    slots with a meeting that overlaps the time between them. `bookable_only` leaves out slots that
+    nobody can book now; who can book the others depends on the user.
+    """
 
     status: SlotStatus = SlotStatus.PUBLISHED
+    include_past: bool = False
     starts_from: datetime | None = None
     starts_before: datetime | None = None
+    meets_from: datetime | None = None
+    meets_before: datetime | None = None
     text: str | None = None
     kind: SlotKind | None = None
     campaign_id: CampaignId | None = None
     series_id: SeriesId | None = None
+    resource: str | None = None
+    choice_group: str | None = None
     include_unpublished_campaigns: bool = False
     only_with_places_left: bool = False
+    bookable_only: bool = False
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the filter selects few slots, by a name, an id or a period."""
+        names = (self.text, self.campaign_id, self.series_id, self.resource, self.choice_group)
+        has_period = self.starts_from is not None and self.starts_before is not None
+        return has_period or self.meets_before is not None or any(names)
+
+    def ends_after(self, now: datetime) -> datetime | None:
+        """Return the time after which the slots end; None if they may have ended at any time."""
+        if self.include_past:
+            return self.meets_from
+        return now if self.meets_from is None else max(now, self.meets_from)
+
+    @property
+    def latest_start(self) -> datetime | None:
+        """The time before which the slots start."""
+        bounds = [time for time in (self.starts_before, self.meets_before) if time is not None]
+        return min(bounds, default=None)
 
 
 # Attributes of a slot, and its version.

@@ -1,9 +1,10 @@
 """Lists as Relay connections (relay.dev/graphql/connections.htm) with keyset cursors."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Generic, Self, TypeVar
 
 import strawberry
+from strawberry import field
 
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.node import property_field
@@ -18,6 +19,7 @@ After = Annotated[
     strawberry.argument(description="Return the items after this cursor of the same list."),
 ]
 Item = TypeVar("Item")
+Count = Callable[[], Awaitable[int | None]]
 
 
 @strawberry.type(description="The position of a page in its list.")
@@ -48,12 +50,14 @@ class Connection(Generic[Item]):
         has_more: bool,
         after: str | None,
         end_cursor: str | None = None,
+        count: Count | None = None,
     ) -> None:
         self._nodes = nodes
         self._cursor_at = cursor_at
         self._has_more = has_more
         self._after = after
         self._end_cursor = end_cursor
+        self._count = count
 
     @classmethod
     def from_items(
@@ -63,12 +67,21 @@ class Connection(Generic[Item]):
         has_more: bool,
         after: str | None,
         end_cursor: str | None = None,
+        count: Count | None = None,
     ) -> Self:
-        """Build a page from items with their cursors; it ends at `end_cursor`, or the last item."""
+        """Build a page from items with their cursors; it ends at `end_cursor`, or the last item.
+
+        `count` counts the items of the whole list, if a client asks for their number.
+        """
         cursors = [cursor for cursor, _ in items]
         nodes = [node for _, node in items]
         return cls(
-            nodes, cursors.__getitem__, has_more=has_more, after=after, end_cursor=end_cursor
+            nodes,
+            cursors.__getitem__,
+            has_more=has_more,
+            after=after,
+            end_cursor=end_cursor,
+            count=count,
         )
 
     @property_field(description="The items with their cursors.")
@@ -90,6 +103,13 @@ class Connection(Generic[Item]):
             start_cursor=self._cursor_at(0) if self._nodes else None,
             end_cursor=self._end_cursor or (self._cursor_at(last) if self._nodes else None),
         )
+
+    @field(
+        description="How many items the whole list has at the moment, on all pages; null for more "
+        "than 1,000, and for lists that are expensive to count."
+    )
+    async def total_count(self) -> int | None:
+        return await self._count() if self._count is not None else None
 
 
 def require_valid_first(first: int) -> int:

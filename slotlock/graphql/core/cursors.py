@@ -14,7 +14,7 @@ import orjson
 
 from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.audit.log import AuditPosition
-from slotlock.domain.shared.pagination import Position
+from slotlock.domain.shared.pagination import Position, TitlePosition
 from slotlock.domain.shared.text import validate_line
 from slotlock.graphql.core.errors import GraphQLRequestError, bad_input
 from slotlock.graphql.core.ids import parse_ticket_id, ticket_global_id
@@ -42,6 +42,21 @@ def decode_cursor(list_name: str, cursor: str) -> list[object]:
             return position
     except (ValueError, TypeError):
         pass
+    raise _invalid_cursor()
+
+
+def encode_title_position(list_name: str, position: TitlePosition) -> str:
+    """Encode the sort key of a title and an id as a cursor of the named list."""
+    return encode_cursor(list_name, position.sort_key, position.id)
+
+
+def decode_title_position(list_name: str, cursor: str | None) -> TitlePosition | None:
+    """Return the sort key and the id that a cursor encodes. Errors: BAD_USER_INPUT."""
+    if cursor is None:
+        return None
+    match decode_cursor(list_name, cursor):
+        case [str(sort_key), str(id_)] if _ID.fullmatch(id_):
+            return TitlePosition(sort_key, id_)
     raise _invalid_cursor()
 
 

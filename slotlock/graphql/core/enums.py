@@ -205,9 +205,12 @@ _register_enum(
 _register_enum(
     SlotOrder,
     name="SlotOrder",
-    description="The order of a list of slots. Slots that start together are ordered by id.",
+    description="The order of a list of slots. Slots with the same start or title are ordered by "
+    "id.",
     START_ASC="Earliest start first.",
     START_DESC="Latest start first.",
+    TITLE_ASC="By title, from A to Z, whatever its case and accents.",
+    TITLE_DESC="By title, from Z to A, whatever its case and accents.",
 )
 _register_enum(
     Interval,

@@ -174,12 +174,18 @@ def _directive_cost(*nodes: _NodeWithDirectives) -> DocumentCost:
 
 def estimated_list_size(field: GraphQLField, node: FieldNode, parent: GraphQLNamedType) -> int:
     """Estimate how many items a field returns; 1 if it is not a list."""
-    if "first" in field.args:
+    is_list = is_list_type(get_nullable_type(field.type))
+    # Without `first`, a list that is not a connection has all its items, which are mostly few.
+    if "first" in field.args and (not is_list or _has_argument(node, "first")):
         return _requested_page_size(field, node)
     # The field that returns a connection has counted the page (Relay specification).
-    if not is_list_type(get_nullable_type(field.type)) or parent.name.endswith("Connection"):
+    if not is_list or parent.name.endswith("Connection"):
         return 1
     return _requested_id_count(node) if "ids" in field.args else DEFAULT_LIST_SIZE
+
+
+def _has_argument(node: FieldNode, name: str) -> bool:
+    return any(argument.name.value == name for argument in node.arguments or ())
 
 
 def _requested_page_size(field: GraphQLField, node: FieldNode) -> int:

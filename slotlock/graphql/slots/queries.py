@@ -1,6 +1,6 @@
 """Queries that list slots and their bookings."""
 
-from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 import strawberry
@@ -9,22 +9,30 @@ from strawberry import argument, field
 from slotlock.domain.booking import booking
 from slotlock.domain.booking.booking import BookingId
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.shared.pagination import Position
-from slotlock.domain.slots.listing import SlotFilter
+from slotlock.domain.shared.pagination import Position, TitlePosition
+from slotlock.domain.slots.listing import SlotPosition
 from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import Caller
-from slotlock.graphql.context import Context, Info
+from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import (
     DEFAULT_FIRST,
     After,
     Connection,
+    Count,
     First,
     require_valid_first,
 )
-from slotlock.graphql.core.cursors import decode_id, decode_position, encode_cursor, encode_position
-from slotlock.graphql.core.enums import SlotKind, SlotOrder, SlotStatus
-from slotlock.graphql.core.errors import bad_input
+from slotlock.graphql.core.cursors import (
+    decode_id,
+    decode_position,
+    decode_title_position,
+    encode_cursor,
+    encode_position,
+    encode_title_position,
+)
+from slotlock.graphql.core.enums import SlotOrder
+from slotlock.graphql.slots.filters import SlotsFilter
 from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.slots.types import Booking, Slot, SlotConnection, WaitlistEntry, load_slot
 from slotlock.services.slots import queries
@@ -35,62 +43,9 @@ MY_WAITLIST_ENTRIES_CURSOR = "myWaitlistEntries"
 MY_ENDED_BOOKINGS_CURSOR = "myEndedBookings"
 SLOT_ROSTER_CURSOR = "slotRoster"
 SLOT_HISTORY_CURSOR = "slotHistory"
-MAX_SEARCH_LENGTH = 200
 
 BookingConnection = Connection[Booking]
 WaitlistEntryConnection = Connection[WaitlistEntry]
-
-
-@strawberry.input(description="The slots to find. A field that is left out matches every slot.")
-class SlotsFilter:
-    starts_from: datetime | None = field(
-        default=None, description="Only slots that start at this time or later."
-    )
-    starts_before: datetime | None = field(
-        default=None, description="Only slots that start before this time."
-    )
-    text: str | None = field(
-        default=None,
-        description="Words or prefixes of words that all occur in the title or the location.",
-    )
-    kind: SlotKind | None = field(default=None, description="Only slots of this kind.")
-    campaign_id: strawberry.ID | None = field(
-        default=None, description="Only slots of this campaign."
-    )
-    series_id: strawberry.ID | None = field(default=None, description="Only slots of this series.")
-    only_with_places_left: bool = field(
-        default=False, description="Only slots with at least one free place."
-    )
-    status: SlotStatus = field(
-        default=SlotStatus.PUBLISHED,
-        description="Only slots with this status. Only organizers can find drafts.",
-    )
-
-    def to_domain(self, context: Context) -> SlotFilter:
-        """Convert the filter to the domain's. Errors: BAD_USER_INPUT, FORBIDDEN for drafts."""
-        if self.status is SlotStatus.DRAFT:
-            context.require_organizer()
-        campaign_id = ids.parse_campaign_id(self.campaign_id or "")
-        if self.campaign_id is not None and campaign_id is None:
-            raise bad_input("campaignId", "There is no such campaign.")
-        series_id = ids.parse_series_id(self.series_id or "")
-        if self.series_id is not None and series_id is None:
-            raise bad_input("seriesId", "There is no such series.")
-        viewer = context.viewer
-        text = (self.text or "").strip()
-        if len(text) > MAX_SEARCH_LENGTH:
-            raise bad_input("text", f"`text` has at most {MAX_SEARCH_LENGTH} characters.")
-        return SlotFilter(
-            status=self.status,
-            starts_from=self.starts_from,
-            starts_before=self.starts_before,
-            text=text or None,
-            kind=self.kind,
-            campaign_id=campaign_id,
-            series_id=series_id,
-            include_unpublished_campaigns=viewer is not None and viewer.is_organizer,
-            only_with_places_left=self.only_with_places_left,
-        )
 
 
 SlotsFilterArgument = Annotated[SlotsFilter | None, argument(description="The slots to find.")]
@@ -105,7 +60,10 @@ class SlotQueries:
         slot_id = ids.parse_slot_id(id)
         return await load_slot(info, slot_id) if slot_id else None
 
-    @field(description="The slots that match a filter, by default all published slots.")
+    @field(
+        description="The slots that match a filter, by default all published slots that are not "
+        "over."
+    )
     async def slots(
         self,
         info: Info,
@@ -114,22 +72,32 @@ class SlotQueries:
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> SlotConnection:
-        context = info.context
-        viewer = context.viewer
+        context, wanted = info.context, filter or SlotsFilter()
+        services, viewer, slot_filter = context.services, context.viewer, wanted.to_domain(context)
+        page_size = require_valid_first(first)
+        position = _decode_list_position(order_by, after)
+        selection = slot_selection(info)
+        if wanted.bookable_by_me:
+            searched = await queries.list_bookable_slots(
+                services, slot_filter, order_by, page_size, position, context.caller, selection
+            )
+            end = searched.searched_until
+            return SlotConnection(
+                [Slot(found, viewer) for found in searched.items],
+                lambda index: _list_cursor(order_by, searched.items[index]),
+                has_more=searched.has_more,
+                after=after,
+                end_cursor=None if end is None else _encode_list_position(end),
+            )
         page = await queries.list_slots(
-            context.services,
-            (filter or SlotsFilter()).to_domain(context),
-            order_by,
-            require_valid_first(first),
-            decode_position(SLOTS_CURSOR, after),
-            viewer,
-            slot_selection(info),
+            services, slot_filter, order_by, page_size, position, viewer, selection
         )
         return SlotConnection(
             [Slot(found, viewer) for found in page.items],
-            lambda index: _slot_cursor(SLOTS_CURSOR, page.items[index]),
+            lambda index: _list_cursor(order_by, page.items[index]),
             has_more=page.has_more,
             after=after,
+            count=partial(queries.count_slots, services, slot_filter),
         )
 
     @field(
@@ -148,11 +116,19 @@ class SlotQueries:
             slot_selection(info),
         )
         items = [
-            (_slot_cursor(MY_BOOKINGS_CURSOR, found), own_booking)
+            (
+                encode_position(MY_BOOKINGS_CURSOR, Position(found.slot.start, found.id)),
+                own_booking,
+            )
             for found in page.items
             if (own_booking := Slot.from_domain(found, caller).my_booking) is not None
         ]
-        return BookingConnection.from_items(items, has_more=page.has_more, after=after)
+        return BookingConnection.from_items(
+            items,
+            has_more=page.has_more,
+            after=after,
+            count=partial(queries.count_bookings, info.context.services, caller),
+        )
 
     @field(description="The waiting list entries of the caller, by the start of the slot.")
     async def my_waitlist_entries(
@@ -197,7 +173,12 @@ class SlotQueries:
             for ended in page.items
             if ended.slot_id in shown_slots
         ]
-        return BookingConnection.from_items(items, has_more=page.has_more, after=after)
+        return BookingConnection.from_items(
+            items,
+            has_more=page.has_more,
+            after=after,
+            count=partial(queries.count_ended_bookings, info.context.services, caller),
+        )
 
     @field(
         description="The active bookings of a slot in the order in which they were made. "
@@ -210,17 +191,18 @@ class SlotQueries:
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> BookingConnection | None:
-        organizer = info.context.require_organizer()
+        organizer, services = info.context.require_organizer(), info.context.services
         page_size, last_id = require_valid_first(first), decode_id(SLOT_ROSTER_CURSOR, after)
         parsed_id = ids.parse_slot_id(slot_id)
         roster = parsed_id and await queries.slot_roster(
-            info.context.services, parsed_id, page_size, BookingId(last_id) if last_id else None
+            services, parsed_id, page_size, BookingId(last_id) if last_id else None
         )
         if not roster:
             return None
         found, page = roster
         items = [(encode_cursor(SLOT_ROSTER_CURSOR, active.id), active) for active in page.items]
-        return _bookings_of_slot(found, items, organizer, has_more=page.has_more, after=after)
+        count = partial(queries.count_roster, services, found.id)
+        return _bookings_of_slot(found, items, organizer, page.has_more, after, count)
 
     @field(
         description="The cancelled, moved and expired bookings of a slot in the order in which "
@@ -233,38 +215,50 @@ class SlotQueries:
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> BookingConnection | None:
-        organizer = info.context.require_organizer()
+        organizer, services = info.context.require_organizer(), info.context.services
         page_size = require_valid_first(first)
         position = decode_position(SLOT_HISTORY_CURSOR, after)
         parsed_id = ids.parse_slot_id(slot_id)
-        history = parsed_id and await queries.slot_history(
-            info.context.services, parsed_id, page_size, position
-        )
+        history = parsed_id and await queries.slot_history(services, parsed_id, page_size, position)
         if not history:
             return None
         found, page = history
         items = [(_ended_booking_cursor(SLOT_HISTORY_CURSOR, ended), ended) for ended in page.items]
-        return _bookings_of_slot(found, items, organizer, has_more=page.has_more, after=after)
+        count = partial(queries.count_history, services, found.id)
+        return _bookings_of_slot(found, items, organizer, page.has_more, after, count)
 
 
 def _bookings_of_slot(
     found: SlotState,
     items: list[tuple[str, booking.Booking]],
     viewer: Caller,
-    *,
     has_more: bool,
     after: str | None,
+    count: Count,
 ) -> BookingConnection:
     shown_slot = Slot.from_domain(found, viewer)
     return BookingConnection.from_items(
         [(cursor, Booking.from_domain(item, shown_slot, viewer)) for cursor, item in items],
         has_more=has_more,
         after=after,
+        count=count,
     )
 
 
-def _slot_cursor(list_name: str, found: ReadableSlot) -> str:
-    return encode_position(list_name, Position(found.slot.start, found.id))
+def _list_cursor(order: SlotOrder, found: ReadableSlot) -> str:
+    return _encode_list_position(order.position_of(found.slot))
+
+
+def _encode_list_position(position: SlotPosition) -> str:
+    if isinstance(position, TitlePosition):
+        return encode_title_position(SLOTS_CURSOR, position)
+    return encode_position(SLOTS_CURSOR, position)
+
+
+def _decode_list_position(order: SlotOrder, after: str | None) -> SlotPosition | None:
+    if order.is_by_title:
+        return decode_title_position(SLOTS_CURSOR, after)
+    return decode_position(SLOTS_CURSOR, after)
 
 
 def _ended_booking_cursor(list_name: str, ended: booking.Booking) -> str:

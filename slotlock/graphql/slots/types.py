@@ -1,7 +1,7 @@
 """Slots with their bookings and waiting lists, as clients see them."""
 
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 
 import strawberry
 from strawberry import field
@@ -24,26 +24,19 @@ from slotlock.graphql.core.connections import (
 )
 from slotlock.graphql.core.cursors import decode_position, encode_position
 from slotlock.graphql.core.dataloaders import SeriesPage
-from slotlock.graphql.core.enums import (
-    BookingLimit,
-    BookingStatus,
-    SlotAdmission,
-    SlotKind,
-    SlotStatus,
-)
+from slotlock.graphql.core.enums import BookingLimit, BookingStatus
 from slotlock.graphql.core.ids import (
     booking_global_id,
-    series_global_id,
     slot_global_id,
     waitlist_entry_global_id,
 )
 from slotlock.graphql.core.node import Node, property_field
 from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.core.scalars import TimeZone
-from slotlock.graphql.core.values import GroupLimit, Meeting
+from slotlock.graphql.slots.facts import SlotFacts
 from slotlock.graphql.slots.history import BookingChange
 from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.users.types import User, load_referenced_user
+from slotlock.services.booking.eligibility import Eligibility, check_eligibility
 from slotlock.services.slots import queries
 
 SERIES_SLOTS_CURSOR = "seriesSlots"
@@ -194,7 +187,7 @@ class WaitlistEntry(Node):
 
 
 @strawberry.type(description="A time slot with a number of places that users can book.")
-class Slot(Node):
+class Slot(SlotFacts):
     def __init__(self, state: ReadableSlot, viewer: Caller | None) -> None:
         slot = state.slot
         self.id = slot_global_id(slot.id)
@@ -216,44 +209,6 @@ class Slot(Node):
     def cancellation(self) -> SlotCancellation | None:
         """When the slot was cancelled, which ended its bookings."""
         return self._slot.cancellation
-
-    @property_field(description="The title of the slot.")
-    def title(self) -> str:
-        return self._slot.title
-
-    @property_field(
-        description="When the slot starts; for a course, when its first meeting starts."
-    )
-    def start_time(self) -> datetime:
-        return self._slot.start
-
-    @property_field(description="When the slot ends; for a course, when its last meeting ends.")
-    def end_time(self) -> datetime:
-        return self._slot.end
-
-    @property_field(description="All meetings of the slot in order. Most slots have exactly one.")
-    def meetings(self) -> list[Meeting]:
-        return [Meeting.from_domain(meeting) for meeting in self._slot.all_meetings]
-
-    @property_field(description="The time zone in which the slot takes place.")
-    def time_zone(self) -> TimeZone:
-        return TimeZone(self._slot.time_zone)
-
-    @property_field(description="Where the slot takes place.")
-    def location(self) -> str | None:
-        return self._slot.location
-
-    @property_field(description="The kind of event that the slot is for.")
-    def kind(self) -> SlotKind:
-        return self._slot.kind
-
-    @property_field(description="Whether the slot is visible and can be booked.")
-    def status(self) -> SlotStatus:
-        return self._slot.status
-
-    @property_field(description="The number of places, 1 to 1000.")
-    def capacity(self) -> int:
-        return self._slot.capacity
 
     @property_field(description="The number of free places.")
     def remaining(self) -> int:
@@ -279,66 +234,10 @@ class Slot(Node):
         own_booking = self._state.booking_of(viewer.user_id) if viewer else None
         return Booking.from_domain(own_booking, self, viewer) if own_booking else None
 
-    @property_field(description="How long a hold lasts, 1 to 60 minutes.")
-    def hold_minutes(self) -> int:
-        return self._slot.hold_minutes
-
-    @property_field(
-        description="How many minutes before the start members can no longer cancel a booking."
-    )
-    def cancel_cutoff_minutes(self) -> int:
-        return self._slot.cancel_cutoff_minutes
-
-    @property_field(
-        description="A name that alternative slots share, such as the beds of a dormitory. Each "
-        "user can have at most one booking in a choice group."
-    )
-    def choice_group(self) -> str | None:
-        return self._slot.choice_group
-
-    @property_field(
-        description="How many places a group may have in the slot, in addition to the limits of "
-        "the campaign."
-    )
-    def group_limits(self) -> list[GroupLimit]:
-        return [GroupLimit.from_domain(limit) for limit in self._slot.group_limits]
-
-    @property_field(
-        description="A resource that the slot occupies, such as a room. Published slots with the "
-        "same resource cannot overlap."
-    )
-    def resource(self) -> str | None:
-        return self._slot.resource
-
-    @property_field(
-        description="How members get places in the slot. It is for the booking queue only, too, if "
-        "its campaign is."
-    )
-    def admission(self) -> SlotAdmission:
-        return self._slot.admission
-
     @property_field(description="The series that the slot belongs to.")
     def series(self) -> "SlotSeries | None":
         series_id = self._slot.series_id
         return SlotSeries(series_id) if series_id else None
-
-    @property_field(description="The id of the series that the slot belongs to.")
-    def series_id(self) -> strawberry.ID | None:
-        series_id = self._slot.series_id
-        return series_global_id(series_id) if series_id else None
-
-    @property_field(
-        description="How many users can be on the waiting list; 0 if there is no waiting list."
-    )
-    def waitlist_capacity(self) -> int:
-        return self._slot.waitlist_capacity
-
-    @property_field(
-        description="How many minutes a free place is held for the first user on the waiting list; "
-        "null if the place is booked for them immediately."
-    )
-    def waitlist_offer_minutes(self) -> int | None:
-        return self._slot.waitlist_offer_minutes
 
     @property_field(description="How many users are on the waiting list.")
     def waitlist_length(self) -> int:
@@ -349,6 +248,22 @@ class Slot(Node):
         viewer = self._viewer
         own_entry = self._state.waitlist_entry_of(viewer.user_id) if viewer else None
         return WaitlistEntry.from_domain(own_entry, self) if own_entry else None
+
+    @field(
+        # The type is in the layer above, where refusals show slots.
+        graphql_type=Annotated[
+            "BookingEligibility",  # noqa: F821
+            strawberry.lazy("slotlock.graphql.booking.eligibility"),
+        ]
+        | None,
+        description="Whether the caller may book a place now, and if not, why; null for an "
+        "anonymous client.",
+    )
+    async def my_eligibility(self, info: Info) -> Eligibility | None:
+        viewer = self._viewer
+        if viewer is None:
+            return None
+        return await check_eligibility(info.context.services, viewer, self._slot.id)
 
     @field(description="The campaign that the slot belongs to.")
     async def campaign(self, info: Info) -> Campaign | None:

@@ -117,5 +117,7 @@ def repositories_on(database: Database) -> Repositories:
         waitlist_groups=waitlist_groups,
         sessions=SessionRepository(database),
         write_probe=WriteProbe(database),
-        indexes=IndexBuilder(database, INDEXES, required, users.backfill_search_words),
+        indexes=IndexBuilder(
+            database, INDEXES, required, (users.backfill_search_words, slots.backfill_list_fields)
+        ),
     )

@@ -7,25 +7,40 @@ from datetime import datetime
 
 from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
-from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.rules.expiry import as_of, without_expired
 from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.listing import (
     VISIBILITY_FACTS,
     SlotFilter,
     SlotOrder,
+    SlotPosition,
     SlotSelection,
 )
 from slotlock.domain.slots.reading import ReadableSlot, SlotReading
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.slots.reads.readings import SlotRead
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.services.booking.eligibility import check_eligibility
 from slotlock.services.container import Services
 
 EVERYTHING = SlotSelection()
-# The order of lists, which the cursors of their items encode.
-ORDER_FACTS = frozenset({"start"})
+# No list counts more items.
+MAX_COUNT = 1_000
+# A page of the slots that a user may book searches at most so many batches of so many slots.
+MAX_BATCHES = 4
+MIN_BATCH_SIZE = 50
+
+
+@value_object
+class BookablePage:
+    """Slots that a user may book, and the position up to which slots were searched for them."""
+
+    items: tuple[ReadableSlot, ...]
+    searched_until: SlotPosition | None
+    has_more: bool
 
 
 async def find_slot(
@@ -73,15 +88,79 @@ async def list_slots(
     slot_filter: SlotFilter,
     order: SlotOrder,
     first: int,
-    after: Position | None,
+    after: SlotPosition | None,
     viewer: Caller | None,
     selection: SlotSelection = EVERYTHING,
 ) -> Page[ReadableSlot]:
-    """Return what is selected of a page of the slots that match a filter, and their starts."""
-    now, selection = services.now(), selection.visible_to(viewer).with_facts(ORDER_FACTS)
+    """Return what is selected of a page of the slots that match a filter, and their positions."""
+    now, selection = services.now(), selection.visible_to(viewer).with_facts(order.facts)
     user_id = _user_id(viewer)
     page = await services.slots.page(slot_filter, order, first, after, now, selection, user_id)
     return _page_as_of(page, selection, now)
+
+
+async def list_bookable_slots(
+    services: Services,
+    slot_filter: SlotFilter,
+    order: SlotOrder,
+    first: int,
+    after: SlotPosition | None,
+    caller: Caller,
+    selection: SlotSelection = EVERYTHING,
+) -> BookablePage:
+    """Return at most `first` of the slots that match a filter and that the caller may book now.
+
+    A page ends when it is full, or has searched enough. It may then have fewer slots, or none.
+    """
+    slot_filter = replace(slot_filter, bookable_only=True)
+    batch_size, found = max(first, MIN_BATCH_SIZE), list[ReadableSlot]()
+    for _ in range(MAX_BATCHES):
+        page = await list_slots(services, slot_filter, order, batch_size, after, caller, selection)
+        checked = await asyncio.gather(
+            *(check_eligibility(services, caller, slot.id) for slot in page.items)
+        )
+        for slot, eligibility in zip(page.items, checked, strict=True):
+            after = order.position_of(slot.slot)
+            if eligibility.refusal is None:
+                found.append(slot)
+            if len(found) == first:
+                has_more = page.has_more or slot is not page.items[-1]
+                return BookablePage(tuple(found), after, has_more)
+        if not page.has_more:
+            return BookablePage(tuple(found), after, False)
+    return BookablePage(tuple(found), after, True)
+
+
+async def count_slots(services: Services, slot_filter: SlotFilter) -> int | None:
+    """Return how many slots match a filter; None for more than `MAX_COUNT`."""
+    return _exact(await services.slots.count(slot_filter, services.now(), MAX_COUNT + 1))
+
+
+async def count_bookings(services: Services, caller: Caller) -> int | None:
+    """Return how many slots `list_bookings` lists; None for more than `MAX_COUNT`."""
+    return _exact(await services.slots.count_of_user(caller.user_id, MAX_COUNT + 1))
+
+
+async def count_ended_bookings(services: Services, caller: Caller) -> int | None:
+    """Return how many ended bookings the caller has; None for more than `MAX_COUNT`."""
+    count = await services.ended_bookings.count_of_user(caller.user_id, MAX_COUNT + 1)
+    return _exact(count)
+
+
+async def count_roster(services: Services, slot_id: SlotId) -> int | None:
+    """Return how many live bookings a slot has; None without a slot."""
+    now = services.now()
+    slot = await services.slots.find(SlotQuery(slot_id, now))
+    return None if slot is None else without_expired(slot, now).booked_count
+
+
+async def count_history(services: Services, slot_id: SlotId) -> int | None:
+    """Return how many bookings of a slot ended; None for more than `MAX_COUNT`."""
+    return _exact(await services.ended_bookings.count_of_slot(slot_id, MAX_COUNT + 1))
+
+
+def _exact(count: int) -> int | None:
+    return count if count <= MAX_COUNT else None
 
 
 async def list_bookings(
@@ -93,7 +172,8 @@ async def list_bookings(
 ) -> Page[ReadableSlot]:
     """Return a page of the slots in which the caller has a live booking, with that booking."""
     now = services.now()
-    selection = replace(selection.visible_to(caller), my_booking=True).with_facts(ORDER_FACTS)
+    selection = replace(selection.visible_to(caller), my_booking=True)
+    selection = selection.with_facts(SlotOrder.START_ASC.facts)
     page = await services.slots.page_of_user(caller.user_id, first, after, now, selection)
     return _page_as_of(page, selection, now)
 

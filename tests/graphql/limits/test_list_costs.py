@@ -16,7 +16,8 @@ NESTED_SCHEMA = build_schema(
     type Query { a(first: Int!): AConnection!, ids(ids: [ID!]!): [A!]!, one: A }
     type AConnection { nodes: [A!]!, edges: [AEdge!]!, total: Int! }
     type AEdge { node: A! }
-    type A { id: ID!, a(first: Int!): AConnection!, words: [String!], some: [A!]! }
+    type A { id: ID!, a(first: Int!): AConnection!, words: [String!], some: [A!]!
+      few(first: Int! = 500): [A!]! }
     """
 )
 WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
@@ -60,6 +61,9 @@ def nested_pages(arguments: list[str], selection: str = "id") -> str:
         ("{ a(first: 3) { ...C } } fragment C on AConnection { nodes { id } }", 3 * 3),
         ("{ a(first: 2) { nodes { a(first: 3) { nodes { id } } } } }", 2 * (2 + 3 * 3)),
         ("{ one { words some { id } } }", 1 + 5 + 5 * 2),
+        ("{ one { few { id } } }", 1 + 5 * 2),
+        ("{ one { few(first: 2) { id } } }", 1 + 2 * 2),
+        ("query($n: Int!) { one { few(first: $n) { id } } }", 1 + 100 * 2),
         ("{ ids(ids: [1, 2, 3]) { id } }", 3 * 2),
         ("query($ids: [ID!]!) { ids(ids: $ids) { id } }", 100 * 2),
         ("query($n: Int! = 1) { a(first: $n) { total } }", 100 * 2),

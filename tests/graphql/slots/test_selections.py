@@ -31,6 +31,7 @@ INNER_FIELDS = {
     "GroupLimit": "{ group limit }",
     "Booking": "{ id status createdAt onBehalf user { id } madeBy { id } slot { id title } }",
     "WaitlistEntry": "{ id since position slot { id title } }",
+    "BookingEligibility": "{ mayBook refusal { __typename code message } }",
     "Campaign": "{ id }",
     "SlotSeries": "{ id }",
     "User": "{ id }",

@@ -29,7 +29,9 @@ PUBLISH_SERIES = f"""mutation($slot: ID!, $scope: SeriesScope! = THIS) {{
   publishSlot(slotId: $slot, scope: $scope) {{ __typename ...S ...T }}
 }} {SERIES_SLOT_FRAGMENT} {RESOURCE_TAKEN_FRAGMENT}"""
 SERIES_SLOTS = f"""query($series: ID!, $status: SlotStatus!) {{
-  slots(filter: {{seriesId: $series, status: $status}}, first: 100) {{ nodes {{ ...S }} }}
+  slots(filter: {{seriesId: $series, status: $status, includePast: true}}, first: 100) {{
+    nodes {{ ...S }}
+  }}
 }} {SERIES_SLOT_FRAGMENT}"""
 
 BOOK_SERIES = """mutation($input: BookSeriesInput!) { bookSeries(input: $input) {

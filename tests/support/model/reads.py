@@ -32,7 +32,13 @@ async def check_reads(
         found = await queries.find_slots(services, ids, viewer, selection)
         assert set(found) == set(ids)
         page = await queries.list_slots(
-            services, SlotFilter(), SlotOrder.START_ASC, 100, None, viewer, selection
+            services,
+            SlotFilter(include_past=True),
+            SlotOrder.START_ASC,
+            100,
+            None,
+            viewer,
+            selection,
         )
         assert {slot.id for slot in page.items} == published
         for slot in (*found.values(), *page.items):

@@ -147,19 +147,26 @@ async def run_idempotency_queries(records: IdempotencyRecords) -> None:
 async def run_list_queries(slots: SlotRepository) -> None:
     """Read lists of slots in every way."""
     now = utc_now()
-    listed = build_slot().slot
+    listed = build_slot(id=new_slot_id()).slot
     position = Position(listed.start, new_slot_id())
     for order in SlotOrder:
-        for slot_filter, after in [
-            (SlotFilter(), None),
-            (SlotFilter(), position),
-            (SlotFilter(kind=SlotKind.COURSE), position),
-            (SlotFilter(starts_from=now, starts_before=listed.end), None),
-            (SlotFilter(only_with_places_left=True), None),
-            (SlotFilter(text="yog"), None),
+        after = order.position_of(listed)
+        for slot_filter in [
+            SlotFilter(),
+            SlotFilter(include_past=True),
+            SlotFilter(kind=SlotKind.COURSE),
+            SlotFilter(starts_from=now, starts_before=listed.end),
+            SlotFilter(meets_from=listed.start, meets_before=listed.end),
+            SlotFilter(resource="Room 5"),
+            SlotFilter(choice_group="week 3"),
+            SlotFilter(only_with_places_left=True),
+            SlotFilter(bookable_only=True),
+            SlotFilter(text="yog"),
         ]:
-            for selection in (NOTHING, EVERYTHING):
-                await slots.page(slot_filter, order, 10, after, now, selection, ADA)
+            await slots.page(slot_filter, order, 10, None, now, NOTHING, ADA)
+            await slots.page(slot_filter, order, 10, after, now, EVERYTHING, ADA)
+    await slots.count(SlotFilter(), now, 10)
+    await slots.count_of_user(ADA, 10)
     await slots.page_of_user(ADA, 10, None, now, EVERYTHING)
     await slots.page_of_user(ADA, 10, position, now, NOTHING)
     await slots.page_of_waiting_user(ADA, 10, None, now, EVERYTHING)

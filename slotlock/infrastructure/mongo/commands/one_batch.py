@@ -26,8 +26,11 @@ async def find_in_one_batch(
     projection: Document,
     max_count: int | None = None,
     sort: Mapping[str, int] | None = None,
+    hint: str | None = None,
 ) -> list[Document]:
     """Return the first `max_count` documents that a query finds, or all of them.
+
+    MongoDB uses the index that `hint` names.
 
     Raises:
         PyMongoError: MongoDB rejected the query, or is unavailable.
@@ -43,10 +46,13 @@ async def find_in_one_batch(
     }
     if sort is not None:
         command["sort"] = sort
+    if hint is not None:
+        command["hint"] = hint
     order = None if sort is None else list(sort.items())
 
     async def find_by_cursor() -> list[Document]:
-        return await collection.find(query, projection, limit=limit, sort=order).to_list()
+        found = collection.find(query, projection, limit=limit, sort=order, hint=hint)
+        return await found.to_list()
 
     return await _read(collection, command, find_by_cursor)
 

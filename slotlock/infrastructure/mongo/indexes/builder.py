@@ -40,12 +40,12 @@ class IndexBuilder:
         database: Database,
         indexes: Sequence[Index],
         required: RequiredIndexes,
-        backfill: Backfill,
+        backfills: Sequence[Backfill],
     ) -> None:
         self.required = required
         self._database = database
         self._indexes = indexes
-        self._backfill = backfill
+        self._backfills = backfills
 
     async def create_on_empty(self) -> list[Index]:
         """Create the missing indexes of empty collections. Return those that remain missing.
@@ -70,7 +70,7 @@ class IndexBuilder:
         return remaining
 
     async def build_missing(self, deadline_s: float = BUILD_DEADLINE_S) -> list[Index]:
-        """Build what is missing, unique indexes first, and add missing search words to users.
+        """Build what is missing, unique indexes first, and add fields that documents lack.
 
         Return the indexes that were built. Raises: IndexConflictError, DuplicateKeyError if
         documents violate a unique index, and PyMongoError, also after `deadline_s` seconds.
@@ -117,6 +117,10 @@ class IndexBuilder:
             except Exception as error:
                 log.warning("an index build will be repeated: %s", error)
             await asyncio.sleep(RETRY_INTERVAL_S)
+
+    async def _backfill(self) -> None:
+        for backfill in self._backfills:
+            await backfill()
 
     async def _build(self, collection: str, indexes: list[Index]) -> None:
         names = ", ".join(index.name for index in indexes)

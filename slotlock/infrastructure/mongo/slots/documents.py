@@ -2,14 +2,15 @@
 
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes, cancelCutoffMinutes, waitlistCapacity, waitlistOfferMinutes,
-     choiceGroup, searchWords: [str], cancellation: {at, by}, campaign?: terms, groupLimits?,
-     meetings?: [{start, end}], resource, admission, revision, revisedAt, series?, nextDeadline?,
-     schemaVersion,
+     choiceGroup, searchWords: [str], titleKey, spans: [int], cancellation: {at, by},
+     campaign?: terms, groupLimits?, meetings?: [{start, end}], resource, admission, revision,
+     revisedAt, series?, nextDeadline?, schemaVersion,
      bookings: [booking], waitlist: [{id, user, since, groups?}]}
 
 `SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
-(`version`, `changedAt`, `remaining`, `nextDeadline`, `bookings`, `waitlist`) and `searchWords`
-stand literally in the queries and updates of this package and of `campaigns`, `users` and `audit`.
+(`version`, `changedAt`, `remaining`, `nextDeadline`, `bookings`, `waitlist`) and what only queries
+read (`searchWords`, `titleKey`, `spans`) stand literally in the queries and updates of this package
+and of `campaigns`, `users` and `audit`.
 
 `bookings` contains the live bookings in the order they were made, and `waitlist` the entries in the
 order they are served. A booking or entry that ends moves to a document of its own in the same
@@ -26,10 +27,12 @@ from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotK
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.text import sort_key
 from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
+from slotlock.infrastructure.mongo.indexes.time_spans import spans_of
 from slotlock.infrastructure.mongo.schema.unknown_fields import unknown_fields
 from slotlock.infrastructure.mongo.schema.versions import (
     SCHEMA_VERSION_FIELD,
@@ -70,6 +73,8 @@ SLOT_INDEXES = indexes_of(
     "slots",
     {
         "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
+        "in_progress": ([("status", 1), ("spans", 1), ("start", 1), ("_id", 1), ("end", 1)], {}),
+        "title": ([("status", 1), ("titleKey", 1), ("_id", 1), ("end", 1)], {}),
         "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
         "search_words": ([("status", 1), ("searchWords", 1)], {}),
         "booked_user": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
@@ -78,7 +83,11 @@ SLOT_INDEXES = indexes_of(
         "next_deadline": ([("nextDeadline", 1)], PARTIAL_DEADLINE),
         "choice_group": ([("choiceGroup", 1), ("bookings.user", 1)], PARTIAL_CHOICE_GROUP),
         "campaign": ([("campaign.id", 1), ("start", 1), ("_id", 1)], PARTIAL_CAMPAIGN),
-        "resource": ([("resource", 1), ("start", 1)], PARTIAL_RESOURCE),
+        "choice_group_start": (
+            [("choiceGroup", 1), ("start", 1), ("_id", 1)],
+            PARTIAL_CHOICE_GROUP,
+        ),
+        "resource_start": ([("resource", 1), ("start", 1), ("_id", 1)], PARTIAL_RESOURCE),
         "series": ([("series", 1), ("start", 1), ("_id", 1)], PARTIAL_SERIES),
         "history_by": ([("bookings.history.by", 1)], PARTIAL_HISTORY),
         "cancelled_by": ([("cancellation.by", 1)], PARTIAL_CANCELLATION),
@@ -154,13 +163,25 @@ def to_waitlist_entry(slot_id: SlotId, subdocument: Document) -> WaitlistEntry:
 
 
 def to_fields(slot: Slot) -> Document:
-    """Return the fields of the facts about a slot, and of the words that find it."""
+    """Return the fields of the facts about a slot, and what lists find and order it by."""
     fields = {
         stored_name: _to_stored(name, getattr(slot, name))
         for name, stored_name in STORED_NAMES.items()
         if name not in OMITTED_IF_EMPTY or getattr(slot, name)
     }
-    return {**fields, "searchWords": search_words(f"{slot.title} {slot.location or ''}")}
+    return {
+        **fields,
+        "searchWords": search_words(f"{slot.title} {slot.location or ''}"),
+        **list_fields(fields),
+    }
+
+
+def list_fields(document: Document) -> Document:
+    """Return what lists find and order a slot by, from its title, start and end."""
+    return {
+        "titleKey": sort_key(document["title"]),
+        "spans": spans_of(document["start"], document["end"]),
+    }
 
 
 def to_document(state: SlotState) -> Document:

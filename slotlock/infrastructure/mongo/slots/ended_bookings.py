@@ -80,6 +80,18 @@ class EndedBookingRepository:
         """Return the next ended bookings of a user, the latest first."""
         return await self._page({"user": ObjectId(user_id)}, DESCENDING, first, after)
 
+    async def count_of_slot(self, slot_id: SlotId, limit: int) -> int:
+        """Return the number of ended bookings of a slot, at most `limit`."""
+        return await self._count({"slot": ObjectId(slot_id)}, limit)
+
+    async def count_of_user(self, user_id: UserId, limit: int) -> int:
+        """Return the number of ended bookings of a user, at most `limit`."""
+        return await self._count({"user": ObjectId(user_id)}, limit)
+
+    @limited_listing
+    async def _count(self, query: Document, limit: int) -> int:
+        return await self._ended_bookings.count_documents(query, limit=limit)
+
     @limited_listing
     async def _page(
         self, query: Document, order: int, first: int, after: Position | None

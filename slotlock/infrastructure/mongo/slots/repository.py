@@ -7,14 +7,15 @@ from datetime import datetime
 from typing import TypeVar
 
 from bson import ObjectId
+from pymongo import UpdateOne
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntryId
 from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.rules.promotion import promotion_candidates
-from slotlock.domain.booking.slot import SeriesId
+from slotlock.domain.booking.slot import SeriesId, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Page, Position
-from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
+from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotPosition, SlotSelection
 from slotlock.domain.slots.reading import ReadableSlot, SlotReading
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
@@ -27,8 +28,8 @@ from slotlock.infrastructure.mongo.client import (
 )
 from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
-from slotlock.infrastructure.mongo.slots.documents import to_slot_state
-from slotlock.infrastructure.mongo.slots.queries import filter_query, page_query, series_query
+from slotlock.infrastructure.mongo.slots.documents import list_fields, to_slot_state
+from slotlock.infrastructure.mongo.slots.queries import list_query, page_query, series_query
 from slotlock.infrastructure.mongo.slots.reads.decision_reads import (
     DecisionReader,
     read_each,
@@ -49,6 +50,9 @@ from slotlock.infrastructure.mongo.slots.slot_query import (
 from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader
 
 Loaded = TypeVar("Loaded")
+
+TITLE_INDEX = "title"
+BACKFILL_BATCH_SIZE = 500
 
 
 class SlotRepository:
@@ -159,18 +163,29 @@ class SlotRepository:
         slot_filter: SlotFilter,
         order: SlotOrder,
         first: int,
-        after: Position | None,
+        after: SlotPosition | None,
         now: datetime,
         selection: SlotSelection,
         user_id: UserId | None = None,
     ) -> Page[ReadableSlot]:
         """Return what is selected of the next `first` slots that the filter selects."""
-        query = page_query(filter_query(slot_filter, now), after, order)
+        query = list_query(slot_filter, order, after, now)
         read = SlotListRead(query, order, first, now, selection, user_id)
-        # MongoDB sorts all slots that have the words of a search.
-        if slot_filter.text is not None:
-            return await self._slot_lists.read_alone(read)
-        return await self._slot_lists.read(read)
+        # MongoDB sorts all slots that have the words of a search, or reads past titles.
+        if slot_filter.text is None and not order.is_by_title:
+            return await self._slot_lists.read(read)
+        if order.is_by_title and not slot_filter.is_narrow:
+            read = replace(read, hint=TITLE_INDEX)
+        return await self._slot_lists.read_alone(read)
+
+    async def count(self, slot_filter: SlotFilter, now: datetime, limit: int) -> int:
+        """Return the number of slots that the filter selects, at most `limit`."""
+        query = list_query(slot_filter, SlotOrder.START_ASC, None, now)
+        return await self._slot_lists.count(query, limit)
+
+    async def count_of_user(self, user_id: UserId, limit: int) -> int:
+        """Return the number of slots in which a user has a live booking, at most `limit`."""
+        return await self._slot_lists.count({"bookings.user": ObjectId(user_id)}, limit)
 
     async def page_of_user(
         self,
@@ -216,6 +231,19 @@ class SlotRepository:
         query = page_query({"waitlist.user": ObjectId(user_id)}, after, order)
         read = SlotListRead(query, order, first, now, selection, user_id)
         return await self._slot_lists.read(read)
+
+    async def backfill_list_fields(self) -> None:
+        """Add what lists find and order slots by to slots that an older version stored."""
+        statuses = [status.value for status in SlotStatus]
+        while found := await self._slots.find(
+            {"status": {"$in": statuses}, "spans": None},
+            {"title": 1, "start": 1, "end": 1},
+            limit=BACKFILL_BATCH_SIZE,
+        ).to_list():
+            updates = [
+                UpdateOne({**each, "spans": None}, {"$set": list_fields(each)}) for each in found
+            ]
+            await self._slots.bulk_write(updates, ordered=False)
 
     @limited
     async def find_by_users(

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import pytest
 from bson import ObjectId
 
-from slotlock.domain.slots.listing import SlotFilter
+from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.infrastructure.mongo.slots.documents import to_document
-from slotlock.infrastructure.mongo.slots.queries import filter_query
+from slotlock.infrastructure.mongo.slots.queries import list_query
 from slotlock.services.container import utc_now
 from tests.support.domain.builders import build_slot
 from tests.support.stores.query_plans import CommandRecorder, recorded_commands
@@ -51,7 +51,8 @@ async def test_a_search_by_anyone_reads_few_slots(
     database, _ = recorded_commands
     await insert_slots(database)
     anyone = SlotFilter(text=text, include_unpublished_campaigns=False)
-    returned, read = await examined(database, filter_query(anyone, utc_now()))
+    query = list_query(anyone, SlotOrder.START_ASC, None, utc_now())
+    returned, read = await examined(database, query)
     assert returned == found
     assert read <= bound
 
@@ -61,7 +62,7 @@ async def test_control_a_pattern_with_the_flag_of_python_scans_all_slots(
 ) -> None:
     database, _ = recorded_commands
     await insert_slots(database)
-    query = filter_query(SlotFilter(text="zebra"), utc_now())
+    query = list_query(SlotFilter(text="zebra"), SlotOrder.START_ASC, None, utc_now())
     patterns: Sequence[Document] = query["searchWords"]["$all"]
     flagged = [each.try_compile() for each in patterns]  # type: ignore[attr-defined]
     query["searchWords"] = {"$all": flagged}

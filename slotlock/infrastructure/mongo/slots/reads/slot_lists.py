@@ -37,7 +37,10 @@ MAX_COMMANDS = 3
 
 @value_object
 class SlotListRead:
-    """The first slots of a query to read at `now`, and the user whose own parts are read."""
+    """The first slots of a query to read at `now`, and the user whose own parts are read.
+
+    `hint` is the index of a read that is alone; None lets MongoDB choose.
+    """
 
     query: Document
     order: SlotOrder
@@ -45,6 +48,7 @@ class SlotListRead:
     now: datetime
     selection: SlotSelection
     user_id: UserId | None
+    hint: str | None = None
 
     @property
     def user_ids(self) -> list[UserId]:
@@ -54,7 +58,8 @@ class SlotListRead:
     @property
     def sort(self) -> dict[str, int]:
         """The order of the index."""
-        return {"start": self.order.value, "_id": self.order.value}
+        key = "titleKey" if self.order.is_by_title else "start"
+        return {key: self.order.direction, "_id": self.order.direction}
 
     @property
     def limit(self) -> int:
@@ -108,6 +113,11 @@ class SlotListReader:
         """Return a page that may take long, and for which no other reader has to wait."""
         return await self._to_page(await self._find(read), read)
 
+    @limited_listing
+    async def count(self, query: Document, limit: int) -> int:
+        """Return the number of slots that a query finds, at most `limit`."""
+        return await self._slots.count_documents(query, limit=limit)
+
     async def _to_page(
         self, documents: Sequence[Document], read: SlotListRead
     ) -> Page[ReadableSlot]:
@@ -145,7 +155,9 @@ class SlotListReader:
     @limited_listing
     async def _find(self, read: SlotListRead) -> Sequence[Document]:
         projection = read_projection(read.selection, read.user_ids)
-        return await find_in_one_batch(self._slots, read.query, projection, read.limit, read.sort)
+        return await find_in_one_batch(
+            self._slots, read.query, projection, read.limit, read.sort, read.hint
+        )
 
     @limited_listing
     async def _find_due(self, query: Document, read: SlotListRead) -> Sequence[Document]:

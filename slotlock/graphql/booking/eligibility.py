@@ -1,0 +1,25 @@
+"""Whether the caller may book a slot, as clients see it."""
+
+import strawberry
+from strawberry import Parent, field
+
+from slotlock.graphql.booking.refusals.present import present_booking_refusal
+from slotlock.graphql.core.refusals import Refusal
+from slotlock.graphql.core.result_view import ResultView
+from slotlock.services.booking.eligibility import Eligibility
+
+
+@strawberry.type(
+    description="Whether the caller may book a place in a slot at the moment. The request itself "
+    "decides again: another caller may take the last place meanwhile."
+)
+class BookingEligibility:
+    @field(description="Whether `bookSlot` would book a place for the caller.")
+    def may_book(found: Parent[Eligibility]) -> bool:  # noqa: N805
+        return found.refusal is None
+
+    @field(description="The refusal that `bookSlot` would return; null if it would book a place.")
+    def refusal(found: Parent[Eligibility]) -> Refusal | None:  # noqa: N805
+        if found.refusal is None:
+            return None
+        return present_booking_refusal(found.refusal, ResultView(found.caller, found.slots))

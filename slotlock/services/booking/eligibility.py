@@ -1,0 +1,37 @@
+"""Whether a caller may book a place now, decided as `bookSlot` decides, without a write."""
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.refusals import BookingRefusal
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.shared.values import value_object
+from slotlock.domain.users.user import Caller
+from slotlock.services.booking.book import BookSlotCommand
+from slotlock.services.container import Services
+from slotlock.services.slot_command import UnexpectedOutcomeError
+
+
+@value_object
+class Eligibility:
+    """The refusal that a caller would get, with the slots that it shows; None if they may book."""
+
+    caller: Caller
+    refusal: BookingRefusal | None = None
+    slots: Mapping[SlotId, SlotState] = field(default_factory=dict)
+
+
+async def check_eligibility(services: Services, caller: Caller, slot_id: SlotId) -> Eligibility:
+    """Return whether the caller may book a place. Calls for many slots at once share their reads.
+
+    Raises:
+        PyMongoError: MongoDB is unavailable.
+    """
+    command = BookSlotCommand.create(caller, slot_id, caller.user_id, hold=False, key=None)
+    refused = await services.previews.decide(command)
+    if refused is None:
+        return Eligibility(caller)
+    if not isinstance(refused.outcome, BookingRefusal):
+        raise UnexpectedOutcomeError(refused.outcome)
+    return Eligibility(caller, refused.outcome, refused.slots)
