@@ -94,11 +94,11 @@ FILTERS = [
 
 
 async def all_ids(slots: SlotRepository, wanted: SlotFilter, order: SlotOrder) -> list[str]:
-    """Return the ids on all pages of seven slots."""
+    """Return the ids on all pages of 17 slots."""
     ids: list[str] = []
     after, selection = None, replace(NOTHING, facts=order.facts)
     while True:
-        page = await slots.page(wanted, order, 7, after, NOW, selection)
+        page = await slots.page(wanted, order, 17, after, NOW, selection)
         ids += [each.id for each in page.items]
         if not page.has_more:
             return ids
@@ -229,7 +229,7 @@ async def test_slots_of_an_older_version_are_listed_and_get_their_spans(
     order = SlotOrder.START_ASC
     current = {state.id for state in stored if state.slot.end > NOW}
     assert set(await all_ids(slots, SlotFilter(), order)) == current
-    await slots.backfill_list_fields()
+    await repositories_on(database).indexes.build_missing()
     assert [each async for each in database["slots"].find({}, sort=[("_id", 1)])] == everything
 
 
