@@ -97,7 +97,7 @@ async function queue(api: Api, slotId: string): Promise<void> {
   const ticket = await booking.followTicket(api, request.id, ({ status, position }) =>
     console.log(`ticket: ${status}, position ${position}`),
   )
-  console.log(`ticket outcome: ${ticket.outcome?.__typename}`)
+  if (ticket.outcome) console.log(`ticket outcome: ${expect(ticket.outcome, 'Booked').booking.status}`)
 }
 
 async function cancel(api: Api, bookingId: string): Promise<void> {

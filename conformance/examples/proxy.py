@@ -1,0 +1,108 @@
+"""A TCP proxy in front of the app that loses the first response to some mutations."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+CHUNK_BYTES = 65_536
+HOST = "127.0.0.1"
+# The response to this mutation is lost only when the access token has expired, so that the server
+# has closed a socket.
+LOST_AFTER_EXPIRY = b"bookSlot("
+LOST_RESPONSES = (LOST_AFTER_EXPIRY, b"refreshSession(", b"requestBooking(")
+# A name that begins in one chunk may end in the next one.
+OVERLAP_BYTES = max(map(len, LOST_RESPONSES))
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """A connection of a client, and the one to the server that belongs to it."""
+
+    writers: tuple[asyncio.StreamWriter, asyncio.StreamWriter]
+    is_socket: bool = False
+    lost_mutation: bytes | None = None
+
+    def abort(self) -> None:
+        """Break both connections without a close message."""
+        for writer in self.writers:
+            writer.transport.abort()
+
+
+@dataclass(slots=True)
+class LossyProxy:
+    """Forwards connections; each lost response breaks all of them, also the WebSockets."""
+
+    server_port: int
+    port: int = 0
+    lost: list[bytes] = field(default_factory=list)
+    _connections: set[Connection] = field(default_factory=set)
+    _socket_closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Forward one connection until a side closes it or a response is lost."""
+        server_reader, server_writer = await asyncio.open_connection(HOST, self.server_port)
+        connection = Connection((writer, server_writer))
+        self._connections.add(connection)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._forward_requests(connection, reader, server_writer))
+                tasks.create_task(self._forward_responses(connection, server_reader, writer))
+        finally:
+            self._connections.discard(connection)
+            connection.abort()
+
+    async def _forward_requests(
+        self, connection: Connection, reader: asyncio.StreamReader, server: asyncio.StreamWriter
+    ) -> None:
+        end_of_last = b""
+        with suppress(OSError):
+            while data := await reader.read(CHUNK_BYTES):
+                self._inspect(connection, end_of_last + data)
+                end_of_last = data[-OVERLAP_BYTES:]
+                server.write(data)
+        server.close()
+
+    def _inspect(self, connection: Connection, request: bytes) -> None:
+        if b"upgrade: websocket" in request.lower():
+            connection.is_socket = True
+        for mutation in LOST_RESPONSES:
+            if mutation in request and mutation not in self.lost:
+                self.lost.append(mutation)
+                connection.lost_mutation = mutation
+
+    async def _forward_responses(
+        self, connection: Connection, server: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        with suppress(OSError):
+            while data := await server.read(CHUNK_BYTES):
+                if connection.lost_mutation is not None:
+                    await self._lose(connection.lost_mutation)
+                    return
+                writer.write(data)
+        if connection.is_socket:
+            self._socket_closed.set()
+        writer.close()
+
+    async def _lose(self, mutation: bytes) -> None:
+        if mutation == LOST_AFTER_EXPIRY:
+            await self._socket_closed.wait()
+        self.abort_all()
+
+    def abort_all(self) -> None:
+        """Break all connections."""
+        for connection in self._connections:
+            connection.abort()
+
+
+@asynccontextmanager
+async def lossy_proxy(server_port: int) -> AsyncIterator[LossyProxy]:
+    """Run a proxy in front of a port of this host."""
+    proxy = LossyProxy(server_port)
+    server = await asyncio.start_server(proxy.forward, HOST)
+    proxy.port = server.sockets[0].getsockname()[1]
+    try:
+        yield proxy
+    finally:
+        server.close()
+        proxy.abort_all()
