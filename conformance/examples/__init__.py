@@ -1,1 +1,1 @@
-"""Runs the programs of examples/ over a proxy that loses responses, with tokens that expire soon."""
+"""Runs the programs of examples/ over a proxy that loses responses, with short tokens."""

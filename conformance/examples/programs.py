@@ -48,7 +48,7 @@ PYTHON_PROGRAM = Program(
 
 
 async def failed_parts(program: Program, app: ConformanceApp) -> list[str]:
-    """Run a program against an app with short tokens, over a lossy proxy, and return what failed."""
+    """Run a program over a lossy proxy against an app with short tokens; return what failed."""
     async with lossy_proxy(app.port) as proxy:
         process = await asyncio.create_subprocess_exec(
             *program.command,

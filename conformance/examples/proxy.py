@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 CHUNK_BYTES = 65_536
 HOST = "127.0.0.1"
-# The response to this mutation is lost only when the access token has expired, so that the server
-# has closed a socket.
-LOST_AFTER_EXPIRY = b"bookSlot("
-LOST_RESPONSES = (LOST_AFTER_EXPIRY, b"refreshSession(", b"requestBooking(")
+# No response to this mutation arrives, and its connection stays open. Meanwhile the access token
+# expires and the server closes the WebSocket, so the client has to refresh because of the socket.
+SILENT_MUTATION = b"bookSlot("
+# The loss of the response to one of the others breaks all connections.
+LOST_RESPONSES = (SILENT_MUTATION, b"refreshSession(", b"requestBooking(")
 # A name that begins in one chunk may end in the next one.
 OVERLAP_BYTES = max(map(len, LOST_RESPONSES))
 
@@ -20,7 +21,6 @@ class Connection:
     """A connection of a client, and the one to the server that belongs to it."""
 
     writers: tuple[asyncio.StreamWriter, asyncio.StreamWriter]
-    is_socket: bool = False
     lost_mutation: bytes | None = None
 
     def abort(self) -> None:
@@ -31,13 +31,12 @@ class Connection:
 
 @dataclass(slots=True)
 class LossyProxy:
-    """Forwards connections; each lost response breaks all of them, also the WebSockets."""
+    """Forwards connections until a lost response breaks all of them, also the WebSockets."""
 
     server_port: int
     port: int = 0
     lost: list[bytes] = field(default_factory=list)
     _connections: set[Connection] = field(default_factory=set)
-    _socket_closed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Forward one connection until a side closes it or a response is lost."""
@@ -64,8 +63,6 @@ class LossyProxy:
         server.close()
 
     def _inspect(self, connection: Connection, request: bytes) -> None:
-        if b"upgrade: websocket" in request.lower():
-            connection.is_socket = True
         for mutation in LOST_RESPONSES:
             if mutation in request and mutation not in self.lost:
                 self.lost.append(mutation)
@@ -76,18 +73,11 @@ class LossyProxy:
     ) -> None:
         with suppress(OSError):
             while data := await server.read(CHUNK_BYTES):
-                if connection.lost_mutation is not None:
-                    await self._lose(connection.lost_mutation)
-                    return
-                writer.write(data)
-        if connection.is_socket:
-            self._socket_closed.set()
+                if connection.lost_mutation is None:
+                    writer.write(data)
+                elif connection.lost_mutation != SILENT_MUTATION:
+                    self.abort_all()
         writer.close()
-
-    async def _lose(self, mutation: bytes) -> None:
-        if mutation == LOST_AFTER_EXPIRY:
-            await self._socket_closed.wait()
-        self.abort_all()
 
     def abort_all(self) -> None:
         """Break all connections."""

@@ -1,4 +1,4 @@
-"""The app with access tokens that expire soon: `python -m conformance.examples.short_tokens serve`."""
+"""The app with access tokens that expire soon, as a variant of the module `slotlock`."""
 
 import sys
 from datetime import timedelta
