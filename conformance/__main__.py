@@ -23,7 +23,6 @@ from conformance.descriptions import descriptions, undescribed
 from conformance.examples import programs, short_tokens, typescript
 from conformance.fuzz.run import fuzz
 from conformance.table import Row, format_table
-from conformance.tutorial import node_examples, node_problems
 from slotlock.devserver.binaries import ServerStartError
 from slotlock.devserver.embedded import embedded_servers
 from slotlock.graphql.schema.schema import executable_schema
@@ -86,7 +85,6 @@ def _rows(folder: Path, examples: int) -> Iterator[Row]:
         yield from _production_rows(production)
         yield _audit_row(development)
         yield from _client_rows(production, folder)
-        yield _tutorial_row(production)
         yield from _example_rows(app_with_short_tokens)
         yield from fuzz(development, examples, folder)
         yield _log_row(development, production, app_with_short_tokens)
@@ -141,12 +139,6 @@ def _client_rows(app: ConformanceApp, folder: Path) -> Iterator[Row]:
         except (httpx.TransportError, OSError) as error:
             failures = [f"{type(error).__name__} {error}"]
         yield Row(kind.name, len(CHECKS), tuple(failures), "production")
-
-
-def _tutorial_row(app: ConformanceApp) -> Row:
-    """Return the row of the Node examples in docs/tutorial."""
-    problems = tuple(node_problems(app, NODE_HOME))
-    return Row("tutorial, Node examples", len(node_examples()), problems, "production")
 
 
 def _example_rows(app: ConformanceApp) -> Iterator[Row]:

@@ -37,9 +37,21 @@ class LossyProxy:
     port: int = 0
     lost: list[bytes] = field(default_factory=list)
     _connections: set[Connection] = field(default_factory=set)
+    _tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
 
-    async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Forward one connection until a side closes it or a response is lost."""
+        task = asyncio.create_task(self._forward(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Break all connections and wait until they have ended."""
+        self.abort_all()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await asyncio.open_connection(HOST, self.server_port)
         connection = Connection((writer, server_writer))
         self._connections.add(connection)
@@ -89,10 +101,10 @@ class LossyProxy:
 async def lossy_proxy(server_port: int) -> AsyncIterator[LossyProxy]:
     """Run a proxy in front of a port of this host."""
     proxy = LossyProxy(server_port)
-    server = await asyncio.start_server(proxy.forward, HOST)
+    server = await asyncio.start_server(proxy.accept, HOST)
     proxy.port = server.sockets[0].getsockname()[1]
     try:
         yield proxy
     finally:
         server.close()
-        proxy.abort_all()
+        await proxy.close()
