@@ -46,7 +46,7 @@ class Client(asyncio.Protocol):
         self.received += data
         self.has_received.set()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _exc: Exception | None) -> None:
         self.lost.set()
 
     async def send(self, line: bytes) -> None:
