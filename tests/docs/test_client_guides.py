@@ -23,7 +23,7 @@ _EXCERPT = re.compile(r"^<!-- from: (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | 
 def excerpts() -> list[tuple[str, str, str]]:
     """Return the page, the example file and the text of each excerpt."""
     return [
-        (page.name, *match.groups())
+        (page.name, match[1], match[2])
         for page in sorted(GUIDES.glob("*.md"))
         for match in _EXCERPT.finditer(page.read_text())
     ]
