@@ -1,5 +1,4 @@
 // What an app does with slots, in terms of either client.
-import { randomUUID } from 'node:crypto'
 import type { Api } from './api.js'
 import {
   BookDocument,
@@ -34,7 +33,7 @@ export type Ticket = FollowTicketSubscription['ticket']
 export type MyPlace = NonNullable<MyPlaceQuery['slot']>
 
 /** A new key for each intention of the user. Store it with a form that may be sent again. */
-export const newKey = () => randomUUID()
+export const newKey = () => crypto.randomUUID()
 
 /** Lists all slots with places left that match the words. */
 export async function listSlots(api: Api, text: string): Promise<ListedSlot[]> {
