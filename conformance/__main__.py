@@ -20,14 +20,15 @@ from conformance.clients.checks import CHECKS
 from conformance.clients.client_process import CLIENT_LIBRARIES
 from conformance.clients.run import failed_checks
 from conformance.descriptions import descriptions, undescribed
+from conformance.examples import programs, short_tokens, typescript
 from conformance.fuzz.run import fuzz
 from conformance.table import Row, format_table
-from conformance.tutorial import node_examples, node_problems
 from slotlock.devserver.binaries import ServerStartError
 from slotlock.devserver.embedded import embedded_servers
 from slotlock.graphql.schema.schema import executable_schema
 
 NODE_HOME = Path(__file__).parent.parent / ".bench" / "conformance"
+TYPESCRIPT_HOME = NODE_HOME.with_name("typescript")
 EXAMPLES = 200
 # The number of audits in the pinned version; with fewer, the check fails.
 AUDIT_COUNT = 61
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         node_scripts.check_version()
         install(node_scripts.SOURCE, NODE_HOME)
+        typescript.prepare(TYPESCRIPT_HOME)
         with tempfile.TemporaryDirectory(prefix="slotlock-conformance-") as folder:
             rows = []
             for row in _rows(Path(folder), examples):
@@ -76,13 +78,16 @@ def _rows(folder: Path, examples: int) -> Iterator[Row]:
         embedded_servers(folder / "servers") as servers,
         running(DEVELOPMENT, servers, "development", 0, folder) as development,
         running(PRODUCTION, servers, "production", 1, folder) as production,
+        running(
+            PRODUCTION, servers, "examples", 2, folder, short_tokens.__name__
+        ) as app_with_short_tokens,
     ):
         yield from _production_rows(production)
         yield _audit_row(development)
         yield from _client_rows(production, folder)
-        yield _tutorial_row(production)
+        yield from _example_rows(app_with_short_tokens)
         yield from fuzz(development, examples, folder)
-        yield _log_row(development, production)
+        yield _log_row(development, production, app_with_short_tokens)
 
 
 def _schema_rows() -> Iterator[Row]:
@@ -136,16 +141,19 @@ def _client_rows(app: ConformanceApp, folder: Path) -> Iterator[Row]:
         yield Row(kind.name, len(CHECKS), tuple(failures), "production")
 
 
-def _tutorial_row(app: ConformanceApp) -> Row:
-    """Return the row of the Node examples in docs/tutorial."""
-    problems = tuple(node_problems(app, NODE_HOME))
-    return Row("tutorial, Node examples", len(node_examples()), problems, "production")
+def _example_rows(app: ConformanceApp) -> Iterator[Row]:
+    """Yield the rows of the programs in examples/."""
+    failures = tuple(typescript.failed_checks(TYPESCRIPT_HOME))
+    yield Row("examples, TypeScript types", typescript.CHECK_COUNT, failures)
+    for program in (*typescript.programs(TYPESCRIPT_HOME), programs.PYTHON_PROGRAM):
+        failures = tuple(asyncio.run(programs.failed_parts(program, app)))
+        yield Row(program.name, programs.PART_COUNT, failures, "lossy, short tokens")
 
 
 def _log_row(*apps: ConformanceApp) -> Row:
     """Return the row of errors and tracebacks in the logs of the apps."""
     failures = [
-        f"{app.profile}: {line}"
+        f"{app.log_file.stem}: {line}"
         for app in apps
         for line in app.log_file.read_text(errors="replace").splitlines()
         if "Traceback" in line or " ERROR " in line

@@ -33,11 +33,15 @@ def database_url(servers: EmbeddedServers, name: str) -> str:
 
 @dataclass(slots=True)
 class ConformanceApp:
-    """One app on one port, over all its processes; `profile` is the command that starts it."""
+    """One app on one port, over all its processes; `profile` is the command that starts it.
+
+    `module` is `slotlock` or a variant of it.
+    """
 
     profile: str
     environment: Mapping[str, str]
     log_file: Path
+    module: str = "slotlock"
     port: int = field(default_factory=free_port)
     _process: subprocess.Popen[bytes] | None = None
 
@@ -53,7 +57,9 @@ class ConformanceApp:
 
     def start(self) -> None:
         """Start a process and wait until it is ready; raises ConformanceAppError."""
-        self._process = launch(self.profile, self.environment, self.port, self.log_file)
+        self._process = launch(
+            self.profile, self.environment, self.port, self.log_file, self.module
+        )
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -89,7 +95,12 @@ class ConformanceApp:
 
 @contextmanager
 def running(
-    profile: str, servers: EmbeddedServers, database_name: str, redis_database: int, folder: Path
+    profile: str,
+    servers: EmbeddedServers,
+    database_name: str,
+    redis_database: int,
+    folder: Path,
+    module: str = "slotlock",
 ) -> Iterator[ConformanceApp]:
     """Run an app on these databases; raises ConformanceAppError.
 
@@ -104,7 +115,7 @@ def running(
         "SLOTLOCK_DATA_DIR": str(folder / database_name),
         "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
     }
-    app = ConformanceApp(profile, environment, folder / f"{database_name}.log")
+    app = ConformanceApp(profile, environment, folder / f"{database_name}.log", module)
     try:
         app.start()
         yield app

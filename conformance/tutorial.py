@@ -7,18 +7,15 @@ An example is a fenced block that follows a comment with its name:
     ...
     ```
 
-`make test` runs the examples for bash and Python, `make conformance` those for Node.
+`make test` runs them.
 """
 
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from conformance.apps import ADMIN_EMAIL, ADMIN_PASSWORD, ConformanceApp
 
 TUTORIAL = Path(__file__).parent.parent / "docs" / "tutorial"
 EXAMPLE_TIMEOUT_S = 60.0
@@ -34,25 +31,18 @@ EXPECTED_OUTPUT: Mapping[str, Sequence[str]] = {
     "curl-hold": (r'"status":"HELD"', r'"__typename":"BookingConfirmed"', r'"status":"CONFIRMED"'),
     "curl-watch": (r"event: next", r'"slotAvailability":\{"remaining":\d+,"version":\d+\}'),
     "curl-refresh": (r'"__typename":"Session"', r'"__typename":"Session"'),
-    "python-gql-book": (r"Yoga for beginners", r"'Booked'", r"'CONFIRMED'"),
-    "python-gql-watch": (r"places left: \d+", r"places left: \d+"),
-    "python-gql-ticket": (r"'status': 'ANSWERED'", r"'Booked'"),
-    "js-urql-book": (r"__typename: 'Booked'", r"status: 'CONFIRMED'"),
-    "js-urql-watch": (r"places left: \d+", r"places left: \d+"),
-    "js-graphql-ws-ticket": (r'"status":"ANSWERED"', r'"__typename":"Booked"'),
 }
 
 _EXAMPLE = re.compile(
-    r"^<!-- example: ([a-z0-9-]+) -->\n```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE
+    r"^<!-- example: ([a-z0-9-]+) -->\n```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One program of the tutorial; `language` is `sh`, `python` or `js`."""
+    """One shell script of the tutorial."""
 
     name: str
-    language: str
     source: str
 
 
@@ -65,10 +55,7 @@ def read_examples(folder: Path = TUTORIAL) -> list[Example]:
 def problem_of(
     example: Example, home: Path, url: str, admin_email: str, admin_password: str
 ) -> str | None:
-    """Run an example in the folder `home` and return what is wrong with it, or None.
-
-    A Node example finds its packages in `home`, where it is written to a file.
-    """
+    """Run an example in the folder `home` and return what is wrong with it, or None."""
     environment = {
         **os.environ,
         "SLOTLOCK_URL": url,
@@ -77,7 +64,7 @@ def problem_of(
     }
     try:
         process = subprocess.run(
-            _command(example, home),
+            ("bash", "-euo", "pipefail", "-c", example.source),
             cwd=home,
             env=environment,
             capture_output=True,
@@ -92,32 +79,3 @@ def problem_of(
         return None
     output = " | ".join((process.stdout + process.stderr).strip().splitlines()[-8:])
     return f"{example.name} ended with {process.returncode}: {output}"
-
-
-def _command(example: Example, home: Path) -> Sequence[str]:
-    if example.language == "sh":
-        return ("bash", "-euo", "pipefail", "-c", example.source)
-    if example.language == "python":
-        return (sys.executable, "-c", example.source)
-    script = home / f"{example.name}.mjs"
-    script.write_text(example.source)
-    return ("node", str(script))
-
-
-def node_examples() -> list[Example]:
-    """Return the example that creates the slot, and all examples for Node."""
-    examples = read_examples()
-    setup = [example for example in examples if example.name == SETUP]
-    return setup + [example for example in examples if example.language == "js"]
-
-
-def node_problems(app: ConformanceApp, home: Path) -> list[str]:
-    """Run the Node examples against an app and return what is wrong with them.
-
-    `home` is the folder with the installed packages.
-    """
-    problems = (
-        problem_of(example, home, app.url, ADMIN_EMAIL, ADMIN_PASSWORD)
-        for example in node_examples()
-    )
-    return [problem for problem in problems if problem is not None]

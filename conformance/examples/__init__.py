@@ -1,0 +1,1 @@
+"""Runs the programs of examples/ over a proxy that loses responses, with short tokens."""

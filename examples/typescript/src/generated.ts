@@ -1,0 +1,535 @@
+/** Internal type. DO NOT USE DIRECTLY. */
+type Exact<T extends { [key: string]: unknown }> = { [K in keyof T]: T[K] };
+/** Internal type. DO NOT USE DIRECTLY. */
+export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' | '__typename' ? T[P] : never };
+import type { TypedDocumentNode as DocumentNode } from '@graphql-typed-document-node/core';
+/** The place to book or hold. */
+export type BookSlotInput = {
+  /** Whether to hold the place until `heldUntil` instead of booking it. `confirmBooking` then books it. */
+  hold?: boolean;
+  /** A key that makes retries safe, 1 to 255 characters. Repeated requests with the same key and the same arguments take effect once and return the same result. The server remembers a key for at least 24 hours. */
+  idempotencyKey?: string | null | undefined;
+  /** The slot to book. */
+  slotId: string | number;
+  /** The user to book for; the caller by default. Members can book for members of their teams, organizers for everyone. */
+  userId?: string | number | null | undefined;
+  /** How long the request may wait for other requests on the slot, in milliseconds from 0 to 20000. The result is `Locked` when the time is over. */
+  waitMs?: number;
+};
+
+/** An action on a booking. */
+export type BookingAction =
+  /** The user or someone else booked a place. */
+  | 'BOOKED'
+  /** The booking was cancelled, or its slot was cancelled. */
+  | 'CANCELLED'
+  /** A hold was confirmed. */
+  | 'CONFIRMED'
+  /** A hold expired. */
+  | 'EXPIRED'
+  /** A hold was extended. */
+  | 'EXTENDED'
+  /** The user or someone else placed a hold. */
+  | 'HELD'
+  /** The booking was moved to another slot. */
+  | 'MOVED'
+  /** The waiting list placed a hold for its first user. */
+  | 'OFFERED'
+  /** The action is one of a newer version, which this server does not know. */
+  | 'OTHER'
+  /** The waiting list booked a free place for its first user. */
+  | 'PROMOTED';
+
+/** Whether a booking occupies a place. */
+export type BookingStatus =
+  /** The booking was cancelled or moved, or its slot was cancelled. */
+  | 'CANCELLED'
+  /** The booking occupies a place. */
+  | 'CONFIRMED'
+  /** The booking was a hold and expired. */
+  | 'EXPIRED'
+  /** The booking is a hold. It occupies a place until `heldUntil` unless it is confirmed. */
+  | 'HELD';
+
+/** The slot to create. */
+export type CreateSlotInput = {
+  /** The campaign that the slot belongs to. It cannot be changed later. */
+  campaignId?: string | number | null | undefined;
+  /** How many minutes before the start members can no longer cancel a booking, 0 to 86400. */
+  cancelCutoffMinutes?: number;
+  /** The number of places, 1 to 1000. */
+  capacity?: number;
+  /** A name that alternative slots share, at most 100 characters. Each user can have at most one booking in a choice group. It cannot be changed later. */
+  choiceGroup?: string | null | undefined;
+  /** Whether the slot stays hidden until `publishSlot`. */
+  draft?: boolean;
+  /** When the slot ends, after its start. Required unless there is a timetable. */
+  endTime?: string | null | undefined;
+  /** How many places a group may have in the slot, in addition to the limits of the campaign. */
+  groupLimits?: Array<GroupLimitInput>;
+  /** How long a hold lasts, 1 to 60 minutes. */
+  holdMinutes?: number;
+  /** A key that makes retries safe, 1 to 255 characters. Repeated requests with the same key and the same arguments take effect once and return the same result. The server remembers a key for at least 24 hours. */
+  idempotencyKey?: string | null | undefined;
+  /** The kind of event that the slot is for. */
+  kind?: SlotKind;
+  /** Where the slot takes place, at most 200 characters. */
+  location?: string | null | undefined;
+  /** A resource that the slot occupies, such as a room, at most 100 characters. Published slots with the same resource cannot overlap. */
+  resource?: string | null | undefined;
+  /** When the slot starts. Required unless there is a timetable. */
+  startTime?: string | null | undefined;
+  /** The time zone in which the slot takes place. */
+  timeZone?: string;
+  /** The meetings of a course, instead of one start and end. */
+  timetable?: TimetableInput | null | undefined;
+  /** The title of the slot, 1 to 200 characters. */
+  title: string;
+  /** How many users can be on the waiting list, 0 to 1000; 0 for no waiting list. */
+  waitlistCapacity?: number;
+  /** How many minutes a free place is held for the first user on the waiting list, 1 to 10080; null to book it for them immediately. */
+  waitlistOfferMinutes?: number | null | undefined;
+};
+
+/** The number of places that one group may have in a slot. */
+export type GroupLimitInput = {
+  /** The name of the group. A trailing star matches every group with that prefix: `class:*` with a limit of 5 allows 5 places for each class. */
+  group: string;
+  /** How many places the group may have in the slot, at least 1. */
+  limit: number;
+};
+
+/** The credentials of a user. */
+export type LoginInput = {
+  /** The e-mail address of the account. */
+  email: string;
+  /** The password of the account. */
+  password: string;
+};
+
+/** A single meeting. */
+export type MeetingInput = {
+  /** When the meeting ends. */
+  endTime: string;
+  /** When the meeting starts. */
+  startTime: string;
+};
+
+/** Why the server refused a request. The list grows as the schema does. */
+export type RefusalCode =
+  /** Only an admin may do this. */
+  | 'ADMIN_REQUIRED'
+  /** The user already has a booking in the slot. */
+  | 'ALREADY_BOOKED'
+  /** The invited user is already in the team. */
+  | 'ALREADY_MEMBER'
+  /** The caller is already on the waiting list. */
+  | 'ALREADY_WAITING'
+  /** The account is banned. */
+  | 'BANNED'
+  /** The booking does not exist. */
+  | 'BOOKING_NOT_FOUND'
+  /** Other requests are changing the campaign. Retry soon. */
+  | 'CAMPAIGN_BUSY'
+  /** The campaign does not exist. */
+  | 'CAMPAIGN_NOT_FOUND'
+  /** The caller cannot ban or unban their own account. */
+  | 'CANNOT_BAN_SELF'
+  /** The new capacity is below the number of bookings. */
+  | 'CAPACITY_BELOW_TAKEN'
+  /** At least one claim was refused, so nothing was booked. */
+  | 'CLAIMS_REFUSED'
+  /** The campaign takes no bookings any more. */
+  | 'CLOSED'
+  /** It is too late to cancel. */
+  | 'CUTOFF_PASSED'
+  /** The e-mail address has an account. */
+  | 'EMAIL_TAKEN'
+  /** The user's group has all of its places in the slot. */
+  | 'GROUP_FULL'
+  /** The hold has expired. */
+  | 'HOLD_EXPIRED'
+  /** The hold cannot be extended any further. */
+  | 'HOLD_LIMIT_REACHED'
+  /** The e-mail address or the password is wrong. */
+  | 'INVALID_CREDENTIALS'
+  /** A field of the input is invalid. */
+  | 'INVALID_INPUT'
+  /** The invitation token is not valid. */
+  | 'INVALID_INVITATION'
+  /** The session has ended. The user must sign in again. */
+  | 'INVALID_SESSION'
+  /** The idempotency key was sent before with other arguments. */
+  | 'KEY_REUSED'
+  /** The user has the maximum number of bookings. */
+  | 'LIMIT_REACHED'
+  /** Another request is using the slot. Retry soon. */
+  | 'LOCKED'
+  /** The campaign is for other groups. */
+  | 'NOT_ELIGIBLE'
+  /** The booking is confirmed and does not expire. */
+  | 'NOT_HELD'
+  /** The invitation does not exist. */
+  | 'NOT_INVITED'
+  /** The user is in no team with the caller. */
+  | 'NOT_TEAMMATE'
+  /** The caller is not on the waiting list. */
+  | 'NOT_WAITING'
+  /** The campaign has not opened yet. */
+  | 'NOT_YET_OPEN'
+  /** The booking queue is full. Retry soon. */
+  | 'QUEUE_FULL'
+  /** Another slot uses the resource at the same time. */
+  | 'RESOURCE_TAKEN'
+  /** The resource is taken on some dates of the series. */
+  | 'SERIES_CONFLICTS'
+  /** The caller has no such session. */
+  | 'SESSION_NOT_FOUND'
+  /** The slot was cancelled. */
+  | 'SLOT_CANCELLED'
+  /** The slot has no free place. */
+  | 'SLOT_FULL'
+  /** The slot does not exist. */
+  | 'SLOT_NOT_FOUND'
+  /** The slot has a free place to book right now. */
+  | 'SLOT_NOT_FULL'
+  /** The slot has already started. */
+  | 'SLOT_STARTED'
+  /** Other requests are changing the team. Retry soon. */
+  | 'TEAM_BUSY'
+  /** The team cannot invite anyone else. */
+  | 'TEAM_FULL'
+  /** The caller is in no such team. */
+  | 'TEAM_NOT_FOUND'
+  /** The slot overlaps another booking of the user. */
+  | 'TIME_CONFLICT'
+  /** There were too many sign-in attempts. Retry later. */
+  | 'TOO_MANY_ATTEMPTS'
+  /** The e-mail address has the maximum number of open invitations. */
+  | 'TOO_MANY_INVITATIONS'
+  /** The caller is in the maximum number of teams. */
+  | 'TOO_MANY_TEAMS'
+  /** The user to book for is banned. */
+  | 'USER_BANNED'
+  /** The user does not exist. */
+  | 'USER_NOT_FOUND'
+  /** The waiting list is full. */
+  | 'WAITLIST_FULL';
+
+/** The account to create. */
+export type RegisterInput = {
+  /** The e-mail address to sign in with. */
+  email: string;
+  /** The name of the user, 1 to 100 characters. Organizers and team members see it. */
+  name: string;
+  /** The password, 8 to 128 characters. */
+  password: string;
+};
+
+/** The kind of event that a slot is for. */
+export type SlotKind =
+  /** A course or a class. */
+  | 'COURSE'
+  /** A meeting. */
+  | 'MEETING'
+  /** Something else. */
+  | 'OTHER';
+
+/** Whether a slot is visible and can be booked. */
+export type SlotStatus =
+  /** The slot was cancelled with all its bookings. Nobody can book it. */
+  | 'CANCELLED'
+  /** Only organizers see the slot. Nobody can book it. */
+  | 'DRAFT'
+  /** Everyone sees the slot, unless its campaign is unpublished. */
+  | 'PUBLISHED';
+
+/** The progress of a ticket. */
+export type TicketStatus =
+  /** The request was processed and `outcome` is final. */
+  | 'ANSWERED'
+  /** The request could not be processed. Operators can return it to the queue. */
+  | 'FAILED'
+  /** The queue lost the request before it was processed. Nothing was booked; the user may request the booking again with the same key or another one. */
+  | 'LOST'
+  /** The request waits in the queue. */
+  | 'QUEUED';
+
+/** The meetings of a course, at most 500. Weekly meetings keep their local time when the clocks change. */
+export type TimetableInput = {
+  /** Additional meetings. */
+  extra?: Array<MeetingInput>;
+  /** The first day of the course. */
+  first: unknown;
+  /** Days on which no weekly meeting starts. */
+  holidays?: Array<unknown>;
+  /** The last day of the course, at most two years after the first. */
+  last: unknown;
+  /** The meetings that take place every week. */
+  weekly?: Array<WeeklyInput>;
+};
+
+/** A day of the week. */
+export type Weekday =
+  /** Friday. */
+  | 'FRIDAY'
+  /** Monday. */
+  | 'MONDAY'
+  /** Saturday. */
+  | 'SATURDAY'
+  /** Sunday. */
+  | 'SUNDAY'
+  /** Thursday. */
+  | 'THURSDAY'
+  /** Tuesday. */
+  | 'TUESDAY'
+  /** Wednesday. */
+  | 'WEDNESDAY';
+
+/** A meeting that takes place every week. */
+export type WeeklyInput = {
+  /** When the meeting ends, in the slot's time zone. A time before the start is on the next day. */
+  endTime: unknown;
+  /** When the meeting starts, in the slot's time zone. */
+  startTime: unknown;
+  /** The day of the week on which the meeting starts. */
+  weekday: Weekday;
+};
+
+export type RegisterMutationVariables = Exact<{
+  input: RegisterInput;
+}>;
+
+
+export type RegisterMutation = { register:
+    | { __typename: 'EmailTaken', code: RefusalCode, message: string }
+    | { __typename: 'InvalidInput', code: RefusalCode, message: string }
+    | { __typename: 'Session', accessToken: string, refreshToken: string }
+    | { __typename: 'TooManyAttempts', code: RefusalCode, message: string }
+   };
+
+export type LoginMutationVariables = Exact<{
+  input: LoginInput;
+}>;
+
+
+export type LoginMutation = { login:
+    | { __typename: 'Banned', code: RefusalCode, message: string }
+    | { __typename: 'InvalidCredentials', code: RefusalCode, message: string }
+    | { __typename: 'Session', accessToken: string, refreshToken: string }
+    | { __typename: 'TooManyAttempts', code: RefusalCode, message: string }
+   };
+
+export type RefreshSessionMutationVariables = Exact<{
+  refreshToken: string;
+}>;
+
+
+export type RefreshSessionMutation = { refreshSession:
+    | { __typename: 'InvalidSession', code: RefusalCode, message: string }
+    | { __typename: 'Session', accessToken: string, refreshToken: string }
+   };
+
+export type ListSlotsQueryVariables = Exact<{
+  text: string;
+  after?: string | null | undefined;
+}>;
+
+
+export type ListSlotsQuery = { slots: { nodes: Array<{ id: string, title: string, startTime: string, timeZone: string, remaining: number, version: number }>, pageInfo: { endCursor: string | null, hasNextPage: boolean } } };
+
+export type WatchSlotsSubscriptionVariables = Exact<{
+  slotIds: Array<string | number> | string | number;
+}>;
+
+
+export type WatchSlotsSubscription = { slotAvailability: { slotId: string, version: number, remaining: number, status: SlotStatus } };
+
+export type BookMutationVariables = Exact<{
+  input: BookSlotInput;
+}>;
+
+
+export type BookMutation = { bookSlot:
+    | { __typename: 'AlreadyBooked', code: RefusalCode, message: string }
+    | { __typename: 'Booked', booking: { id: string, status: BookingStatus, heldUntil: string | null }, slot: { version: number } }
+    | { __typename: 'Closed', code: RefusalCode, message: string }
+    | { __typename: 'GroupFull', code: RefusalCode, message: string }
+    | { __typename: 'KeyReused', code: RefusalCode, message: string }
+    | { __typename: 'LimitReached', code: RefusalCode, message: string }
+    | { __typename: 'Locked', retryAfterMs: number, code: RefusalCode, message: string }
+    | { __typename: 'NotEligible', code: RefusalCode, message: string }
+    | { __typename: 'NotTeammate', code: RefusalCode, message: string }
+    | { __typename: 'NotYetOpen', code: RefusalCode, message: string }
+    | { __typename: 'SlotCancelled', code: RefusalCode, message: string }
+    | { __typename: 'SlotFull', code: RefusalCode, message: string }
+    | { __typename: 'SlotNotFound', code: RefusalCode, message: string }
+    | { __typename: 'SlotStarted', code: RefusalCode, message: string }
+    | { __typename: 'TimeConflict', code: RefusalCode, message: string }
+    | { __typename: 'UserBanned', code: RefusalCode, message: string }
+    | { __typename: 'UserNotFound', code: RefusalCode, message: string }
+   };
+
+export type ConfirmMutationVariables = Exact<{
+  bookingId: string | number;
+  key: string;
+}>;
+
+
+export type ConfirmMutation = { confirmBooking:
+    | { __typename: 'BookingConfirmed', booking: { id: string, status: BookingStatus } }
+    | { __typename: 'BookingNotFound', code: RefusalCode, message: string }
+    | { __typename: 'HoldExpired', code: RefusalCode, message: string }
+    | { __typename: 'KeyReused', code: RefusalCode, message: string }
+    | { __typename: 'LimitReached', code: RefusalCode, message: string }
+    | { __typename: 'Locked', retryAfterMs: number, code: RefusalCode, message: string }
+    | { __typename: 'SlotCancelled', code: RefusalCode, message: string }
+    | { __typename: 'TimeConflict', code: RefusalCode, message: string }
+   };
+
+export type CancelMutationVariables = Exact<{
+  bookingId: string | number;
+  key: string;
+}>;
+
+
+export type CancelMutation = { cancelBooking:
+    | { __typename: 'BookingCancelled', booking: { id: string, status: BookingStatus } }
+    | { __typename: 'BookingNotFound', code: RefusalCode, message: string }
+    | { __typename: 'CutoffPassed', code: RefusalCode, message: string }
+    | { __typename: 'HoldExpired', code: RefusalCode, message: string }
+    | { __typename: 'KeyReused', code: RefusalCode, message: string }
+    | { __typename: 'Locked', retryAfterMs: number, code: RefusalCode, message: string }
+    | { __typename: 'SlotStarted', code: RefusalCode, message: string }
+   };
+
+export type JoinWaitlistMutationVariables = Exact<{
+  slotId: string | number;
+}>;
+
+
+export type JoinWaitlistMutation = { joinWaitlist:
+    | { __typename: 'AlreadyBooked', code: RefusalCode, message: string }
+    | { __typename: 'AlreadyWaiting', code: RefusalCode, message: string }
+    | { __typename: 'Closed', code: RefusalCode, message: string }
+    | { __typename: 'GroupFull', code: RefusalCode, message: string }
+    | { __typename: 'LimitReached', code: RefusalCode, message: string }
+    | { __typename: 'Locked', retryAfterMs: number, code: RefusalCode, message: string }
+    | { __typename: 'NotEligible', code: RefusalCode, message: string }
+    | { __typename: 'NotYetOpen', code: RefusalCode, message: string }
+    | { __typename: 'SlotCancelled', code: RefusalCode, message: string }
+    | { __typename: 'SlotNotFound', code: RefusalCode, message: string }
+    | { __typename: 'SlotNotFull', code: RefusalCode, message: string }
+    | { __typename: 'SlotStarted', code: RefusalCode, message: string }
+    | { __typename: 'TimeConflict', code: RefusalCode, message: string }
+    | { __typename: 'WaitlistFull', code: RefusalCode, message: string }
+    | { __typename: 'WaitlistJoined', position: number }
+   };
+
+export type MyPlaceQueryVariables = Exact<{
+  slotId: string | number;
+}>;
+
+
+export type MyPlaceQuery = { slot: { myBooking: { id: string, status: BookingStatus, heldUntil: string | null } | null, myWaitlistEntry: { position: number | null } | null } | null };
+
+export type FollowMyBookingsSubscriptionVariables = Exact<{ [key: string]: never; }>;
+
+
+export type FollowMyBookingsSubscription = { myBookings: { action: BookingAction, booking: { id: string, status: BookingStatus, heldUntil: string | null, slot: { title: string } } } };
+
+export type RequestTicketMutationVariables = Exact<{
+  input: BookSlotInput;
+}>;
+
+
+export type RequestTicketMutation = { requestBooking:
+    | { __typename: 'AlreadyBooked', code: RefusalCode, message: string }
+    | { __typename: 'Closed', code: RefusalCode, message: string }
+    | { __typename: 'GroupFull', code: RefusalCode, message: string }
+    | { __typename: 'KeyReused', code: RefusalCode, message: string }
+    | { __typename: 'LimitReached', code: RefusalCode, message: string }
+    | { __typename: 'NotEligible', code: RefusalCode, message: string }
+    | { __typename: 'NotTeammate', code: RefusalCode, message: string }
+    | { __typename: 'NotYetOpen', code: RefusalCode, message: string }
+    | { __typename: 'QueueFull', retryAfterMs: number, code: RefusalCode, message: string }
+    | { __typename: 'SlotCancelled', code: RefusalCode, message: string }
+    | { __typename: 'SlotFull', code: RefusalCode, message: string }
+    | { __typename: 'SlotNotFound', code: RefusalCode, message: string }
+    | { __typename: 'SlotStarted', code: RefusalCode, message: string }
+    | { __typename: 'Ticket', id: string, status: TicketStatus, position: number | null }
+    | { __typename: 'TimeConflict', code: RefusalCode, message: string }
+    | { __typename: 'UserBanned', code: RefusalCode, message: string }
+    | { __typename: 'UserNotFound', code: RefusalCode, message: string }
+   };
+
+export type FollowTicketSubscriptionVariables = Exact<{
+  id: string | number;
+}>;
+
+
+export type FollowTicketSubscription = { ticket: { status: TicketStatus, position: number | null, outcome:
+      | { __typename: 'AlreadyBooked', code: RefusalCode, message: string }
+      | { __typename: 'Booked', booking: { id: string, status: BookingStatus, heldUntil: string | null }, slot: { version: number } }
+      | { __typename: 'Closed', code: RefusalCode, message: string }
+      | { __typename: 'GroupFull', code: RefusalCode, message: string }
+      | { __typename: 'KeyReused', code: RefusalCode, message: string }
+      | { __typename: 'LimitReached', code: RefusalCode, message: string }
+      | { __typename: 'Locked', code: RefusalCode, message: string }
+      | { __typename: 'NotEligible', code: RefusalCode, message: string }
+      | { __typename: 'NotTeammate', code: RefusalCode, message: string }
+      | { __typename: 'NotYetOpen', code: RefusalCode, message: string }
+      | { __typename: 'SlotCancelled', code: RefusalCode, message: string }
+      | { __typename: 'SlotFull', code: RefusalCode, message: string }
+      | { __typename: 'SlotNotFound', code: RefusalCode, message: string }
+      | { __typename: 'SlotStarted', code: RefusalCode, message: string }
+      | { __typename: 'TimeConflict', code: RefusalCode, message: string }
+      | { __typename: 'UserBanned', code: RefusalCode, message: string }
+      | { __typename: 'UserNotFound', code: RefusalCode, message: string }
+     | null } };
+
+export type CreateSlotMutationVariables = Exact<{
+  input: CreateSlotInput;
+}>;
+
+
+export type CreateSlotMutation = { createSlot:
+    | { __typename: 'CampaignNotFound', code: RefusalCode, message: string }
+    | { __typename: 'InvalidInput', code: RefusalCode, message: string }
+    | { __typename: 'KeyReused', code: RefusalCode, message: string }
+    | { __typename: 'Locked', code: RefusalCode, message: string }
+    | { __typename: 'ResourceTaken', code: RefusalCode, message: string }
+    | { __typename: 'Slot', id: string }
+   };
+
+export type CancelSlotMutationVariables = Exact<{
+  slotId: string | number;
+}>;
+
+
+export type CancelSlotMutation = { cancelSlot:
+    | { __typename: 'CapacityBelowTaken', code: RefusalCode, message: string }
+    | { __typename: 'InvalidInput', code: RefusalCode, message: string }
+    | { __typename: 'Locked', code: RefusalCode, message: string }
+    | { __typename: 'ResourceTaken', code: RefusalCode, message: string }
+    | { __typename: 'Slot' }
+    | { __typename: 'SlotCancelled', code: RefusalCode, message: string }
+    | { __typename: 'SlotNotFound', code: RefusalCode, message: string }
+   };
+
+
+export const RegisterDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"mutation","name":{"kind":"Name","value":"Register"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"input"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"RegisterInput"}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"register"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"input"},"value":{"kind":"Variable","name":{"kind":"Name","value":"input"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"__typename"}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Session"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"accessToken"}},{"kind":"Field","name":{"kind":"Name","value":"refreshToken"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Refusal"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"code"}},{"kind":"Field","name":{"kind":"Name","value":"message"}}]}}]}}]}}]} as unknown as DocumentNode<RegisterMutation, RegisterMutationVariables>;
+export const LoginDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"mutation","name":{"kind":"Name","value":"Login"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"input"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"LoginInput"}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"login"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"input"},"value":{"kind":"Variable","name":{"kind":"Name","value":"input"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"__typename"}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Session"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"accessToken"}},{"kind":"Field","name":{"kind":"Name","value":"refreshToken"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Refusal"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"code"}},{"kind":"Field","name":{"kind":"Name","value":"message"}}]}}]}}]}}]} as unknown as DocumentNode<LoginMutation, LoginMutationVariables>;
+export const RefreshSessionDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"mutation","name":{"kind":"Name","value":"RefreshSession"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"refreshToken"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"String"}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"refreshSession"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"refreshToken"},"value":{"kind":"Variable","name":{"kind":"Name","value":"refreshToken"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"__typename"}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Session"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"accessToken"}},{"kind":"Field","name":{"kind":"Name","value":"refreshToken"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Refusal"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"code"}},{"kind":"Field","name":{"kind":"Name","value":"message"}}]}}]}}]}}]} as unknown as DocumentNode<RefreshSessionMutation, RefreshSessionMutationVariables>;
+export const ListSlotsDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"query","name":{"kind":"Name","value":"ListSlots"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"text"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"String"}}}},{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"after"}},"type":{"kind":"NamedType","name":{"kind":"Name","value":"String"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"slots"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"filter"},"value":{"kind":"ObjectValue","fields":[{"kind":"ObjectField","name":{"kind":"Name","value":"text"},"value":{"kind":"Variable","name":{"kind":"Name","value":"text"}}},{"kind":"ObjectField","name":{"kind":"Name","value":"onlyWithPlacesLeft"},"value":{"kind":"BooleanValue","value":true}}]}},{"kind":"Argument","name":{"kind":"Name","value":"first"},"value":{"kind":"IntValue","value":"20"}},{"kind":"Argument","name":{"kind":"Name","value":"after"},"value":{"kind":"Variable","name":{"kind":"Name","value":"after"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"nodes"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"id"}},{"kind":"Field","name":{"kind":"Name","value":"title"}},{"kind":"Field","name":{"kind":"Name","value":"startTime"}},{"kind":"Field","name":{"kind":"Name","value":"timeZone"}},{"kind":"Field","name":{"kind":"Name","value":"remaining"}},{"kind":"Field","name":{"kind":"Name","value":"version"}}]}},{"kind":"Field","name":{"kind":"Name","value":"pageInfo"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"endCursor"}},{"kind":"Field","name":{"kind":"Name","value":"hasNextPage"}}]}}]}}]}}]} as unknown as DocumentNode<ListSlotsQuery, ListSlotsQueryVariables>;
+export const WatchSlotsDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"subscription","name":{"kind":"Name","value":"WatchSlots"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"slotIds"}},"type":{"kind":"NonNullType","type":{"kind":"ListType","type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"ID"}}}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"slotAvailability"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"slotIds"},"value":{"kind":"Variable","name":{"kind":"Name","value":"slotIds"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"slotId"}},{"kind":"Field","name":{"kind":"Name","value":"version"}},{"kind":"Field","name":{"kind":"Name","value":"remaining"}},{"kind":"Field","name":{"kind":"Name","value":"status"}}]}}]}}]} as unknown as DocumentNode<WatchSlotsSubscription, WatchSlotsSubscriptionVariables>;
+export const BookDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"mutation","name":{"kind":"Name","value":"Book"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"input"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"BookSlotInput"}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"bookSlot"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"input"},"value":{"kind":"Variable","name":{"kind":"Name","value":"input"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"__typename"}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Booked"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"booking"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"id"}},{"kind":"Field","name":{"kind":"Name","value":"status"}},{"kind":"Field","name":{"kind":"Name","value":"heldUntil"}}]}},{"kind":"Field","name":{"kind":"Name","value":"slot"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"version"}}]}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Locked"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"retryAfterMs"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Refusal"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"code"}},{"kind":"Field","name":{"kind":"Name","value":"message"}}]}}]}}]}}]} as unknown as DocumentNode<BookMutation, BookMutationVariables>;
+export const ConfirmDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"mutation","name":{"kind":"Name","value":"Confirm"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"bookingId"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"ID"}}}},{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"key"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"String"}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"confirmBooking"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"bookingId"},"value":{"kind":"Variable","name":{"kind":"Name","value":"bookingId"}}},{"kind":"Argument","name":{"kind":"Name","value":"idempotencyKey"},"value":{"kind":"Variable","name":{"kind":"Name","value":"key"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"__typename"}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"BookingConfirmed"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"booking"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"id"}},{"kind":"Field","name":{"kind":"Name","value":"status"}}]}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Locked"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"retryAfterMs"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Refusal"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"code"}},{"kind":"Field","name":{"kind":"Name","value":"message"}}]}}]}}]}}]} as unknown as DocumentNode<ConfirmMutation, ConfirmMutationVariables>;
+export const CancelDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"mutation","name":{"kind":"Name","value":"Cancel"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"bookingId"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"ID"}}}},{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"key"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"String"}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"cancelBooking"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"bookingId"},"value":{"kind":"Variable","name":{"kind":"Name","value":"bookingId"}}},{"kind":"Argument","name":{"kind":"Name","value":"idempotencyKey"},"value":{"kind":"Variable","name":{"kind":"Name","value":"key"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"__typename"}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"BookingCancelled"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"booking"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"id"}},{"kind":"Field","name":{"kind":"Name","value":"status"}}]}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Locked"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"retryAfterMs"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Refusal"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"code"}},{"kind":"Field","name":{"kind":"Name","value":"message"}}]}}]}}]}}]} as unknown as DocumentNode<CancelMutation, CancelMutationVariables>;
+export const JoinWaitlistDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"mutation","name":{"kind":"Name","value":"JoinWaitlist"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"slotId"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"ID"}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"joinWaitlist"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"slotId"},"value":{"kind":"Variable","name":{"kind":"Name","value":"slotId"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"__typename"}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"WaitlistJoined"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"position"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Locked"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"retryAfterMs"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Refusal"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"code"}},{"kind":"Field","name":{"kind":"Name","value":"message"}}]}}]}}]}}]} as unknown as DocumentNode<JoinWaitlistMutation, JoinWaitlistMutationVariables>;
+export const MyPlaceDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"query","name":{"kind":"Name","value":"MyPlace"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"slotId"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"ID"}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"slot"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"id"},"value":{"kind":"Variable","name":{"kind":"Name","value":"slotId"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"myBooking"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"id"}},{"kind":"Field","name":{"kind":"Name","value":"status"}},{"kind":"Field","name":{"kind":"Name","value":"heldUntil"}}]}},{"kind":"Field","name":{"kind":"Name","value":"myWaitlistEntry"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"position"}}]}}]}}]}}]} as unknown as DocumentNode<MyPlaceQuery, MyPlaceQueryVariables>;
+export const FollowMyBookingsDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"subscription","name":{"kind":"Name","value":"FollowMyBookings"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"myBookings"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"action"}},{"kind":"Field","name":{"kind":"Name","value":"booking"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"id"}},{"kind":"Field","name":{"kind":"Name","value":"status"}},{"kind":"Field","name":{"kind":"Name","value":"heldUntil"}},{"kind":"Field","name":{"kind":"Name","value":"slot"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"title"}}]}}]}}]}}]}}]} as unknown as DocumentNode<FollowMyBookingsSubscription, FollowMyBookingsSubscriptionVariables>;
+export const RequestTicketDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"mutation","name":{"kind":"Name","value":"RequestTicket"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"input"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"BookSlotInput"}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"requestBooking"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"input"},"value":{"kind":"Variable","name":{"kind":"Name","value":"input"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"__typename"}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Ticket"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"id"}},{"kind":"Field","name":{"kind":"Name","value":"status"}},{"kind":"Field","name":{"kind":"Name","value":"position"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"QueueFull"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"retryAfterMs"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Refusal"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"code"}},{"kind":"Field","name":{"kind":"Name","value":"message"}}]}}]}}]}}]} as unknown as DocumentNode<RequestTicketMutation, RequestTicketMutationVariables>;
+export const FollowTicketDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"subscription","name":{"kind":"Name","value":"FollowTicket"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"id"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"ID"}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"ticket"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"id"},"value":{"kind":"Variable","name":{"kind":"Name","value":"id"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"status"}},{"kind":"Field","name":{"kind":"Name","value":"position"}},{"kind":"Field","name":{"kind":"Name","value":"outcome"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"__typename"}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Booked"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"booking"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"id"}},{"kind":"Field","name":{"kind":"Name","value":"status"}},{"kind":"Field","name":{"kind":"Name","value":"heldUntil"}}]}},{"kind":"Field","name":{"kind":"Name","value":"slot"},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"version"}}]}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Refusal"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"code"}},{"kind":"Field","name":{"kind":"Name","value":"message"}}]}}]}}]}}]}}]} as unknown as DocumentNode<FollowTicketSubscription, FollowTicketSubscriptionVariables>;
+export const CreateSlotDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"mutation","name":{"kind":"Name","value":"CreateSlot"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"input"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"CreateSlotInput"}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"createSlot"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"input"},"value":{"kind":"Variable","name":{"kind":"Name","value":"input"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"__typename"}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Slot"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"id"}}]}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Refusal"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"code"}},{"kind":"Field","name":{"kind":"Name","value":"message"}}]}}]}}]}}]} as unknown as DocumentNode<CreateSlotMutation, CreateSlotMutationVariables>;
+export const CancelSlotDocument = {"kind":"Document","definitions":[{"kind":"OperationDefinition","operation":"mutation","name":{"kind":"Name","value":"CancelSlot"},"variableDefinitions":[{"kind":"VariableDefinition","variable":{"kind":"Variable","name":{"kind":"Name","value":"slotId"}},"type":{"kind":"NonNullType","type":{"kind":"NamedType","name":{"kind":"Name","value":"ID"}}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"cancelSlot"},"arguments":[{"kind":"Argument","name":{"kind":"Name","value":"slotId"},"value":{"kind":"Variable","name":{"kind":"Name","value":"slotId"}}}],"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"__typename"}},{"kind":"InlineFragment","typeCondition":{"kind":"NamedType","name":{"kind":"Name","value":"Refusal"}},"selectionSet":{"kind":"SelectionSet","selections":[{"kind":"Field","name":{"kind":"Name","value":"code"}},{"kind":"Field","name":{"kind":"Name","value":"message"}}]}}]}}]}}]} as unknown as DocumentNode<CancelSlotMutation, CancelSlotMutationVariables>;

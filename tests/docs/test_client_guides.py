@@ -1,0 +1,95 @@
+"""The client guides quote the examples as they are, and cover every refusal."""
+
+import os
+import re
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+from graphql import GraphQLEnumType, build_schema, parse, validate
+
+from conformance.examples.programs import EXPECTED_LINES, PYTHON_PROGRAM
+from slotlock.graphql.core.errors import ErrorCode
+from tests.support.apps.processes import ADMIN_EMAIL, ADMIN_PASSWORD, AppProcess
+
+ROOT = Path(__file__).parents[2]
+GUIDES = ROOT / "docs" / "guides" / "clients"
+REFUSALS = GUIDES / "refusals.md"
+SCHEMA = build_schema((ROOT / "schema.graphql").read_text())
+_EXCERPT = re.compile(r"^<!-- from: (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def excerpts() -> list[tuple[str, str, str]]:
+    """Return the page, the example file and the text of each excerpt."""
+    return [
+        (page.name, match[1], match[2])
+        for page in sorted(GUIDES.glob("*.md"))
+        for match in _EXCERPT.finditer(page.read_text())
+    ]
+
+
+def contains(text: str, excerpt: str) -> bool:
+    """Return whether the lines of an excerpt stand in a text, at any common indentation."""
+    lines, length = text.splitlines(), len(excerpt.splitlines())
+    windows = ("\n".join(lines[start : start + length]) for start in range(len(lines)))
+    return textwrap.dedent(excerpt).strip() in (
+        textwrap.dedent(window).strip() for window in windows
+    )
+
+
+@pytest.mark.parametrize(("page", "path", "excerpt"), excerpts())
+def test_every_excerpt_is_in_the_example(page: str, path: str, excerpt: str) -> None:
+    text = (ROOT / path).read_text()
+    assert contains(text, excerpt), f"{page} differs from {path}: copy the lines again"
+
+
+def test_the_check_of_excerpts_notices_a_change() -> None:
+    assert len(excerpts()) > 15
+    assert contains("a\n  b\n  c\n", "b\nc\n")
+    assert not contains("a\n  b\n  c\n", "b\n c\n")
+    assert not contains("a\n  b\n  c\n", "b\nd\n")
+
+
+def test_the_table_of_refusals_covers_every_code() -> None:
+    codes = SCHEMA.type_map["RefusalCode"]
+    assert isinstance(codes, GraphQLEnumType)
+    listed = re.findall(r"^\| `([A-Z_]+)`", REFUSALS.read_text(), re.MULTILINE)
+    expected = {*codes.values, *ErrorCode}
+    assert [f"add a row for `{code}` to {REFUSALS.name}" for code in expected - set(listed)] == []
+    assert [f"remove the row of `{code}`: it is no code" for code in set(listed) - expected] == []
+    assert len(listed) == len(set(listed)), "a code has two rows"
+
+
+def test_every_row_has_a_text_for_the_user_and_an_action() -> None:
+    rows = re.findall(r"^\| `.*$", REFUSALS.read_text(), re.MULTILINE)
+    cells = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
+    assert [row for row in cells if len(row) != 3 or not all(row)] == []
+
+
+def test_every_operation_of_the_examples_fits_the_schema() -> None:
+    python = (ROOT / "examples/python/slotlock_example/operations.py").read_text()
+    documents = re.findall(r'= """(.*?)"""', python, re.DOTALL)
+    assert len(documents) > 10
+    documents.append((ROOT / "examples/typescript/src/operations.graphql").read_text())
+    assert [error for text in documents for error in validate(SCHEMA, parse(text))] == []
+
+
+def test_the_python_example_completes_its_tour(app: AppProcess) -> None:
+    completed = subprocess.run(
+        PYTHON_PROGRAM.command,
+        cwd=PYTHON_PROGRAM.home,
+        env={
+            **os.environ,
+            "SLOTLOCK_URL": f"{app.url}/graphql",
+            "SLOTLOCK_ADMIN_EMAIL": ADMIN_EMAIL,
+            "SLOTLOCK_ADMIN_PASSWORD": ADMIN_PASSWORD,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert completed.returncode == 0, completed.stderr
+    for line in EXPECTED_LINES:
+        assert re.search(f"^{line}$", completed.stdout, re.MULTILINE), line
