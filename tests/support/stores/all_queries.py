@@ -209,6 +209,11 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     start, end = first.slot.start, first.slot.end
     assert await repositories.resources.find_overlapping("Room 5", start, end)
     assert await slots.find_by_series(series_id, now)
+    for include_hidden in (False, True):
+        for position in (None, Position(now, new_slot_id())):
+            await slots.page_of_series(
+                series_id, 10, position, now, NOTHING, include_hidden=include_hidden
+            )
     await slots.find_waitlisted([ADA])
     for slot_filter in (SlotFilter(campaign_id=before.id), SlotFilter(series_id=series_id)):
         await slots.page(slot_filter, SlotOrder.START_ASC, 10, None, now, NOTHING)

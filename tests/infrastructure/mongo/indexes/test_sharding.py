@@ -44,9 +44,10 @@ READS_OF_ALL_SHARDS = {
         "slots: bookings.user campaign.forbidOverlap campaign.id end start status",
         "slots: campaign groupLimits.0 waitlist.user",
     },
-    "the slots of a campaign, a series or a resource, for organizers": {
+    "the slots of a campaign, a series or a resource": {
         "slots: campaign.id",
         "slots: series",
+        "slots: _id series start",
         "slots: end resource start status",
     },
     "expired holds, four times a second in one process": {"slots: nextDeadline"},
