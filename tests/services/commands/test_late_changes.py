@@ -40,7 +40,7 @@ from slotlock.services.booking.book import BookingOptions
 from slotlock.services.booking.changes import BookingChangeRequest
 from slotlock.services.campaigns import campaigns
 from slotlock.services.idempotency_key import IdempotencyKey
-from slotlock.services.slots import editing, series
+from slotlock.services.slots import deletion, editing, series
 from tests.support.domain.builders import NOW
 from tests.support.stores.late_store import ADA, LateStore, is_final_write, short_timeouts, store
 from tests.support.stores.users import new_email
@@ -86,6 +86,14 @@ async def prepare_campaign_edit(store: LateStore) -> Act:
     return lambda: campaigns.edit(store.services, saved.campaign.id, change, ADA.user_id)
 
 
+async def prepare_campaign_deletion(store: LateStore) -> Act:
+    """Return what deletes a campaign."""
+    draft = CampaignDraft("Late", NOW, NOW + timedelta(days=1))
+    saved = await campaigns.create(store.services, draft, ADA.user_id)
+    assert isinstance(saved, CampaignSaved)
+    return lambda: campaigns.delete(store.services, saved.campaign.id, ADA.user_id)
+
+
 async def prepare_slot_edit(store: LateStore) -> Act:
     """Return what renames a slot."""
     slot_id, change = await store.insert_slot(hold_minutes=10), SlotChanges(title="Later")
@@ -97,6 +105,12 @@ async def prepare_slot_cancellation(store: LateStore) -> Act:
     slot_id = await store.insert_slot()
     await store.new_booking(slot_id)
     return lambda: editing.cancel(store.services, slot_id, ADA.user_id)
+
+
+async def prepare_slot_deletion(store: LateStore) -> Act:
+    """Return what deletes a slot."""
+    slot_id = await store.insert_slot(hold_minutes=10)
+    return lambda: deletion.delete(store.services, slot_id, ADA.user_id)
 
 
 async def prepare_series_publication(store: LateStore) -> Act:
@@ -201,8 +215,10 @@ async def answer_before_write(store: LateStore, act: Act) -> object:
         prepare_invitation,
         prepare_departure,
         prepare_campaign_edit,
+        prepare_campaign_deletion,
         prepare_slot_edit,
         prepare_slot_cancellation,
+        prepare_slot_deletion,
         prepare_series_publication,
         prepare_hold_extension,
         prepare_several_bookings,

@@ -1,5 +1,7 @@
 """Reads the bookings that ended. Each is a document of its own; slots contain the live ones."""
 
+from collections.abc import Sequence
+
 from bson import ObjectId
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
@@ -28,6 +30,7 @@ class EndedBookingRepository:
     def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
         self.list_limiter = list_limiter
         self._ended_bookings = database["ended_bookings"]
+        self._ended_waitlist_entries = database["ended_waitlist_entries"]
         self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
 
     async def find(self, booking_id: BookingId) -> Booking | None:
@@ -40,6 +43,14 @@ class EndedBookingRepository:
         bookings = [to_ended_booking(document) async for document in documents]
         found = {booking.id: booking for booking in bookings}
         return [found.get(booking_id) for booking_id in booking_ids]
+
+    @limited_listing
+    async def find_slots_with_history(self, slot_ids: Sequence[SlotId]) -> set[SlotId]:
+        """Return those of the slots in which a booking or a waitlist entry has ended."""
+        query = {"slot": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
+        booked = await self._ended_bookings.distinct("slot", query)
+        waited_for = await self._ended_waitlist_entries.distinct("slot", query)
+        return {SlotId(str(slot_id)) for slot_id in (*booked, *waited_for)}
 
     async def page_of_slot(
         self, slot_id: SlotId, first: int, after: Position | None
