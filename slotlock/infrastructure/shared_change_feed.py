@@ -64,18 +64,20 @@ class ChangeDigest:
         changes = self.changes
         lists = (list(changes.user_ids), list(changes.session_ids))
         head = (self.reader_id, self.stream_id, self.number, self.is_last)
-        return orjson.dumps((*head, changes.slot_versions, *lists))
+        deleted = list(changes.deleted_slot_ids)
+        return orjson.dumps((*head, changes.slot_versions, *lists, deleted))
 
 
 def to_digest(message: bytes) -> ChangeDigest:
     """Decode a digest. Raises: ValueError, TypeError."""
-    # A newer version appends its fields.
-    reader_id, stream_id, number, is_last, versions, user_ids, session_ids, *_ = orjson.loads(
+    # A newer version appends its fields. One without the deleted slots is from an older version.
+    reader_id, stream_id, number, is_last, versions, user_ids, session_ids, *more = orjson.loads(
         message
     )
     slot_versions: dict[SlotId, int] = dict(versions)
     users: frozenset[UserId] = frozenset(user_ids)
-    changes = Changes(slot_versions, users, frozenset(session_ids))
+    deleted: frozenset[SlotId] = frozenset(more[0] if more else ())
+    changes = Changes(slot_versions, users, frozenset(session_ids), deleted)
     return ChangeDigest(reader_id, stream_id, number, is_last, changes)
 
 

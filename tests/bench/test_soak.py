@@ -255,15 +255,12 @@ def test_a_ticket_that_is_read_only_while_its_slot_is_hidden_agrees_with_its_rec
     assert "ticket taken back" in found
 
 
-def test_a_closed_ticket_that_reads_as_slot_not_found_is_detected_though_its_slot_is_hidden() -> (
-    None
-):
-    closed, not_found = observation("Closed", 3), observation("SlotNotFound", 5)
+def test_a_refusal_without_a_slot_that_reads_as_slot_not_found_is_detected() -> None:
+    refused, not_found = observation("NotTeammate", 3), observation("SlotNotFound", 5)
     operation = request_operation("Ticket")
-    assert violations(operation, closed, recorded="Closed", hidden=[(2, 6)]) == set()
-    found = violations(operation, closed, not_found, recorded="Closed", hidden=[(2, 6)])
+    found = violations(operation, refused, not_found, recorded="NotTeammate", hidden=[(2, 6)])
     assert found == {"ticket outcomes differ"}
-    found = violations(operation, not_found, recorded="Closed", hidden=[(2, 6)])
+    found = violations(operation, not_found, recorded="NotTeammate", hidden=[(2, 6)])
     assert found == {"ticket recorded differently"}
 
 

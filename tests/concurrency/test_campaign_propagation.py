@@ -75,7 +75,7 @@ async def test_another_process_propagates_what_a_killed_process_left(
         assert deployment.slot_document(slot_id)["campaign"]["published"] is False
         assert (await book_with_refusal(deployment.client(two_apps[0], 0), slot_id))[
             "code"
-        ] == "CLOSED"
+        ] == "SLOT_NOT_FOUND"
 
 
 async def test_a_repeated_request_after_a_crash_returns_when_it_is_complete(
@@ -86,7 +86,7 @@ async def test_a_repeated_request_after_a_crash_returns_when_it_is_complete(
     for slot_id in slot_ids:
         assert (await book_with_refusal(deployment.client(two_apps[0], 0), slot_id))[
             "code"
-        ] == "CLOSED"
+        ] == "SLOT_NOT_FOUND"
     assert campaign_document(deployment, campaign_id)["pending"] is False
 
 
@@ -117,7 +117,9 @@ async def test_a_slot_created_while_its_campaign_changes_has_the_new_terms(
     stage.resume()
     slot_id = await late
     assert deployment.slot_document(slot_id)["campaign"]["published"] is False
-    assert (await book_with_refusal(deployment.client(two_apps[0], 0), slot_id))["code"] == "CLOSED"
+    assert (await book_with_refusal(deployment.client(two_apps[0], 0), slot_id))[
+        "code"
+    ] == "SLOT_NOT_FOUND"
 
 
 async def test_a_campaign_changed_by_many_at_once_ends_with_the_last_change(

@@ -19,8 +19,9 @@ from bench.soak.run_log import (
 # The outcome name and the booking id, if any, by the id of the idempotency record.
 OutcomesByRecordId = Mapping[str, tuple[str, str | None]]
 LOST_RECORD = "RequestLost"
-# These refusals show the slot or its start, so they read as SlotNotFound while the slot is hidden.
+# These refusals are about the slot, so they read as SlotNotFound while the slot is hidden.
 REFUSALS_WITH_SLOT = {
+    "Closed",
     "SlotFull",
     "SlotCancelled",
     "SlotStarted",
@@ -124,8 +125,8 @@ def _shown_answers(
 ) -> list[TicketObservation]:
     """Return the answers that must be the recorded outcome, in the order of their arrival.
 
-    While the campaign is unpublished, its slots are hidden. A refusal that shows the slot may then
-    read as SlotNotFound. All others, such as Closed, stay the same.
+    While the campaign is unpublished, its slots are hidden. A refusal that is about the slot may
+    then read as SlotNotFound. All others stay the same.
     """
     if recorded_name not in REFUSALS_WITH_SLOT:
         return history.answered

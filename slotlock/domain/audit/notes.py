@@ -71,6 +71,13 @@ def note_slot_change(
     return note if edits else None
 
 
+def note_slot_deletion(slot: Slot, by: UserId, at: datetime) -> AuditNote:
+    """Return the note of a slot's deletion, with the fields that it had."""
+    edits = tuple(_field_edits(NOTED_SLOT_FIELDS, slot, None))
+    campaign_id = slot.terms.campaign_id if slot.terms else None
+    return AuditNote(at, by, AuditAction.SLOT_DELETED, edits, slot.id, campaign_id)
+
+
 def _slot_action(before: Slot | None, after: Slot) -> AuditAction:
     if before is None:
         return AuditAction.SLOT_CREATED
@@ -93,10 +100,19 @@ def note_campaign_change(
     before: Campaign | None, after: Campaign, by: UserId | None, now: datetime
 ) -> AuditNote:
     """Return the note of a campaign's change."""
-    name_edits = _field_edits({"name": "name"}, before, after)
-    terms_edits = _field_edits(TERMS_FIELDS, before and before.terms, after.terms)
-    edits = (*name_edits, *terms_edits)
+    edits = tuple(_campaign_edits(before, after))
     return AuditNote(now, by, _campaign_action(before, after), edits, campaign_id=after.id)
+
+
+def note_campaign_deletion(campaign: Campaign, by: UserId, now: datetime) -> AuditNote:
+    """Return the note of a campaign's deletion, with the fields that it had."""
+    edits = tuple(_campaign_edits(campaign, None))
+    return AuditNote(now, by, AuditAction.CAMPAIGN_DELETED, edits, campaign_id=campaign.id)
+
+
+def _campaign_edits(before: Campaign | None, after: Campaign | None) -> Iterator[FieldEdit]:
+    yield from _field_edits({"name": "name"}, before, after)
+    yield from _field_edits(TERMS_FIELDS, before and before.terms, after and after.terms)
 
 
 def _campaign_action(before: Campaign | None, after: Campaign) -> AuditAction:
@@ -128,7 +144,7 @@ def _field_edits(
 ) -> Iterator[FieldEdit]:
     for name, attribute in fields.items():
         old_text = _to_text(getattr(before, attribute)) if before is not None else None
-        new_text = _to_text(getattr(after, attribute))
+        new_text = _to_text(getattr(after, attribute)) if after is not None else None
         if old_text != new_text:
             yield FieldEdit(name, old_text, new_text, user_id)
 

@@ -1,5 +1,6 @@
 """The public availability of a slot, and who may see the slot."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from slotlock.domain.booking.booking import SlotId
@@ -29,7 +30,11 @@ def to_availability(state: SlotState) -> Availability:
     )
 
 
+def after_deletion(state: Availability, now: datetime) -> Availability:
+    """Return the last availability of a slot that was deleted: subscribers see it as cancelled."""
+    return replace(state, version=state.version + 1, status=SlotStatus.CANCELLED, at=now)
+
+
 def is_visible(slot: Slot, caller: Caller | None) -> bool:
     """Return whether a caller may see a slot: drafts and unpublished campaigns are hidden."""
-    hidden = slot.status is SlotStatus.DRAFT or (slot.terms and not slot.terms.published)
-    return not hidden or (caller is not None and caller.is_organizer)
+    return not slot.is_hidden or (caller is not None and caller.is_organizer)

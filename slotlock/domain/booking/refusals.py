@@ -88,12 +88,10 @@ class NotYetOpen(SlotOutcome):
 
 
 @value_object
-class Closed:
-    """The campaign is closed, or was not published at the time of the decision."""
+class Closed(SlotOutcome):
+    """The campaign takes no bookings from `closes_at` on."""
 
-    slot_id: SlotId
     closes_at: datetime
-    published: bool = True
 
 
 @value_object

@@ -87,6 +87,12 @@ class Slot:
     admission: SlotAdmission = SlotAdmission.ANY
 
     @property
+    def is_hidden(self) -> bool:
+        """Whether only organizers see the slot: a draft, or one of an unpublished campaign."""
+        is_draft = self.status is SlotStatus.DRAFT
+        return is_draft or (self.terms is not None and not self.terms.published)
+
+    @property
     def cancel_cutoff(self) -> datetime:
         """The time from which only organizers can cancel bookings."""
         cutoff = self.start - timedelta(minutes=self.cancel_cutoff_minutes)

@@ -31,7 +31,10 @@ class Campaign:
 
 @value_object
 class CampaignDraft:
-    """A campaign to create; the fields are those of `CampaignTerms`."""
+    """A campaign to create; the fields are those of `CampaignTerms`.
+
+    Only with `allow_past` may it close in the past.
+    """
 
     name: str
     opens_at: datetime
@@ -43,11 +46,15 @@ class CampaignDraft:
     group_limits: tuple[GroupLimit, ...] = ()
     cancel_until: datetime | None = None
     admission: SlotAdmission = SlotAdmission.ANY
+    allow_past: bool = False
 
 
 @value_object
 class CampaignChanges:
-    """New values of a campaign's fields, which are those of `CampaignDraft`."""
+    """New values of a campaign's fields, which are those of `CampaignDraft`.
+
+    Only with `allow_past` may a new closing time be in the past.
+    """
 
     name: str | Unchanged = UNCHANGED
     opens_at: datetime | Unchanged = UNCHANGED
@@ -59,6 +66,7 @@ class CampaignChanges:
     group_limits: tuple[GroupLimit, ...] | Unchanged = UNCHANGED
     cancel_until: datetime | Unchanged | None = UNCHANGED
     admission: SlotAdmission | Unchanged = UNCHANGED
+    allow_past: bool = False
 
     def apply_to(self, terms: CampaignTerms) -> CampaignTerms:
         """Return the terms with the new values and the same version."""
@@ -97,10 +105,28 @@ class CampaignBusy:
     retry_after_ms: int
 
 
+@value_object
+class CampaignDeleted:
+    """The campaign was deleted."""
+
+    campaign_id: CampaignId
+
+
+@value_object
+class CampaignInUse:
+    """The campaign is published or has slots, and cannot be deleted."""
+
+    published: bool
+    has_slots: bool
+
+
 CampaignOutcome = CampaignSaved | CampaignNotFound | CampaignBusy | InvalidInput
+DeleteCampaignOutcome = CampaignDeleted | CampaignInUse | CampaignNotFound | CampaignBusy
 
 
-def create_campaign(campaign_id: CampaignId, draft: CampaignDraft) -> CampaignSaved | InvalidInput:
+def create_campaign(
+    campaign_id: CampaignId, draft: CampaignDraft, now: datetime
+) -> CampaignSaved | InvalidInput:
     """Return the new campaign, or the problems of the draft."""
     terms = CampaignTerms(
         campaign_id=campaign_id,
@@ -115,16 +141,22 @@ def create_campaign(campaign_id: CampaignId, draft: CampaignDraft) -> CampaignSa
         cancel_until=draft.cancel_until,
         admission=draft.admission,
     )
-    return _validated(Campaign(campaign_id, draft.name.strip(), _normalize_terms(terms)))
+    campaign = Campaign(campaign_id, draft.name.strip(), _normalize_terms(terms))
+    return _validated(campaign, *(() if draft.allow_past else _past_problems(terms, now)))
 
 
-def edit_campaign(campaign: Campaign, changes: CampaignChanges) -> CampaignSaved | InvalidInput:
+def edit_campaign(
+    campaign: Campaign, changes: CampaignChanges, now: datetime
+) -> CampaignSaved | InvalidInput:
     """Return the changed campaign, with a new version unless nothing changes, or the problems."""
     name = new_or_current(changes.name, campaign.name).strip()
     terms = _normalize_terms(changes.apply_to(campaign.terms))
     if (name, terms) == (campaign.name, campaign.terms):
         return CampaignSaved(campaign)
-    return _validated(Campaign(campaign.id, name, replace(terms, version=terms.version + 1)))
+    edited = Campaign(campaign.id, name, replace(terms, version=terms.version + 1))
+    if changes.allow_past or terms.closes_at == campaign.terms.closes_at:
+        return _validated(edited)
+    return _validated(edited, *_past_problems(terms, now))
 
 
 def _normalize_terms(terms: CampaignTerms) -> CampaignTerms:
@@ -144,8 +176,15 @@ def normalize_group_limits(limits: tuple[GroupLimit, ...]) -> tuple[GroupLimit, 
     return tuple(sorted(normalized, key=lambda limit: (limit.group, limit.limit)))
 
 
-def _validated(campaign: Campaign) -> CampaignSaved | InvalidInput:
-    problems = tuple(_campaign_problems(campaign))
+def _past_problems(terms: CampaignTerms, now: datetime) -> tuple[FieldProblem, ...]:
+    if not terms.opens_at < terms.closes_at <= now:
+        return ()
+    message = "The campaign would close in the past. Set `allowPast` if that is intended."
+    return (FieldProblem("closesAt", message),)
+
+
+def _validated(campaign: Campaign, *more: FieldProblem) -> CampaignSaved | InvalidInput:
+    problems = (*_campaign_problems(campaign), *more)
     return InvalidInput(problems) if problems else CampaignSaved(campaign)
 
 

@@ -12,7 +12,10 @@ from slotlock.domain.shared.values import value_object
 
 @value_object
 class SlotChanges:
-    """New values of a slot's fields, which are those of `SlotDraft`."""
+    """New values of a slot's fields, which are those of `SlotDraft`.
+
+    Only with `allow_past` may new times lie wholly in the past.
+    """
 
     title: str | Unchanged = UNCHANGED
     start: datetime | Unchanged = UNCHANGED
@@ -29,6 +32,7 @@ class SlotChanges:
     group_limits: tuple[GroupLimit, ...] | Unchanged = UNCHANGED
     resource: str | Unchanged | None = UNCHANGED
     admission: SlotAdmission | Unchanged = UNCHANGED
+    allow_past: bool = False
 
     @property
     def has_new_times(self) -> bool:

@@ -17,7 +17,7 @@ from slotlock.domain.shared.text import normalize_name, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.changes import SlotChanges
-from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved
+from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotNotPublished, SlotSaved
 from slotlock.domain.users.user import UserId
 
 MAX_CAPACITY = 1000
@@ -33,7 +33,10 @@ EITHER_TIMES_OR_TIMETABLE = "Please enter either a start and an end, or a timeta
 
 @value_object
 class SlotDraft:
-    """The fields of a new slot, with either a start and an end or a timetable."""
+    """The fields of a new slot, with either a start and an end or a timetable.
+
+    Only with `allow_past` may it lie wholly in the past.
+    """
 
     title: str
     start: datetime | None
@@ -54,6 +57,7 @@ class SlotDraft:
     terms: CampaignTerms | None = None
     series_id: SeriesId | None = None
     admission: SlotAdmission = SlotAdmission.ANY
+    allow_past: bool = False
 
 
 def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | InvalidInput:
@@ -85,6 +89,8 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
         admission=draft.admission,
     )
     problems = _slot_problems(slot)
+    if not draft.allow_past:
+        problems += past_problems(slot, now)
     return InvalidInput(problems) if problems else SlotState(slot, version=1, changed_at=now)
 
 
@@ -98,7 +104,7 @@ def _draft_meetings(draft: SlotDraft) -> tuple[Meeting, ...] | InvalidInput:
     return InvalidInput((FieldProblem(field, EITHER_TIMES_OR_TIMETABLE),))
 
 
-def edit(state: SlotState, changes: SlotChanges) -> Decision[EditSlotOutcome]:
+def edit(state: SlotState, changes: SlotChanges, now: datetime) -> Decision[EditSlotOutcome]:
     """Change fields of a slot, if the result is valid."""
     slot = state.slot
     if slot.status is SlotStatus.CANCELLED:
@@ -113,7 +119,10 @@ def edit(state: SlotState, changes: SlotChanges) -> Decision[EditSlotOutcome]:
         resource=_clean_name(after.resource),
         group_limits=normalize_group_limits(after.group_limits),
     )
-    if problems := _slot_problems(after):
+    problems = _slot_problems(after)
+    if after.all_meetings != slot.all_meetings and not changes.allow_past:
+        problems += past_problems(after, now)
+    if problems:
         return refuse(InvalidInput(problems))
     if after.capacity < state.booked_count:
         return refuse(CapacityBelowTaken(slot.id, after.capacity))
@@ -171,7 +180,7 @@ def publish(state: SlotState) -> Decision[EditSlotOutcome]:
 
 
 def cancel_slot(state: SlotState, by: UserId, now: datetime) -> Decision[EditSlotOutcome]:
-    """Cancel a slot, and with it its bookings and its waiting list.
+    """Cancel a published slot, and with it its bookings and its waiting list.
 
     The bookings stay on the roster, so that their users can be notified. The cancellation ends the
     history of each booking. The waiting list is emptied.
@@ -179,6 +188,8 @@ def cancel_slot(state: SlotState, by: UserId, now: datetime) -> Decision[EditSlo
     slot = state.slot
     if slot.status is SlotStatus.CANCELLED:
         return accept(SlotSaved(slot.id))
+    if slot.status is SlotStatus.DRAFT:
+        return refuse(SlotNotPublished(slot.id))
     cancelled = replace(
         slot,
         status=SlotStatus.CANCELLED,
@@ -217,6 +228,14 @@ def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:
         else _validate_number(slot.waitlist_offer_minutes, 1, MAX_WAITLIST_OFFER_MINUTES),
     }
     return tuple(FieldProblem(field, message) for field, message in found.items() if message)
+
+
+def past_problems(slot: Slot, now: datetime) -> tuple[FieldProblem, ...]:
+    """Return the problem of a slot that lies wholly in the past; none if its times are wrong."""
+    if not slot.start < slot.end <= now:
+        return ()
+    message = "The slot lies in the past. Set `allowPast` if that is intended."
+    return (FieldProblem("timetable" if slot.meetings else "endTime", message),)
 
 
 def _validate_number(number: int, minimum: int, maximum: int) -> str | None:

@@ -22,9 +22,9 @@ class EditFields:
 
     by_slot: Mapping[SlotId, SlotChanges]
 
-    def apply(self, state: SlotState, _now: datetime) -> Decision[EditSlotOutcome]:
+    def apply(self, state: SlotState, now: datetime) -> Decision[EditSlotOutcome]:
         """Decide the edit of one slot."""
-        return edit(state, self.by_slot[state.id])
+        return edit(state, self.by_slot[state.id], now)
 
 
 @value_object

@@ -1,5 +1,6 @@
-"""Outcomes of creating, editing, publishing and cancelling slots."""
+"""Outcomes of creating, editing, publishing, cancelling and deleting slots."""
 
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.refusals import (
     CapacityBelowTaken,
     Locked,
@@ -24,12 +25,31 @@ class SlotsSaved:
     saved: tuple[SlotSaved, ...]
 
 
+@value_object
+class SlotsDeleted:
+    """All slots were deleted, the one that the organizer named first."""
+
+    slot_ids: tuple[SlotId, ...]
+
+
+@value_object
+class SlotNotPublished(SlotOutcome):
+    """The slot is a draft, which nobody but organizers has seen: it can only be deleted."""
+
+
+@value_object
+class SlotHasBookings(SlotOutcome):
+    """A user has booked the slot or has waited for it, now or earlier."""
+
+
 EditSlotOutcome = (
     SlotSaved
     | InvalidInput
     | SlotNotFound
     | SlotCancelled
+    | SlotNotPublished
     | CapacityBelowTaken
     | ResourceTaken
     | Locked
 )
+DeleteSlotOutcome = SlotsDeleted | SlotNotFound | SlotHasBookings | Locked

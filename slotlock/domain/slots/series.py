@@ -15,7 +15,7 @@ from slotlock.domain.shared.changes import UNCHANGED
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.changes import SlotChanges
-from slotlock.domain.slots.editing import SlotDraft, create
+from slotlock.domain.slots.editing import SlotDraft, create, past_problems
 from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage
 
 
@@ -99,16 +99,19 @@ def occurrences_of_draft(
     if draft.start is None or draft.end is None or draft.timetable is not None:
         problem = FieldProblem("startTime", "The first slot of a series has a start and an end.")
         return InvalidInput((problem,))
-    first = create(slot_ids[0], draft, now)
+    # A series may have begun already, but not have ended.
+    first = create(slot_ids[0], replace(draft, allow_past=True), now)
     if isinstance(first, InvalidInput):
         return first
     times = occurrences(Meeting(draft.start, draft.end), rrule, draft.time_zone, holidays)
     if isinstance(times, InvalidInput):
         return times
-    return tuple(
+    slots = tuple(
         replace(first, slot=replace(first.slot, id=id_, start=meeting.start, end=meeting.end))
         for id_, meeting in zip(slot_ids, times, strict=False)
     )
+    problems = () if draft.allow_past else past_problems(slots[-1].slot, now)
+    return InvalidInput(problems) if problems else slots
 
 
 def split_conflicts(

@@ -38,8 +38,8 @@ class Ticket(Node):
     asked_at: datetime = field(description="When the request was made.")
     outcome: Booked | Refusal | None = field(
         description="The result of the request once `status` is ANSWERED. It never changes and is "
-        "never `Locked`. While the slot is hidden from the user, refusals that show the slot or "
-        "its start read as `SlotNotFound`; `Closed` stays the same.",
+        "never `Locked`. While the slot is hidden from the user, refusals about the slot read "
+        "as `SlotNotFound`.",
         graphql_type=BookSlotResult | None,
     )
     ref: strawberry.Private[TicketRef]

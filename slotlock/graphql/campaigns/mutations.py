@@ -1,4 +1,4 @@
-"""Mutations with which organizers create, change, publish and unpublish campaigns."""
+"""Mutations with which organizers create, change, publish, unpublish and delete campaigns."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,6 +11,7 @@ from slotlock.domain.campaigns import campaign
 from slotlock.domain.shared.changes import Unchanged
 from slotlock.graphql.campaigns.refusals import (
     CampaignBusy,
+    CampaignInUse,
     CampaignNotFound,
     present_campaign_refusal,
 )
@@ -70,6 +71,10 @@ class CreateCampaignInput:
     )
     cancel_until: datetime | None = field(default=None, description=CANCEL_UNTIL_DESCRIPTION)
     admission: SlotAdmission = field(default=SlotAdmission.ANY, description=ADMISSION_DESCRIPTION)
+    allow_past: bool = field(
+        default=False,
+        description="Whether `closesAt` may be in the past, as in an import of an old term.",
+    )
     idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
 
     def to_draft(self) -> campaign.CampaignDraft:
@@ -85,6 +90,7 @@ class CreateCampaignInput:
             group_limits=to_domain_group_limits(self.group_limits),
             cancel_until=self.cancel_until,
             admission=self.admission,
+            allow_past=self.allow_past,
         )
 
 
@@ -114,6 +120,10 @@ class UpdateCampaignInput:
     )
     cancel_until: datetime | None = field(default=UNSET, description=CANCEL_UNTIL_DESCRIPTION)
     admission: SlotAdmission | None = field(default=UNSET, description=ADMISSION_DESCRIPTION)
+    allow_past: bool = field(
+        default=False,
+        description="Whether a new `closesAt` may be in the past, which closes the campaign.",
+    )
 
     def to_changes(self) -> campaign.CampaignChanges:
         """Convert the input to the domain's changes. Errors: BAD_USER_INPUT."""
@@ -133,6 +143,7 @@ class UpdateCampaignInput:
             else to_domain_group_limits(group_limits),
             cancel_until=to_change(self.cancel_until),
             admission=to_required_change("admission", self.admission),
+            allow_past=self.allow_past,
         )
 
 
@@ -147,6 +158,17 @@ CreateCampaignResult = Annotated[
 UpdateCampaignResult = Annotated[
     Campaign | InvalidInput | CampaignNotFound | CampaignBusy,
     strawberry.union("UpdateCampaignResult", description="The changed campaign, or a refusal."),
+]
+
+
+@strawberry.type(description="The campaign was deleted.")
+class CampaignDeleted:
+    campaign_id: strawberry.ID = field(description="The id of the deleted campaign.")
+
+
+DeleteCampaignResult = Annotated[
+    CampaignDeleted | CampaignNotFound | CampaignInUse | CampaignBusy,
+    strawberry.union("DeleteCampaignResult", description="What was deleted, or a refusal."),
 ]
 
 CreateCampaignArgument = Annotated[
@@ -208,6 +230,24 @@ class CampaignMutations:
         campaign_id: Annotated[strawberry.ID, argument(description="The campaign to hide.")],
     ) -> Campaign | Refusal:
         return await _edit_campaign(info, campaign_id, campaign.CampaignChanges(published=False))
+
+    @field(
+        description="Delete a campaign that is not published and has no slots. Organizers only.",
+        graphql_type=DeleteCampaignResult,
+    )
+    async def delete_campaign(
+        self,
+        info: Info,
+        campaign_id: Annotated[strawberry.ID, argument(description="The campaign to delete.")],
+    ) -> CampaignDeleted | Refusal:
+        organizer = info.context.require_organizer()
+        parsed_id = ids.parse_campaign_id(campaign_id)
+        if parsed_id is None:
+            return CampaignNotFound.for_id(campaign_id)
+        outcome = await campaigns.delete(info.context.services, parsed_id, organizer.user_id)
+        if isinstance(outcome, campaign.CampaignDeleted):
+            return CampaignDeleted(campaign_id=ids.campaign_global_id(outcome.campaign_id))
+        return present_campaign_refusal(outcome, ResultView(organizer))
 
 
 async def _edit_campaign(

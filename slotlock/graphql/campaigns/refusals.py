@@ -46,19 +46,41 @@ class CampaignBusy(Refusal):
         )
 
 
+@strawberry.type(
+    description="The campaign is published or has slots, so it cannot be deleted. It can be "
+    "unpublished, and slots without bookings can be deleted."
+)
+class CampaignInUse(Refusal):
+    published: bool = field(description="Whether the campaign is published.")
+    has_slots: bool = field(description="Whether the campaign has slots.")
+
+    @classmethod
+    def from_domain(cls, outcome: campaign.CampaignInUse, _view: ResultView) -> Self:
+        """Show why the campaign cannot be deleted."""
+        return cls(
+            code=RefusalCode.CAMPAIGN_IN_USE,
+            message="This campaign is published or has slots.",
+            published=outcome.published,
+            has_slots=outcome.has_slots,
+        )
+
+
 def present_campaign_refusal(
     refusal: campaign.CampaignNotFound
     | campaign.CampaignBusy
+    | campaign.CampaignInUse
     | refusals.KeyReused
     | validation.InvalidInput,
     view: ResultView,
 ) -> Refusal:
-    """Show why a campaign was not created or changed."""
+    """Show why a campaign was not created, changed or deleted."""
     match refusal:
         case campaign.CampaignNotFound():
             return CampaignNotFound.from_domain(refusal, view)
         case campaign.CampaignBusy():
             return CampaignBusy.from_domain(refusal, view)
+        case campaign.CampaignInUse():
+            return CampaignInUse.from_domain(refusal, view)
         case refusals.KeyReused():
             return KeyReused.from_domain(refusal, view)
         case validation.InvalidInput():

@@ -35,6 +35,12 @@ class RefusalCode(Enum):
     )
     SLOT_STARTED = enum_value("SLOT_STARTED", description="The slot has already started.")
     SLOT_CANCELLED = enum_value("SLOT_CANCELLED", description="The slot was cancelled.")
+    SLOT_NOT_PUBLISHED = enum_value(
+        "SLOT_NOT_PUBLISHED", description="The slot is a draft, which can only be deleted."
+    )
+    SLOT_HAS_BOOKINGS = enum_value(
+        "SLOT_HAS_BOOKINGS", description="The slot has or had bookings or a waiting list."
+    )
     BOOKING_NOT_FOUND = enum_value("BOOKING_NOT_FOUND", description="The booking does not exist.")
     CAPACITY_BELOW_TAKEN = enum_value(
         "CAPACITY_BELOW_TAKEN", description="The new capacity is below the number of bookings."
@@ -87,6 +93,9 @@ class RefusalCode(Enum):
     )
     CAMPAIGN_BUSY = enum_value(
         "CAMPAIGN_BUSY", description="Other requests are changing the campaign. Retry soon."
+    )
+    CAMPAIGN_IN_USE = enum_value(
+        "CAMPAIGN_IN_USE", description="The campaign is published or has slots."
     )
     RESOURCE_TAKEN = enum_value(
         "RESOURCE_TAKEN", description="Another slot uses the resource at the same time."

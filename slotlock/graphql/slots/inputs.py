@@ -21,6 +21,10 @@ ADMISSION_DESCRIPTION = (
 GROUP_LIMITS_DESCRIPTION = (
     "How many places a group may have in the slot, in addition to the limits of the campaign."
 )
+ALLOW_PAST_DESCRIPTION = (
+    "Whether the slot may lie wholly in the past, as in an import of an old term. Of a series, all "
+    "slots count."
+)
 
 
 @strawberry.input(description="A meeting that takes place every week.")
@@ -132,6 +136,7 @@ class CreateSlotInput:
     draft: bool = field(
         default=False, description="Whether the slot stays hidden until `publishSlot`."
     )
+    allow_past: bool = field(default=False, description=ALLOW_PAST_DESCRIPTION)
     idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
 
     def to_draft(self) -> SlotDraft:
@@ -154,6 +159,7 @@ class CreateSlotInput:
             resource=self.resource,
             admission=self.admission,
             timetable=self.timetable.to_domain() if self.timetable else None,
+            allow_past=self.allow_past,
         )
 
 
@@ -217,6 +223,9 @@ class UpdateSlotInput:
         description="Which slots of the series change: all of them, or none if one cannot. If the "
         "times change, the other slots move by the same local time as this one.",
     )
+    allow_past: bool = field(
+        default=False, description="Whether new times may lie wholly in the past."
+    )
 
     def to_changes(self) -> SlotChanges:
         """Convert the input to the domain's changes. Errors: BAD_USER_INPUT."""
@@ -243,4 +252,5 @@ class UpdateSlotInput:
             else to_domain_group_limits(group_limits),
             resource=to_change(self.resource),
             admission=to_required_change("admission", self.admission),
+            allow_past=self.allow_past,
         )

@@ -1,4 +1,4 @@
-"""Mutations with which organizers create, change, publish and cancel slots."""
+"""Mutations with which organizers create, change, publish, cancel and delete slots."""
 
 from typing import Annotated
 
@@ -21,11 +21,13 @@ from slotlock.graphql.slots.refusals import (
     Locked,
     ResourceTaken,
     SlotCancelled,
+    SlotHasBookings,
     SlotNotFound,
+    SlotNotPublished,
     present_slot_refusal,
 )
 from slotlock.graphql.slots.types import Slot
-from slotlock.services.slots import editing
+from slotlock.services.slots import deletion, editing
 
 CreateSlotResult = Annotated[
     Slot | InvalidInput | CampaignNotFound | ResourceTaken | Locked | KeyReused,
@@ -36,10 +38,24 @@ UpdateSlotResult = Annotated[
     | InvalidInput
     | SlotNotFound
     | SlotCancelled
+    | SlotNotPublished
     | CapacityBelowTaken
     | ResourceTaken
     | Locked,
     strawberry.union("UpdateSlotResult", description="The changed slot, or a refusal."),
+]
+
+
+@strawberry.type(description="The slots were deleted.")
+class SlotsDeleted:
+    slot_ids: list[strawberry.ID] = field(
+        description="The ids of the deleted slots, the slot that the request named first."
+    )
+
+
+DeleteSlotResult = Annotated[
+    SlotsDeleted | SlotNotFound | SlotHasBookings | Locked,
+    strawberry.union("DeleteSlotResult", description="The ids of what was deleted, or a refusal."),
 ]
 
 CreateSlotArgument = Annotated[CreateSlotInput, argument(description="The slot to create.")]
@@ -47,6 +63,10 @@ UpdateSlotArgument = Annotated[UpdateSlotInput, argument(description="The slot a
 ScopeArgument = Annotated[
     SeriesScope,
     argument(description="Which slots of the series change: all of them, or none if one cannot."),
+]
+DeleteScopeArgument = Annotated[
+    SeriesScope,
+    argument(description="Which slots of the series to delete: all of them, or none if one stays."),
 ]
 
 
@@ -96,7 +116,8 @@ class SlotMutations:
         return _present_result(result, organizer)
 
     @field(
-        description="Cancel a slot with all its bookings. Organizers only.",
+        description="Cancel a published slot with all its bookings. Everyone sees that it was "
+        "cancelled. Organizers only.",
         graphql_type=UpdateSlotResult,
     )
     async def cancel_slot(
@@ -111,6 +132,28 @@ class SlotMutations:
             return SlotNotFound.for_id(slot_id)
         result = await editing.cancel(info.context.services, parsed_id, organizer.user_id, scope)
         return _present_result(result, organizer)
+
+    @field(
+        description="Delete a draft, or another slot that nobody has ever booked or waited for. "
+        "Subscribers to its availability get one last state with the status CANCELLED. Organizers "
+        "only.",
+        graphql_type=DeleteSlotResult,
+    )
+    async def delete_slot(
+        self,
+        info: Info,
+        slot_id: Annotated[strawberry.ID, argument(description="The slot to delete.")],
+        scope: DeleteScopeArgument = SeriesScope.THIS,
+    ) -> SlotsDeleted | Refusal:
+        organizer = info.context.require_organizer()
+        parsed_id = ids.parse_slot_id(slot_id)
+        if parsed_id is None:
+            return SlotNotFound.for_id(slot_id)
+        result = await deletion.delete(info.context.services, parsed_id, organizer.user_id, scope)
+        outcome = result.outcome
+        if isinstance(outcome, outcomes.SlotsDeleted):
+            return SlotsDeleted(slot_ids=[ids.slot_global_id(id_) for id_ in outcome.slot_ids])
+        return present_slot_refusal(outcome, ResultView(organizer, result.slots))
 
 
 def _present_result(

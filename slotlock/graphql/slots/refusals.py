@@ -13,7 +13,7 @@ from slotlock.domain.booking import refusals
 from slotlock.domain.booking.refusals import SlotOutcome
 from slotlock.domain.campaigns import campaign
 from slotlock.domain.shared import validation
-from slotlock.domain.slots import resources, series
+from slotlock.domain.slots import outcomes, resources, series
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
 from slotlock.graphql.core.ids import slot_global_id
 from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal, RefusalCode
@@ -39,7 +39,8 @@ class Locked(Refusal):
 
 
 @strawberry.type(
-    description="The slot does not exist, or the caller may not see it. Nobody can book a draft."
+    description="The slot does not exist, or the caller may not see it. Nobody can book a draft, "
+    "and only an organizer can book a slot of an unpublished campaign, for another user."
 )
 class SlotNotFound(Refusal):
     slot_id: strawberry.ID = field(description="The id that the request contained.")
@@ -77,6 +78,23 @@ class RefusalWithSlot(Refusal):
 class SlotCancelled(RefusalWithSlot):
     CODE = RefusalCode.SLOT_CANCELLED
     MESSAGE = "This slot was cancelled."
+
+
+@strawberry.type(
+    description="The slot is a draft, so it cannot be cancelled. Drafts can be deleted."
+)
+class SlotNotPublished(RefusalWithSlot):
+    CODE = RefusalCode.SLOT_NOT_PUBLISHED
+    MESSAGE = "This slot is a draft. Please delete it instead."
+
+
+@strawberry.type(
+    description="A user has booked the slot or has waited for it, now or earlier, so it cannot be "
+    "deleted. A published slot can be cancelled."
+)
+class SlotHasBookings(RefusalWithSlot):
+    CODE = RefusalCode.SLOT_HAS_BOOKINGS
+    MESSAGE = "This slot has or had bookings. Please cancel it instead."
 
 
 @strawberry.type(description="The new capacity is lower than the number of taken places.")
@@ -135,6 +153,8 @@ SlotRefusal = (
     refusals.Locked
     | refusals.SlotNotFound
     | refusals.SlotCancelled
+    | outcomes.SlotNotPublished
+    | outcomes.SlotHasBookings
     | refusals.CapacityBelowTaken
     | refusals.KeyReused
     | resources.ResourceTaken
@@ -144,7 +164,9 @@ SlotRefusal = (
 )
 
 
-def present_slot_refusal(refusal: SlotRefusal, view: ResultView) -> Refusal:
+def present_slot_refusal(  # noqa: C901 - a case for each refusal
+    refusal: SlotRefusal, view: ResultView
+) -> Refusal:
     """Show why a slot could not be created, changed or used."""
     match refusal:
         case refusals.Locked():
@@ -153,6 +175,10 @@ def present_slot_refusal(refusal: SlotRefusal, view: ResultView) -> Refusal:
             return SlotNotFound.from_domain(refusal, view)
         case refusals.SlotCancelled():
             return SlotCancelled.from_domain(refusal, view)
+        case outcomes.SlotNotPublished():
+            return SlotNotPublished.from_domain(refusal, view)
+        case outcomes.SlotHasBookings():
+            return SlotHasBookings.from_domain(refusal, view)
         case refusals.CapacityBelowTaken():
             return CapacityBelowTaken.from_domain(refusal, view)
         case refusals.KeyReused():

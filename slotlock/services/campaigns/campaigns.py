@@ -1,8 +1,8 @@
-"""Use cases of campaigns: create, edit, find and list."""
+"""Use cases of campaigns: create, edit, delete, find and list."""
 
 from datetime import timedelta
 
-from slotlock.domain.audit.notes import note_campaign_change
+from slotlock.domain.audit.notes import note_campaign_change, note_campaign_deletion
 from slotlock.domain.booking.availability import to_availability
 from slotlock.domain.booking.refusals import KeyReused
 from slotlock.domain.booking.rules.expiry import as_of
@@ -10,10 +10,13 @@ from slotlock.domain.campaigns.campaign import (
     Campaign,
     CampaignBusy,
     CampaignChanges,
+    CampaignDeleted,
     CampaignDraft,
+    CampaignInUse,
     CampaignNotFound,
     CampaignOutcome,
     CampaignSaved,
+    DeleteCampaignOutcome,
     create_campaign,
     edit_campaign,
 )
@@ -49,10 +52,10 @@ async def create(
     for _ in range(MAX_EDIT_ATTEMPTS):
         if stored := await find_created(services, key, CampaignSaved):
             return stored.outcome
-        outcome = create_campaign(new_campaign_id(), draft)
+        now = services.now()
+        outcome = create_campaign(new_campaign_id(), draft, now)
         if isinstance(outcome, InvalidInput):
             return outcome
-        now = services.now()
         note = note_campaign_change(None, outcome.campaign, organizer_id, now)
         record = to_record(key, outcome, now) if key else None
         if await services.campaigns.insert(outcome.campaign, now, note, record):
@@ -71,14 +74,14 @@ async def edit(
         before = await services.campaigns.find(campaign_id)
         if before is None:
             return CampaignNotFound(campaign_id)
-        outcome = edit_campaign(before, changes)
+        now = services.now()
+        outcome = edit_campaign(before, changes, now)
         if isinstance(outcome, InvalidInput):
             return outcome
         if outcome.campaign == before:
             # The process that wrote these terms may still be copying them, or have crashed.
             await _propagate_terms(services, before)
             return outcome
-        now = services.now()
         note = note_campaign_change(before, outcome.campaign, organizer_id, now)
         if await services.campaigns.update(before, outcome.campaign, now, note):
             with after_write():
@@ -86,6 +89,24 @@ async def edit(
                 if outcome.campaign.terms.published and not before.terms.published:
                     await services.campaigns.warm_cache(outcome.campaign)
             return outcome
+    return CampaignBusy(RETRY_AFTER_MS)
+
+
+async def delete(
+    services: Services, campaign_id: CampaignId, organizer_id: UserId
+) -> DeleteCampaignOutcome:
+    """Delete a campaign that is not published and has no slots."""
+    for _ in range(MAX_EDIT_ATTEMPTS):
+        campaign = await services.campaigns.find(campaign_id)
+        if campaign is None:
+            return CampaignNotFound(campaign_id)
+        published = campaign.terms.published
+        has_slots = await services.campaigns.has_slots(campaign_id)
+        if published or has_slots:
+            return CampaignInUse(published, has_slots)
+        note = note_campaign_deletion(campaign, organizer_id, services.now())
+        if await services.campaigns.delete(campaign, note):
+            return CampaignDeleted(campaign_id)
     return CampaignBusy(RETRY_AFTER_MS)
 
 

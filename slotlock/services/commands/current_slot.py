@@ -13,10 +13,9 @@ from slotlock.services.container import Services
 async def with_current_slot(
     services: Services, result: CommandResult[object], user_id: UserId
 ) -> CommandResult[object]:
-    """Return the result with the present slot, if its outcome shows one that is not recorded.
+    """Return the result with the present slot, if its outcome is about one that is not recorded.
 
-    Such an outcome is SlotNotFound while the user may not see the slot. Closed shows no slot, and
-    a new request for a hidden slot is refused with it, so that it never changes.
+    Such an outcome is SlotNotFound while the user may not see the slot, and after its deletion.
     """
     outcome = result.outcome
     if not isinstance(outcome, SlotOutcome) or outcome.slot_id in result.slots:

@@ -23,9 +23,10 @@ from itertools import islice
 
 from prometheus_client import Counter
 
-from slotlock.domain.booking.availability import Availability, to_availability
+from slotlock.domain.booking.availability import Availability, after_deletion, to_availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.slot import SlotStatus
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import is_unavailable
@@ -135,6 +136,11 @@ class _SlotSubscriptions:
             self._begin_round()
         return True
 
+    def publish_deletion(self, now: datetime) -> None:
+        """Pass on that the slot was deleted, unless its latest state says so."""
+        if self.version >= 0 and self._latest.status is not SlotStatus.CANCELLED:
+            self.publish(after_deletion(self._latest, now))
+
     def _begin_round(self) -> None:
         self._passing, self._remaining = self.version, iter(tuple(self.subscriptions))
         self._pass_slice()
@@ -173,7 +179,7 @@ class AvailabilityHub:
         """Start to receive messages about subscribed slots, and to replace those that are lost."""
         self._slot_events = slot_events
         self._change_feed = change_feed
-        change_feed.listen(self._on_changes, self.on_slots_unknown)
+        change_feed.listen(self.on_changes, self.on_slots_unknown)
         self._resync_task = asyncio.create_task(self._resync_forever())
 
     async def stop(self) -> None:
@@ -225,8 +231,10 @@ class AvailabilityHub:
         if unused and self._slot_events is not None:
             await self._slot_events.unsubscribe_slots(unused)
 
-    def _on_changes(self, changes: Changes) -> None:
+    def on_changes(self, changes: Changes) -> None:
+        """Read what is missing of the slots that changed, and pass on which were deleted."""
         self.on_slots_changed(changes.slot_versions)
+        self._on_slots_deleted(changes.deleted_slot_ids)
 
     def on_slots_changed(self, versions: Mapping[SlotId, int]) -> None:
         """Read those of these slots whose message does not arrive soon."""
@@ -235,6 +243,12 @@ class AvailabilityHub:
                 self._outdated[slot_id] = version
         if self._outdated:
             self._found_outdated.set()
+
+    def _on_slots_deleted(self, slot_ids: Iterable[SlotId]) -> None:
+        for slot_id in slot_ids:
+            self._outdated.pop(slot_id, None)
+            if (of_slot := self._subscriptions.get(slot_id)) is not None:
+                of_slot.publish_deletion(self._now())
 
     def on_slots_unknown(self) -> None:
         """Compare all subscribed slots with MongoDB soon."""
@@ -265,15 +279,19 @@ class AvailabilityHub:
             self._is_any_outdated = False
             try:
                 for slot_ids in chunked(list(self._subscriptions), READ_BATCH_SIZE):
-                    self.on_slots_changed(await self._slots.find_versions(slot_ids))
+                    versions = await self._slots.find_versions(slot_ids)
+                    self.on_slots_changed(versions)
+                    self._on_slots_deleted(set(slot_ids) - versions.keys())
             except BaseException:
                 self._is_any_outdated = True
                 raise
         outdated = [id_ for id_, version in self._outdated.items() if self._is_newer(id_, version)]
         for slot_ids in chunked(outdated, READ_BATCH_SIZE):
-            for state in await self._load_states(slot_ids):
+            states = await self._load_states(slot_ids)
+            for state in states:
                 if self.publish(state):
                     RESYNCED.inc()
+            self._on_slots_deleted(set(slot_ids) - {state.slot_id for state in states})
         # A change that came meanwhile remains.
         self._outdated = {
             id_: version for id_, version in self._outdated.items() if self._is_newer(id_, version)

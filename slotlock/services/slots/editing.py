@@ -196,7 +196,7 @@ async def _plan(
 ) -> EditSlots | SlotNotFound | InvalidInput:
     """Plan the edit of each slot from its current state, again for every attempt."""
     now = services.now()
-    loaded = await _load_slots_in_scope(services, target.slot_id, target.scope, now)
+    loaded = await load_slots_in_scope(services, target.slot_id, target.scope, now)
     if not loaded:
         return SlotNotFound(target.slot_id)
     slots = tuple(state.slot for state in loaded)
@@ -222,7 +222,7 @@ async def _plan(
     )
 
 
-async def _load_slots_in_scope(
+async def load_slots_in_scope(
     services: Services, slot_id: SlotId, scope: SeriesScope, now: datetime
 ) -> Sequence[SlotState]:
     """Return the named slot and the others of its series that the edit is for."""

@@ -44,10 +44,12 @@ async def test_published_calendars_show_the_published_slots_of_every_viewer(
         "ended": {
             "startTime": hours_from_now(-29 * DAY),
             "endTime": hours_from_now(-29 * DAY + 1),
+            "allowPast": True,
         },
         "ended long ago": {
             "startTime": hours_from_now(-32 * DAY),
             "endTime": hours_from_now(-31 * DAY),
+            "allowPast": True,
         },
         "not ended": {"startTime": hours_from_now(-60 * DAY), "endTime": hours_from_now(DAY)},
         "cancelled": {},
@@ -140,7 +142,10 @@ async def test_a_calendar_with_too_many_events_leaves_out_ended_slots_first(
             assert created["__typename"] == "Slot"
         await organizer.add_slot(title="soon")
         await organizer.add_slot(
-            title="ended", startTime=hours_from_now(-5), endTime=hours_from_now(-4)
+            title="ended",
+            startTime=hours_from_now(-5),
+            endTime=hours_from_now(-4),
+            allowPast=True,
         )
         events = await events_by_uid(organizer, PUBLISHED_PATH)
     assert len(events) == MAX_EVENTS

@@ -106,7 +106,12 @@ async def test_times_outside_the_calendar_of_excel_are_text(roster_users: Roster
     ):
         for zone in ("America/New_York", "Pacific/Auckland"):
             await organizer.add_slot(
-                startTime=start, endTime=end, timeZone=zone, draft=True, campaignId=campaign_id
+                startTime=start,
+                endTime=end,
+                timeZone=zone,
+                draft=True,
+                campaignId=campaign_id,
+                allowPast=True,
             )
     assert csv_rows(await download_export(organizer, f"campaigns/{campaign_id}.csv")) == []
     summary = (await download_workbook(organizer, f"campaigns/{campaign_id}"))["Summary"]

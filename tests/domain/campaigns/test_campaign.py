@@ -15,8 +15,10 @@ from slotlock.domain.campaigns.campaign import (
 )
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.shared.validation import InvalidInput
+from tests.support.domain.builders import INSTANT
 
 OPENS_AT = datetime(2030, 5, 1, 8, tzinfo=UTC)
+NOW = OPENS_AT - timedelta(days=1)
 CAMPAIGN_ID = CampaignId("c")
 DRAFT = CampaignDraft(
     " Spring ",
@@ -29,13 +31,13 @@ DRAFT = CampaignDraft(
 
 
 def created() -> Campaign:
-    outcome = create_campaign(CAMPAIGN_ID, DRAFT)
+    outcome = create_campaign(CAMPAIGN_ID, DRAFT, NOW)
     assert isinstance(outcome, CampaignSaved)
     return outcome.campaign
 
 
 def edited(changes: CampaignChanges) -> Campaign:
-    outcome = edit_campaign(created(), changes)
+    outcome = edit_campaign(created(), changes, NOW)
     assert isinstance(outcome, CampaignSaved)
     return outcome.campaign
 
@@ -87,6 +89,37 @@ def test_an_edit_without_effect_does_not_change_the_version(changes: CampaignCha
     ],
 )
 def test_an_invalid_edit_names_the_field(changes: CampaignChanges, field: str) -> None:
-    outcome = edit_campaign(created(), changes)
+    outcome = edit_campaign(created(), changes, NOW)
     assert isinstance(outcome, InvalidInput)
     assert [problem.field for problem in outcome.problems] == [field]
+
+
+def problem_fields(outcome: CampaignSaved | InvalidInput) -> list[str]:
+    """Return the fields of the problems; none if the campaign is saved."""
+    if isinstance(outcome, CampaignSaved):
+        return []
+    return [problem.field for problem in outcome.problems]
+
+
+def test_a_new_campaign_closes_in_the_future_unless_the_past_is_allowed() -> None:
+    closes_at = DRAFT.closes_at
+    for now, fields in ((closes_at - INSTANT, []), (closes_at, ["closesAt"])):
+        assert problem_fields(create_campaign(CAMPAIGN_ID, DRAFT, now)) == fields
+    past = replace(DRAFT, allow_past=True)
+    assert problem_fields(create_campaign(CAMPAIGN_ID, past, closes_at)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        (CampaignChanges(closes_at=OPENS_AT + INSTANT), ["closesAt"]),
+        (CampaignChanges(closes_at=OPENS_AT + INSTANT, allow_past=True), []),
+        (CampaignChanges(closes_at=DRAFT.closes_at), []),
+        (CampaignChanges(name="Winter"), []),
+    ],
+)
+def test_only_a_new_closing_time_has_to_be_in_the_future(
+    changes: CampaignChanges, fields: list[str]
+) -> None:
+    later = DRAFT.closes_at + timedelta(days=1)
+    assert problem_fields(edit_campaign(created(), changes, later)) == fields

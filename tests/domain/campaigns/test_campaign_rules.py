@@ -19,6 +19,7 @@ from slotlock.domain.booking.outcomes import (
     BookingConfirmed,
     BookingMoved,
     NoneBooked,
+    WaitlistLeft,
 )
 from slotlock.domain.booking.refusals import (
     Closed,
@@ -27,11 +28,13 @@ from slotlock.domain.booking.refusals import (
     NotEligible,
     NotYetOpen,
     SlotFull,
+    SlotNotFound,
     TimeConflict,
 )
 from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book
 from slotlock.domain.booking.rules.changes import BookingCommand, cancel, confirm
-from slotlock.domain.booking.rules.waitlist import join
+from slotlock.domain.booking.rules.waitlist import join, leave
+from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
@@ -42,6 +45,7 @@ from tests.support.domain.builders import (
     NOW,
     book_place,
     book_users,
+    booking_command,
     booking_request,
     build_caller,
     with_facts,
@@ -52,6 +56,7 @@ from tests.support.domain.campaign_builders import (
     OPENS_AT,
     build_campaign_slot,
     build_group_limited_slot,
+    build_terms,
     contexts,
     refusal_of,
     user_in_groups,
@@ -72,9 +77,25 @@ def test_a_campaign_takes_bookings_until_the_instant_it_closes() -> None:
     assert refusal_of(before, "ada", CLOSES_AT) == Closed(before.id, CLOSES_AT)
 
 
-def test_a_campaign_that_is_not_published_takes_no_bookings() -> None:
-    before = build_campaign_slot(published=False)
-    assert refusal_of(before, "ada") == Closed(before.id, CLOSES_AT, published=False)
+@pytest.mark.parametrize("status", list(SlotStatus))
+def test_a_slot_of_an_unpublished_campaign_does_not_exist_for_users(status: SlotStatus) -> None:
+    before = with_facts(build_campaign_slot(published=False), status=status)
+    started = before.slot.start + INSTANT
+    for now in (OPENS_AT - INSTANT, NOW, CLOSES_AT, started):
+        assert refusal_of(before, "ada", now) == SlotNotFound(before.id)
+    booked, _ = book_users(build_campaign_slot(), "ada")
+    hidden = with_facts(booked, status=status, terms=before.slot.terms)
+    assert refusal_of(hidden, "ada") == SlotNotFound(before.id)
+    entry = WaitlistEntry(WaitlistEntryId("w"), before.id, UserId("ada"), NOW)
+    assert decide(join, before, entry, NOW) == (before, SlotNotFound(before.id))
+    assert decide(leave, before, entry.user_id, NOW) == (before, SlotNotFound(before.id))
+
+
+def test_users_of_an_unpublished_campaign_can_cancel_and_stop_waiting() -> None:
+    booked, (booking,) = book_users(build_campaign_slot(1), "ada")
+    hidden = with_facts(with_waitlist(booked, "ben"), terms=build_terms(published=False))
+    assert isinstance(decide(cancel, hidden, booking_command(booking), NOW)[1], BookingCancelled)
+    assert decide(leave, hidden, UserId("ben"), NOW)[1] == WaitlistLeft(hidden.id)
 
 
 @pytest.mark.parametrize(
@@ -277,6 +298,15 @@ def test_an_organizer_overrides_every_limit_and_the_booking_names_each() -> None
         BookingLimit.TIME_CONFLICT,
         BookingLimit.GROUP_FULL,
     }
+
+
+def test_an_organizer_books_for_a_user_in_an_unpublished_campaign() -> None:
+    before = build_campaign_slot(published=False)
+    _, outcome = decide(book, before, organizer_request("ada"), NOW)
+    assert isinstance(outcome, Booked)
+    assert outcome.booking.history[0].overridden_limits == (BookingLimit.CLOSED,)
+    draft = with_facts(before, status=SlotStatus.DRAFT)
+    assert decide(book, draft, organizer_request("ada"), NOW)[1] == SlotNotFound(before.id)
 
 
 def test_an_organizer_cannot_override_the_capacity() -> None:

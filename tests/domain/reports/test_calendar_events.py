@@ -49,7 +49,7 @@ def events_of_ada(slot: SlotState) -> list[CalendarEvent]:
 
 
 def edit_slot(before: SlotState, changes: SlotChanges) -> SlotState:
-    after, _ = decide(edit, before, changes)
+    after, _ = decide(edit, before, changes, NOW)
     return as_written(before, after, NOW + HOUR)
 
 

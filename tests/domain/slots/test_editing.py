@@ -12,12 +12,21 @@ from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
 from slotlock.domain.booking.slot import SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import GroupLimit
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.timetables import Timetable
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft, cancel_slot, create, edit, publish
-from slotlock.domain.slots.outcomes import SlotSaved
+from slotlock.domain.slots.outcomes import SlotNotPublished, SlotSaved
 from slotlock.domain.users.user import UserId
-from tests.support.domain.builders import NOW, book_users, build_slot, with_facts, with_waitlist
+from tests.support.domain.builders import (
+    INSTANT,
+    NOW,
+    book_users,
+    build_slot,
+    with_facts,
+    with_waitlist,
+)
 from tests.support.domain.decisions import decide, expire_and_promote
 
 
@@ -34,6 +43,14 @@ def draft(**fields: object) -> SlotDraft:
         "published": True,
     }
     return SlotDraft(**{**right, **fields})  # type: ignore[arg-type]
+
+
+def problem_fields(outcome: object) -> list[str]:
+    """Return the fields of the problems; none if the slot was saved."""
+    if isinstance(outcome, InvalidInput):
+        return [problem.field for problem in outcome.problems]
+    assert isinstance(outcome, SlotSaved | SlotState)
+    return []
 
 
 @pytest.mark.parametrize(
@@ -80,14 +97,14 @@ def test_resources_and_choice_groups_are_compared_in_canonical_unicode() -> None
     assert (made.slot.resource, made.slot.choice_group) == (composed, composed)
     moved = create(SlotId("s"), draft(resource="Room 5"), NOW)
     assert isinstance(moved, SlotState)
-    after, _ = decide(edit, moved, SlotChanges(resource=decomposed))
+    after, _ = decide(edit, moved, SlotChanges(resource=decomposed), NOW)
     assert after.slot.resource == composed
 
 
 @given(taken=st.integers(0, 10), capacity=st.integers(-5, 1005))
 def test_the_capacity_never_falls_below_the_bookings(taken: int, capacity: int) -> None:
     before, _ = book_users(build_slot(10), *(f"p{n}" for n in range(taken)))
-    after, outcome = decide(edit, before, SlotChanges(capacity=capacity))
+    after, outcome = decide(edit, before, SlotChanges(capacity=capacity), NOW)
     if isinstance(outcome, SlotSaved):
         assert max(1, taken) <= after.slot.capacity <= 1000
         assert after.remaining == capacity - taken
@@ -120,7 +137,7 @@ def test_the_capacity_never_falls_below_the_bookings(taken: int, capacity: int) 
 def test_an_edit_changes_the_given_field_and_no_other(name: str, value: object) -> None:
     before = build_slot()
     assert getattr(before.slot, name) != value
-    after, _ = decide(edit, before, SlotChanges(**{name: value}))  # type: ignore[arg-type]
+    after, _ = decide(edit, before, SlotChanges(**{name: value}), NOW)  # type: ignore[arg-type]
     expected = with_facts(before, **{name: value}, revision=after.slot.revision)
     # The bookings per group are counted when the slot is loaded with its new limits.
     group_counts = None if name == "group_limits" else before.group_counts
@@ -129,12 +146,14 @@ def test_an_edit_changes_the_given_field_and_no_other(name: str, value: object) 
 
 def test_an_edit_that_changes_nothing_writes_nothing() -> None:
     before = build_slot()
-    assert decide(edit, before, SlotChanges(title=" Yoga ")) == (before, SlotSaved(before.id))
+    assert decide(edit, before, SlotChanges(title=" Yoga "), NOW) == (before, SlotSaved(before.id))
 
 
 def test_added_places_go_to_the_waiting_list() -> None:
     full, _ = book_users(build_slot(1), "ada")
-    raised, _ = decide(edit, with_waitlist(full, "ben", "cleo", "dan"), SlotChanges(capacity=3))
+    raised, _ = decide(
+        edit, with_waitlist(full, "ben", "cleo", "dan"), SlotChanges(capacity=3), NOW
+    )
     after = expire_and_promote(raised, NOW)
     assert [booking.user_id for booking in after.bookings] == ["ada", "ben", "cleo"]
     assert [waiting.user_id for waiting in after.waitlist] == ["dan"]
@@ -168,18 +187,59 @@ def test_a_cancelled_slot_preserves_its_roster_and_cannot_be_edited() -> None:
     assert off.slot.cancellation == SlotCancellation(NOW, EVE)
     assert decide(cancel_slot, off, EVE, NOW) == (off, outcome)
     assert decide(publish, off) == (off, SlotCancelled(off.id))
-    assert decide(edit, off, SlotChanges(title="On again")) == (off, SlotCancelled(off.id))
+    assert decide(edit, off, SlotChanges(title="On again"), NOW) == (off, SlotCancelled(off.id))
 
 
 def test_group_limits_cannot_be_added_once_there_are_bookings_without_groups() -> None:
     changes = SlotChanges(group_limits=(GroupLimit("class:*", 1),))
-    after, outcome = decide(edit, build_slot(2), changes)
+    after, outcome = decide(edit, build_slot(2), changes, NOW)
     assert isinstance(outcome, SlotSaved)
     one, _ = book_users(build_slot(2), "ada")
     for before in (one, with_waitlist(build_slot(2), "ada")):
-        refused, outcome = decide(edit, before, changes)
+        refused, outcome = decide(edit, before, changes, NOW)
         assert refused == before
         assert isinstance(outcome, InvalidInput)
         assert [problem.field for problem in outcome.problems] == ["groupLimits"]
     looser = SlotChanges(group_limits=(GroupLimit("class:*", 2),))
-    assert isinstance(decide(edit, book_users(after, "ada")[0], looser)[1], SlotSaved)
+    assert isinstance(decide(edit, book_users(after, "ada")[0], looser, NOW)[1], SlotSaved)
+
+
+def test_a_draft_cannot_be_cancelled() -> None:
+    draft_slot = build_slot(status=SlotStatus.DRAFT)
+    refused = (draft_slot, SlotNotPublished(draft_slot.id))
+    assert decide(cancel_slot, draft_slot, UserId("boss"), NOW) == refused
+
+
+PAST_MEETING = Meeting(NOW - timedelta(hours=1), NOW)
+PAST_COURSE = Timetable(NOW.date(), NOW.date(), extra=(PAST_MEETING,))
+
+
+@pytest.mark.parametrize(
+    ("times", "field"),
+    [
+        ({"start": PAST_MEETING.start, "end": PAST_MEETING.end}, "endTime"),
+        ({"start": None, "end": None, "timetable": PAST_COURSE}, "timetable"),
+    ],
+)
+def test_a_slot_in_the_past_is_refused_unless_the_past_is_allowed(
+    times: dict[str, object], field: str
+) -> None:
+    assert problem_fields(create(SlotId("s"), draft(**times), NOW)) == [field]
+    assert problem_fields(create(SlotId("s"), draft(**times, allow_past=True), NOW)) == []
+    changes = SlotChanges(**{k: v for k, v in times.items() if v})  # type: ignore[arg-type]
+    assert problem_fields(decide(edit, build_slot(), changes, NOW)[1]) == [field]
+    allowed = replace(changes, allow_past=True)
+    assert problem_fields(decide(edit, build_slot(), allowed, NOW)[1]) == []
+
+
+def test_a_slot_that_has_begun_is_not_in_the_past() -> None:
+    begun = draft(start=NOW - timedelta(hours=1), end=NOW + INSTANT)
+    assert problem_fields(create(SlotId("s"), begun, NOW)) == []
+
+
+def test_an_edit_that_retains_the_times_of_a_past_slot_is_accepted() -> None:
+    past = build_slot(start=NOW - timedelta(hours=2), end=NOW - timedelta(hours=1))
+    for changes in (SlotChanges(title="Pilates"), SlotChanges(end=past.slot.end, capacity=2)):
+        assert problem_fields(decide(edit, past, changes, NOW)[1]) == []
+    moved = SlotChanges(start=past.slot.start - timedelta(hours=1))
+    assert problem_fields(decide(edit, past, moved, NOW)[1]) == ["endTime"]

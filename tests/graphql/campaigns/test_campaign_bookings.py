@@ -45,7 +45,9 @@ async def test_a_hold_can_be_confirmed_after_any_change_of_the_campaign(
     hold = await book_with_refusal(ada, slot_id, hold=True)
     match change:
         case "closed":
-            await update_campaign(organizer, campaign_id, closesAt=hours_from_now(-1))
+            await update_campaign(
+                organizer, campaign_id, closesAt=hours_from_now(-1), allowPast=True
+            )
         case "unpublished":
             await unpublish_campaign(organizer, campaign_id)
         case "other groups":
@@ -86,7 +88,7 @@ async def test_an_organizer_overrides_every_limit_and_the_booking_names_them(
     assert (await book_with_refusal(ben, slot_id))["__typename"] == "Booked"
     assert (await book_with_refusal(ada, taken))["__typename"] == "Booked"
     rules = {"eligibleGroups": [["class:6a"]], "maxBookings": 1, "forbidOverlap": True}
-    times = {"closesAt": hours_from_now(-1)}
+    times = {"closesAt": hours_from_now(-1), "allowPast": True}
     await update_campaign(organizer, campaign_id, groupLimits=FIVE_A, **rules, **times)
     outcome = await book_with_refusal(organizer, slot_id, userId=await ada.fetch_user_id())
     expected = ["CLOSED", "NOT_ELIGIBLE", "MAX_BOOKINGS", "TIME_CONFLICT", "GROUP_FULL"]

@@ -11,7 +11,7 @@ from slotlock.auth import accounts, invitations, sessions, user_admin
 from slotlock.domain.admission import tickets
 from slotlock.domain.booking import outcomes
 from slotlock.domain.campaigns import campaign
-from slotlock.domain.slots.outcomes import EditSlotOutcome
+from slotlock.domain.slots.outcomes import DeleteSlotOutcome, EditSlotOutcome
 from slotlock.domain.teams.outcomes import (
     AcceptInvitationOutcome,
     CreateTeamOutcome,
@@ -45,9 +45,11 @@ OUTCOMES = {
     "CancelTicketResult": tickets.CancelTicketOutcome,
     "CreateSlotResult": editing.CreateSlotOutcome,
     "UpdateSlotResult": EditSlotOutcome,
+    "DeleteSlotResult": DeleteSlotOutcome,
     "CreateSlotSeriesResult": series.CreateSeriesOutcome,
     "CreateCampaignResult": returned_by(campaigns.create),
     "UpdateCampaignResult": campaign.CampaignOutcome,
+    "DeleteCampaignResult": campaign.DeleteCampaignOutcome,
     "CreateTeamResult": CreateTeamOutcome,
     "InviteToTeamResult": InviteToTeamOutcome,
     "AcceptTeamInvitationResult": AcceptInvitationOutcome,

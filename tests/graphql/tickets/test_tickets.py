@@ -87,7 +87,7 @@ async def add_refusing_slot(organizer: BookingClient, refusal_code: str) -> str:
             fields = {"campaignId": await create_campaign(organizer, opensAt=hours_from_now(1))}
         case "CLOSED":
             past_times = {"opensAt": hours_from_now(-2), "closesAt": hours_from_now(-1)}
-            fields = {"campaignId": await create_campaign(organizer, **past_times)}
+            fields = {"campaignId": await create_campaign(organizer, **past_times, allowPast=True)}
         case "NOT_ELIGIBLE":
             fields = {"campaignId": await create_campaign(organizer, eligibleGroups=[["5a"]])}
         case "SLOT_NOT_FOUND":

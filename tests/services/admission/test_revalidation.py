@@ -63,7 +63,7 @@ async def cancel_slot(scenario: CampaignScenario) -> None:
 
 async def close_campaign(scenario: CampaignScenario) -> None:
     times = {"opensAt": hours_from_now(-2), "closesAt": hours_from_now(-1)}
-    await update_campaign(scenario.organizer, scenario.campaign_id, **times)
+    await update_campaign(scenario.organizer, scenario.campaign_id, **times, allowPast=True)
 
 
 async def postpone_opening(scenario: CampaignScenario) -> None:
@@ -118,7 +118,7 @@ CHANGES = {
     "slot cancelled": Change(cancel_slot, "SLOT_CANCELLED"),
     "campaign closed": Change(close_campaign, "CLOSED"),
     "opening postponed": Change(postpone_opening, "NOT_YET_OPEN"),
-    "campaign unpublished": Change(unpublish, "CLOSED"),
+    "campaign unpublished": Change(unpublish, "SLOT_NOT_FOUND"),
     "group changed": Change(change_group, "NOT_ELIGIBLE"),
     "overlapping slot booked": Change(book_overlapping_slot, "TIME_CONFLICT"),
     "limit reached": Change(reach_limit, "LIMIT_REACHED"),

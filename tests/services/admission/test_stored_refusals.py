@@ -46,7 +46,7 @@ def test_a_refusal_stays_not_yet_open_after_the_campaign_has_opened(pair: Servic
         booking = QueuedBooking(slot_id, ada.user_id, ada.user_id, False, *hashes)
         entry = StreamEntry("1-0", {}, booking, MORNING)
         assert await serve_batch(services, slot_id, [entry]) == [entry]
-        renamed = decided_update(slot, edit, SlotChanges(title="Pilates"))
+        renamed = decided_update(slot, edit, SlotChanges(title="Pilates"), MORNING)
         assert check_written(await services.slot_writer.commit(ChangeSet((renamed,))))
         pair.clock.now = opens_at
         # The worker stopped before it removed the request from the queue.

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from pymongo import UpdateOne
+from pymongo import DeleteOne, UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.devserver.embedded import EmbeddedServers
@@ -57,7 +57,7 @@ async def test_a_stall_before_the_slots_are_written_refuses_no_booking(
     slot_ids = await add_campaign_slots(services)
     stalls = iter([stall])
 
-    def updates_with_stall(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne]]]:
+    def updates_with_stall(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne | DeleteOne]]]:
         for name, updates in updates_of(changes):
             if name == "slots":
                 for first_stall in stalls:

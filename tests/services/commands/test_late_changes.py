@@ -36,7 +36,7 @@ from slotlock.services.booking.book_series import SeriesRequest, book_series
 from slotlock.services.booking.changes import BookingChangeRequest
 from slotlock.services.campaigns import campaigns
 from slotlock.services.idempotency_key import IdempotencyKey
-from slotlock.services.slots import editing, series
+from slotlock.services.slots import deletion, editing, series
 from tests.support.domain.builders import NOW
 from tests.support.stores.late_store import (
     ADA,
@@ -105,6 +105,14 @@ async def prepare_campaign_edit(store: LateStore) -> Act:
     return lambda: campaigns.edit(store.services, saved.campaign.id, change, ADA.user_id)
 
 
+async def prepare_campaign_deletion(store: LateStore) -> Act:
+    """Return what deletes a campaign."""
+    draft = CampaignDraft("Late", NOW, NOW + timedelta(days=1))
+    saved = await campaigns.create(store.services, draft, ADA.user_id)
+    assert isinstance(saved, CampaignSaved)
+    return lambda: campaigns.delete(store.services, saved.campaign.id, ADA.user_id)
+
+
 async def prepare_slot_edit(store: LateStore) -> Act:
     """Return what renames a slot."""
     slot_id, change = await store.insert_slot(hold_minutes=10), SlotChanges(title="Later")
@@ -116,6 +124,12 @@ async def prepare_slot_cancellation(store: LateStore) -> Act:
     slot_id = await store.insert_slot()
     await store.new_booking(slot_id)
     return lambda: editing.cancel(store.services, slot_id, ADA.user_id)
+
+
+async def prepare_slot_deletion(store: LateStore) -> Act:
+    """Return what deletes a slot."""
+    slot_id = await store.insert_slot(hold_minutes=10)
+    return lambda: deletion.delete(store.services, slot_id, ADA.user_id)
 
 
 async def new_series(store: LateStore, *, is_published: bool) -> SeriesCreated:
@@ -179,8 +193,10 @@ async def prepare_queued_booking(store: LateStore) -> Act:
         prepare_withdrawal,
         prepare_departure,
         prepare_campaign_edit,
+        prepare_campaign_deletion,
         prepare_slot_edit,
         prepare_slot_cancellation,
+        prepare_slot_deletion,
         prepare_series_publication,
         prepare_hold_extension,
         prepare_several_bookings,

@@ -15,6 +15,7 @@ from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import Database, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
@@ -81,6 +82,37 @@ async def test_a_resync_publishes_a_change_whose_message_was_lost(
         hub.on_slots_unknown()
         await hub.resync()
         assert (await anext(states)).version == 2
+        await states.aclose()
+
+
+async def delete_silently(database: Database, slot: SlotState) -> None:
+    """Delete a slot without publishing it."""
+    changes = ChangeSet((), deleted_slots=(slot,))
+    assert check_written(await SlotWriter(database).commit(changes))
+
+
+@pytest.mark.parametrize("noticed_by", ["comparison", "read", "change stream"])
+async def test_a_deletion_whose_message_was_lost_is_published_once_as_a_cancellation(
+    hub: AvailabilityHub, database: Database, noticed_by: str
+) -> None:
+    slot = await insert_slot(database)
+    async with hub.subscribe([slot.id]) as subscription:
+        states = subscription.states()
+        assert (await anext(states)).status is SlotStatus.PUBLISHED
+        await delete_silently(database, slot)
+        for _ in range(2):
+            match noticed_by:
+                case "comparison":
+                    hub.on_slots_unknown()
+                case "read":
+                    hub.on_slots_changed({slot.id: 2})
+                case "change stream":
+                    gone = Changes({}, frozenset(), frozenset(), frozenset({slot.id}))
+                    hub.on_changes(gone)
+            await hub.resync()
+        last = await anext(states)
+        assert (last.version, last.status) == (2, SlotStatus.CANCELLED)
+        assert not subscription.has_pending
         await states.aclose()
 
 

@@ -75,6 +75,12 @@ UPDATE_SLOT = f"""mutation($input: UpdateSlotInput!) {{ updateSlot(input: $input
   __typename {REFUSAL_FIELDS} ... on Slot {{ ...S }}
 }} }} {SLOT_FRAGMENT}"""
 CANCEL_SLOT = "mutation($slot: ID!) { cancelSlot(slotId: $slot) { __typename } }"
+DELETE_SLOT = """mutation($slot: ID!, $scope: SeriesScope! = THIS) {
+  deleteSlot(slotId: $slot, scope: $scope) {
+    __typename ... on SlotsDeleted { slotIds } ... on Refusal { code }
+    ... on SlotHasBookings { slot { id } } ... on SlotNotFound { slotId }
+  }
+}"""
 WATCH_MY_BOOKINGS = f"""subscription {{ myBookings {{
   action at by {{ id }} booking {{ ...B }} edits {{ field before after }}
 }} }} {BOOKING_FRAGMENT}"""
@@ -159,6 +165,11 @@ class BookingClient(GraphQLTestClient):
     async def cancel_slot(self, slot_id: str) -> None:
         """Cancel a slot as an organizer."""
         assert (await self.execute(CANCEL_SLOT, slot=slot_id))["__typename"] == "Slot"
+
+    async def delete_slot(self, slot_id: str, **options: Any) -> Json:
+        """Delete a slot as an organizer and return the result."""
+        result: Json = await self.execute(DELETE_SLOT, slot=slot_id, **options)
+        return result
 
     async def fetch_slot_history(self, slot_id: str) -> list[Json]:
         """Return the ended bookings of a slot as an organizer sees them."""

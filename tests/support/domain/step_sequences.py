@@ -69,12 +69,12 @@ ACTIONS: dict[str, Callable[[SlotState, Step, datetime], tuple[SlotState, Any]]]
     "confirm": lambda slot, step, now: decide(confirm, slot, step.booking_command(slot), now),
     "extend": lambda slot, step, now: decide(extend, slot, step.booking_command(slot), now),
     "cancel": lambda slot, step, now: decide(cancel, slot, step.booking_command(slot), now),
-    "resize": lambda slot, step, _now: decide(edit, slot, SlotChanges(capacity=step.number)),
-    "rename": lambda slot, step, _now: decide(
-        edit, slot, SlotChanges(title=f"$yoga {step.number}")
+    "resize": lambda slot, step, now: decide(edit, slot, SlotChanges(capacity=step.number), now),
+    "rename": lambda slot, step, now: decide(
+        edit, slot, SlotChanges(title=f"$yoga {step.number}"), now
     ),
-    "put off": lambda slot, _step, _now: decide(
-        edit, slot, SlotChanges(start=slot.slot.start + timedelta(minutes=9))
+    "put off": lambda slot, _step, now: decide(
+        edit, slot, SlotChanges(start=slot.slot.start + timedelta(minutes=9)), now
     ),
     "call off": lambda slot, _step, now: decide(cancel_slot, slot, UserId("f" * 24), now),
     "wait and see": lambda slot, _step, _now: (slot, None),

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from slotlock.domain.admission.tickets import RequestLost
+from slotlock.domain.audit.notes import note_campaign_deletion
 from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
 from slotlock.domain.booking.rules.book import BookingRequest, book
 from slotlock.domain.booking.rules.changes import BookingCommand, cancel
@@ -126,6 +127,7 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
     after, _ = decide(book, stale, BookingRequest(ADA, new_booking_id(), ADA), now)
     update = SlotUpdate(stale, as_written(stale, after, now))
     assert not check_written(await repositories.slot_writer.commit(ChangeSet((update,))))
+    assert await repositories.ended_bookings.find_slots_with_history(ids[:3]) == set(ids[:2])
     await slots.find_due(now, 10)
     assert await slots.find_by_users([ADA, BEN], now, now)
     assert await slots.find_waitlist_positions([ADA], now) == {ADA: {}}
@@ -203,6 +205,10 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     await campaigns.propagate_terms(edited, now)
     await campaigns.warm_cache(edited)
     assert len(await campaigns.find_slots(before.id, now)) == 4
+    assert await campaigns.has_slots(before.id)
+    assert not await campaigns.delete(edited, note_campaign_deletion(edited, ADA, now))
+    deleted, _ = await load_for_update(slots, added[1].id)
+    assert check_written(await writer.commit(ChangeSet((), deleted_slots=(deleted,))))
     for position in (None, Position(now, before.id)):
         for include_unpublished in (True, False):
             await campaigns.page(10, position, include_unpublished=include_unpublished)

@@ -11,7 +11,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.client import Database, Document
 from tests.support.apps.processes import database_url
 
-EXPLAINABLE_COMMANDS = ("find", "update", "delete", "findAndModify", "aggregate")
+EXPLAINABLE_COMMANDS = ("find", "update", "delete", "findAndModify", "aggregate", "distinct")
 # Fields of a command that `explain` does not accept.
 SESSION_FIELDS = {
     *("lsid", "txnNumber", "$clusterTime", "$db", "writeConcern", "autocommit"),

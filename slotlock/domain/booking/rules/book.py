@@ -141,7 +141,7 @@ def _refusal(
     state: SlotState, users: UserContexts, request: BookingRequest, now: datetime
 ) -> BookingRefusal | None:
     slot = state.slot
-    if slot.status is SlotStatus.DRAFT:
+    if slot.is_hidden and (slot.status is SlotStatus.DRAFT or not request.as_organizer):
         return SlotNotFound(slot.id)
     if slot.status is SlotStatus.CANCELLED:
         return SlotCancelled(slot.id)

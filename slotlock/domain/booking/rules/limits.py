@@ -39,7 +39,7 @@ def time_violations(slot: Slot, now: datetime) -> Iterator[LimitViolation]:
     if terms is None:
         return
     if not terms.published or terms.state_at(now) is CampaignState.CLOSED:
-        yield BookingLimit.CLOSED, Closed(slot.id, terms.closes_at, terms.published)
+        yield BookingLimit.CLOSED, Closed(slot.id, terms.closes_at)
     elif terms.state_at(now) is CampaignState.UPCOMING:
         yield BookingLimit.NOT_YET_OPEN, NotYetOpen(slot.id, terms.opens_at)
 

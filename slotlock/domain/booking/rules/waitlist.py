@@ -52,7 +52,7 @@ def _refusal(
     state: SlotState, users: UserContexts, user_id: UserId, now: datetime
 ) -> JoinWaitlistResult | None:
     slot = state.slot
-    if slot.status is SlotStatus.DRAFT:
+    if slot.is_hidden:
         return SlotNotFound(slot.id)
     if slot.status is SlotStatus.CANCELLED:
         return SlotCancelled(slot.id)
@@ -73,10 +73,10 @@ def _refusal(
 
 def leave(
     state: SlotState, user_id: UserId, now: datetime, by: UserId | None = None
-) -> Decision[WaitlistLeft | NotWaiting]:
+) -> Decision[WaitlistLeft | NotWaiting | SlotNotFound]:
     """Remove a user from the waiting list; `by` is the user who does it, themselves by default."""
     waiting = state.waitlist_entry_of(user_id)
     if waiting is None:
-        return refuse(NotWaiting(state.id))
+        return refuse(SlotNotFound(state.id) if state.slot.is_hidden else NotWaiting(state.id))
     after = state.with_ended_waitlist_entry(waiting, now, by or user_id)
     return accept(WaitlistLeft(state.id), after)

@@ -90,21 +90,17 @@ class NotYetOpen(Refusal):
         )
 
 
-@strawberry.type(description="The campaign is closed or not published.")
+@strawberry.type(description="The campaign is closed.")
 class Closed(Refusal):
-    closes_at: datetime = field(description="When a published campaign closes or closed.")
-    slot_id: strawberry.ID = field(
-        description="The id of the slot, which members may not see any more."
-    )
+    closes_at: datetime = field(description="When the campaign closed.")
+    slot_id: strawberry.ID = field(description="The id of the slot.")
 
     @classmethod
     def from_domain(cls, outcome: refusals.Closed, _view: ResultView) -> Self:
-        """Show when the campaign closes, and whether it was published when it refused."""
+        """Show when the campaign closed."""
         return cls(
             code=RefusalCode.CLOSED,
-            message="This slot can no longer be booked."
-            if outcome.published
-            else "This slot cannot be booked at the moment.",
+            message="This slot can no longer be booked.",
             closes_at=outcome.closes_at,
             slot_id=slot_global_id(outcome.slot_id),
         )

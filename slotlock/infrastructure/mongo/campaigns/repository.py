@@ -124,6 +124,35 @@ class CampaignRepository:
         return await in_transaction(self._database, write)
 
     @limited
+    async def has_slots(self, campaign_id: CampaignId) -> bool:
+        """Return whether a slot belongs to a campaign."""
+        return await self._find_slot_id(campaign_id) is not None
+
+    async def _find_slot_id(
+        self, campaign_id: CampaignId, session: AsyncClientSession | None = None
+    ) -> Document | None:
+        query = {"campaign.id": ObjectId(campaign_id)}
+        return await self._slots.find_one(query, {"_id": 1}, session=session)
+
+    @limited
+    async def delete(self, campaign: Campaign, note: AuditNote) -> bool:
+        """Delete a campaign with an audit note. Return False if it changed, or got a slot.
+
+        A slot that is created meanwhile writes to the campaign, too: one of both fails.
+        """
+        loaded_version = {"_id": ObjectId(campaign.id), "terms.version": campaign.terms.version}
+
+        async def write(session: AsyncClientSession) -> bool:
+            result = await self._campaigns.delete_one(loaded_version, session=session)
+            if not result.deleted_count or await self._find_slot_id(campaign.id, session):
+                await session.abort_transaction()
+                return False
+            await insert_notes(self._database, [note], session)
+            return True
+
+        return await in_transaction(self._database, write)
+
+    @limited
     async def propagate_terms(self, campaign: Campaign, now: datetime) -> None:
         """Copy the terms to every slot of the campaign that has older ones."""
         terms = terms_to_document(campaign.terms)

@@ -1,8 +1,9 @@
 """What MongoDB writes: a change stream that continues where it ended.
 
-The stream carries the ids and versions of slots, the users of their new bookings, and the ids of
-sessions that ended or whose role changed. It is read by commands, because the cursor of the driver
-returns one change at a time, and its timeout would replace `maxTimeMS`.
+The stream carries the ids and versions of slots, the users of their new bookings, the ids of
+deleted slots, and the ids of sessions that ended or whose role changed. It is read by commands,
+because the cursor of the driver returns one change at a time, and its timeout would replace
+`maxTimeMS`.
 """
 
 import asyncio
@@ -55,7 +56,7 @@ WATCHED_CHANGES: list[Document] = [
                     "operationType": "update",
                     _UPDATED_VERSION: {"$exists": True},
                 },
-                {"ns.coll": "slots", "operationType": "replace"},
+                {"ns.coll": "slots", "operationType": {"$in": ["replace", "delete"]}},
                 {"ns.coll": "sessions", "operationType": "delete"},
                 {
                     "ns.coll": "sessions",
@@ -68,6 +69,7 @@ WATCHED_CHANGES: list[Document] = [
     {
         "$project": {
             "documentKey": 1,
+            "ns.coll": 1,
             "version": {"$ifNull": [f"${_UPDATED_VERSION}", "$fullDocument.version"]},
             "users": _USERS,
         }
@@ -80,14 +82,16 @@ class Changes:
     """The latest version of each slot that changed, and the sessions to check again.
 
     `user_ids` includes the users of all new bookings in these slots, and may include others.
+    `deleted_slot_ids` are slots that no longer exist.
     """
 
     slot_versions: Mapping[SlotId, int]
     user_ids: frozenset[UserId]
     session_ids: frozenset[str]
+    deleted_slot_ids: frozenset[SlotId] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.slot_versions or self.session_ids)
+        return bool(self.slot_versions or self.session_ids or self.deleted_slot_ids)
 
 
 class ChangeStream:
@@ -190,6 +194,7 @@ def _to_changes(events: Iterable[Mapping[str, Any]]) -> Changes:
     slot_versions: dict[SlotId, int] = {}
     user_ids: set[UserId] = set()
     session_ids = set()
+    deleted_slot_ids: set[SlotId] = set()
     for event in events:
         document_id = event["documentKey"]["_id"]
         if "version" in event:
@@ -197,6 +202,10 @@ def _to_changes(events: Iterable[Mapping[str, Any]]) -> Changes:
             for value in event["users"]:
                 ids = value if isinstance(value, list) else (value,)
                 user_ids.update(UserId(str(id_)) for id_ in ids if isinstance(id_, ObjectId))
+        elif event["ns"]["coll"] == "slots":
+            deleted_slot_ids.add(SlotId(str(document_id)))
         else:
             session_ids.add(document_id)
-    return Changes(slot_versions, frozenset(user_ids), frozenset(session_ids))
+    return Changes(
+        slot_versions, frozenset(user_ids), frozenset(session_ids), frozenset(deleted_slot_ids)
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 
-from pymongo import UpdateOne
+from pymongo import DeleteOne, UpdateOne
 
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.slot_state import SlotState
@@ -69,6 +69,7 @@ class ChangeSet:
     idempotency_records: tuple[IdempotencyRecord, ...] = ()
     team_versions: tuple[TeamVersion, ...] = ()
     new_slots: tuple[SlotState, ...] = ()
+    deleted_slots: tuple[SlotState, ...] = ()
     preconditions: tuple[Precondition, ...] = ()
     audit_notes: tuple[AuditNote, ...] = ()
 
@@ -83,7 +84,8 @@ class ChangeSet:
     @property
     def must_commit_alone(self) -> bool:
         """Whether it concerns documents that other change sets of a group may concern, too."""
-        return bool(self.team_versions or self.new_slots or self.preconditions or self.audit_notes)
+        edits = self.new_slots or self.deleted_slots or self.preconditions or self.audit_notes
+        return bool(self.team_versions or edits)
 
 
 def combine(change_sets: Sequence[ChangeSet]) -> ChangeSet:
@@ -121,7 +123,7 @@ def inserts_of(changes: ChangeSet) -> Iterator[tuple[str, list[Document]]]:
     yield "audit_notes", [note_to_document(note) for note in changes.audit_notes]
 
 
-def updates_of(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne]]]:
+def updates_of(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne | DeleteOne]]]:
     """Yield the collections, each with its updates, which are conditional on what was loaded.
 
     The slots are last: if the process dies before them, its transaction does not block them.
@@ -137,15 +139,21 @@ def updates_of(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne]]]:
     for precondition in changes.preconditions:
         name, update = version_check(precondition)
         yield name, [update]
-    yield "slots", [_versioned_update(update) for update in changes.slot_updates]
+    yield (
+        "slots",
+        [
+            *(_versioned_update(update) for update in changes.slot_updates),
+            *(DeleteOne(documents.version_filter(slot)) for slot in changes.deleted_slots),
+        ],
+    )
 
 
-def _merge_user_version_updates(changes: ChangeSet) -> list[UpdateOne]:
+def _merge_user_version_updates(changes: ChangeSet) -> list[UpdateOne | DeleteOne]:
     """Return one update for each user, however many slots the change set books for them."""
     by_user: dict[UserId, UpdateOne] = {}
     for slot_update in changes.slot_updates:
         by_user |= user_version_updates(slot_update.after, changes.users)
-    return list(by_user.values())
+    return [*by_user.values()]
 
 
 def _versioned_update(update: SlotUpdate) -> UpdateOne:

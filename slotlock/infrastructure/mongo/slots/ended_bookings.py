@@ -3,6 +3,8 @@
 Each is a document of its own.
 """
 
+from collections.abc import Sequence
+
 from bson import ObjectId
 
 from slotlock.domain.booking.booking import (
@@ -67,6 +69,14 @@ class EndedBookingRepository:
         entries = [to_ended_waitlist_entry(document) async for document in documents]
         found = {ended.entry.id: ended for ended in entries}
         return [found.get(entry_id) for entry_id in entry_ids]
+
+    @limited_listing
+    async def find_slots_with_history(self, slot_ids: Sequence[SlotId]) -> set[SlotId]:
+        """Return those of the slots in which a booking or a waitlist entry has ended."""
+        query = {"slot": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
+        booked = await self._ended_bookings.distinct("slot", query)
+        waited_for = await self._ended_waitlist_entries.distinct("slot", query)
+        return {SlotId(str(slot_id)) for slot_id in (*booked, *waited_for)}
 
     async def page_of_slot(
         self, slot_id: SlotId, first: int, after: Position | None

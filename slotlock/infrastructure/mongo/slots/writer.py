@@ -86,7 +86,7 @@ class _StoredBookings:
 
 
 class SlotWriter:
-    """Inserts and updates slots. All changes by decisions pass through it."""
+    """Inserts, updates and deletes slots. All changes by decisions pass through it."""
 
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(WRITES_CONCURRENCY)
@@ -158,7 +158,8 @@ class SlotWriter:
         for name, updates in updates_of(changes):
             if updates:
                 done = await self._database[name].bulk_write(updates, session=session)
-                if done.matched_count + done.upserted_count < len(updates):
+                done_count = done.matched_count + done.upserted_count + done.deleted_count
+                if done_count < len(updates):
                     raise _VersionConflictError
 
     async def add_bookings(self, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:

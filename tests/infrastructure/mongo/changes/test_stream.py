@@ -13,6 +13,8 @@ from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.changes.stream import ChangeStream
 from slotlock.infrastructure.mongo.client import Document, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from tests.support.apps.processes import database_url
 from tests.support.apps.restartable_servers import restartable_server
 from tests.support.domain.builders import build_slot
@@ -77,6 +79,24 @@ async def test_changes_before_and_after_a_restart_of_mongod_are_read(
         assert found == ({slot.id: 3, other.id: 2} if is_resumed else {})
         await stream.end()
         await client.close()
+
+
+async def test_the_stream_names_the_slots_that_were_deleted(servers: EmbeddedServers) -> None:
+    client, database = connect(database_url(servers, "deletion_stream"))
+    deleted, other = (build_slot(5, id=new_slot_id()) for _ in range(2))
+    await insert_new_slots(database, deleted, other)
+    stream = ChangeStream(database)
+    await stream.open()
+    await SlotWriter(database).commit(ChangeSet((), deleted_slots=(deleted,)))
+    await edit_silently(database, other)
+    found = [await stream.next_changes()]
+    if not found[0].slot_versions:  # each write may be a reply of its own
+        found.append(await stream.next_changes())
+    assert {id_ for each in found for id_ in each.deleted_slot_ids} == {deleted.id}
+    assert {id_ for each in found for id_ in each.slot_versions} == {other.id}
+    assert not any(each.session_ids for each in found)
+    await stream.end()
+    await client.close()
 
 
 async def test_the_stream_names_the_sessions_that_ended_or_got_another_role(

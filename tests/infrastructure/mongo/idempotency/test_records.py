@@ -101,7 +101,7 @@ def _accepted_records() -> Iterator[IdempotencyRecord]:
     full = both[definite.id]
     entry = WaitlistEntry(new_waitlist_entry_id(), full.id, ORGANIZER, NOW)
     waiting, _ = decide(join, full, entry, NOW)
-    larger, _ = decide(edit, replace(waiting, loaded_waitlist=1), SlotChanges(capacity=3))
+    larger, _ = decide(edit, replace(waiting, loaded_waitlist=1), SlotChanges(capacity=3), NOW)
     offered = expire_and_promote(larger, LATER)  # a booking that the system made
     command = organizer_command(offered.bookings[-1].id)
     accepted, confirmed = decide(confirm, offered, command, LATER)

@@ -1,0 +1,55 @@
+"""Deleting slots that nobody has booked or waited for, one or several of a series."""
+
+from slotlock.domain.audit.notes import note_slot_deletion
+from slotlock.domain.booking.availability import after_deletion, to_availability
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import CommandResult
+from slotlock.domain.booking.refusals import SlotNotFound
+from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.slots.deletion import delete_slots
+from slotlock.domain.slots.outcomes import DeleteSlotOutcome, SlotsDeleted
+from slotlock.domain.slots.series import SeriesScope
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
+from slotlock.services.commands.batches import locked_refusal
+from slotlock.services.container import Services
+from slotlock.services.slots.editing import MAX_EDIT_ATTEMPTS, load_slots_in_scope
+
+
+async def delete(
+    services: Services, slot_id: SlotId, organizer_id: UserId, scope: SeriesScope = SeriesScope.THIS
+) -> CommandResult[DeleteSlotOutcome]:
+    """Delete a slot, with a wider scope other slots of its series too, all or none.
+
+    Like an edit, the write depends on the versions of the slots and takes no lock: a booking that
+    is written first prevents it, and one that comes later finds no slot.
+
+    Raises:
+        CommitUnknownError: MongoDB did not confirm the write in time.
+    """
+    for _ in range(MAX_EDIT_ATTEMPTS):
+        now = services.now()
+        slots = await load_slots_in_scope(services, slot_id, scope, now)
+        if not slots:
+            return CommandResult(SlotNotFound(slot_id))
+        # After the slots: a booking that ends later gives its slot a new version.
+        used = await services.ended_bookings.find_slots_with_history([slot.id for slot in slots])
+        outcome = delete_slots(slots, used)
+        if not isinstance(outcome, SlotsDeleted):
+            return CommandResult(outcome, {slot.id: as_of(slot, now) for slot in slots})
+        times = [max(now, slot.changed_at) for slot in slots]
+        changes = ChangeSet(
+            (),
+            deleted_slots=tuple(slots),
+            audit_notes=tuple(
+                note_slot_deletion(slot.slot, organizer_id, at)
+                for slot, at in zip(slots, times, strict=True)
+            ),
+        )
+        if check_written(await services.slot_writer.commit(changes)):
+            for slot, at in zip(slots, times, strict=True):
+                last = after_deletion(to_availability(slot), at)
+                services.availability.publish(last)
+                services.slot_events.publish(last)
+            return CommandResult(outcome)
+    return CommandResult(locked_refusal(slot_id))

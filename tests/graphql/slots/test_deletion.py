@@ -1,0 +1,196 @@
+"""Deleting slots and campaigns, and what readers then see of them."""
+
+import secrets
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.campaigns import create_campaign
+from tests.support.clients.client import WATCH_AVAILABILITY, Json, open_websocket
+from tests.support.clients.series import cancel_series, create_series, fetch_series_slots
+
+Pair = tuple[AppProcess, AppProcess]
+Three = tuple[BookingClient, BookingClient, BookingClient]
+
+NODE = "query($id: ID!) { node(id: $id) { id } }"
+AUDIT_LOG = """query($filter: AuditLogFilter!) { auditLog(filter: $filter) {
+  nodes { action by { id } slot { id } campaign { id } edits { field before after } }
+} }"""
+CREATE_SLOT = """mutation($input: CreateSlotInput!) { createSlot(input: $input) {
+  __typename ... on Slot { id campaign { id } } ... on InvalidInput { fields { field } }
+} }"""
+DELETE_CAMPAIGN = """mutation($id: ID!) { deleteCampaign(campaignId: $id) {
+  __typename ... on CampaignDeleted { campaignId } ... on Refusal { code }
+  ... on CampaignInUse { published hasSlots }
+} }"""
+PAST = {"startTime": "2024-05-05T18:00:00Z", "endTime": "2024-05-05T19:00:00Z"}
+
+
+@pytest.fixture
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
+    """Return clients for Ada on one process, Ben on the other, and an organizer."""
+    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
+    return ada, ben, organizer
+
+
+def deleted(*slot_ids: str) -> Json:
+    """Return the result of a deletion of these slots."""
+    return {"__typename": "SlotsDeleted", "slotIds": [*slot_ids]}
+
+
+async def newest_entry(organizer: BookingClient, **audit_filter: Any) -> Json:
+    """Return the newest entry of the audit log."""
+    found = await organizer.execute(AUDIT_LOG, filter=audit_filter)
+    entry: Json = found["nodes"][0]
+    return entry
+
+
+async def test_a_draft_is_not_cancelled_but_can_be_deleted(clients: Three) -> None:
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot(draft=True)
+    cancelled = await cancel_series(organizer, {"id": slot_id}, "THIS")
+    assert cancelled["__typename"] == "SlotNotPublished"
+    assert await ada.execute(NODE, id=slot_id) is None
+    assert await organizer.execute(NODE, id=slot_id) == {"id": slot_id}
+    assert await organizer.delete_slot(slot_id) == deleted(slot_id)
+    assert await organizer.execute(NODE, id=slot_id) is None
+    again = {"__typename": "SlotNotFound", "code": "SLOT_NOT_FOUND", "slotId": slot_id}
+    assert await organizer.delete_slot(slot_id) == again
+
+
+async def test_a_deleted_slot_does_not_exist_for_anyone_and_frees_its_resource(
+    clients: Three,
+) -> None:
+    ada, _, organizer = clients
+    room = {"resource": f"Room {secrets.token_hex(4)}"}
+    slot_id = await organizer.add_slot(**room)
+    assert await organizer.delete_slot(slot_id) == deleted(slot_id)
+    assert (await ada.book_slot(slot_id))["code"] == "SLOT_NOT_FOUND"
+    assert (await ada.join(slot_id))["code"] == "SLOT_NOT_FOUND"
+    assert await organizer.add_slot(**room) != slot_id
+
+
+async def test_a_slot_that_has_or_had_a_booking_or_a_waiting_user_is_not_deleted(
+    clients: Three,
+) -> None:
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot()
+    refused = {"__typename": "SlotHasBookings", "code": "SLOT_HAS_BOOKINGS"}
+    booking_id = (await ada.book_slot(slot_id))["booking"]["id"]
+    assert await organizer.delete_slot(slot_id) == {**refused, "slot": {"id": slot_id}}
+    assert (await ben.join(slot_id))["__typename"] == "WaitlistJoined"
+    await ben.leave(slot_id)
+    await ada.cancel_booking(booking_id)
+    assert await organizer.delete_slot(slot_id) == {**refused, "slot": {"id": slot_id}}
+
+
+async def test_of_a_series_all_slots_in_the_scope_are_deleted_or_none(clients: Three) -> None:
+    ada, _, organizer = clients
+    series = await create_series(organizer)
+    ids = [slot["id"] for slot in series["slots"]]
+    await ada.book_slot(ids[1])
+    refused = await organizer.delete_slot(ids[0], scope="ALL")
+    assert (refused["code"], refused["slot"]["id"]) == ("SLOT_HAS_BOOKINGS", ids[1])
+    assert len(await fetch_series_slots(organizer, series)) == 4
+    assert await organizer.delete_slot(ids[2], scope="THIS_AND_FOLLOWING") == deleted(*ids[2:])
+    assert [slot["id"] for slot in await fetch_series_slots(organizer, series)] == ids[:2]
+
+
+async def test_one_draft_prevents_the_cancellation_of_its_series(clients: Three) -> None:
+    _, _, organizer = clients
+    series = await create_series(organizer, draft=True)
+    publish = "mutation($slot: ID!) { publishSlot(slotId: $slot) { __typename } }"
+    await organizer.execute(publish, slot=series["slots"][0]["id"])
+    cancelled = await cancel_series(organizer, series["slots"][0], "ALL")
+    assert cancelled["__typename"] == "SlotNotPublished"
+    assert len(await fetch_series_slots(organizer, series)) == 1
+
+
+async def test_the_audit_log_shows_what_was_deleted(clients: Three) -> None:
+    _, _, organizer = clients
+    campaign_id = await create_campaign(organizer, name="Spring", published=False)
+    slot_id = await organizer.add_slot(title="Yoga", campaignId=campaign_id)
+    await organizer.delete_slot(slot_id)
+    for audit_filter in ({"slotId": slot_id}, {"campaignId": campaign_id}):
+        entry = await newest_entry(organizer, **audit_filter)
+        assert (entry["action"], entry["slot"]) == ("SLOT_DELETED", None)
+        assert entry["by"]["id"] == await organizer.fetch_user_id()
+        assert {"field": "title", "before": "Yoga", "after": None} in entry["edits"]
+    await organizer.execute(DELETE_CAMPAIGN, id=campaign_id)
+    entry = await newest_entry(organizer, campaignId=campaign_id)
+    assert (entry["action"], entry["campaign"]) == ("CAMPAIGN_DELETED", None)
+    assert {"field": "name", "before": "Spring", "after": None} in entry["edits"]
+
+
+async def test_subscribers_see_a_deleted_slot_as_cancelled(clients: Three, two_apps: Pair) -> None:
+    _, _, organizer = clients
+    slot_id = await organizer.add_slot()
+    async with open_websocket(two_apps[0]) as watcher:
+        await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot_id])
+        first = await watcher.next_result()
+        await organizer.delete_slot(slot_id)
+        last = await watcher.next_result()
+    assert (first["status"], last["status"]) == ("PUBLISHED", "CANCELLED")
+    assert last["version"] > first["version"]
+
+
+async def test_a_key_of_a_deleted_slot_and_campaign_returns_the_slot_as_it_was_created(
+    clients: Three,
+) -> None:
+    _, _, organizer = clients
+    campaign_id = await create_campaign(organizer, published=False)
+    times = {"startTime": "2041-05-05T18:00:00Z", "endTime": "2041-05-05T19:00:00Z"}
+    fields = {"title": "Yoga", "campaignId": campaign_id, "idempotencyKey": secrets.token_hex(8)}
+    created = await organizer.execute(CREATE_SLOT, input={**fields, **times})
+    await organizer.delete_slot(created["id"])
+    assert (await organizer.execute(CREATE_SLOT, input={**fields, **times})) == created
+    assert (await organizer.execute(DELETE_CAMPAIGN, id=campaign_id))["campaignId"] == campaign_id
+    repeated = await organizer.execute(CREATE_SLOT, input={**fields, **times})
+    assert repeated == {**created, "campaign": None}
+
+
+async def test_a_campaign_is_deleted_once_it_is_hidden_and_empty(clients: Three) -> None:
+    _, _, organizer = clients
+    campaign_id = await create_campaign(organizer)
+    refused = {"__typename": "CampaignInUse", "code": "CAMPAIGN_IN_USE"}
+    in_use = {**refused, "published": True, "hasSlots": False}
+    assert await organizer.execute(DELETE_CAMPAIGN, id=campaign_id) == in_use
+    hidden_id = await create_campaign(organizer, published=False)
+    slot_id = await organizer.add_slot(campaignId=hidden_id)
+    in_use = {**refused, "published": False, "hasSlots": True}
+    assert await organizer.execute(DELETE_CAMPAIGN, id=hidden_id) == in_use
+    await organizer.delete_slot(slot_id)
+    done = {"__typename": "CampaignDeleted", "campaignId": hidden_id}
+    assert await organizer.execute(DELETE_CAMPAIGN, id=hidden_id) == done
+    assert await organizer.execute(NODE, id=hidden_id) is None
+    gone = {"__typename": "CampaignNotFound", "code": "CAMPAIGN_NOT_FOUND"}
+    assert await organizer.execute(DELETE_CAMPAIGN, id=hidden_id) == gone
+
+
+async def test_members_delete_nothing(clients: Three) -> None:
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot()
+    document = "mutation($id: ID!) { deleteSlot(slotId: $id) { __typename } }"
+    assert await ada.error_code(document, id=slot_id) == "FORBIDDEN"
+
+
+async def test_a_slot_in_the_past_is_refused_unless_the_past_is_allowed(clients: Three) -> None:
+    _, _, organizer = clients
+    fields = {"title": "Old", **PAST}
+    refused = await organizer.execute(CREATE_SLOT, input=fields)
+    assert refused == {"__typename": "InvalidInput", "fields": [{"field": "endTime"}]}
+    allowed = await organizer.execute(CREATE_SLOT, input={**fields, "allowPast": True})
+    assert allowed["__typename"] == "Slot"
+
+
+async def test_only_a_series_that_is_over_lies_in_the_past(clients: Three) -> None:
+    _, _, organizer = clients
+    over = await create_series(organizer, **PAST)
+    assert [problem["field"] for problem in over["fields"]] == ["endTime"]
+    allowed = await create_series(organizer, **PAST, allowPast=True)
+    assert allowed["__typename"] == "SlotSeriesCreated"
+    begun = await create_series(organizer, "FREQ=YEARLY;COUNT=5", **PAST)
+    assert len(begun["slots"]) == 5
