@@ -7,9 +7,8 @@ import time
 from enum import StrEnum
 from typing import Any
 
-from graphql import DocumentNode, GraphQLError
+from graphql import GraphQLError
 
-from slotlock.graphql.core.input_errors import describe_input_error
 from slotlock.infrastructure.mongo.client import is_unavailable, may_have_written
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 
@@ -83,32 +82,21 @@ def error_body(code: ErrorCode, message: str) -> dict[str, Any]:
     return {"message": message, "extensions": {"code": code}}
 
 
-def format_error(
-    error: GraphQLError, *, is_mutation: bool, document: DocumentNode | None = None
-) -> dict[str, Any]:
-    """Return the error as it is sent. Internal errors are logged and replaced by an error id.
-
-    The document shows which field an invalid value was meant for.
-    """
-    original = error.original_error
-    while isinstance(original, GraphQLError):
-        original = original.original_error
+def format_error(error: GraphQLError, *, is_mutation: bool) -> dict[str, Any]:
+    """Return the error as it is sent. Internal errors are logged and replaced by an error id."""
+    original = original_error(error) or error
     if isinstance(original, GraphQLRequestError):
-        return _located_error_body(error, original.code, str(original), original.field)
+        return located_error_body(error, original.code, str(original), original.field)
     if isinstance(original, RateLimitedError):
-        body = _located_error_body(error, ErrorCode.RATE_LIMITED, RATE_LIMITED_MESSAGE)
+        body = located_error_body(error, ErrorCode.RATE_LIMITED, RATE_LIMITED_MESSAGE)
         body["extensions"]["retryAfterMs"] = original.retry_after_ms
         return body
-    # The executor raises errors without an original, and scalars raise ValueError: both describe
-    # what the client sent.
-    if original is None or (isinstance(original, ValueError) and error.path is None):
-        return input_error_body(error, document)
     # Below the root field, the change has happened, and a field of its result is missing.
     is_result = error.path is not None and len(error.path) > 1 and is_unavailable(original)
     if is_mutation and (is_result or may_have_written(original)):
-        body = _located_error_body(error, ErrorCode.OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_MESSAGE)
+        body = located_error_body(error, ErrorCode.OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_MESSAGE)
     else:
-        body = _located_error_body(error, ErrorCode.INTERNAL, INTERNAL_MESSAGE)
+        body = located_error_body(error, ErrorCode.INTERNAL, INTERNAL_MESSAGE)
     return _with_error_id(body, f"a field failed at {error.path}", original)
 
 
@@ -168,15 +156,18 @@ def _is_outage(error: BaseException) -> bool:
     return is_unavailable(error) or isinstance(error, RedisUnavailableError)
 
 
-def input_error_body(error: GraphQLError, document: DocumentNode | None) -> dict[str, Any]:
-    """Return an error of graphql-core about a value that the client sent."""
-    message, field = describe_input_error(error, document)
-    return _located_error_body(error, ErrorCode.BAD_USER_INPUT, message, field)
+def original_error(error: GraphQLError) -> Exception | None:
+    """Return what a resolver or a scalar raised; None for an error of graphql-core itself."""
+    original = error.original_error
+    while isinstance(original, GraphQLError):
+        original = original.original_error
+    return original
 
 
-def _located_error_body(
+def located_error_body(
     error: GraphQLError, code: ErrorCode, message: str, field: str | None = None
 ) -> dict[str, Any]:
+    """Return an error with its place in the document and in the response."""
     body = error_body(code, message)
     if field is not None:
         body["extensions"]["field"] = field

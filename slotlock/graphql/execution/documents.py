@@ -20,9 +20,13 @@ from graphql import (
     validate,
 )
 
-from slotlock.graphql.core.errors import ErrorCode, error_body, input_error_body
-from slotlock.graphql.core.input_errors import is_about_value, without_values
+from slotlock.graphql.core.errors import ErrorCode, error_body
 from slotlock.graphql.execution.compiled.operation import CompiledOperation, compile_operation
+from slotlock.graphql.execution.input_errors import (
+    format_input_error,
+    is_about_value,
+    without_values,
+)
 from slotlock.graphql.limits.complexity import MAX_DOCUMENT_BYTES, MAX_TOKENS, exceeded_limit
 from slotlock.graphql.limits.field_merging import field_merge_excess
 from slotlock.graphql.limits.operation_kinds import OperationKind, operation_costs
@@ -153,7 +157,7 @@ class DocumentCache:
         self, error: GraphQLError, document: DocumentNode
     ) -> dict[str, Any]:
         if is_about_value(error):
-            return input_error_body(error, document)
+            return format_input_error(error, document)
         body = _located_error(error, ErrorCode.VALIDATION_FAILED)
         if not self._introspection:
             # One of the rules ignores `hide_suggestions`.

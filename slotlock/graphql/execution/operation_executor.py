@@ -13,6 +13,7 @@ from slotlock.graphql.context import Context
 from slotlock.graphql.core.errors import format_error
 from slotlock.graphql.execution.compiled.execution import ValueLimit
 from slotlock.graphql.execution.documents import MAX_ERRORS, Operation
+from slotlock.graphql.execution.input_errors import format_input_error, is_input_error
 from slotlock.graphql.execution.session_recheck import SessionRecheckMiddleware
 from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
 from slotlock.graphql.limits.result_size import ResultSizeLimitExecutor, result_too_large
@@ -139,7 +140,9 @@ def to_response(operation: Operation, result: ExecutionResult) -> GraphQLRespons
     if not result.errors:
         return GraphQLResponse({"data": result.data})
     errors = [
-        format_error(error, is_mutation=operation.is_mutation, document=operation.document)
+        format_input_error(error, operation.document)
+        if is_input_error(error)
+        else format_error(error, is_mutation=operation.is_mutation)
         for error in result.errors
     ]
     if result.data is None and all(error.path is None for error in result.errors):

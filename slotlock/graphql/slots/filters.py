@@ -101,4 +101,3 @@ class SlotsFilter:
 
 def _normalized(name: str | None) -> str | None:
     return None if name is None else normalize_name(name)
-

@@ -116,10 +116,7 @@ class SlotQueries:
             slot_selection(info),
         )
         items = [
-            (
-                encode_position(MY_BOOKINGS_CURSOR, Position(found.slot.start, found.id)),
-                own_booking,
-            )
+            (_start_cursor(MY_BOOKINGS_CURSOR, found), own_booking)
             for found in page.items
             if (own_booking := Slot.from_domain(found, caller).my_booking) is not None
         ]
@@ -143,7 +140,7 @@ class SlotQueries:
             slot_selection(info),
         )
         items = [
-            (_slot_cursor(MY_WAITLIST_ENTRIES_CURSOR, found), own_entry)
+            (_start_cursor(MY_WAITLIST_ENTRIES_CURSOR, found), own_entry)
             for found in page.items
             if (own_entry := Slot.from_domain(found, caller).my_waitlist_entry) is not None
         ]
@@ -259,6 +256,10 @@ def _decode_list_position(order: SlotOrder, after: str | None) -> SlotPosition |
     if order.is_by_title:
         return decode_title_position(SLOTS_CURSOR, after)
     return decode_position(SLOTS_CURSOR, after)
+
+
+def _start_cursor(list_name: str, found: ReadableSlot) -> str:
+    return encode_position(list_name, Position(found.slot.start, found.id))
 
 
 def _ended_booking_cursor(list_name: str, ended: booking.Booking) -> str:

@@ -27,6 +27,7 @@ from slotlock.graphql.core.dataloaders import SeriesPage
 from slotlock.graphql.core.enums import BookingLimit, BookingStatus
 from slotlock.graphql.core.ids import (
     booking_global_id,
+    series_global_id,
     slot_global_id,
     waitlist_entry_global_id,
 )

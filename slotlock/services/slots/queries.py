@@ -187,7 +187,10 @@ async def list_series(
     selection: SlotSelection = EVERYTHING,
 ) -> Page[ReadableSlot]:
     """Return what is selected of a page of the slots of a series that the viewer may see."""
-    now, selection = services.now(), selection.visible_to(viewer).with_facts(ORDER_FACTS)
+    now, selection = (
+        services.now(),
+        selection.visible_to(viewer).with_facts(SlotOrder.START_ASC.facts),
+    )
     page = await services.slots.page_of_series(
         series_id,
         first,
@@ -209,7 +212,7 @@ async def list_waitlist_entries(
 ) -> Page[ReadableSlot]:
     """Return a page of the slots on whose waitlists the caller is, with that entry."""
     now, needed = services.now(), replace(selection.visible_to(caller), my_waitlist_entry=True)
-    needed = needed.with_facts(ORDER_FACTS)
+    needed = needed.with_facts(SlotOrder.START_ASC.facts)
     page = await services.slots.page_of_waiting_user(caller.user_id, first, after, now, needed)
     return _page_as_of(page, needed, now)
 

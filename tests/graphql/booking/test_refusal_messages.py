@@ -73,7 +73,7 @@ ABOUT_NOBODY: list[BookingCommandRefusal] = [
     refusals.SlotNotFull(SLOT.id),
     refusals.WaitlistFull(SLOT.id),
 ]
-# What these say is about the caller, whoever a place is for.
+# What these say is about the caller, for any user of the place.
 ABOUT_THE_CALLER: list[BookingCommandRefusal] = [
     refusals.NotTeammate(UserId("bo")),
     refusals.CutoffPassed(SLOT.id, NOW),

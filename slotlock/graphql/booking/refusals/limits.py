@@ -13,7 +13,6 @@ from slotlock.graphql.core.ids import booking_global_id, slot_global_id
 from slotlock.graphql.core.refusals import Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import Meeting
-from slotlock.graphql.slots.refusals import RefusalWithSlot
 from slotlock.graphql.slots.types import Booking, Slot, load_booking
 
 OTHER_BOOKING_VISIBILITY = (

@@ -6,7 +6,7 @@ argument. Clients get one form, which resembles a problem in `InvalidInput.field
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from graphql import (
     ArgumentNode,
@@ -20,6 +20,8 @@ from graphql import (
     ValueNode,
     VariableNode,
 )
+
+from slotlock.graphql.core.errors import ErrorCode, located_error_body, original_error
 
 InputPath = tuple[str | int, ...]
 
@@ -44,7 +46,22 @@ class InputError(NamedTuple):
     field: str | None
 
 
-def describe_input_error(error: GraphQLError, document: DocumentNode | None) -> InputError:
+def is_input_error(error: GraphQLError) -> bool:
+    """Return whether an error before or in the execution describes what the client sent.
+
+    The executor raises errors without an original, and scalars raise ValueError.
+    """
+    original = original_error(error)
+    return original is None or (isinstance(original, ValueError) and error.path is None)
+
+
+def format_input_error(error: GraphQLError, document: DocumentNode) -> dict[str, Any]:
+    """Return an error of graphql-core about a value that the client sent."""
+    message, field = describe_input_error(error, document)
+    return located_error_body(error, ErrorCode.BAD_USER_INPUT, message, field)
+
+
+def describe_input_error(error: GraphQLError, document: DocumentNode) -> InputError:
     """Return the message and the field of an error about a value.
 
     The field is the innermost one that the value belongs to. An item of a list belongs to the
@@ -86,9 +103,7 @@ def without_values(message: str) -> str:
 
 def _scalar_error(error: GraphQLError) -> ValueError | None:
     """Return the error of a scalar of this schema, whose text is a sentence for users."""
-    original = error.original_error
-    while isinstance(original, GraphQLError):
-        original = original.original_error
+    original = original_error(error)
     return original if isinstance(original, ValueError) else None
 
 
@@ -96,10 +111,10 @@ def _parse_path(text: str) -> InputPath:
     return tuple(name or int(index) for name, index in _PATH_KEY.findall(text))
 
 
-def _path_in_document(error: GraphQLError, document: DocumentNode | None) -> InputPath:
+def _path_in_document(error: GraphQLError, document: DocumentNode) -> InputPath:
     """Return the argument and the input fields that contain the value in the document."""
     wrong = error.nodes[0] if error.nodes else None
-    if document is None or wrong is None:
+    if wrong is None:
         return ()
     for operation in document.definitions:
         if isinstance(operation, OperationDefinitionNode):
