@@ -10,6 +10,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.admission.tickets import RequestLost, Ticket
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import Booked
+from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
@@ -32,14 +33,18 @@ def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
         yield opened
 
 
-async def insert_slot(services: Services) -> SlotId:
+async def insert_slot(services: Services, admission: SlotAdmission = SlotAdmission.ANY) -> SlotId:
     """Insert a slot with three places."""
-    slot = build_slot(3, id=new_slot_id(), start=MORNING.replace(year=2041))
+    start = MORNING.replace(year=2041)
+    slot = build_slot(3, id=new_slot_id(), start=start, admission=admission)
     assert check_written(await services.slot_writer.commit(ChangeSet((), new_slots=(slot,))))
     return slot.id
 
 
-def test_without_redis_the_same_key_returns_the_same_ticket(pair: ServicePair) -> None:
+@pytest.mark.parametrize("admission", SlotAdmission)
+def test_without_redis_the_same_key_returns_the_same_ticket(
+    pair: ServicePair, admission: SlotAdmission
+) -> None:
     def ticking_clock() -> datetime:
         pair.clock.advance(timedelta(milliseconds=1))
         return pair.clock.now
@@ -49,7 +54,7 @@ def test_without_redis_the_same_key_returns_the_same_ticket(pair: ServicePair) -
         services = replace(
             pair.services[0], admission_queue=AdmissionQueue(unreachable), now=ticking_clock
         )
-        caller, slot_id = pair.callers[0], await insert_slot(services)
+        caller, slot_id = pair.callers[0], await insert_slot(services, admission)
         options = BookingOptions(key="k")
         first = await request_booking(services, caller, slot_id, caller.user_id, options)
         second = await request_booking(services, caller, slot_id, caller.user_id, options)
