@@ -60,7 +60,6 @@ ABOUT_NOBODY: list[BookingCommandRefusal] = [
     refusals.SlotStarted(SLOT.id),
     refusals.NotYetOpen(SLOT.id, NOW),
     refusals.Closed(SLOT.id, NOW),
-    refusals.Closed(SLOT.id, NOW, published=False),
     refusals.UserNotFound(UserId("bo")),
     refusals.UserBanned(UserId("bo")),
     refusals.Locked(SLOT.id, 1),
