@@ -108,3 +108,12 @@ async def test_a_ticket_of_an_unpublished_campaign_shows_what_a_new_request_show
     outcome = await queued.client.wait_for_outcome(queued.ticket_id)
     assert outcome == await queued.client.book_slot(queued.slot_id)
     assert outcome == await queued.client.request_booking(queued.slot_id)
+
+
+async def test_the_ticket_of_a_deleted_slot_is_answered_slot_not_found(
+    queue_deployment: QueueDeployment,
+) -> None:
+    queued = await enqueue_in_campaign(queue_deployment)
+    assert (await queued.organizer.delete_slot(queued.slot_id))["slotIds"] == [queued.slot_id]
+    queue_deployment.worker()
+    assert without_id(await queued.client.wait_for_outcome(queued.ticket_id)) == NOT_FOUND

@@ -2,18 +2,26 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import orjson
 import pytest
 
 from slotlock.api.backend import Backend, open_backend, run_live_hubs
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.users.user import UserId
 from slotlock.infrastructure import shared_change_feed
+from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
+from slotlock.infrastructure.shared_change_feed import (
+    ChangeDigest,
+    SharedChangeFeed,
+    to_digest,
+)
 from slotlock.services.live.availability import AvailabilitySubscription
 from tests.support.apps.processes import database_url
 from tests.support.apps.restartable_servers import restartable_server
@@ -212,3 +220,13 @@ async def test_without_redis_each_process_reads_a_stream_until_redis_is_back(
             await watched.until_shared()
             await watched.edit()
             await watched.until_received(*watched.watchers)
+
+
+def test_a_digest_carries_deleted_slots_and_one_of_an_older_version_has_none() -> None:
+    deleted = frozenset({SlotId("gone")})
+    changes = Changes({SlotId("s"): 2}, frozenset({UserId("u")}), frozenset({"session"}), deleted)
+    digest = ChangeDigest("reader", "stream", 7, False, changes)
+    assert to_digest(digest.to_message()) == digest
+    *older_fields, _ = orjson.loads(digest.to_message())
+    older = to_digest(orjson.dumps(older_fields))
+    assert older == replace(digest, changes=replace(changes, deleted_slot_ids=frozenset()))
