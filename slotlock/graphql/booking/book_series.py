@@ -137,7 +137,7 @@ class SeriesBookingMutations:
 
         request = SeriesRequest(series_id, user_id, input.mode)
         result = await book_series.book_series(context.services, caller, request, options, charge)
-        outcome, view = result.outcome, ResultView(caller, result.slots)
+        outcome, view = result.outcome, ResultView(caller, result.slots, user_id)
         match outcome:
             case outcomes.SeriesBooked():
                 return SeriesBooked.from_domain(input.series_id, outcome, view)

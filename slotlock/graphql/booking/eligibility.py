@@ -22,4 +22,5 @@ class BookingEligibility:
     def refusal(found: Parent[Eligibility]) -> Refusal | None:  # noqa: N805
         if found.refusal is None:
             return None
-        return present_booking_refusal(found.refusal, ResultView(found.caller, found.slots))
+        view = ResultView(found.caller, found.slots, booked_for=found.caller.user_id)
+        return present_booking_refusal(found.refusal, view)

@@ -40,7 +40,7 @@ from slotlock.graphql.users.types import User, load_referenced_user
 from slotlock.services.booking.eligibility import Eligibility, check_eligibility
 from slotlock.services.slots import queries
 
-SERIES_SLOTS_CURSOR = "seriesSlots"
+SERIES_SLOTS_CURSOR = "slotSeries.slots"
 
 
 @strawberry.type(description="The booking of one place in a slot by or for one user.")

@@ -15,7 +15,6 @@ from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.outcomes import AllBooked, NoneBooked
 from slotlock.domain.booking.refusals import (
     AlreadyBooked,
-    Closed,
     LimitReached,
     QueueOnly,
     SlotCancelled,
@@ -110,9 +109,9 @@ def test_a_slot_for_the_queue_only_refuses_requests_that_are_not_admitted(slot: 
     book_place(slot, replace(request, is_admitted=True))
 
 
-def test_a_slot_for_the_queue_only_is_closed_first_and_booked_by_its_own_user() -> None:
+def test_a_slot_for_the_queue_only_is_hidden_first_and_booked_by_its_own_user() -> None:
     slot = build_campaign_slot(admission=SlotAdmission.QUEUE_ONLY, published=False)
-    assert isinstance(decide(book, slot, booking_request("ada"), NOW)[1], Closed)
+    assert decide(book, slot, booking_request("ada"), NOW)[1] == SlotNotFound(slot.id)
     admitted = replace(booking_request("ada"), is_admitted=True)
     taken, booking = book_place(build_slot(admission=SlotAdmission.QUEUE_ONLY), admitted)
     outcome = decide(book, taken, booking_request("ada"), NOW)[1]

@@ -65,6 +65,7 @@ ABOUT_NOBODY: list[BookingCommandRefusal] = [
     refusals.Locked(SLOT.id, 1),
     refusals.KeyReused("key"),
     refusals.QueueFull(SLOT.id, 1),
+    refusals.QueueOnly(SLOT.id),
     refusals.BookingNotFound(SLOT.id, BOOKING.id),
     refusals.HoldExpired(SLOT.id, BOOKING),
     refusals.HoldLimitReached(SLOT.id, BOOKING),

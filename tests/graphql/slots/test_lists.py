@@ -65,7 +65,9 @@ async def test_slots_that_are_over_are_listed_only_on_request(clients: Clients) 
     series = secrets.token_hex(8)
     for name, begin, end in (("over", -3, -2), ("now", -1, 1), ("later", 1, 2)):
         times = {"startTime": hours_from_now(begin), "endTime": hours_from_now(end)}
-        await organizer.add_slot(title=name, resource=series + name, choiceGroup=series, **times)
+        await organizer.add_slot(
+            title=name, resource=series + name, choiceGroup=series, allowPast=True, **times
+        )
     assert await titles(ada, choiceGroup=series) == ["now", "later"]
     assert await titles(ada, "START_DESC", choiceGroup=series) == ["later", "now"]
     assert await titles(ada, choiceGroup=series, includePast=True) == ["over", "now", "later"]
@@ -116,7 +118,7 @@ async def add_slots_of_every_refusal(
     group = secrets.token_hex(4)
     past = {"startTime": hours_from_now(-1), "endTime": hours_from_now(1)}
     later = {"opensAt": hours_from_now(5), "closesAt": hours_from_now(20)}
-    over = {"opensAt": hours_from_now(-5), "closesAt": hours_from_now(-2)}
+    over = {"opensAt": hours_from_now(-5), "closesAt": hours_from_now(-2), "allowPast": True}
     others = {"eligibleGroups": [["nobody"]]}
     await organizer.add_slot(title=title, capacity=2)
     full = await organizer.add_slot(title=title)

@@ -11,6 +11,7 @@ from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign, set_groups
 from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.series import CREATE_SERIES
 from tests.support.queue.documents import REQUEST_BOOKING
 
 PAGE_FIELDS = "edges { cursor } pageInfo { hasNextPage endCursor }"
@@ -41,6 +42,7 @@ class ConnectionFixture:
     app: AppProcess
     slot_id: str
     campaign_id: str
+    series_id: str
 
     def page_query(self, connection: str) -> str:
         """Return the query for a page of a connection with its required arguments."""
@@ -54,7 +56,9 @@ class ConnectionFixture:
         prefix = "".join(f"{key}: {arguments[key]}, " for key in required)
         page = f"{name}({prefix}first: $first, after: $after) {{ {PAGE_FIELDS} }}"
         parent = connection.partition(".")[0]
-        if parent != connection:
+        if parent == "slotSeries":
+            page = f'node(id: "{self.series_id}") {{ ... on SlotSeries {{ {page} }} }}'
+        elif parent != connection:
             page = f'{parent}(campaignId: "{self.campaign_id}") {{ {page} }}'
         return f"query($first: Int! = 20, $after: String) {{ {page} }}"
 
@@ -68,10 +72,13 @@ class ConnectionFixture:
         return found if "edges" in found else found[connection.partition(".")[2]]
 
     async def all_cursors(self, connection: str) -> set[str]:
-        """Return the cursors of a connection that fits on one page."""
-        page = await self.fetch_page(connection, first=100)
-        assert not page["pageInfo"]["hasNextPage"]
-        return {edge["cursor"] for edge in page["edges"]}
+        """Return the cursors of a connection."""
+        cursors, info = set(), {"hasNextPage": True, "endCursor": None}
+        while info["hasNextPage"]:
+            page = await self.fetch_page(connection, first=100, after=info["endCursor"])
+            cursors |= {edge["cursor"] for edge in page["edges"]}
+            info = page["pageInfo"]
+        return cursors
 
     async def add_activity(self) -> None:
         """Add an item to every connection at a random position, and remove items from some."""
@@ -101,11 +108,13 @@ async def create_connection_fixture(
     _, reader = create_booking_clients(http, 0, app)
     campaign_id = await create_campaign(reader)
     times = {"startTime": hours_from_now(500), "endTime": hours_from_now(501)}
+    weekly = {"slot": {"title": "Weekly", **times}, "rrule": "FREQ=WEEKLY;COUNT=8"}
     fixture = ConnectionFixture(
         reader,
         app,
         await reader.add_slot(capacity=50, campaignId=campaign_id, **times),
         campaign_id,
+        (await reader.execute(CREATE_SERIES, input=weekly))["seriesId"],
     )
     for _ in range(activity_rounds):
         await fixture.add_activity()

@@ -110,7 +110,7 @@ async def _execute_edit(pair: ServicePair, service_index: int, operation: Planne
         return await editing.cancel(services, slot_id, caller_id)
     start = MORNING + timedelta(minutes=operation.number)
     if operation.kind == "postpone":
-        changes = SlotChanges(start=start, end=start + timedelta(hours=1))
+        changes = SlotChanges(start=start, end=start + timedelta(hours=1), allow_past=True)
     else:
         changes = SlotChanges(capacity=operation.number)
     return await editing.edit(services, slot_id, changes, caller_id)
