@@ -23,7 +23,10 @@ simulate: .venv/installed  ## let simulated users rush at a running server (ARGS
 
 # The tests start a hundred processes. Each would compile the package without its cached bytecode.
 test: export PYTHONDONTWRITEBYTECODE =
-test: lint types imports  ## run all checks and tests
+test: lint  ## run all checks and tests
+	@$(MAKE) --no-print-directory --jobs 3 types imports unit
+
+unit: .venv/installed
 	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 conformance: .venv/installed  ## run third-party tools and clients against servers (needs node and npm; EXAMPLES=200 BASE=main)
@@ -83,4 +86,4 @@ lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
 	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
 
-.PHONY: help install run simulate test conformance bench bench-growth bench-scale bench-memory bench-lock bench-exports bench-rush soak faults lint types imports format schema settings lock
+.PHONY: help install run simulate test conformance bench bench-growth bench-scale bench-memory bench-lock bench-exports bench-rush soak faults lint types imports unit format schema settings lock

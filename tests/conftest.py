@@ -1,5 +1,6 @@
 """Real servers and real processes for every test that needs them."""
 
+import gc
 from collections.abc import AsyncIterator, Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -36,6 +37,12 @@ def pytest_runtest_makereport(
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the simulations first. Last, a file of 30 s would occupy one worker alone."""
     items.sort(key=lambda item: "tests/simulation/" not in item.nodeid)
+
+
+def pytest_collection_finish() -> None:
+    """Leave the thousands of collected tests out of each garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

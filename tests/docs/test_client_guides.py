@@ -4,14 +4,23 @@ import os
 import re
 import subprocess
 import textwrap
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from graphql import GraphQLEnumType, build_schema, parse, validate
 
 from conformance.examples.programs import EXPECTED_LINES, PYTHON_PROGRAM
+from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.core.errors import ErrorCode
-from tests.support.apps.processes import ADMIN_EMAIL, ADMIN_PASSWORD, AppProcess
+from tests.support.apps.fork_server import forked_app
+from tests.support.apps.processes import (
+    ADMIN_EMAIL,
+    ADMIN_PASSWORD,
+    AppProcess,
+    app_environment,
+)
 
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "guides" / "clients"
@@ -75,13 +84,21 @@ def test_every_operation_of_the_examples_fits_the_schema() -> None:
     assert [error for text in documents for error in validate(SCHEMA, parse(text))] == []
 
 
-def test_the_python_example_completes_its_tour(app: AppProcess) -> None:
+@pytest.fixture
+def queue_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[AppProcess]:
+    """Yield an app alone in its Redis: an app of another database would take its tickets."""
+    own_redis = replace(servers, redis_url=f"{servers.redis_url}/8")
+    with forked_app(app_environment(own_redis, "client_guides"), tmp_path / "app") as running:
+        yield running
+
+
+def test_the_python_example_completes_its_tour(queue_app: AppProcess) -> None:
     completed = subprocess.run(
         PYTHON_PROGRAM.command,
         cwd=PYTHON_PROGRAM.home,
         env={
             **os.environ,
-            "SLOTLOCK_URL": f"{app.url}/graphql",
+            "SLOTLOCK_URL": f"{queue_app.url}/graphql",
             "SLOTLOCK_ADMIN_EMAIL": ADMIN_EMAIL,
             "SLOTLOCK_ADMIN_PASSWORD": ADMIN_PASSWORD,
         },

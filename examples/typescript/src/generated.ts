@@ -38,7 +38,11 @@ export type BookingAction =
   /** The action is one of a newer version, which this server does not know. */
   | 'OTHER'
   /** The waiting list booked a free place for its first user. */
-  | 'PROMOTED';
+  | 'PROMOTED'
+  /** The time or place of the slot changed. Only live events have this action. */
+  | 'SLOT_EDITED'
+  /** The user's waiting list entry ended without a booking. Only live events have this action. */
+  | 'WAITLIST_LEFT';
 
 /** Whether a booking occupies a place. */
 export type BookingStatus =
@@ -53,6 +57,10 @@ export type BookingStatus =
 
 /** The slot to create. */
 export type CreateSlotInput = {
+  /** How members get places in the slot. It is for the booking queue only, too, if its campaign is. */
+  admission?: SlotAdmission;
+  /** Whether the slot may lie wholly in the past, as in an import of an old term. Of a series, all slots count. */
+  allowPast?: boolean;
   /** The campaign that the slot belongs to. It cannot be changed later. */
   campaignId?: string | number | null | undefined;
   /** How many minutes before the start members can no longer cancel a booking, 0 to 86400. */
@@ -131,6 +139,8 @@ export type RefusalCode =
   | 'BOOKING_NOT_FOUND'
   /** Other requests are changing the campaign. Retry soon. */
   | 'CAMPAIGN_BUSY'
+  /** The campaign is published or has slots. */
+  | 'CAMPAIGN_IN_USE'
   /** The campaign does not exist. */
   | 'CAMPAIGN_NOT_FOUND'
   /** The caller cannot ban or unban their own account. */
@@ -165,6 +175,8 @@ export type RefusalCode =
   | 'LIMIT_REACHED'
   /** Another request is using the slot. Retry soon. */
   | 'LOCKED'
+  /** No slot of the series can be booked any more. */
+  | 'NOTHING_TO_BOOK'
   /** The campaign is for other groups. */
   | 'NOT_ELIGIBLE'
   /** The booking is confirmed and does not expire. */
@@ -179,20 +191,30 @@ export type RefusalCode =
   | 'NOT_YET_OPEN'
   /** The booking queue is full. Retry soon. */
   | 'QUEUE_FULL'
+  /** Members get places through the booking queue only. */
+  | 'QUEUE_ONLY'
   /** Another slot uses the resource at the same time. */
   | 'RESOURCE_TAKEN'
   /** The resource is taken on some dates of the series. */
   | 'SERIES_CONFLICTS'
+  /** The series does not exist. */
+  | 'SERIES_NOT_FOUND'
+  /** The series has more slots than one request may book. */
+  | 'SERIES_TOO_LONG'
   /** The caller has no such session. */
   | 'SESSION_NOT_FOUND'
   /** The slot was cancelled. */
   | 'SLOT_CANCELLED'
   /** The slot has no free place. */
   | 'SLOT_FULL'
+  /** The slot has or had bookings or a waiting list. */
+  | 'SLOT_HAS_BOOKINGS'
   /** The slot does not exist. */
   | 'SLOT_NOT_FOUND'
   /** The slot has a free place to book right now. */
   | 'SLOT_NOT_FULL'
+  /** The slot is a draft, which can only be deleted. */
+  | 'SLOT_NOT_PUBLISHED'
   /** The slot has already started. */
   | 'SLOT_STARTED'
   /** Other requests are changing the team. Retry soon. */
@@ -201,6 +223,10 @@ export type RefusalCode =
   | 'TEAM_FULL'
   /** The caller is in no such team. */
   | 'TEAM_NOT_FOUND'
+  /** The caller has no such ticket, or it is too old. */
+  | 'TICKET_NOT_FOUND'
+  /** The request is not in the queue: the ticket has its final state. */
+  | 'TICKET_NOT_QUEUED'
   /** The slot overlaps another booking of the user. */
   | 'TIME_CONFLICT'
   /** There were too many sign-in attempts. Retry later. */
@@ -226,6 +252,13 @@ export type RegisterInput = {
   password: string;
 };
 
+/** How members get places. Organizers can always book. */
+export type SlotAdmission =
+  /** Members book with `bookSlot` or through the booking queue, with `requestBooking`. */
+  | 'ANY'
+  /** Members get places through the booking queue only, and from the waiting list. */
+  | 'QUEUE_ONLY';
+
 /** The kind of event that a slot is for. */
 export type SlotKind =
   /** A course or a class. */
@@ -248,6 +281,8 @@ export type SlotStatus =
 export type TicketStatus =
   /** The request was processed and `outcome` is final. */
   | 'ANSWERED'
+  /** The user cancelled the request before it was processed. Nothing was booked, and nothing will be. */
+  | 'CANCELLED'
   /** The request could not be processed. Operators can return it to the queue. */
   | 'FAILED'
   /** The queue lost the request before it was processed. Nothing was booked; the user may request the booking again with the same key or another one. */
@@ -361,6 +396,7 @@ export type BookMutation = { bookSlot:
     | { __typename: 'NotEligible', code: RefusalCode, message: string }
     | { __typename: 'NotTeammate', code: RefusalCode, message: string }
     | { __typename: 'NotYetOpen', code: RefusalCode, message: string }
+    | { __typename: 'QueueOnly', code: RefusalCode, message: string }
     | { __typename: 'SlotCancelled', code: RefusalCode, message: string }
     | { __typename: 'SlotFull', code: RefusalCode, message: string }
     | { __typename: 'SlotNotFound', code: RefusalCode, message: string }
@@ -453,6 +489,7 @@ export type RequestTicketMutation = { requestBooking:
     | { __typename: 'NotTeammate', code: RefusalCode, message: string }
     | { __typename: 'NotYetOpen', code: RefusalCode, message: string }
     | { __typename: 'QueueFull', retryAfterMs: number, code: RefusalCode, message: string }
+    | { __typename: 'QueueOnly', code: RefusalCode, message: string }
     | { __typename: 'SlotCancelled', code: RefusalCode, message: string }
     | { __typename: 'SlotFull', code: RefusalCode, message: string }
     | { __typename: 'SlotNotFound', code: RefusalCode, message: string }
@@ -479,6 +516,7 @@ export type FollowTicketSubscription = { ticket: { status: TicketStatus, positio
       | { __typename: 'NotEligible', code: RefusalCode, message: string }
       | { __typename: 'NotTeammate', code: RefusalCode, message: string }
       | { __typename: 'NotYetOpen', code: RefusalCode, message: string }
+      | { __typename: 'QueueOnly', code: RefusalCode, message: string }
       | { __typename: 'SlotCancelled', code: RefusalCode, message: string }
       | { __typename: 'SlotFull', code: RefusalCode, message: string }
       | { __typename: 'SlotNotFound', code: RefusalCode, message: string }
@@ -515,6 +553,7 @@ export type CancelSlotMutation = { cancelSlot:
     | { __typename: 'Slot' }
     | { __typename: 'SlotCancelled', code: RefusalCode, message: string }
     | { __typename: 'SlotNotFound', code: RefusalCode, message: string }
+    | { __typename: 'SlotNotPublished', code: RefusalCode, message: string }
    };
 
 

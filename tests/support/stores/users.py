@@ -1,6 +1,5 @@
 """Signed-in users, created in the database without hashing passwords."""
 
-import atexit
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -75,9 +74,8 @@ async def sign_in_new_user(auth: Auth, role: Role) -> str:
 
 @cache
 def _database(mongo_url: str) -> Database[Document]:
-    client = MongoClient[Document](mongo_url, w="majority")
-    atexit.register(client.close)
-    return client.get_default_database()
+    # It ends with the process. To close it, its server would have to run still.
+    return MongoClient[Document](mongo_url, w="majority").get_default_database()
 
 
 def create_user_tokens(environment: Mapping[str, str], member_count: int) -> UserTokens:
