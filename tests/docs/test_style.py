@@ -39,6 +39,15 @@ ALLOWED_ALIASES = {
 }
 # The table of old and new names.
 TRANSLATION_PAGE = ROOT / "docs" / "decisions" / "0028-standard-terms.md"
+# The nodes that define or bind a name, and where it is.
+NAME_ATTRIBUTES: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], str], ...] = (
+    (ast.Name, "id"),
+    (ast.Attribute, "attr"),
+    ((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler), "name"),
+    ((ast.MatchAs, ast.MatchStar), "name"),
+    (ast.arg, "arg"),
+    (ast.alias, "asname"),
+)
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -70,21 +79,12 @@ def python_files() -> list[Path]:
 def defined_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of everything that a module defines or binds."""
     for node in ast.walk(tree):
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                yield node.lineno, node.name
-            case ast.arg():
-                yield node.lineno, node.arg
-            case ast.Name(ctx=ast.Store()):
-                yield node.lineno, node.id
-            case ast.Attribute(ctx=ast.Store()):
-                yield node.lineno, node.attr
-            case ast.alias(asname=str(name)):
-                yield node.lineno, name
-            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-                yield node.lineno, name
-            case ast.ExceptHandler(name=str(name)):
-                yield node.lineno, name
+        for kind, attribute in NAME_ATTRIBUTES:
+            if isinstance(node, kind):
+                name = getattr(node, attribute)
+                if name and isinstance(getattr(node, "ctx", ast.Store()), ast.Store):
+                    yield getattr(node, "lineno", 1), name
+                break
 
 
 def renaming_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:

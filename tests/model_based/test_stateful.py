@@ -37,7 +37,7 @@ from tests.support.model.service_pair import ServicePair, open_service_pair
 log = logging.getLogger("stateful")
 
 LONG_RUN = "TEST_STATEFUL_EXAMPLES" in os.environ
-EXAMPLES = int(os.environ.get("TEST_STATEFUL_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("TEST_STATEFUL_EXAMPLES", "8"))
 STEPS = int(os.environ.get("TEST_STATEFUL_STEPS", "40"))
 SEED = int(os.environ.get("TEST_STATEFUL_SEED", "1"))
 SHRINK = "TEST_STATEFUL_SHRINK" in os.environ

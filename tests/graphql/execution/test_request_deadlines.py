@@ -4,6 +4,7 @@ The route to MongoDB holds requests, so that they have no reply. Each would last
 """
 
 import asyncio
+import gc
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -27,6 +28,9 @@ from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import BOOK_SLOT, CREATE_SLOT, Json, slot_input
 from tests.support.stores.mongo_route import HoldingRoute, database_behind
 from tests.support.stores.users import sign_in_new_user
+
+# The driver leaves a socket open if it is cancelled while it connects.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 DEADLINE_S = 1.0
 READ_SLOT = "query($slot: ID!) { slot(id: $slot) { title } }"
@@ -103,6 +107,7 @@ async def deployment(servers: EmbeddedServers) -> AsyncIterator[SilentDeployment
         route.is_held = lambda _: False
         for connection in route.connections:
             connection.cancel()  # which ends the commands that wait
+    gc.collect()  # a socket that the driver left open is reported here
 
 
 @pytest.fixture(autouse=True)
@@ -138,13 +143,16 @@ async def test_steps_without_a_reply_end_at_the_deadline_of_their_request(
 
 
 async def test_a_calendar_without_a_reply_ends_at_the_deadline(
-    deployment: SilentDeployment, caplog: pytest.LogCaptureFixture
+    deployment: SilentDeployment,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(request_deadline, "RESERVE_S", 0.3)
     assert await deployment.fetch_calendar() == 200
     deployment.route.is_held = lambda message: b"slots" in message
     assert await deployment.fetch_calendar() == 503
     timeouts = re.findall(r"timeoutMS: ([0-9.]+)ms", caplog.text)
-    assert "RequestTimeoutError" in caplog.text or float(timeouts[0]) <= DEADLINE_S * 1000
+    assert float(timeouts[0]) < DEADLINE_S * 1000
 
 
 async def test_a_late_step_gets_the_time_that_the_earlier_steps_left(
