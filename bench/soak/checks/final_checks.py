@@ -19,7 +19,6 @@ from bench.soak.checks.idempotency import check_keys
 from bench.soak.checks.ticket_history import check_tickets
 from bench.soak.checks.waitlist import check_duplicates, check_waitlist_order
 from bench.soak.clients.watchers import Watcher, was_connected
-from bench.soak.processes.chaos import LOCK_KEYS
 from bench.soak.run_log import Json
 from bench.soak.world import World
 
@@ -28,6 +27,8 @@ MONGO_OUTAGE_TOLERANCE_S = 3.0
 MAX_GROWTH_MIB = 120.0
 MAX_TRACEBACK_LINES = 40
 KEY_GONE = -2
+# What a lock leaves in Redis while somebody holds it or waits for it.
+LOCK_PATTERNS = ("slotlock:{*}:lock", "slotlock:{*}:queue", "slotlock:{*}:heartbeats")
 
 
 async def check_records(
@@ -105,10 +106,12 @@ async def count_queue_keys(world: World) -> dict[str, int]:
 
 async def check_locks(world: World) -> None:
     """Check that no lock remains, except those that workers renew."""
-    keys: Any = await asyncio.to_thread(world.redis.keys, LOCK_KEYS)
+    keys: list[Any] = []
+    for pattern in LOCK_PATTERNS:
+        keys += await asyncio.to_thread(world.redis.keys, pattern)
     for key in sorted(keys):
         text = key.decode()
-        if not any(part in text for part in ("{queue:", "{admission:", "{hold-sweeper}")):
+        if not any(part in text for part in ("{admission:", "{hold-sweeper}")):
             ttl_ms: Any = await asyncio.to_thread(world.redis.pttl, key)
             if ttl_ms != KEY_GONE:
                 world.run_log.record_violation("lock left", f"{text} for another {ttl_ms} ms")
