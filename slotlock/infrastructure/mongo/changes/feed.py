@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 
 from prometheus_client import Counter
+from pymongo.errors import CursorNotFound
 
 from slotlock.infrastructure.mongo.changes.stream import Changes, ChangeStream
 from slotlock.infrastructure.mongo.client import is_unavailable
@@ -89,7 +90,7 @@ class ChangeFeed:
                 log.warning(
                     "the change stream was interrupted: %s",
                     error,
-                    exc_info=None if is_unavailable(error) else error,
+                    exc_info=None if _is_expected(error) else error,
                 )
                 await asyncio.sleep(backoff_s)
                 backoff_s = min(2 * backoff_s, MAX_BACKOFF_S)
@@ -100,3 +101,8 @@ class ChangeFeed:
         if has_gap:
             for _, on_gap in self._listeners:
                 on_gap()
+
+
+def _is_expected(error: Exception) -> bool:
+    """Return whether MongoDB was unavailable, or has lost the cursor by a restart."""
+    return is_unavailable(error) or isinstance(error, CursorNotFound)
