@@ -24,7 +24,7 @@ from tests.support.stores.lock_nodes import (
     stored_lock,
 )
 
-CANCELLATIONS = 10_000
+CANCELLATIONS = 4_000
 SHORT_TTL_MS = 300
 
 

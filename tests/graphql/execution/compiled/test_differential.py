@@ -28,7 +28,7 @@ def collected() -> Iterator[None]:
 
 
 DIFFERENTIAL = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[
         HealthCheck.too_slow,

@@ -72,7 +72,7 @@ async def assert_found_by_sweeper(store: SlotStore, roster: SlotState) -> None:
 
 
 @settings(
-    max_examples=50,
+    max_examples=30,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
