@@ -7,6 +7,7 @@ from slotlock.api.server.serve import base_url, bind, serve
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, dev_secrets
 from slotlock.devserver.embedded import embedded_servers
+from slotlock.devserver.running import RunningDeployment, record_running
 from slotlock.devserver.server_watch import ServerWatch
 
 
@@ -53,7 +54,9 @@ def run_dev(settings: Settings) -> int:
             watch.start()
             _print_banner(complete, email, shown)
 
-        started = serve(complete, bound, app, on_started)
+        running = RunningDeployment(base_url(complete), servers.mongo_url, servers.redis_url)
+        with record_running(settings.data_dir, running):
+            started = serve(complete, bound, app, on_started)
     return 0 if started and not watch.has_given_up else 1
 
 
