@@ -63,7 +63,7 @@ def run_dev(settings: Settings) -> int:
 def _print_banner(settings: Settings, email: str, password: str) -> None:
     address = base_url(settings)
     print(
-        f"\nslotlock is running: {address}\n"
+        f"\nslotlock is running: {address}/\n"
         f"  GraphQL and GraphiQL  {address}/graphql\n"
         f"  admin sign-in         {email}  {password}\n"
         f"  data                  {settings.data_dir}\n"
