@@ -14,6 +14,8 @@ from slotlock.graphql.schema.schema import schema
 from tests.support.apps.dev_server import DevServer, run_dev_server
 from tests.support.clients.client import GraphQLTestClient, http_client
 
+BROWSER_ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
 
 @pytest.fixture(scope="module")
 def dev_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
@@ -59,9 +61,7 @@ def test_every_link_of_the_page_responds_with_200(
     paths = re.findall(r'href="([^"]*)"', page.text)
     assert {"/graphql", "/schema.graphql", "/calendars/published.ics"} < set(paths)
     assert {"/healthz", "/readyz", "/metrics"} < set(paths)
-    with httpx.Client(
-        trust_env=False, headers={"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
-    ) as browser:
+    with httpx.Client(trust_env=False, headers={"Accept": BROWSER_ACCEPT}) as browser:
         statuses = {path: browser.get(dev_server.url + path).status_code for path in paths}
         assert set(statuses.values()) == {200}, statuses
         assert browser.get(dev_server.url + "/schema.graphql").text == schema.as_str() + "\n"

@@ -5,7 +5,7 @@ from time import time
 from typing import Any
 
 from redis.asyncio import RedisCluster
-from redis.exceptions import RedisError
+from redis.exceptions import RedisClusterException, RedisError
 
 from slotlock.api.settings.settings import Settings
 from slotlock.cli.doctor.finding import Finding, fail, ok, warning
@@ -43,7 +43,7 @@ async def check_redis(settings: Settings) -> AsyncIterator[Finding]:
             yield _check_eviction(name, info)
             yield _check_memory(name, info, settings, len(servers))
             yield _check_persistence(name, info)
-    except (RedisError, OSError) as error:
+    except (RedisError, RedisClusterException, OSError) as error:
         # The text may quote the address, but never the password.
         reason = " ".join(str(error).split()) or type(error).__name__
         yield fail(
