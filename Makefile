@@ -5,20 +5,33 @@ BIN := .venv/bin
 help:  ## list all commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-.venv/installed: requirements.lock pyproject.toml
+INSTALL = $(BIN)/python tools/install_lock.py
+
+# What `make run` needs. Each of the stamps below adds packages of the same versions to it.
+.venv/run: requirements-run.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "slotlock needs Python 3.11 or newer; $(PYTHON) is older. Use: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv --clear .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "creating .venv, which takes a few seconds"
+	@$(PYTHON) -m venv --clear .venv
+	@$(INSTALL) requirements-run.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+.venv/simulate: requirements-simulate.lock .venv/run
+	@$(INSTALL) requirements-simulate.lock
+	@touch $@
+
+# All packages: nothing remains to be installed for `make simulate`.
+.venv/installed: requirements.lock .venv/run
+	@$(INSTALL) requirements.lock
+	@touch .venv/simulate $@
 
 install: .venv/installed  ## install the locked packages into .venv
 
-run: .venv/installed  ## start slotlock with embedded servers (PORT=8000)
+run: .venv/run  ## start slotlock with embedded servers (PORT=8000)
 	@$(BIN)/slotlock dev
 
-simulate: .venv/installed  ## let simulated users rush at a running server (ARGS="--users 400 --places 10")
+simulate: .venv/simulate  ## let simulated users rush at a running server (ARGS="--users 400 --places 10")
 	@$(BIN)/slotlock simulate $(ARGS)
 
 # The tests start a hundred processes. Each would compile the package without its cached bytecode.
@@ -85,5 +98,7 @@ PIN := uv pip compile pyproject.toml --universal --python-version 3.11 --generat
 lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
 	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
+	$(PIN) --constraints requirements.lock --extra embedded --extra editable --output-file requirements-run.lock
+	$(PIN) --constraints requirements.lock --extra embedded --extra editable --extra simulate --output-file requirements-simulate.lock
 
 .PHONY: help install run simulate test conformance bench bench-growth bench-scale bench-memory bench-lock bench-exports bench-rush soak faults lint types imports unit format schema settings lock

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.endpoints.health import healthz
+from slotlock.api.endpoints.start_page import development_routes
 from slotlock.api.graphql_posts import GraphQLPosts
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
 from slotlock.api.middleware.security_headers import SecurityHeadersMiddleware
@@ -64,6 +65,7 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
             Route("/healthz", healthz),
             Route("/readyz", _readyz),
             Route("/metrics", _metrics),
+            *(development_routes(settings) if development else ()),
             Route("/", _service_info),
         ],
         lifespan=lifespan,

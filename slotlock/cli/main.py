@@ -22,6 +22,8 @@ from slotlock.api.settings.settings import (
     settings_page,
 )
 from slotlock.cli.backends import CommandError, check_mongodb
+from slotlock.cli.deployment import with_deployment
+from slotlock.cli.doctor.command import examine
 from slotlock.cli.migrate import migrate
 from slotlock.cli.queue import discard, requeue, show_queue
 from slotlock.cli.simulate import find_target
@@ -96,6 +98,9 @@ def _parser() -> argparse.ArgumentParser:
         help="give up after this time, default a day",
     )
     migrating.set_defaults(run=_migrate)
+
+    doctor = commands.add_parser("doctor", help="check settings, MongoDB, Redis, clocks and limits")
+    doctor.set_defaults(run=_doctor)
 
     _add_users_commands(commands)
     _add_queue_commands(commands)
@@ -192,8 +197,7 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _worker(args: argparse.Namespace) -> int:
-    settings = read_settings()
-    require(settings, "mongo_url", "redis_url")
+    settings = with_deployment(read_settings(), "mongo_url", "redis_url")
     asyncio.run(check_mongodb(settings))
     from slotlock.cli.worker import run_worker
 
@@ -206,14 +210,16 @@ def _migrate(args: argparse.Namespace) -> None:
     print(asyncio.run(migrate(settings, args.deadline * 60)))
 
 
+def _doctor(args: argparse.Namespace) -> int:
+    return asyncio.run(examine())
+
+
 def _simulate(args: argparse.Namespace) -> int:
     return run_simulate_command(args, find_target)
 
 
 def _user_command_settings() -> Settings:
-    settings = read_settings()
-    require(settings, "mongo_url")
-    return settings
+    return with_deployment(read_settings(), "mongo_url")
 
 
 def _create_user(args: argparse.Namespace) -> None:
@@ -246,9 +252,7 @@ def _invite_users(args: argparse.Namespace) -> None:
 
 
 def _queue_command_settings() -> Settings:
-    settings = read_settings()
-    require(settings, "redis_url")
-    return settings
+    return with_deployment(read_settings(), "redis_url")
 
 
 def _show_queue(args: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ from slotlock.api.server.serve import base_url, bind, serve
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, dev_secrets
 from slotlock.devserver.embedded import embedded_servers
+from slotlock.devserver.running import RunningDeployment, record_running
 from slotlock.devserver.server_watch import ServerWatch
 
 
@@ -53,14 +54,16 @@ def run_dev(settings: Settings) -> int:
             watch.start()
             _print_banner(complete, email, shown)
 
-        started = serve(complete, bound, app, on_started)
+        running = RunningDeployment(base_url(complete), servers.mongo_url, servers.redis_url)
+        with record_running(settings.data_dir, running):
+            started = serve(complete, bound, app, on_started)
     return 0 if started and not watch.has_given_up else 1
 
 
 def _print_banner(settings: Settings, email: str, password: str) -> None:
     address = base_url(settings)
     print(
-        f"\nslotlock is running: {address}\n"
+        f"\nslotlock is running: {address}/\n"
         f"  GraphQL and GraphiQL  {address}/graphql\n"
         f"  admin sign-in         {email}  {password}\n"
         f"  data                  {settings.data_dir}\n"

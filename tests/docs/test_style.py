@@ -13,7 +13,7 @@ from graphql.language import NameNode, Visitor, visit
 
 ROOT = Path(__file__).parents[2]
 MARKDOWN = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-CODE_FOLDERS = ("slotlock", "tests", "bench", "conformance", "examples/python")
+CODE_FOLDERS = ("slotlock", "tests", "bench", "conformance", "examples/python", "tools")
 MAX_LINE_LENGTH = 160
 MAX_MODULES = 12
 

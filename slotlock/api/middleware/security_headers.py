@@ -5,7 +5,7 @@ The proxy adds `Strict-Transport-Security`, as only the proxy knows whether ther
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# No response is a page, except GraphiQL in development, which has its own policy.
+# No response is a page, except two in development, GraphiQL and `/`, with policies of their own.
 CONTENT_SECURITY_POLICY = (
     b"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )

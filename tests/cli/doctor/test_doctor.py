@@ -1,0 +1,208 @@
+"""`slotlock doctor` names what is wrong with a deployment, and what to do about it."""
+
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from time import time
+
+import pytest
+from pymongo import MongoClient
+from redis import Redis
+
+from slotlock.cli.doctor.finding import Level
+from slotlock.cli.doctor.machine import check_clock
+from slotlock.cli.main import main
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.infrastructure.mongo.client import Document
+from tests.support.apps.processes import app_environment, database_url, free_port
+from tests.support.apps.redis_topologies import RedisNode, start_node
+from tests.support.apps.restartable_servers import RestartableServer
+from tests.support.cli.command_line import replace_environment, run_command
+
+DATABASE = "doctor"
+
+
+@pytest.fixture
+def environ(monkeypatch: pytest.MonkeyPatch, servers: EmbeddedServers) -> pytest.MonkeyPatch:
+    """Set the settings of an operator and remove all others."""
+    settings = app_environment(servers, DATABASE)
+    del settings["SLOTLOCK_RATE_LIMITS"]
+    replace_environment(monkeypatch, settings)
+    return monkeypatch
+
+
+@pytest.fixture(scope="module")
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisNode]:
+    """Yield a Valkey whose configuration the tests may change."""
+    with start_node(tmp_path_factory.mktemp("valkey")) as node:
+        yield node
+
+
+@pytest.fixture
+def own_redis(environ: pytest.MonkeyPatch, servers: EmbeddedServers) -> Iterator[Redis]:
+    """Return a client of the Redis of the tests."""
+    with Redis.from_url(servers.redis_url) as client:
+        yield client
+
+
+def examine(capsys: pytest.CaptureFixture[str], exit_code: int = 0) -> dict[str, str]:
+    """Run the command and return its findings: `level text`, by check."""
+    assert main(["doctor"]) == exit_code
+    lines = capsys.readouterr().out.splitlines()
+    return {line[9:31].strip(): f"{line[:9].strip()} {line[32:]}" for line in lines}
+
+
+def test_a_healthy_deployment_has_no_failure(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch
+) -> None:
+    run_command(capsys, "users", "list")  # creates the indexes
+    findings = examine(capsys)
+    assert {text.split()[0] for text in findings.values()} <= {"ok", "warning"}
+    assert findings["MongoDB indexes"].startswith("ok all ")
+    assert set(findings) == {
+        "settings", "open files", "MongoDB", "MongoDB clock", "MongoDB topology", "MongoDB members",
+        "MongoDB transactions", "MongoDB majority", "MongoDB indexes", "MongoDB documents", "Redis",
+        "Redis clock", "Redis eviction", "Redis memory", "Redis persistence",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "text"),
+    [
+        ("SLOTLOCK_SECRET_KEY", "", "FAIL `serve` has no key"),
+        ("SLOTLOCK_ADMIN_PASSWORD", "", "FAIL the admin has no password"),
+        ("SLOTLOCK_RATE_LIMITS", "off", "warning rates are not limited"),
+        ("SLOTLOCK_QUEUE_LENGTH", "many", "FAIL SLOTLOCK_QUEUE_LENGTH: "),
+        ("SLOTLOCK_REDIS_URL", "", "FAIL SLOTLOCK_REDIS_URL is not set"),
+    ],
+)
+def test_each_setting_that_is_wrong_is_reported(
+    capsys: pytest.CaptureFixture[str],
+    environ: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    text: str,
+) -> None:
+    environ.setenv(variable, value)
+    assert text in examine(capsys, exit_code=int(text.startswith("FAIL")))["settings"]
+
+
+def test_indexes_that_are_missing_or_different_and_newer_documents_are_reported(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, servers: EmbeddedServers
+) -> None:
+    url = database_url(servers, "doctor_indexes")
+    environ.setenv("SLOTLOCK_MONGO_URL", url)
+    assert "the first start creates them" in examine(capsys)["MongoDB indexes"]
+    run_command(capsys, "users", "list")
+    with closing(MongoClient[Document](url)) as client:
+        database = client.get_default_database()
+        index = next(name for name in database["slots"].index_information() if name != "_id_")
+        database["slots"].drop_index(index)
+        found = examine(capsys)["MongoDB indexes"]
+        assert found.startswith(f"warning missing or incomplete: slots.{index}")
+        assert "slotlock migrate" in found
+        database["users"].drop_index("email")
+        assert "users.email" in examine(capsys, exit_code=1)["MongoDB indexes"]
+        database["users"].create_index("email", name="email")  # not unique
+        assert "users.email" in examine(capsys, exit_code=1)["MongoDB indexes"]
+        database["teams"].insert_one({"schemaVersion": 99})
+        database["users"].drop_index("email")
+        assert "teams has version 99" in examine(capsys, exit_code=1)["MongoDB documents"]
+        client.drop_database(database)
+
+
+def test_a_standalone_mongod_and_one_that_does_not_respond_fail_with_the_remedy(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server = RestartableServer(tmp_path / "mongod", "mongod")
+    address = f"ada:hush@127.0.0.1:{server.port}"
+    try:
+        server.launch()  # belongs to no replica set before it is initiated
+        environ.setenv(
+            "SLOTLOCK_MONGO_URL", f"mongodb://127.0.0.1:{server.port}/?directConnection=true"
+        )
+        assert "--replSet" in examine(capsys, exit_code=1)["MongoDB topology"]
+        server.wait_until_writable()
+        environ.setenv("SLOTLOCK_MONGO_URL", server.url)
+        findings = examine(capsys)
+        assert "transactionLifetimeLimitSeconds=5" in findings["MongoDB transactions"]
+        server.kill()
+        environ.setenv("SLOTLOCK_MONGO_URL", f"mongodb://{address}/?directConnection=true")
+        text = examine(capsys, exit_code=1)["MongoDB"]
+        assert text.startswith("FAIL")
+        assert "hush" not in text
+    finally:
+        server.kill()
+
+
+def test_a_redis_that_evicts_or_is_full_fails_and_its_password_is_not_printed(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, valkey: RedisNode
+) -> None:
+    environ.setenv("SLOTLOCK_REDIS_URL", f"redis://:hush@127.0.0.1:{valkey.port}/0")
+    with Redis(port=valkey.port) as client:
+        client.config_set("requirepass", "hush")
+        client.config_set("maxmemory", "50mb")
+        findings = examine(capsys)
+        assert findings["Redis memory"].startswith("warning")
+        assert "full admission queue needs" in findings["Redis memory"]
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        findings = examine(capsys, exit_code=1)
+        assert findings["Redis eviction"].startswith("FAIL maxmemory-policy is allkeys-lru")
+        assert "noeviction" in findings["Redis eviction"]
+        client.config_set("maxmemory-policy", "noeviction")
+        client.config_set("maxmemory", str(int(client.info("memory")["used_memory"] * 1.1)))
+        findings = examine(capsys, exit_code=1)
+        assert findings["Redis memory"].startswith("FAIL")
+        client.config_set("maxmemory", "0")
+    environ.setenv("SLOTLOCK_REDIS_URL", f"redis://:hash@127.0.0.1:{valkey.port}/0")
+    text = examine(capsys, exit_code=1)["Redis"]
+    assert text.startswith("FAIL")
+    assert "hash" not in text
+    assert "hush" not in text
+
+
+def test_a_redis_that_does_not_respond_fails(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch
+) -> None:
+    environ.setenv("SLOTLOCK_REDIS_URL", f"redis://127.0.0.1:{free_port()}/0")
+    assert examine(capsys, exit_code=1)["Redis"].startswith("FAIL")
+    environ.setenv("SLOTLOCK_REDIS_URL", f"redis+cluster://127.0.0.1:{free_port()}")
+    assert examine(capsys, exit_code=1)["Redis"].startswith("FAIL")
+
+
+@pytest.mark.parametrize("ahead_s", [-5.0, 5.0])
+def test_a_clock_that_differs_by_more_than_the_round_trip_and_the_bound_is_reported(
+    own_redis: Redis, ahead_s: float
+) -> None:
+    sent_s = time() + ahead_s
+    seconds, microseconds = own_redis.time()
+    received_s = time() + ahead_s
+    server_s = seconds + microseconds / 1e6
+    found = check_clock("Redis clock", sent_s, server_s, received_s, max_skew_s=2.0)
+    assert found.level is Level.WARNING
+    assert ("is +" if ahead_s > 0 else "is -") in found.found
+    allowed = check_clock("Redis clock", sent_s, server_s, received_s, max_skew_s=6.0)
+    assert allowed.level is Level.OK
+    slow = check_clock("Redis clock", server_s - 9, server_s, server_s + 9, max_skew_s=0.1)
+    assert slow.level is Level.OK
+
+
+def test_a_limit_on_open_files_below_the_connections_is_reported(
+    environ: pytest.MonkeyPatch, servers: EmbeddedServers
+) -> None:
+    hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    command = (
+        "import resource, sys; from slotlock.cli.main import main; "
+        f"resource.setrlimit(resource.RLIMIT_NOFILE, (256, {hard_limit})); "
+        "sys.exit(main(['doctor']))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", command], capture_output=True, text=True, check=True
+    )
+    (line,) = (line for line in ended.stdout.splitlines() if "open files" in line)
+    assert line.startswith("warning")
+    assert "256, but" in line
+    assert "ulimit -n" in line

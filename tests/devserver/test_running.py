@@ -1,0 +1,76 @@
+"""Commands find a running `slotlock dev` by its data directory."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from slotlock.cli.main import main
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.devserver.running import RunningDeployment, find_running, record_running
+from tests.support.apps.dev_server import run_dev_server
+from tests.support.apps.processes import app_environment
+from tests.support.cli.command_line import command_errors, replace_environment, run_command
+
+
+def test_commands_use_the_running_deployment_and_name_it_until_it_is_killed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with run_dev_server(tmp_path / "data") as running:
+        replace_environment(monkeypatch, {"SLOTLOCK_DATA_DIR": str(running.data)})
+        for arguments in (("users", "list"), ("queue", "show"), ("migrate",)):
+            assert main(arguments) == 0
+            output = capsys.readouterr()
+            assert f"slotlock: using the deployment at {running.url}, " in output.err
+        assert main(["doctor"]) == 0
+        (email, _), printed = running.sign_in(), capsys.readouterr().out
+        assert printed.startswith("ok       deployment ")
+        assert f"using the deployment at {running.url}, " in printed
+        assert main(["users", "list"]) == 0
+        assert capsys.readouterr().out.startswith(email)
+        running.process.kill()
+        running.process.wait()
+        for command, variable in (("users list", "MONGO"), ("queue show", "REDIS")):
+            (line,) = command_errors(capsys, *command.split())
+            assert f"SLOTLOCK_{variable}_URL is not set" in line
+            assert "make run" in line
+            assert str(running.data) in line
+        (line,) = command_errors(capsys, "worker")
+        assert "SLOTLOCK_MONGO_URL and SLOTLOCK_REDIS_URL are not set" in line
+
+
+def test_explicit_settings_win_and_are_never_combined_with_a_running_deployment(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    servers: EmbeddedServers,
+    tmp_path: Path,
+) -> None:
+    unreachable = RunningDeployment(
+        "http://127.0.0.1:1", "mongodb://127.0.0.1:1/", "redis://127.0.0.1:1"
+    )
+    settings = {**app_environment(servers, "operators"), "SLOTLOCK_DATA_DIR": str(tmp_path)}
+    replace_environment(monkeypatch, settings)
+    with record_running(tmp_path, unreachable):
+        run_command(capsys, "users", "list")
+        run_command(capsys, "queue", "show")
+        monkeypatch.delenv("SLOTLOCK_REDIS_URL")
+        for command in (("queue", "show"), ("worker",)):
+            (line,) = command_errors(capsys, *command)
+            assert line.startswith("SLOTLOCK_REDIS_URL is not set: ")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
+def test_a_record_counts_while_its_process_holds_it_and_only_its_owner_may_read_it(
+    tmp_path: Path,
+) -> None:
+    deployment = RunningDeployment("http://127.0.0.1:1", "mongodb://a", "redis://b")
+    assert find_running(tmp_path) is None
+    with record_running(tmp_path, deployment):
+        assert find_running(tmp_path) == deployment
+        path = tmp_path / "running.json"
+        assert os.stat(path).st_mode & 0o077 == 0
+        text = path.read_text()
+    assert find_running(tmp_path) is None
+    path.write_text(text)  # as a killed process leaves it
+    assert find_running(tmp_path) is None
