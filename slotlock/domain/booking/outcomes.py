@@ -27,6 +27,7 @@ from slotlock.domain.booking.refusals import (
     SlotOutcome,
     SlotStarted,
     WaitlistFull,
+    WrongSlot,
 )
 from slotlock.domain.shared.values import value_object
 
@@ -189,7 +190,7 @@ MoveOutcome = (
     | BookingRefusal
 )
 AttendanceRefusal = NotConfirmed | SlotCancelled | BookingNotFound | Locked
-CheckInOutcome = CheckedIn | AlreadyCheckedIn | CheckInNotOpen | AttendanceRefusal
+CheckInOutcome = CheckedIn | AlreadyCheckedIn | CheckInNotOpen | WrongSlot | AttendanceRefusal
 UndoCheckInOutcome = CheckInUndone | AttendanceRefusal
 MarkNoShowOutcome = NoShowMarked | AlreadyCheckedIn | SlotNotStarted | AttendanceRefusal
 UndoNoShowOutcome = NoShowUndone | AttendanceRefusal

@@ -205,6 +205,11 @@ class AlreadyCheckedIn(SlotOutcome):
 
 
 @value_object
+class WrongSlot(SlotOutcome):
+    """The booking is for this slot, and the caller checks in for another one."""
+
+
+@value_object
 class CheckInNotOpen(SlotOutcome):
     """The slot takes check-ins from `opens_at`."""
 

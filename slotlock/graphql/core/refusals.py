@@ -126,9 +126,7 @@ class RefusalCode(Enum):
         "HOLD_LIMIT_REACHED", description="The hold cannot be extended any further."
     )
     NOT_HELD = enum_value("NOT_HELD", description="The booking is confirmed and does not expire.")
-    NOT_CONFIRMED = enum_value(
-        "NOT_CONFIRMED", description="The booking is a hold, or has ended."
-    )
+    NOT_CONFIRMED = enum_value("NOT_CONFIRMED", description="The booking is a hold, or has ended.")
     ALREADY_CHECKED_IN = enum_value(
         "ALREADY_CHECKED_IN", description="The user of the booking is checked in."
     )

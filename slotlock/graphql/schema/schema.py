@@ -14,6 +14,7 @@ from slotlock.graphql.booking.tickets import TicketMutations, TicketQueries
 from slotlock.graphql.booking.waitlist import WaitlistMutations
 from slotlock.graphql.campaigns.mutations import CampaignMutations
 from slotlock.graphql.campaigns.queries import CampaignQueries
+from slotlock.graphql.check_in.mutations import CheckInMutations
 from slotlock.graphql.core.scalars import SCALARS
 from slotlock.graphql.reports.audit_queries import AuditQueries
 from slotlock.graphql.reports.queries import CampaignReportQueries
@@ -53,6 +54,7 @@ Mutation = merge_types(
         SeriesBookingMutations,
         TicketMutations,
         BookingChangeMutations,
+        CheckInMutations,
         WaitlistMutations,
         SlotMutations,
         CampaignMutations,

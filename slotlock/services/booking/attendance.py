@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import ClassVar
 
-from slotlock.domain.booking.booking import Booking
+from slotlock.domain.booking.booking import Booking, SlotId
 from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState, refuse
 from slotlock.domain.booking.outcomes import (
     CheckInOutcome,
@@ -13,6 +13,7 @@ from slotlock.domain.booking.outcomes import (
 )
 from slotlock.domain.booking.refusals import NotConfirmed
 from slotlock.domain.booking.rules import attendance
+from slotlock.domain.shared.values import value_object
 from slotlock.services.booking.changes import (
     BookingChangeCommand,
     BookingChangeRequest,
@@ -22,16 +23,19 @@ from slotlock.services.container import Services
 from slotlock.services.slot_command import UnexpectedOutcomeError
 
 
+@value_object
 class CheckIn(BookingChangeCommand[CheckInOutcome]):
-    """Record that the user of a booking came."""
+    """Record that the user of a booking came to the expected slot, or to any."""
 
     name: ClassVar[str] = "checkIn"
+
+    expected_slot_id: SlotId | None = None
 
     def apply(self, state: LoadedState, now: datetime) -> Decision[CheckInOutcome]:
         slot = state.slots.get(self.request.slot_id)
         if slot is None:
             return refuse(self.not_found)
-        return attendance.check_in(slot, self.request.booking_command, now)
+        return attendance.check_in(slot, self.request.booking_command, now, self.expected_slot_id)
 
     def ended_outcome(self, booking: Booking) -> CheckInOutcome:
         return NotConfirmed(booking.slot_id, booking)
@@ -107,10 +111,11 @@ class UndoNoShow(BookingChangeCommand[UndoNoShowOutcome]):
 
 
 async def check_in(
-    services: Services, request: BookingChangeRequest
+    services: Services, request: BookingChangeRequest, expected_slot_id: SlotId | None = None
 ) -> CommandResult[CheckInOutcome]:
-    """Record that the user of a booking came."""
-    return await change_booking(services, CheckIn(request))
+    """Record that the user of a booking came to the expected slot, or to any."""
+    command = CheckIn(request, expected_slot_id=expected_slot_id)
+    return await change_booking(services, command)
 
 
 async def undo_check_in(

@@ -57,6 +57,7 @@ OUTCOME_LABELS: Mapping[type, str] = {
     refusals.UserBanned: "UserBanned",
     refusals.UserNotFound: "UserNotFound",
     refusals.WaitlistFull: "WaitlistFull",
+    refusals.WrongSlot: "WrongSlot",
 }
 
 

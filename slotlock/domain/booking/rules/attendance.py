@@ -12,6 +12,7 @@ from slotlock.domain.booking.booking import (
     BookingAction,
     BookingStatus,
     HistoryEntry,
+    SlotId,
 )
 from slotlock.domain.booking.decision import Decision, accept, refuse
 from slotlock.domain.booking.outcomes import CheckedIn, CheckInUndone, NoShowMarked, NoShowUndone
@@ -22,6 +23,7 @@ from slotlock.domain.booking.refusals import (
     NotConfirmed,
     SlotCancelled,
     SlotNotStarted,
+    WrongSlot,
 )
 from slotlock.domain.booking.rules.changes import BookingCommand
 from slotlock.domain.booking.slot import SlotStatus
@@ -31,15 +33,27 @@ from slotlock.domain.booking.slot_state import SlotState
 CHECK_IN_OPENS_BEFORE_START = timedelta(hours=12)
 
 NoAttendance = BookingNotFound | NotConfirmed | SlotCancelled
-CheckInResult = CheckedIn | AlreadyCheckedIn | CheckInNotOpen | NoAttendance
+CheckInResult = CheckedIn | AlreadyCheckedIn | CheckInNotOpen | WrongSlot | NoAttendance
 UndoCheckInResult = CheckInUndone | NoAttendance
 MarkNoShowResult = NoShowMarked | AlreadyCheckedIn | SlotNotStarted | NoAttendance
 UndoNoShowResult = NoShowUndone | NoAttendance
 
 
-def check_in(state: SlotState, command: BookingCommand, now: datetime) -> Decision[CheckInResult]:
-    """Record that the user came. A user who was marked as a no-show came late."""
+def check_in(
+    state: SlotState,
+    command: BookingCommand,
+    now: datetime,
+    expected_slot_id: SlotId | None = None,
+) -> Decision[CheckInResult]:
+    """Record that the user came. A user who was marked as a no-show came late.
+
+    `expected_slot_id` is the slot that the caller checks in for, if the caller names one.
+    """
     booking = _find_confirmed(state, command)
+    if isinstance(booking, BookingNotFound):
+        return refuse(booking)
+    if expected_slot_id not in (None, state.id):
+        return refuse(WrongSlot(state.id))
     if not isinstance(booking, Booking):
         return refuse(booking)
     if booking.attendance is Attendance.CHECKED_IN:

@@ -1,0 +1,1 @@
+"""Check-in: codes of bookings, and the mutations that record who came."""
