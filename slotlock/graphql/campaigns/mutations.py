@@ -114,7 +114,7 @@ class CreateCampaignInput:
             group_limits=to_domain_group_limits(self.group_limits),
             cancel_until=self.cancel_until,
             admission=self.admission,
-            no_show_limit=self.no_show_limit and self.no_show_limit.to_domain(),
+            no_show_limit=self.no_show_limit.to_domain() if self.no_show_limit else None,
             allow_past=self.allow_past,
         )
 
@@ -157,6 +157,7 @@ class UpdateCampaignInput:
         """Convert the input to the domain's changes. Errors: BAD_USER_INPUT."""
         eligible_groups = to_required_change("eligibleGroups", self.eligible_groups)
         group_limits = to_required_change("groupLimits", self.group_limits)
+        no_show_limit = to_change(self.no_show_limit)
         return campaign.CampaignChanges(
             name=to_required_change("name", self.name),
             opens_at=to_required_change("opensAt", self.opens_at),
@@ -171,7 +172,9 @@ class UpdateCampaignInput:
             else to_domain_group_limits(group_limits),
             cancel_until=to_change(self.cancel_until),
             admission=to_required_change("admission", self.admission),
-            no_show_limit=to_change(self.no_show_limit and self.no_show_limit.to_domain()),
+            no_show_limit=no_show_limit.to_domain()
+            if isinstance(no_show_limit, NoShowLimitInput)
+            else no_show_limit,
             allow_past=self.allow_past,
         )
 

@@ -1,1 +1,1 @@
-"""Check-in: codes of bookings, and the mutations that record who came."""
+"""The codes of bookings that a scanner at the door reads."""

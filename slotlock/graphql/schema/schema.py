@@ -7,6 +7,7 @@ from strawberry.tools import merge_types
 
 from slotlock.graphql.accounts.mutations import AccountMutations
 from slotlock.graphql.accounts.sessions import OwnSessionMutations, OwnSessionQueries
+from slotlock.graphql.booking.attendance import AttendanceMutations
 from slotlock.graphql.booking.book import BookingMutations
 from slotlock.graphql.booking.book_series import SeriesBookingMutations
 from slotlock.graphql.booking.changes import BookingChangeMutations
@@ -14,7 +15,6 @@ from slotlock.graphql.booking.tickets import TicketMutations, TicketQueries
 from slotlock.graphql.booking.waitlist import WaitlistMutations
 from slotlock.graphql.campaigns.mutations import CampaignMutations
 from slotlock.graphql.campaigns.queries import CampaignQueries
-from slotlock.graphql.check_in.mutations import CheckInMutations
 from slotlock.graphql.core.scalars import SCALARS
 from slotlock.graphql.reports.audit_queries import AuditQueries
 from slotlock.graphql.reports.queries import CampaignReportQueries
@@ -54,7 +54,7 @@ Mutation = merge_types(
         SeriesBookingMutations,
         TicketMutations,
         BookingChangeMutations,
-        CheckInMutations,
+        AttendanceMutations,
         WaitlistMutations,
         SlotMutations,
         CampaignMutations,

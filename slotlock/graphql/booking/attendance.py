@@ -9,10 +9,7 @@ from slotlock.domain.booking import outcomes
 from slotlock.domain.booking.booking import BookingId, SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.users.user import Caller
-from slotlock.graphql.booking.refusals.changes import BookingNotFound
-from slotlock.graphql.check_in.codes import parse_check_in_code
-from slotlock.graphql.check_in.refusals import InvalidCheckInCode, present_attendance_refusal
-from slotlock.graphql.check_in.results import (
+from slotlock.graphql.booking.attendance_results import (
     CheckedIn,
     CheckInResult,
     CheckInUndone,
@@ -22,6 +19,12 @@ from slotlock.graphql.check_in.results import (
     UndoCheckInResult,
     UndoNoShowResult,
 )
+from slotlock.graphql.booking.refusals.attendance import (
+    InvalidCheckInCode,
+    present_attendance_refusal,
+)
+from slotlock.graphql.booking.refusals.changes import BookingNotFound
+from slotlock.graphql.check_in.codes import parse_check_in_code
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import (
@@ -57,7 +60,7 @@ CheckInArgument = Annotated[CheckInInput, argument(description="The booking of t
 
 
 @strawberry.type
-class CheckInMutations:
+class AttendanceMutations:
     @field(
         description="Check in the user of a confirmed booking, from 12 hours before the start of "
         "its slot on. Of several scanners that read one code, exactly one gets `CheckedIn`. "

@@ -6,8 +6,7 @@ import strawberry
 from strawberry import field
 
 from slotlock.domain.booking import outcomes
-from slotlock.graphql.booking.refusals.changes import BookingNotFound
-from slotlock.graphql.check_in.refusals import (
+from slotlock.graphql.booking.refusals.attendance import (
     AlreadyCheckedIn,
     CheckInNotOpen,
     InvalidCheckInCode,
@@ -15,6 +14,7 @@ from slotlock.graphql.check_in.refusals import (
     SlotNotStarted,
     WrongSlot,
 )
+from slotlock.graphql.booking.refusals.changes import BookingNotFound
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.refusals import Locked, SlotCancelled
 from slotlock.graphql.slots.types import Booking, Slot
