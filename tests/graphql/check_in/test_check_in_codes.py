@@ -1,6 +1,6 @@
 """The code of a booking: read by a scanner, shown to few, and accepted for its slot only."""
 
-import xml.etree.ElementTree as ET
+from xml.etree.ElementTree import fromstring
 
 import httpx
 import pytest
@@ -38,7 +38,7 @@ async def test_a_scanner_reads_the_code_that_checks_the_user_in(clients: Three) 
     slot_id, booking_id = await booked_soon(organizer, ada, title='Yoga & "Tea" <b>')
     codes = await ada.execute(CODES, booking=booking_id)
     svg = codes["checkInQr"]
-    root = ET.fromstring(svg)  # noqa: S314
+    root = fromstring(svg)  # noqa: S314
     title = root.find(f"{SVG}title")
     assert title is not None
     assert title.text == 'Check-in code for Yoga & "Tea" <b>'

@@ -1,10 +1,10 @@
 """Check-in and no-shows over GraphQL, and the pixels of a QR code as a scanner reads them."""
 
 import re
-import xml.etree.ElementTree as ET
 from typing import Any
+from xml.etree.ElementTree import fromstring
 
-import numpy as np
+import numpy
 import zxingcpp
 
 from tests.support.clients.booking_client import BookingClient
@@ -76,10 +76,10 @@ async def missed(organizer: BookingClient, user: BookingClient, **fields: Any) -
 
 def read_qr_code(svg: str) -> str:
     """Return the text of a QR code, as a scanner reads the pixels of the SVG image."""
-    root = ET.fromstring(svg)  # noqa: S314  # our own server wrote it
+    root = fromstring(svg)  # noqa: S314  # our own server wrote it
     size = int(root.attrib["width"]) // MODULE_PIXELS
     (dark,) = (path for path in root.iter(f"{SVG}path") if "stroke" in path.attrib)
-    pixels = np.full((size, size), 255, np.uint8)
+    pixels = numpy.full((size, size), 255, numpy.uint8)
     x, y = 0.0, 0.0
     for command, numbers in re.findall(r"([Mmh])([-0-9. ]+)", dark.attrib["d"]):
         values = [float(number) for number in numbers.split()]
