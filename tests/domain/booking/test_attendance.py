@@ -1,10 +1,12 @@
 """Attendance is what the history of a booking says last, and a move starts without one."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
 from slotlock.domain.booking.booking import Attendance
+from slotlock.domain.booking.decision import Decision
 from slotlock.domain.booking.outcomes import BookingMoved, CheckedIn, NoShowMarked
 from slotlock.domain.booking.refusals import BookingNotFound, CheckInNotOpen, SlotNotStarted
 from slotlock.domain.booking.rules.attendance import (
@@ -63,9 +65,9 @@ def test_attendance_leaves_the_places_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("rule", [check_in, mark_no_show, undo_no_show])
-def test_a_member_cannot_record_attendance(rule: object) -> None:
+def test_a_member_cannot_record_attendance(rule: Callable[..., Decision[object]]) -> None:
     command = booking_command(BOOKING, "ada")
-    after, refused = decide(rule, SLOT, command, START)  # type: ignore[arg-type]
+    after, refused = decide(rule, SLOT, command, START)
     assert (after, refused) == (SLOT, BookingNotFound(SLOT.id, BOOKING.id))
 
 

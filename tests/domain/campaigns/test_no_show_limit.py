@@ -32,7 +32,7 @@ def missed_days_ago(*days: int, **terms: object) -> UserContexts:
     """Return Ada with a no-show marked so many days before `NOW` in each of other slots."""
     others = []
     for number, day in enumerate(days):
-        slot = build_campaign_slot(**terms)
+        slot = build_campaign_slot(5, **terms)
         state, booking = book_place(
             with_facts(slot, id=SlotId(f"missed{number}")), booking_request("ada")
         )
