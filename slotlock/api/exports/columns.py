@@ -22,6 +22,8 @@ BOOKING_COLUMNS = (
     ("created_by", "Created by", 24),
     ("waiting_since", "Waiting since (local)", 21),
     ("overridden_limits", "Overridden limits", 24),
+    ("attendance", "Attendance", 15),
+    ("checked_in_at", "Checked in at (local)", 21),
 )
 SUMMARY_COLUMNS = (
     ("Slot", 28),
@@ -60,6 +62,8 @@ def booking_cells(row: RosterRow, time_zone: str) -> tuple[Cell, ...]:
         row.made_by,
         row.waited_since and to_local_time(row.waited_since, time_zone),
         ";".join(limit.name for limit in row.overridden_limits),
+        row.attendance.name,
+        row.checked_in_at and to_local_time(row.checked_in_at, time_zone),
     )
 
 

@@ -28,6 +28,10 @@ class AuditAction(StrEnum):
     MOVED = BookingAction.MOVED.value
     CANCELLED = BookingAction.CANCELLED.value
     EXPIRED = BookingAction.EXPIRED.value
+    CHECKED_IN = BookingAction.CHECKED_IN.value
+    CHECK_IN_UNDONE = BookingAction.CHECK_IN_UNDONE.value
+    NO_SHOW = BookingAction.NO_SHOW.value
+    NO_SHOW_UNDONE = BookingAction.NO_SHOW_UNDONE.value
     OTHER = BookingAction.OTHER.value
     WAITLIST_JOINED = "waitlist_joined"
     WAITLIST_LEFT = "waitlist_left"

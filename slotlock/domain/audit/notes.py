@@ -12,7 +12,7 @@ from slotlock.domain.audit.log import AuditAction, FieldEdit
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.campaigns.campaign import Campaign
-from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
+from slotlock.domain.campaigns.terms import CampaignId, GroupLimit, NoShowLimit
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.fields import SLOT_FIELDS
@@ -37,6 +37,7 @@ TERMS_FIELDS = {
     "groupLimits": "group_limits",
     "cancelUntil": "cancel_until",
     "admission": "admission",
+    "noShowLimit": "no_show_limit",
 }
 USER_FIELDS = {
     "email": "email",
@@ -162,6 +163,8 @@ def _to_text(value: object) -> str | None:
             return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         case GroupLimit():
             return f"{value.group}: {value.limit}"
+        case NoShowLimit():
+            return f"{value.count} no-shows, {value.days} days"
         case Meeting():
             return f"{_to_text(value.start)}/{_to_text(value.end)}"
         case (tuple(), *_):

@@ -43,11 +43,32 @@ class BookingAction(StrEnum):
     MOVED = "moved"
     CANCELLED = "cancelled"
     EXPIRED = "expired"
+    CHECKED_IN = "checked_in"
+    CHECK_IN_UNDONE = "check_in_undone"
+    NO_SHOW = "no_show"
+    NO_SHOW_UNDONE = "no_show_undone"
     # Reported live, and in no history: the entry of a waiting list ended, or the slot was edited.
     WAITLIST_LEFT = "waitlist_left"
     SLOT_EDITED = "slot_edited"
     # An action of a newer version.
     OTHER = "other"
+
+
+class Attendance(StrEnum):
+    """Whether the user of a booking came."""
+
+    NOT_RECORDED = "not_recorded"
+    CHECKED_IN = "checked_in"
+    NO_SHOW = "no_show"
+
+
+# The attendance after each action that records it; other actions leave it as it is.
+ATTENDANCE_AFTER = {
+    BookingAction.CHECKED_IN: Attendance.CHECKED_IN,
+    BookingAction.CHECK_IN_UNDONE: Attendance.NOT_RECORDED,
+    BookingAction.NO_SHOW: Attendance.NO_SHOW,
+    BookingAction.NO_SHOW_UNDONE: Attendance.NOT_RECORDED,
+}
 
 
 class BookingLimit(StrEnum):
@@ -62,6 +83,7 @@ class BookingLimit(StrEnum):
     MAX_BOOKINGS = "max_bookings"
     TIME_CONFLICT = "time_conflict"
     GROUP_FULL = "group_full"
+    NO_SHOWS = "no_shows"
     # A limit of a newer version.
     OTHER = "other"
 
@@ -136,6 +158,27 @@ class Booking:
             for entry in self.history
             for limit in entry.overridden_limits
         )
+
+    @property
+    def attendance(self) -> Attendance:
+        """Whether the user came, as the history records it."""
+        recorded = self._attendance_entry
+        return Attendance.NOT_RECORDED if recorded is None else ATTENDANCE_AFTER[recorded.action]
+
+    @property
+    def check_in(self) -> HistoryEntry | None:
+        """The entry of the check-in that counts; None if the user is not checked in."""
+        return self._attendance_entry if self.attendance is Attendance.CHECKED_IN else None
+
+    @property
+    def no_show(self) -> HistoryEntry | None:
+        """The entry of the no-show that counts; None if the user is not marked as one."""
+        return self._attendance_entry if self.attendance is Attendance.NO_SHOW else None
+
+    @property
+    def _attendance_entry(self) -> HistoryEntry | None:
+        entries = reversed(self.history)
+        return next((entry for entry in entries if entry.action in ATTENDANCE_AFTER), None)
 
     def is_expired_at(self, now: datetime) -> bool:
         """Return whether this is a hold that has expired by then."""

@@ -3,15 +3,18 @@
 from slotlock.domain.booking.booking import Booking, SlotId, WaitlistEntry
 from slotlock.domain.booking.refusals import (
     AlreadyBooked,
+    AlreadyCheckedIn,
     AlreadyWaiting,
     BookingNotFound,
     BookingRefusal,
+    CheckInNotOpen,
     CutoffPassed,
     HoldExpired,
     HoldLimitReached,
     KeyReused,
     LimitRefusal,
     Locked,
+    NotConfirmed,
     NotHeld,
     NotWaiting,
     OnBehalfRefusal,
@@ -20,9 +23,11 @@ from slotlock.domain.booking.refusals import (
     SlotCancelled,
     SlotNotFound,
     SlotNotFull,
+    SlotNotStarted,
     SlotOutcome,
     SlotStarted,
     WaitlistFull,
+    WrongSlot,
 )
 from slotlock.domain.shared.values import value_object
 
@@ -66,6 +71,34 @@ class BookingMoved(SlotOutcome):
     def shown_slot_ids(self) -> tuple[SlotId, ...]:
         """The slots that a presentation of the outcome shows."""
         return (self.slot_id, self.old_booking.slot_id)
+
+
+@value_object
+class CheckedIn(SlotOutcome):
+    """The user of the booking was checked in."""
+
+    booking: Booking
+
+
+@value_object
+class CheckInUndone(SlotOutcome):
+    """The booking has no check-in. Undoing it again has the same outcome."""
+
+    booking: Booking
+
+
+@value_object
+class NoShowMarked(SlotOutcome):
+    """The booking is a no-show. Marking it again has the same outcome."""
+
+    booking: Booking
+
+
+@value_object
+class NoShowUndone(SlotOutcome):
+    """The booking is no no-show. Undoing it again has the same outcome."""
+
+    booking: Booking
 
 
 @value_object
@@ -156,6 +189,11 @@ MoveOutcome = (
     | CutoffPassed
     | BookingRefusal
 )
+AttendanceRefusal = NotConfirmed | SlotCancelled | BookingNotFound | Locked
+CheckInOutcome = CheckedIn | AlreadyCheckedIn | CheckInNotOpen | WrongSlot | AttendanceRefusal
+UndoCheckInOutcome = CheckInUndone | AttendanceRefusal
+MarkNoShowOutcome = NoShowMarked | AlreadyCheckedIn | SlotNotStarted | AttendanceRefusal
+UndoNoShowOutcome = NoShowUndone | AttendanceRefusal
 JoinWaitlistOutcome = (
     WaitlistJoined
     | AlreadyWaiting

@@ -120,6 +120,17 @@ class TimeConflict(SlotOutcome):
 
 
 @value_object
+class TooManyNoShows(SlotOutcome):
+    """The user missed as many bookings of the campaign as it allows, and books none before `until`.
+
+    `count` is the number of no-shows of the user.
+    """
+
+    count: int
+    until: datetime
+
+
+@value_object
 class SlotCancelled(SlotOutcome):
     """The slot was cancelled."""
 
@@ -177,6 +188,37 @@ class HoldExpired(SlotOutcome):
     """The hold has expired."""
 
     booking: Booking
+
+
+@value_object
+class NotConfirmed(SlotOutcome):
+    """The booking is a hold or has ended, so no attendance can be recorded."""
+
+    booking: Booking
+
+
+@value_object
+class AlreadyCheckedIn(SlotOutcome):
+    """The user of the booking is checked in."""
+
+    booking: Booking
+
+
+@value_object
+class WrongSlot(SlotOutcome):
+    """The booking is for this slot, and the caller checks in for another one."""
+
+
+@value_object
+class CheckInNotOpen(SlotOutcome):
+    """The slot takes check-ins from `opens_at`."""
+
+    opens_at: datetime
+
+
+@value_object
+class SlotNotStarted(SlotOutcome):
+    """The slot has not started, so nobody has missed it."""
 
 
 @value_object
@@ -239,7 +281,15 @@ class SeriesTooLong:
 
 
 OtherBookingRefusal = LimitReached | TimeConflict
-LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | OtherBookingRefusal
+LimitRefusal = (
+    SlotStarted
+    | NotYetOpen
+    | Closed
+    | NotEligible
+    | TooManyNoShows
+    | GroupFull
+    | OtherBookingRefusal
+)
 BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | QueueOnly | SlotCancelled | LimitRefusal
 OnBehalfRefusal = NotTeammate | UserNotFound | UserBanned
 SeriesRefusal = SeriesNotFound | NothingToBook | SeriesTooLong

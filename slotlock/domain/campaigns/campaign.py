@@ -4,7 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, SlotAdmission
+from slotlock.domain.campaigns.terms import (
+    CampaignId,
+    CampaignTerms,
+    GroupLimit,
+    NoShowLimit,
+    SlotAdmission,
+)
 from slotlock.domain.shared.changes import UNCHANGED, Unchanged, new_or_current
 from slotlock.domain.shared.text import normalize_name, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
@@ -16,6 +22,8 @@ MAX_GROUP_SETS = 10
 MAX_GROUPS_PER_SET = 200
 MAX_GROUP_LIMITS = 100
 MAX_LIMIT_VALUE = 1000
+MAX_NO_SHOW_COUNT = 100
+MAX_NO_SHOW_DAYS = 366
 
 GroupSets = tuple[tuple[str, ...], ...]
 
@@ -46,6 +54,7 @@ class CampaignDraft:
     group_limits: tuple[GroupLimit, ...] = ()
     cancel_until: datetime | None = None
     admission: SlotAdmission = SlotAdmission.ANY
+    no_show_limit: NoShowLimit | None = None
     allow_past: bool = False
 
 
@@ -66,6 +75,7 @@ class CampaignChanges:
     group_limits: tuple[GroupLimit, ...] | Unchanged = UNCHANGED
     cancel_until: datetime | Unchanged | None = UNCHANGED
     admission: SlotAdmission | Unchanged = UNCHANGED
+    no_show_limit: NoShowLimit | Unchanged | None = UNCHANGED
     allow_past: bool = False
 
     def apply_to(self, terms: CampaignTerms) -> CampaignTerms:
@@ -81,6 +91,7 @@ class CampaignChanges:
             group_limits=new_or_current(self.group_limits, terms.group_limits),
             cancel_until=new_or_current(self.cancel_until, terms.cancel_until),
             admission=new_or_current(self.admission, terms.admission),
+            no_show_limit=new_or_current(self.no_show_limit, terms.no_show_limit),
         )
 
 
@@ -140,6 +151,7 @@ def create_campaign(
         group_limits=draft.group_limits,
         cancel_until=draft.cancel_until,
         admission=draft.admission,
+        no_show_limit=draft.no_show_limit,
     )
     campaign = Campaign(campaign_id, draft.name.strip(), _normalize_terms(terms))
     return _validated(campaign, *(() if draft.allow_past else _past_problems(terms, now)))
@@ -204,6 +216,18 @@ def _campaign_problems(campaign: Campaign) -> Iterator[FieldProblem]:
         yield FieldProblem("eligibleGroups", problem)
     if problem := validate_group_limits(terms.group_limits, MAX_LIMIT_VALUE):
         yield FieldProblem("groupLimits", problem)
+    if problem := _validate_no_show_limit(terms.no_show_limit):
+        yield FieldProblem("noShowLimit", problem)
+
+
+def _validate_no_show_limit(limit: NoShowLimit | None) -> str | None:
+    if limit is None:
+        return None
+    if not 1 <= limit.count <= MAX_NO_SHOW_COUNT:
+        return f"The number of no-shows must be from 1 to {MAX_NO_SHOW_COUNT}."
+    if not 1 <= limit.days <= MAX_NO_SHOW_DAYS:
+        return f"The number of days must be from 1 to {MAX_NO_SHOW_DAYS}."
+    return None
 
 
 def _validate_group_sets(group_sets: GroupSets) -> str | None:

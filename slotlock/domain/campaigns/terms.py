@@ -49,6 +49,14 @@ class GroupLimit:
 
 
 @value_object
+class NoShowLimit:
+    """A user with `count` no-shows or more books nothing until `days` after the latest of them."""
+
+    count: int
+    days: int
+
+
+@value_object
 class CampaignTerms:
     """The rules of a campaign, copied to each of its slots; a higher `version` is newer.
 
@@ -67,6 +75,7 @@ class CampaignTerms:
     group_limits: tuple[GroupLimit, ...] = ()
     cancel_until: datetime | None = None
     admission: SlotAdmission = SlotAdmission.ANY
+    no_show_limit: NoShowLimit | None = None
     stored: Stored = field(default=None, compare=False, repr=False)
 
     def state_at(self, now: datetime) -> CampaignState:
@@ -88,7 +97,12 @@ class CampaignTerms:
     @property
     def depends_on_other_bookings(self) -> bool:
         """Return whether a decision needs the user's bookings in other slots."""
-        return self.max_bookings is not None or self.forbid_overlap
+        return self.forbid_overlap or self.counts_bookings
+
+    @property
+    def counts_bookings(self) -> bool:
+        """Return whether a decision counts the user's bookings in the campaign."""
+        return self.max_bookings is not None or self.no_show_limit is not None
 
 
 def group_limit_for(group: str, limits: Sequence[GroupLimit]) -> int | None:

@@ -30,7 +30,10 @@ class Interval(StrEnum):
 
 @value_object
 class SlotStatistics:
-    """The numbers of one slot: `taken` counts live bookings, `held` the holds among them."""
+    """The numbers of one slot: `taken` counts live bookings, `held` the holds among them.
+
+    `checked_in` and `no_shows` count the live bookings whose attendance is recorded.
+    """
 
     slot_id: SlotId
     start: datetime
@@ -38,6 +41,8 @@ class SlotStatistics:
     taken: int
     held: int
     waiting: int
+    checked_in: int = 0
+    no_shows: int = 0
 
 
 @value_object
@@ -97,6 +102,16 @@ class CampaignStatistics:
     def waiting(self) -> int:
         """Return the number of waitlist entries."""
         return sum(slot.waiting for slot in self.slots)
+
+    @property
+    def checked_in(self) -> int:
+        """Return the number of bookings whose users are checked in."""
+        return sum(slot.checked_in for slot in self.slots)
+
+    @property
+    def no_shows(self) -> int:
+        """Return the number of bookings that are marked as no-shows."""
+        return sum(slot.no_shows for slot in self.slots)
 
 
 @value_object

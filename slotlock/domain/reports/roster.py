@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 
-from slotlock.domain.booking.booking import Booking, BookingLimit, BookingStatus
+from slotlock.domain.booking.booking import Attendance, Booking, BookingLimit, BookingStatus
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
@@ -38,6 +38,8 @@ class RosterRow:
     made_by: str | None
     waited_since: datetime | None
     overridden_limits: tuple[BookingLimit, ...]
+    attendance: Attendance = Attendance.NOT_RECORDED
+    checked_in_at: datetime | None = None
 
 
 @value_object
@@ -124,4 +126,6 @@ def _build_row(slot: Slot, booking: Booking, users: Mapping[UserId, RosterUser])
         made_by=made_by.name if made_by and made_by != user else None,
         waited_since=booking.waited_since,
         overridden_limits=tuple(overridden_limits),
+        attendance=booking.attendance,
+        checked_in_at=booking.check_in.at if booking.check_in else None,
     )

@@ -8,6 +8,7 @@ import strawberry
 from strawberry import UNSET, argument, field
 
 from slotlock.domain.campaigns import campaign
+from slotlock.domain.campaigns.terms import NoShowLimit
 from slotlock.domain.shared.changes import Unchanged
 from slotlock.graphql.campaigns.refusals import (
     CampaignBusy,
@@ -49,6 +50,26 @@ ADMISSION_DESCRIPTION = (
 )
 
 
+NO_SHOW_LIMIT_DESCRIPTION = (
+    "From how many no-shows on a user books nothing, and for how long; null if no-shows have no "
+    "consequence."
+)
+
+
+@strawberry.input(
+    description="From how many no-shows on a user books nothing in the campaign, and for how long."
+)
+class NoShowLimitInput:
+    count: int = field(description="The number of no-shows that starts a pause, 1 to 100.")
+    days: int = field(
+        description="How many days the pause lasts, from the latest no-show on, 1 to 366."
+    )
+
+    def to_domain(self) -> NoShowLimit:
+        """Return the limit of the domain."""
+        return NoShowLimit(self.count, self.days)
+
+
 @strawberry.input(description="The campaign to create.")
 class CreateCampaignInput:
     name: str = field(description="The name of the campaign, 1 to 200 characters.")
@@ -71,6 +92,9 @@ class CreateCampaignInput:
     )
     cancel_until: datetime | None = field(default=None, description=CANCEL_UNTIL_DESCRIPTION)
     admission: SlotAdmission = field(default=SlotAdmission.ANY, description=ADMISSION_DESCRIPTION)
+    no_show_limit: NoShowLimitInput | None = field(
+        default=None, description=NO_SHOW_LIMIT_DESCRIPTION
+    )
     allow_past: bool = field(
         default=False,
         description="Whether `closesAt` may be in the past, as in an import of an old term.",
@@ -90,6 +114,7 @@ class CreateCampaignInput:
             group_limits=to_domain_group_limits(self.group_limits),
             cancel_until=self.cancel_until,
             admission=self.admission,
+            no_show_limit=self.no_show_limit.to_domain() if self.no_show_limit else None,
             allow_past=self.allow_past,
         )
 
@@ -120,6 +145,9 @@ class UpdateCampaignInput:
     )
     cancel_until: datetime | None = field(default=UNSET, description=CANCEL_UNTIL_DESCRIPTION)
     admission: SlotAdmission | None = field(default=UNSET, description=ADMISSION_DESCRIPTION)
+    no_show_limit: NoShowLimitInput | None = field(
+        default=UNSET, description=NO_SHOW_LIMIT_DESCRIPTION
+    )
     allow_past: bool = field(
         default=False,
         description="Whether a new `closesAt` may be in the past, which closes the campaign.",
@@ -129,6 +157,7 @@ class UpdateCampaignInput:
         """Convert the input to the domain's changes. Errors: BAD_USER_INPUT."""
         eligible_groups = to_required_change("eligibleGroups", self.eligible_groups)
         group_limits = to_required_change("groupLimits", self.group_limits)
+        no_show_limit = to_change(self.no_show_limit)
         return campaign.CampaignChanges(
             name=to_required_change("name", self.name),
             opens_at=to_required_change("opensAt", self.opens_at),
@@ -143,6 +172,9 @@ class UpdateCampaignInput:
             else to_domain_group_limits(group_limits),
             cancel_until=to_change(self.cancel_until),
             admission=to_required_change("admission", self.admission),
+            no_show_limit=no_show_limit.to_domain()
+            if isinstance(no_show_limit, NoShowLimitInput)
+            else no_show_limit,
             allow_past=self.allow_past,
         )
 

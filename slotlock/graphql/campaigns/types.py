@@ -6,13 +6,28 @@ from typing import Self
 import strawberry
 from strawberry import field
 
-from slotlock.domain.campaigns import campaign
+from slotlock.domain.campaigns import campaign, terms
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import CampaignState, SlotAdmission
 from slotlock.graphql.core.ids import campaign_global_id
 from slotlock.graphql.core.node import Node
 from slotlock.graphql.core.values import GroupLimit
+
+
+@strawberry.type(
+    description="From how many no-shows on a user books nothing in the campaign, and for how long."
+)
+class NoShowLimit:
+    count: int = field(description="The number of no-shows of a user that starts a pause.")
+    days: int = field(
+        description="How many days the pause lasts, from the latest no-show of the user on."
+    )
+
+    @classmethod
+    def from_domain(cls, limit: terms.NoShowLimit) -> Self:
+        """Show the limit to a client."""
+        return cls(count=limit.count, days=limit.days)
 
 
 @strawberry.type(description="Slots that open and close for booking together, under shared rules.")
@@ -45,6 +60,10 @@ class Campaign(Node):
         description="How members get places in the slots of the campaign. If it is ANY, each slot "
         "has a setting of its own."
     )
+    no_show_limit: NoShowLimit | None = field(
+        description="From how many no-shows on a user books nothing; null if no-shows have no "
+        "consequence."
+    )
     version: int = field(description="A number that grows with every change.")
 
     @field(description="Whether the campaign takes bookings at the moment.")
@@ -70,6 +89,9 @@ class Campaign(Node):
             group_limits=[GroupLimit.from_domain(limit) for limit in terms.group_limits],
             cancel_until=terms.cancel_until,
             admission=terms.admission,
+            no_show_limit=NoShowLimit.from_domain(terms.no_show_limit)
+            if terms.no_show_limit
+            else None,
             version=terms.version,
         )
 

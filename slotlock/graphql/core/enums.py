@@ -10,7 +10,12 @@ import strawberry
 
 from slotlock.domain.admission.tickets import TicketStatus
 from slotlock.domain.audit.log import AuditAction
-from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus
+from slotlock.domain.booking.booking import (
+    Attendance,
+    BookingAction,
+    BookingLimit,
+    BookingStatus,
+)
 from slotlock.domain.booking.rules.series import SeriesMode
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignState, SlotAdmission
@@ -21,6 +26,7 @@ from slotlock.domain.slots.series import OnConflict, SeriesScope
 from slotlock.domain.users.user import Role
 
 __all__ = [
+    "Attendance",
     "AuditAction",
     "BookingAction",
     "BookingLimit",
@@ -89,6 +95,14 @@ _register_enum(
     CANCELLED="The booking was cancelled or moved, or its slot was cancelled.",
     EXPIRED="The booking was a hold and expired.",
 )
+_register_enum(
+    Attendance,
+    name="Attendance",
+    description="Whether the user of a booking came.",
+    NOT_RECORDED="Neither a check-in nor a no-show is recorded.",
+    CHECKED_IN="An organizer checked the user in.",
+    NO_SHOW="An organizer marked the booking as a no-show: the user did not come.",
+)
 BOOKING_ACTION_DESCRIPTIONS = {
     "BOOKED": "The user or someone else booked a place.",
     "HELD": "The user or someone else placed a hold.",
@@ -99,6 +113,10 @@ BOOKING_ACTION_DESCRIPTIONS = {
     "MOVED": "The booking was moved to another slot.",
     "CANCELLED": "The booking was cancelled, or its slot was cancelled.",
     "EXPIRED": "A hold expired.",
+    "CHECKED_IN": "An organizer checked the user in.",
+    "CHECK_IN_UNDONE": "An organizer took the check-in back.",
+    "NO_SHOW": "An organizer marked the booking as a no-show.",
+    "NO_SHOW_UNDONE": "An organizer took the no-show back.",
     "OTHER": "The action is one of a newer version, which this server does not know.",
 }
 _register_enum(
@@ -147,6 +165,7 @@ _register_enum(
     MAX_BOOKINGS="A campaign limits the number of bookings per user.",
     TIME_CONFLICT="The bookings of a user in campaigns that forbid it must not overlap.",
     GROUP_FULL="A slot limits the number of places per group.",
+    NO_SHOWS="A campaign takes no bookings of a user with too many no-shows for some days.",
     OTHER="The limit is one of a newer version, which this server does not know.",
 )
 _register_enum(

@@ -106,6 +106,9 @@ class RefusalCode(Enum):
     NOT_YET_OPEN = enum_value("NOT_YET_OPEN", description="The campaign has not opened yet.")
     CLOSED = enum_value("CLOSED", description="The campaign takes no bookings any more.")
     NOT_ELIGIBLE = enum_value("NOT_ELIGIBLE", description="The campaign is for other groups.")
+    TOO_MANY_NO_SHOWS = enum_value(
+        "TOO_MANY_NO_SHOWS", description="The user missed too many bookings of the campaign."
+    )
     GROUP_FULL = enum_value(
         "GROUP_FULL", description="The user's group has all of its places in the slot."
     )
@@ -123,6 +126,20 @@ class RefusalCode(Enum):
         "HOLD_LIMIT_REACHED", description="The hold cannot be extended any further."
     )
     NOT_HELD = enum_value("NOT_HELD", description="The booking is confirmed and does not expire.")
+    NOT_CONFIRMED = enum_value("NOT_CONFIRMED", description="The booking is a hold, or has ended.")
+    ALREADY_CHECKED_IN = enum_value(
+        "ALREADY_CHECKED_IN", description="The user of the booking is checked in."
+    )
+    CHECK_IN_NOT_OPEN = enum_value(
+        "CHECK_IN_NOT_OPEN", description="It is too early to check in for the slot."
+    )
+    SLOT_NOT_STARTED = enum_value(
+        "SLOT_NOT_STARTED", description="The slot has not started, so nobody has missed it."
+    )
+    WRONG_SLOT = enum_value("WRONG_SLOT", description="The booking is for another slot.")
+    INVALID_CHECK_IN_CODE = enum_value(
+        "INVALID_CHECK_IN_CODE", description="The text is no check-in code of this server."
+    )
     CUTOFF_PASSED = enum_value("CUTOFF_PASSED", description="It is too late to cancel.")
     ALREADY_WAITING = enum_value(
         "ALREADY_WAITING", description="The caller is already on the waiting list."

@@ -40,6 +40,8 @@ class SlotStatistics:
     taken: int = field(description="The number of taken places, including holds.")
     held: int = field(description="The number of places that are taken by holds.")
     waiting: int = field(description="The number of users on the waiting list.")
+    checked_in: int = field(description="The number of bookings whose users are checked in.")
+    no_shows: int = field(description="The number of bookings that are marked as no-shows.")
     slot_id: strawberry.Private[SlotId]
 
     @field(description="The slot that the statistics are about.")
@@ -54,6 +56,8 @@ class SlotStatistics:
             taken=statistics.taken,
             held=statistics.held,
             waiting=statistics.waiting,
+            checked_in=statistics.checked_in,
+            no_shows=statistics.no_shows,
             slot_id=statistics.slot_id,
         )
 
@@ -116,6 +120,8 @@ class CampaignStatistics:
     waiting: int = field(
         description="The number of waiting list entries. A user can have several, one per slot."
     )
+    checked_in: int = field(description="The number of bookings whose users are checked in.")
+    no_shows: int = field(description="The number of bookings that are marked as no-shows.")
     user_count: int = field(description="The number of users with at least one booking.")
     time_series: list[StatisticsPoint] | None = field(
         description="The bookings over time, if the argument `timeSeries` requests them."
@@ -177,6 +183,8 @@ class CampaignStatistics:
             held=statistics.held,
             free=statistics.places - statistics.taken,
             waiting=statistics.waiting,
+            checked_in=statistics.checked_in,
+            no_shows=statistics.no_shows,
             user_count=statistics.user_count,
             time_series=None
             if points is None

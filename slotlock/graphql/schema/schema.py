@@ -7,6 +7,7 @@ from strawberry.tools import merge_types
 
 from slotlock.graphql.accounts.mutations import AccountMutations
 from slotlock.graphql.accounts.sessions import OwnSessionMutations, OwnSessionQueries
+from slotlock.graphql.booking.attendance import AttendanceMutations
 from slotlock.graphql.booking.book import BookingMutations
 from slotlock.graphql.booking.book_series import SeriesBookingMutations
 from slotlock.graphql.booking.changes import BookingChangeMutations
@@ -53,6 +54,7 @@ Mutation = merge_types(
         SeriesBookingMutations,
         TicketMutations,
         BookingChangeMutations,
+        AttendanceMutations,
         WaitlistMutations,
         SlotMutations,
         CampaignMutations,

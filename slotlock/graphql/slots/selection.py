@@ -15,6 +15,7 @@ FACTS_OF_FIELDS = {field.api_name: {field.name} for field in SLOT_FIELDS if fiel
     "campaign": {"terms"},
     "version": {"version"},
     "bookedBy": {"capacity"},
+    "checkInQr": {"title"},
 }
 
 

@@ -1,5 +1,6 @@
 """Slots with their bookings and waiting lists, as clients see them."""
 
+import asyncio
 from datetime import datetime
 from typing import Annotated, Self
 
@@ -14,6 +15,7 @@ from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.types import Campaign, load_campaign
+from slotlock.graphql.check_in.codes import check_in_code, to_qr_svg
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.connections import (
     DEFAULT_FIRST,
@@ -24,7 +26,7 @@ from slotlock.graphql.core.connections import (
 )
 from slotlock.graphql.core.cursors import decode_position, encode_position
 from slotlock.graphql.core.dataloaders import SeriesPage
-from slotlock.graphql.core.enums import BookingLimit, BookingStatus
+from slotlock.graphql.core.enums import Attendance, BookingLimit, BookingStatus
 from slotlock.graphql.core.ids import (
     booking_global_id,
     series_global_id,
@@ -123,6 +125,47 @@ class Booking(Node):
     def overridden_limits(self) -> list[BookingLimit]:
         return list(self._booking.history[-1].overridden_limits) if self._shows_history else []
 
+    @property_field(
+        description="Whether the user came. Only the user, the booker and organizers see it; "
+        "`NOT_RECORDED` for others."
+    )
+    def attendance(self) -> Attendance:
+        return self._booking.attendance if self._shows_history else Attendance.NOT_RECORDED
+
+    @property_field(
+        description="When the user was checked in. Only the user, the booker and organizers see "
+        "it; null for others and without a check-in."
+    )
+    def checked_in_at(self) -> datetime | None:
+        entry = self._booking.check_in if self._shows_history else None
+        return entry.at if entry else None
+
+    @field(
+        description="The organizer who checked the user in. Only the user, the booker and "
+        "organizers see them; null for others and without a check-in."
+    )
+    async def checked_in_by(self, info: Info) -> User | None:
+        entry = self._booking.check_in if self._shows_history else None
+        return await load_referenced_user(info, entry.by) if entry and entry.by else None
+
+    @field(
+        description="The code of a confirmed booking, which `checkIn` accepts. Only the user and "
+        "organizers see it; null for others and for other bookings."
+    )
+    def check_in_code(self, info: Info) -> str | None:
+        return self._check_in_code(info)
+
+    @field(
+        description="The `checkInCode` as a QR code: an SVG image of 296 x 296 pixels. Its title, "
+        "for screen readers, names the slot."
+    )
+    async def check_in_qr(self, info: Info) -> str | None:
+        code = self._check_in_code(info)
+        if code is None:
+            return None
+        # A roster shows many of them: they do not delay other requests.
+        return await asyncio.to_thread(to_qr_svg, code, f"Check-in code for {self._slot.title}")
+
     @field(description="The user who has the place.")
     async def user(self, info: Info) -> User | None:
         return await load_referenced_user(info, self._booking.user_id)
@@ -142,6 +185,14 @@ class Booking(Node):
     def history(self) -> list[BookingChange]:
         entries = self._booking.history if self._shows_history else ()
         return [BookingChange.from_domain(change) for change in history_changes(entries)]
+
+    def _check_in_code(self, info: Info) -> str | None:
+        booking, viewer = self._booking, self._viewer
+        if viewer is None or booking.status is not BookingStatus.CONFIRMED:
+            return None
+        if not viewer.is_organizer and viewer.user_id != booking.user_id:
+            return None
+        return check_in_code(info.context.auth.tokens, booking.slot_id, booking.id)
 
     @property
     def _shows_history(self) -> bool:

@@ -1,14 +1,20 @@
 """The shape of campaign terms, in the campaign's document and copied into each of its slots.
 
 {id, version, published, opensAt, closesAt, eligibleGroups: [[str]], maxBookings, forbidOverlap,
- groupLimits: [{group, limit}], cancelUntil, admission}
+ groupLimits: [{group, limit}], cancelUntil, admission, noShowLimit?: {count, days}}
 """
 
 from collections.abc import Iterable
 
 from bson import ObjectId
 
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, SlotAdmission
+from slotlock.domain.campaigns.terms import (
+    CampaignId,
+    CampaignTerms,
+    GroupLimit,
+    NoShowLimit,
+    SlotAdmission,
+)
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.schema.unknown_fields import unknown_fields
 from slotlock.infrastructure.stored_enums import from_stored
@@ -16,6 +22,7 @@ from slotlock.infrastructure.stored_enums import from_stored
 TERMS_FIELDS = (
     *("id", "version", "published", "opensAt", "closesAt", "eligibleGroups"),
     *("maxBookings", "forbidOverlap", "groupLimits", "cancelUntil", "admission"),
+    "noShowLimit",
 )
 
 
@@ -35,13 +42,14 @@ def to_terms(document: Document) -> CampaignTerms:
         admission=from_stored(
             document.get("admission", SlotAdmission.ANY), SlotAdmission.QUEUE_ONLY
         ),
+        no_show_limit=_to_no_show_limit(document.get("noShowLimit")),
         stored=document,
     )
 
 
 def terms_to_document(terms: CampaignTerms) -> Document:
     """Return the subdocument of terms."""
-    return {
+    document = {
         **unknown_fields(terms.stored, TERMS_FIELDS),
         "id": ObjectId(terms.campaign_id),
         "version": terms.version,
@@ -55,6 +63,13 @@ def terms_to_document(terms: CampaignTerms) -> Document:
         "cancelUntil": terms.cancel_until,
         "admission": terms.admission.value,
     }
+    if limit := terms.no_show_limit:
+        document["noShowLimit"] = {"count": limit.count, "days": limit.days}
+    return document
+
+
+def _to_no_show_limit(document: Document | None) -> NoShowLimit | None:
+    return NoShowLimit(document["count"], document["days"]) if document else None
 
 
 def to_group_limits(documents: Iterable[Document]) -> tuple[GroupLimit, ...]:

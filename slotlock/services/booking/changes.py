@@ -158,27 +158,28 @@ async def confirm(
 ) -> CommandResult[ConfirmOutcome]:
     """Turn a hold into a confirmed booking."""
     key = request.to_idempotency_key(ConfirmBooking.name)
-    return await _change(services, ConfirmBooking(request, key))
+    return await change_booking(services, ConfirmBooking(request, key))
 
 
 async def extend(services: Services, request: BookingChangeRequest) -> CommandResult[ExtendOutcome]:
     """Extend the lifetime of a hold."""
     key = request.to_idempotency_key(ExtendHold.name)
-    return await _change(services, ExtendHold(request, key))
+    return await change_booking(services, ExtendHold(request, key))
 
 
 async def cancel(services: Services, request: BookingChangeRequest) -> CommandResult[CancelOutcome]:
     """Cancel a booking. Cancelling a cancelled booking returns it as it ended."""
     key = request.to_idempotency_key(CancelBooking.name)
-    return await _change(services, CancelBooking(request, key))
+    return await change_booking(services, CancelBooking(request, key))
 
 
 Outcome = TypeVar("Outcome")
 
 
-async def _change(
+async def change_booking(
     services: Services, command: BookingChangeCommand[Outcome]
 ) -> CommandResult[Outcome]:
+    """Execute a change of a booking once per idempotency key, also of one that has ended."""
     request = command.request
     key, deadline = command.idempotency_key, Deadline.after(request.wait_s)
     async with idempotency.guard(services, key, request.slot_id, deadline) as guard:

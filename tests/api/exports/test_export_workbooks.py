@@ -24,7 +24,8 @@ COURSE: Json = {
 }
 TITLES = ["Slot", "Start (local)", "End (local)", "Time zone", "Location", "Name", "Address",
           "Groups", "Status", "Held until (local)", "Created at (local)",
-          "Created by", "Waiting since (local)", "Overridden limits"]  # fmt: skip
+          "Created by", "Waiting since (local)", "Overridden limits", "Attendance",
+          "Checked in at (local)"]  # fmt: skip
 
 
 async def download_workbook(organizer: BookingClient, path: str) -> Any:
@@ -57,12 +58,12 @@ async def test_a_workbook_has_a_summary_and_a_sheet_for_each_slot_with_typed_cel
     assert [cell.value for cell in sheet[1]] == TITLES
     assert all(cell.font.bold for cell in sheet[1])
     assert sheet.freeze_panes == "A2"
-    assert sheet.auto_filter.ref == "A1:N3"
+    assert sheet.auto_filter.ref == "A1:P3"
     row = sheet[2]
-    types = ["s", "d", "d", "s", "s", "s", "s", "s", "s", "d", "d", "n", "n", "n"]
+    types = ["s", "d", "d", "s", "s", "s", "s", "s", "s", "d", "d", "n", "n", "n", "s", "n"]
     assert [cell.data_type for cell in row] == types
     # Ada made the hold herself, did not wait and overrode no limit.
-    assert [cell.value for cell in row[11:]] == [None] * 3
+    assert [cell.value for cell in row[11:]] == [None, None, None, "NOT_RECORDED", None]
     assert row[1].number_format == "yyyy-mm-dd hh:mm:ss"
     held_until = datetime.fromisoformat(hold["heldUntil"]).astimezone(BERLIN).replace(tzinfo=None)
     assert abs(row[9].value - held_until) < timedelta(seconds=1)

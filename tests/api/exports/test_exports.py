@@ -30,7 +30,7 @@ COURSE: Json = {
 }
 COLUMNS = ["slot", "start", "end", "time_zone", "location", "name", "email", "groups", "status",
            "held_until", "created_at", "created_by", "waiting_since",
-           "overridden_limits"]  # fmt: skip
+           "overridden_limits", "attendance", "checked_in_at"]  # fmt: skip
 
 
 async def email_of(client: BookingClient) -> str:

@@ -31,6 +31,10 @@ MESSAGES: dict[BookingCommandRefusal, tuple[str, str]] = {
         "This slot is for groups that you are not in.",
         "This slot is for groups that this user is not in.",
     ),
+    refusals.TooManyNoShows(SLOT.id, 2, NOW): (
+        "You have missed too many bookings. You may book again from 2030-05-17 14:00 UTC on.",
+        "This user has missed too many bookings and may book from 2030-05-17 14:00 UTC on.",
+    ),
     refusals.GroupFull(SLOT.id, "5a", 2): (
         "All places for your group 5a are taken.",
         "All places for this user's group 5a are taken.",

@@ -20,6 +20,7 @@ from slotlock.domain.teams.outcomes import (
     LeaveTeamOutcome,
     WithdrawInvitationOutcome,
 )
+from slotlock.graphql.booking.refusals.attendance import InvalidCheckInCode
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.services.campaigns import campaigns
 from slotlock.services.slots import editing, series
@@ -43,6 +44,10 @@ OUTCOMES = {
     "LeaveWaitlistResult": outcomes.LeaveWaitlistOutcome,
     "RequestBookingResult": tickets.RequestBookingOutcome,
     "CancelTicketResult": tickets.CancelTicketOutcome,
+    "CheckInResult": outcomes.CheckInOutcome | InvalidCheckInCode,
+    "UndoCheckInResult": outcomes.UndoCheckInOutcome,
+    "MarkNoShowResult": outcomes.MarkNoShowOutcome,
+    "UndoNoShowResult": outcomes.UndoNoShowOutcome,
     "CreateSlotResult": editing.CreateSlotOutcome,
     "UpdateSlotResult": EditSlotOutcome,
     "DeleteSlotResult": DeleteSlotOutcome,

@@ -13,6 +13,8 @@ PUBLISHED = """
     NothingToBook QueueFull QueueOnly RequestLost SeriesBooked SeriesNotFound SeriesTooLong
     SlotCancelled SlotFull SlotNotFound SlotNotFull SlotStarted Ticket TimeConflict UserBanned
     UserNotFound WaitlistFull WaitlistJoined WaitlistLeft
+    AlreadyCheckedIn CheckInNotOpen CheckInUndone CheckedIn NoShowMarked NoShowUndone NotConfirmed
+    SlotNotStarted TooManyNoShows WrongSlot
 """
 COUNTED = (
     outcomes.BookOutcome
@@ -24,6 +26,10 @@ COUNTED = (
     | outcomes.MoveOutcome
     | outcomes.JoinWaitlistOutcome
     | outcomes.LeaveWaitlistOutcome
+    | outcomes.CheckInOutcome
+    | outcomes.UndoCheckInOutcome
+    | outcomes.MarkNoShowOutcome
+    | outcomes.UndoNoShowOutcome
     | RequestBookingOutcome
     | RequestLost
 )

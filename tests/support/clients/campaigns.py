@@ -8,7 +8,7 @@ from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now
 
 CAMPAIGN_FRAGMENT = """fragment C on Campaign {
   id name published state opensAt closesAt eligibleGroups maxBookings forbidOverlap
-  groupLimits { group limit } cancelUntil admission version
+  groupLimits { group limit } cancelUntil admission noShowLimit { count days } version
 }"""
 CREATE_CAMPAIGN = f"""mutation($input: CreateCampaignInput!) {{ createCampaign(input: $input) {{
   __typename ...C ... on Refusal {{ code }} ... on InvalidInput {{ fields {{ field message }} }}
@@ -35,6 +35,7 @@ REFUSAL_FRAGMENT = """fragment W on Refusal { __typename code
   ... on Closed { closesAt slotId }
   ... on NotEligible { slot { id } }
   ... on QueueOnly { slot { id } }
+  ... on TooManyNoShows { count until slot { id } }
   ... on LimitReached { limit otherBookingId slot { id } }
   ... on GroupFull { group limit slot { id } }
   ... on TimeConflict {

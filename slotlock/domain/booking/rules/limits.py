@@ -5,7 +5,7 @@ limits, and the history names each of them.
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slotlock.domain.booking.booking import Booking, BookingLimit
 from slotlock.domain.booking.refusals import (
@@ -18,6 +18,7 @@ from slotlock.domain.booking.refusals import (
     OtherBookingRefusal,
     SlotStarted,
     TimeConflict,
+    TooManyNoShows,
 )
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.slot_state import SlotState
@@ -50,7 +51,30 @@ def user_violations(
     """Yield the violated limits that depend on the user: groups and other bookings."""
     if slot.terms is not None and not slot.terms.is_eligible(users.groups_for(slot, user_id)):
         yield BookingLimit.NOT_ELIGIBLE, NotEligible(slot.id)
-    yield from other_booking_violations(slot, users.other_bookings_for(slot, user_id, now))
+    other_bookings = users.other_bookings_for(slot, user_id, now)
+    if no_shows := _no_shows_refusal(slot, other_bookings, now):
+        yield BookingLimit.NO_SHOWS, no_shows
+    yield from other_booking_violations(slot, other_bookings)
+
+
+def _no_shows_refusal(
+    slot: Slot, other_bookings: Iterable[OtherBooking], now: datetime
+) -> TooManyNoShows | None:
+    """Return why the no-shows of the user in the campaign rule out a booking now, if they do."""
+    terms = slot.terms
+    if terms is None or terms.no_show_limit is None:
+        return None
+    marked_at = [
+        other.booking.no_show.at
+        for other in other_bookings
+        if other.slot.terms is not None
+        and other.slot.terms.campaign_id == terms.campaign_id
+        and other.booking.no_show is not None
+    ]
+    if len(marked_at) < terms.no_show_limit.count:
+        return None
+    until = max(marked_at) + timedelta(days=terms.no_show_limit.days)
+    return TooManyNoShows(slot.id, len(marked_at), until) if now < until else None
 
 
 def other_booking_violations(

@@ -124,6 +124,33 @@ class NotEligible(Refusal):
         )
 
 
+@strawberry.type(
+    description="The user missed as many bookings of the campaign as it allows, and books nothing "
+    "in it for some days."
+)
+class TooManyNoShows(Refusal):
+    count: int = field(description="The number of no-shows of the user in the campaign.")
+    until: datetime = field(description="From when on the user may book again.")
+    slot: Slot = field(description="The slot that the request named.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.TooManyNoShows, view: ResultView) -> Self:
+        """Show when the user may book again."""
+        until = f"{outcome.until:%Y-%m-%d %H:%M} UTC"
+        return cls(
+            code=RefusalCode.TOO_MANY_NO_SHOWS,
+            message=view.address(
+                None,
+                own=f"You have missed too many bookings. You may book again from {until} on.",
+                other=f"This user has missed too many bookings and may book from {until} on.",
+                neutral=f"There were too many no-shows. Booking is possible from {until} on.",
+            ),
+            count=outcome.count,
+            until=outcome.until,
+            slot=Slot.for_outcome(outcome, view),
+        )
+
+
 @strawberry.type(description="One of the user's groups has all of its places in the slot.")
 class GroupFull(Refusal):
     group: str = field(description="The group that has all of its places.")
@@ -195,7 +222,15 @@ def _global_id(ref: BookingRef | None) -> strawberry.ID | None:
 
 
 OtherBookingRefusal = LimitReached | TimeConflict
-LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | OtherBookingRefusal
+LimitRefusal = (
+    SlotStarted
+    | NotYetOpen
+    | Closed
+    | NotEligible
+    | TooManyNoShows
+    | GroupFull
+    | OtherBookingRefusal
+)
 
 
 def present_limit_refusal(refusal: refusals.LimitRefusal, view: ResultView) -> Refusal:
@@ -209,6 +244,8 @@ def present_limit_refusal(refusal: refusals.LimitRefusal, view: ResultView) -> R
             return Closed.from_domain(refusal, view)
         case refusals.NotEligible():
             return NotEligible.from_domain(refusal, view)
+        case refusals.TooManyNoShows():
+            return TooManyNoShows.from_domain(refusal, view)
         case refusals.GroupFull():
             return GroupFull.from_domain(refusal, view)
         case refusals.LimitReached():

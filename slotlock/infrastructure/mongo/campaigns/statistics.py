@@ -120,4 +120,6 @@ def _to_slot_statistics(document: Document) -> SlotStatistics:
         document["taken"],
         document["held"],
         document["waitlist"],
+        document["checkedIn"],
+        document["noShows"],
     )

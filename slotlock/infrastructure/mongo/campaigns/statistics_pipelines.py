@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from bson import ObjectId
 
+from slotlock.domain.booking.booking import ATTENDANCE_AFTER, BookingAction
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.reports.campaign_reports import TimeWindow
 from slotlock.infrastructure.mongo.client import Document
@@ -28,12 +29,28 @@ def slot_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:
         "taken": {"$size": unexpired_bookings(now)},
         "held": {"$size": unexpired_deadlines(now)},
         "waitlist": {"$size": "$waitlist"},
+        "checkedIn": _count_by_attendance(BookingAction.CHECKED_IN),
+        "noShows": _count_by_attendance(BookingAction.NO_SHOW),
     }
     return [
         _match_published_slots(campaign_id),
         {"$sort": {"start": 1, "_id": 1}},
         {"$project": counts},
     ]
+
+
+def _count_by_attendance(action: BookingAction) -> Document:
+    """Count the live bookings whose attendance this action recorded last."""
+    recording = [each.value for each in ATTENDANCE_AFTER]
+    recorded = {
+        "$filter": {
+            "input": {"$ifNull": ["$$booking.history.action", []]},
+            "as": "action",
+            "cond": {"$in": ["$$action", recording]},
+        }
+    }
+    counted = {"$eq": [{"$last": recorded}, action.value]}
+    return {"$size": {"$filter": {"input": "$bookings", "as": "booking", "cond": counted}}}
 
 
 def booking_statistics(campaign_id: ObjectId, now: datetime) -> Pipeline:

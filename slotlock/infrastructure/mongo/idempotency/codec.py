@@ -25,7 +25,7 @@ from slotlock.domain.booking.slot import Slot, SlotCancellation, SlotKind, SlotS
 from slotlock.domain.booking.slot_change import SlotChange
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign, CampaignSaved
-from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
+from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, NoShowLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.slots.series import SeriesSummary, SkippedDate
@@ -64,6 +64,7 @@ TYPE_TAGS: Mapping[str, type] = {
     "GroupFull": refusals.GroupFull,
     "LimitReached": refusals.LimitReached,
     "TimeConflict": refusals.TimeConflict,
+    "TooManyNoShows": refusals.TooManyNoShows,
     "NotTeammate": refusals.NotTeammate,
     "UserNotFound": refusals.UserNotFound,
     "UserBanned": refusals.UserBanned,
@@ -80,6 +81,7 @@ TYPE_TAGS: Mapping[str, type] = {
     "Invitation": Invitation,
     "Meeting": Meeting,
     "Member": Member,
+    "NoShowLimit": NoShowLimit,
     "SkippedDate": SkippedDate,
     "Slot": Slot,
     "SlotAdmission": SlotAdmission,

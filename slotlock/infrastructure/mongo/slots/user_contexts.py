@@ -78,7 +78,7 @@ class _Relevance:
         exclusive = [slot for slot, terms in limiting if terms.forbid_overlap]
         return cls(
             frozenset(slot.choice_group for slot in slots if slot.choice_group is not None),
-            frozenset(t.campaign_id for _, t in limiting if t.max_bookings is not None),
+            frozenset(terms.campaign_id for _, terms in limiting if terms.counts_bookings),
             (min(slot.start for slot in exclusive), max(slot.end for slot in exclusive))
             if exclusive
             else None,

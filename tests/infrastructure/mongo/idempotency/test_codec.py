@@ -35,7 +35,13 @@ from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, Slot
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign, CampaignSaved
-from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, SlotAdmission
+from slotlock.domain.campaigns.terms import (
+    CampaignId,
+    CampaignTerms,
+    GroupLimit,
+    NoShowLimit,
+    SlotAdmission,
+)
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.slots.series import SeriesSummary, SkippedDate
@@ -105,6 +111,7 @@ def slot(slot_id: SlotId) -> Slot:
             group_limits=(GroupLimit("class:*", 5),),
             cancel_until=NOW,
             admission=SlotAdmission.QUEUE_ONLY,
+            no_show_limit=NoShowLimit(2, 14),
         ),
         group_limits=(GroupLimit("class:5a", 1),),
         meetings=(Meeting(NOW, NOW + timedelta(hours=2)),),

@@ -1,0 +1,1 @@
+"""The codes of bookings that a scanner at the door reads."""
