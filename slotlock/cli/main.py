@@ -22,6 +22,7 @@ from slotlock.api.settings.settings import (
     settings_page,
 )
 from slotlock.cli.backends import CommandError, check_mongodb
+from slotlock.cli.backup import add_backup_commands, backup, restore
 from slotlock.cli.migrate import migrate
 from slotlock.cli.queue import discard, requeue, show_queue
 from slotlock.cli.simulate import find_target
@@ -96,6 +97,10 @@ def _parser() -> argparse.ArgumentParser:
         help="give up after this time, default a day",
     )
     migrating.set_defaults(run=_migrate)
+
+    backing_up, restoring = add_backup_commands(commands)
+    backing_up.set_defaults(run=_backup)
+    restoring.set_defaults(run=_restore)
 
     _add_users_commands(commands)
     _add_queue_commands(commands)
@@ -204,6 +209,18 @@ def _migrate(args: argparse.Namespace) -> None:
     settings = _user_command_settings()
     asyncio.run(check_mongodb(settings))
     print(asyncio.run(migrate(settings, args.deadline * 60)))
+
+
+def _backup(args: argparse.Namespace) -> None:
+    settings = _user_command_settings()
+    asyncio.run(check_mongodb(settings))
+    print(asyncio.run(backup(settings, args.file)))
+
+
+def _restore(args: argparse.Namespace) -> None:
+    settings = _user_command_settings()
+    asyncio.run(check_mongodb(settings))
+    print(asyncio.run(restore(settings, args.file, replace=args.replace)))
 
 
 def _simulate(args: argparse.Namespace) -> int:
