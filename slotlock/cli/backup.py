@@ -2,13 +2,15 @@
 
 import os
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from slotlock.api.settings.settings import Settings
 from slotlock.cli.backends import CommandError
 from slotlock.infrastructure.mongo.backup.archive import ArchiveError, ArchiveHeader
-from slotlock.infrastructure.mongo.backup.dump import SnapshotLostError, write_backup
+from slotlock.infrastructure.mongo.backup.dump import NoSnapshotError, write_backup
 from slotlock.infrastructure.mongo.backup.restore import (
     DatabaseNotEmptyError,
     RestoreIncompleteError,
@@ -34,22 +36,15 @@ async def backup(settings: Settings, file: Path) -> str:
 
     The file appears when it is complete. Raises: CommandError and PyMongoError.
     """
-    if file.exists():
-        raise CommandError(f"{file} exists; a backup needs a new file")
-    partial = file.with_name(file.name + ".partial")
     client, database = connect(settings.mongo_url or "")
     try:
-        # The file contains the hashes of passwords.
-        with os.fdopen(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as out:
+        with _new_file(file) as out:
             header = await write_backup(database, out)
-            _flush_to_disk(out)
-        partial.rename(file)
-    except SnapshotLostError as error:
+    except NoSnapshotError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"{file} cannot be written: {error.strerror}") from error
     finally:
-        partial.unlink(missing_ok=True)
         await client.close()
     return _describe(header, f"wrote {file}")
 
@@ -78,6 +73,19 @@ def _describe(header: ArchiveHeader, what: str) -> str:
     return "\n".join([*counts, f"{what}: {sum(header.counts.values())} documents, taken {taken}"])
 
 
-def _flush_to_disk(out: BinaryIO) -> None:
-    out.flush()
-    os.fsync(out.fileno())
+@contextmanager
+def _new_file(file: Path) -> Iterator[BinaryIO]:
+    """Yield a stream into a file that gets its name when it is complete and on the disk."""
+    if file.exists():
+        raise CommandError(f"{file} exists; a backup needs a new file")
+    partial = file.with_name(file.name + ".partial")
+    # The file contains the hashes of passwords.
+    descriptor = os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        partial.rename(file)
+    finally:
+        partial.unlink(missing_ok=True)

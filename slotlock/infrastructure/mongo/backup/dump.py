@@ -6,7 +6,7 @@ MongoDB has that snapshot for `minSnapshotHistoryWindowInSeconds`, by default 5 
 
 import asyncio
 from datetime import UTC
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from pymongo import timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
@@ -27,8 +27,8 @@ SNAPSHOT_TOO_OLD = 239
 SNAPSHOT_UNAVAILABLE = 246
 
 
-class SnapshotLostError(Exception):
-    """MongoDB cannot read at the time of the backup any more; the text says why."""
+class NoSnapshotError(Exception):
+    """There is nothing to read, or MongoDB cannot read at one instant; the text says why."""
 
 
 async def collection_names(database: Database) -> list[str]:
@@ -40,7 +40,7 @@ async def collection_names(database: Database) -> list[str]:
 async def write_backup(database: Database, stream: BinaryIO) -> ArchiveHeader:
     """Write a backup into a stream, batch after batch, and return its header.
 
-    Raises: SnapshotLostError, PyMongoError and OSError.
+    Raises: NoSnapshotError, PyMongoError and OSError.
     """
     async with database.client.start_session(snapshot=True) as session:
         try:
@@ -50,12 +50,12 @@ async def write_backup(database: Database, stream: BinaryIO) -> ArchiveHeader:
                 await _write_collection(database, collection, session, writer)
         except OperationFailure as error:
             if error.code == SNAPSHOT_TOO_OLD:
-                raise SnapshotLostError(
+                raise NoSnapshotError(
                     "the backup took longer than MongoDB has its snapshot: raise the parameter "
                     "minSnapshotHistoryWindowInSeconds and repeat"
                 ) from error
             if error.code == SNAPSHOT_UNAVAILABLE:
-                raise SnapshotLostError(
+                raise NoSnapshotError(
                     "a collection or an index was created during the backup: repeat"
                 ) from error
             raise
@@ -67,12 +67,14 @@ async def _count_documents(database: Database, session: AsyncClientSession) -> A
     """Begin the snapshot with the first count, and return the header with all counts."""
     hello = await database.command("hello")
     names = await _included_names(database)
+    if not names:
+        raise NoSnapshotError("the database is empty: SLOTLOCK_MONGO_URL may name another one")
     counts = {}
     for position, name in enumerate(names):
         with timeout(READ_TIMEOUT_S):
             counts[name] = await database[name].count_documents({}, session=session)
         if position == 0 and await _included_names(database) != names:
-            raise SnapshotLostError("a collection was created during the backup: repeat")
+            raise NoSnapshotError("a collection was created during the backup: repeat")
     taken_at = hello["localTime"].replace(tzinfo=UTC)
     return ArchiveHeader(__version__, taken_at, SCHEMA_VERSIONS, counts)
 
@@ -93,4 +95,4 @@ async def _write_collection(
             if batch is None:
                 return
             # Compression in a thread leaves the event loop to the driver.
-            await asyncio.to_thread(writer.write_batch, name, batch)
+            await asyncio.to_thread(writer.write_batch, name, cast("bytes", batch))

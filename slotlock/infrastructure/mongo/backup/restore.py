@@ -56,8 +56,8 @@ def _check_versions(header: ArchiveHeader) -> None:
     for collection, version in header.schema_versions.items():
         if version > SCHEMA_VERSIONS.get(collection, version):
             raise ArchiveError(
-                f"slotlock {header.slotlock_version} wrote the file, whose {collection} have schema "
-                f"version {version}: this version of slotlock is too old to restore them"
+                f"slotlock {header.slotlock_version} wrote the file, with schema version "
+                f"{version} of {collection}: this version of slotlock is too old for it"
             )
 
 
