@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from io import BytesIO
@@ -14,10 +15,12 @@ from pymongo import AsyncMongoClient, MongoClient
 
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.backup.archive import ArchiveError, read_header
 from slotlock.infrastructure.mongo.backup.dump import EXCLUDED_COLLECTIONS, write_backup
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.repositories import INDEXES
+from slotlock.infrastructure.mongo.users.documents import to_new_document
 from tests.support.apps.deployment import Deployment, app_variant, object_id, open_deployment
 from tests.support.apps.processes import app_environment
 from tests.support.cli.command_line import command_errors, replace_environment, run_command
@@ -64,22 +67,24 @@ def all_documents(mongo: MongoClient[dict[str, Any]]) -> dict[str, list[Json]]:
 
 def insert_users(mongo: MongoClient[dict[str, Any]], count: int) -> None:
     """Insert so many users, with a field of a newer version."""
-    users = [{"email": f"{number}@slotlock.test", "favorite": 7} for number in range(count)]
+    now = datetime(2031, 5, 1, tzinfo=UTC)
+    emails = [f"{number}@slotlock.test" for number in range(count)]
+    users = [
+        {**to_new_document("Ada", email, Role.MEMBER, None, now), "favorite": 7} for email in emails
+    ]
     mongo[DATABASE]["users"].insert_many(users)
 
 
 async def book_and_move(deployment: Deployment, app: Any, number: int, slots: list[str]) -> None:
-    """Let a user book, move, cancel and wait until the task is cancelled."""
+    """Let a user book, move and cancel until the task is cancelled."""
     client = deployment.client(app, number)
     while True:
         for slot_id, other_id in zip(slots, slots[1:] + slots[:1], strict=True):
             booked = await client.book_slot(slot_id, waitMs=2000)
-            if booked["__typename"] == "SlotFull":
-                await client.join(slot_id)
-            elif booked["__typename"] == "Booked":
+            if booked["__typename"] == "Booked":
                 moved = await client.move(booked["booking"]["id"], other_id)
-                if moved["__typename"] == "BookingMoved":
-                    await client.cancel_booking(moved["booking"]["id"])
+                latest = moved if moved["__typename"] == "BookingMoved" else booked
+                await client.cancel_booking(latest["booking"]["id"])
 
 
 def assert_consistent(documents: dict[str, list[Json]]) -> None:
@@ -110,8 +115,10 @@ async def test_a_backup_during_bookings_restores_to_a_database_without_any_contr
     environment = app_environment(servers, DATABASE)
     with app_variant(environment, log_dir / "before") as app:
         async with open_deployment(environment, log_dir, MEMBERS) as deployment:
-            slots = [await deployment.add_slot(app, capacity=3) for _ in range(4)]
-            first = await deployment.client(app, 0).book_slot(slots[0], idempotencyKey="once-only")
+            slots = [await deployment.add_slot(app, capacity=MEMBERS) for _ in range(4)]
+            full_id = await deployment.add_slot(app, capacity=1)
+            first = await deployment.client(app, 0).book_slot(full_id, idempotencyKey="once-only")
+            await deployment.client(app, 1).join(full_id)
             tasks = [
                 asyncio.create_task(book_and_move(deployment, app, number, slots))
                 for number in range(1, MEMBERS)
@@ -146,9 +153,8 @@ async def test_a_backup_during_bookings_restores_to_a_database_without_any_contr
         assert index.name in mongo[DATABASE][index.collection].index_information(), index
     with app_variant(environment, log_dir / "after") as app:
         async with open_deployment(environment, log_dir, 1) as deployment:
-            slot = deployment.slot_document(slots[0])
-            later = await deployment.client(app, 0).book_slot(slots[0])
-            assert later["__typename"] == ("Booked" if slot["remaining"] else "SlotFull")
+            later = await deployment.client(app, 0).book_slot(full_id)
+            assert later["__typename"] == "SlotFull"
             old = await deployment.http.post(
                 app.url + "/graphql",
                 json={"query": "{ me { id } }"},
@@ -172,33 +178,42 @@ class ChangingStream(BytesIO):
         return super().write(data)
 
 
+async def write_to(stream: BytesIO) -> None:
+    """Write a backup of the database of the settings."""
+    client, database = connect(os.environ["SLOTLOCK_MONGO_URL"])
+    try:
+        await write_backup(database, stream)
+    finally:
+        await client.close()
+
+
 @pytest.mark.parametrize("snapshot", [True, False])
-async def test_changes_during_a_backup_are_not_in_it(
+def test_changes_during_a_backup_are_not_in_it(
     mongo: MongoClient[dict[str, Any]],
     file: Path,
     monkeypatch: pytest.MonkeyPatch,
-    servers: EmbeddedServers,
     snapshot: bool,
 ) -> None:
     insert_users(mongo, 3)
     before = all_documents(mongo)
     users = mongo[DATABASE]["users"]
     if not snapshot:  # the control: what the snapshot is for
-        start_session = AsyncMongoClient.start_session
-        monkeypatch.setattr(
-            AsyncMongoClient, "start_session", lambda client, snapshot: start_session(client)
-        )
-    stream = ChangingStream(lambda: (users.delete_many({}), insert_users(mongo, 5), None)[-1])
-    client, database = connect(app_environment(servers, DATABASE)["SLOTLOCK_MONGO_URL"])
-    await write_backup(database, stream)
-    await client.close()
+        start = AsyncMongoClient.start_session
+        monkeypatch.setattr(AsyncMongoClient, "start_session", lambda client, **_: start(client))
+
+    def change() -> None:
+        users.delete_many({})
+        insert_users(mongo, 5)
+
+    stream = ChangingStream(change)
+    asyncio.run(write_to(stream))
     file.write_bytes(stream.getvalue())
     assert users.count_documents({}) == 5
     if not snapshot:
         with pytest.raises(ArchiveError, match="other documents"):
             read_header(file)
         return
-    assert await asyncio.to_thread(main, ["restore", str(file), "--replace"]) == 0
+    assert main(["restore", str(file), "--replace"]) == 0
     assert all_documents(mongo) == before
 
 
@@ -236,7 +251,7 @@ def with_header(data: bytes, **fields: object) -> bytes:
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "empty": lambda data: b"",
+    "empty": lambda _: b"",
     "truncated": lambda data: data[: len(data) // 2],
     "without its end": lambda data: data[:-9],
     "without its last record": lambda data: gzip.compress(gzip.decompress(data)[:-50]),
@@ -244,8 +259,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "altered document": lambda data: gzip.compress(
         gzip.decompress(data).replace(b"2@slotlock.test", b"9@slotlock.test")
     ),
-    "another file": lambda data: gzip.compress(encode({"a": 1})),
-    "no gzip": lambda data: b"users" * 100,
+    "another file": lambda _: gzip.compress(encode({"a": 1})),
+    "no gzip": lambda _: b"users" * 100,
     "altered counts": lambda data: with_header(data, counts={"users": 4}),
     "longer": lambda data: data + b"more",
     "newer format": lambda data: with_header(data, formatVersion=2),
