@@ -22,12 +22,15 @@ from conformance.clients.run import failed_checks
 from conformance.descriptions import descriptions, undescribed
 from conformance.examples import programs, short_tokens, typescript
 from conformance.fuzz.run import fuzz
+from conformance.proxies.packages import ProxyMissingError
+from conformance.proxies.run import proxy_rows
 from conformance.table import Row, format_table
 from slotlock.devserver.binaries import ServerStartError
 from slotlock.devserver.embedded import embedded_servers
 from slotlock.graphql.schema.schema import executable_schema
 
 NODE_HOME = Path(__file__).parent.parent / ".bench" / "conformance"
+PROXIES_HOME = NODE_HOME.with_name("proxies")
 TYPESCRIPT_HOME = NODE_HOME.with_name("typescript")
 EXAMPLES = 200
 # The number of audits in the pinned version; with fewer, the check fails.
@@ -38,6 +41,7 @@ _CANNOT_RUN = (
     ConformanceAppError,
     node_scripts.NodeError,
     schema.NoBaseError,
+    ProxyMissingError,
 )
 
 
@@ -51,16 +55,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="N",
         help="examples of schemathesis per field",
     )
-    examples = parser.parse_args(arguments).examples
+    parser.add_argument(
+        "--only", choices=["proxies"], help="run these checks alone, without node and npm"
+    )
+    args = parser.parse_args(arguments)
     # An exception on SIGTERM lets the context managers stop the servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        node_scripts.check_version()
-        install(node_scripts.SOURCE, NODE_HOME)
-        typescript.prepare(TYPESCRIPT_HOME)
+        if args.only is None:
+            node_scripts.check_version()
+            install(node_scripts.SOURCE, NODE_HOME)
+            typescript.prepare(TYPESCRIPT_HOME)
         with tempfile.TemporaryDirectory(prefix="slotlock-conformance-") as folder:
             rows = []
-            for row in _rows(Path(folder), examples):
+            only_proxies = args.only == "proxies"
+            home = Path(folder)
+            found = _proxy_rows(home) if only_proxies else _rows(home, args.examples)
+            for row in found:
                 print(f"... {row.name}", file=sys.stderr, flush=True)
                 rows.append(row)
     except _CANNOT_RUN as error:
@@ -85,9 +96,15 @@ def _rows(folder: Path, examples: int) -> Iterator[Row]:
         yield from _production_rows(production)
         yield _audit_row(development)
         yield from _client_rows(production, folder)
+        yield from proxy_rows(servers, folder, PROXIES_HOME)
         yield from _example_rows(app_with_short_tokens)
         yield from fuzz(development, examples, folder)
         yield _log_row(development, production, app_with_short_tokens)
+
+
+def _proxy_rows(folder: Path) -> Iterator[Row]:
+    with embedded_servers(folder / "servers") as servers:
+        yield from proxy_rows(servers, folder, PROXIES_HOME)
 
 
 def _schema_rows() -> Iterator[Row]:

@@ -24,6 +24,7 @@ from slotlock.api.settings.settings import (
 from slotlock.cli.backends import CommandError, check_mongodb
 from slotlock.cli.deployment import with_deployment
 from slotlock.cli.doctor.command import examine
+from slotlock.cli.backup import add_backup_commands, backup, restore
 from slotlock.cli.migrate import migrate
 from slotlock.cli.queue import discard, requeue, show_queue
 from slotlock.cli.simulate import find_target
@@ -101,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="check settings, MongoDB, Redis, clocks and limits")
     doctor.set_defaults(run=_doctor)
+    backing_up, restoring = add_backup_commands(commands)
+    backing_up.set_defaults(run=_backup)
+    restoring.set_defaults(run=_restore)
 
     _add_users_commands(commands)
     _add_queue_commands(commands)
@@ -212,6 +216,16 @@ def _migrate(args: argparse.Namespace) -> None:
 
 def _doctor(args: argparse.Namespace) -> int:
     return asyncio.run(examine())
+def _backup(args: argparse.Namespace) -> None:
+    settings = _user_command_settings()
+    asyncio.run(check_mongodb(settings))
+    print(asyncio.run(backup(settings, args.file)))
+
+
+def _restore(args: argparse.Namespace) -> None:
+    settings = _user_command_settings()
+    asyncio.run(check_mongodb(settings))
+    print(asyncio.run(restore(settings, args.file, replace=args.replace)))
 
 
 def _simulate(args: argparse.Namespace) -> int:

@@ -1,0 +1,1 @@
+"""Runs the reverse proxies of deploy/ in front of two processes of slotlock."""

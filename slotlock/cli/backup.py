@@ -1,0 +1,91 @@
+"""`slotlock backup` and `slotlock restore`: the database as a file, and its way back."""
+
+import os
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from slotlock.api.settings.settings import Settings
+from slotlock.cli.backends import CommandError
+from slotlock.infrastructure.mongo.backup.archive import ArchiveError, ArchiveHeader
+from slotlock.infrastructure.mongo.backup.dump import NoSnapshotError, write_backup
+from slotlock.infrastructure.mongo.backup.restore import (
+    DatabaseNotEmptyError,
+    RestoreIncompleteError,
+    restore_backup,
+)
+from slotlock.infrastructure.mongo.client import connect
+
+
+def add_backup_commands(commands: Any) -> tuple[ArgumentParser, ArgumentParser]:
+    """Add both commands and their arguments, and return their parsers: backup, restore."""
+    backup: ArgumentParser = commands.add_parser("backup", help="write the database into a file")
+    backup.add_argument("file", type=Path, help="a new file")
+    restore: ArgumentParser = commands.add_parser("restore", help="restore the file of a backup")
+    restore.add_argument("file", type=Path)
+    restore.add_argument(
+        "--replace", action="store_true", help="delete everything in the database first"
+    )
+    return backup, restore
+
+
+async def backup(settings: Settings, file: Path) -> str:
+    """Write a backup, and return what it contains.
+
+    The file appears when it is complete. Raises: CommandError and PyMongoError.
+    """
+    client, database = connect(settings.mongo_url or "")
+    try:
+        with _new_file(file) as out:
+            header = await write_backup(database, out)
+    except NoSnapshotError as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"{file} cannot be written: {error.strerror}") from error
+    finally:
+        await client.close()
+    return _describe(header, f"wrote {file}")
+
+
+async def restore(settings: Settings, file: Path, *, replace: bool) -> str:
+    """Restore a backup, and return what it contained. Raises: CommandError and PyMongoError."""
+    client, database = connect(settings.mongo_url or "")
+    try:
+        header = await restore_backup(database, file, replace=replace)
+    except ArchiveError as error:
+        raise CommandError(f"{file}: {error}") from error
+    except DatabaseNotEmptyError as error:
+        raise CommandError(f"{error}; --replace deletes everything there first") from error
+    except RestoreIncompleteError as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise CommandError(f"{file} cannot be read: {error.strerror}") from error
+    finally:
+        await client.close()
+    return _describe(header, f"restored {file}")
+
+
+def _describe(header: ArchiveHeader, what: str) -> str:
+    counts = [f"{name}\t{count}" for name, count in header.counts.items()]
+    taken = f"{header.taken_at:%Y-%m-%d %H:%M:%S} UTC by slotlock {header.slotlock_version}"
+    return "\n".join([*counts, f"{what}: {sum(header.counts.values())} documents, taken {taken}"])
+
+
+@contextmanager
+def _new_file(file: Path) -> Iterator[BinaryIO]:
+    """Yield a stream into a file that gets its name when it is complete and on the disk."""
+    if file.exists():
+        raise CommandError(f"{file} exists; a backup needs a new file")
+    partial = file.with_name(file.name + ".partial")
+    # The file contains the hashes of passwords.
+    descriptor = os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        partial.rename(file)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Backups: a consistent copy of the database in one file, and its way back."""

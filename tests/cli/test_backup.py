@@ -1,0 +1,284 @@
+"""A backup is the database of one instant, and a restore brings back this and nothing else."""
+
+import asyncio
+import gzip
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bson import decode, encode
+from pymongo import AsyncMongoClient, MongoClient
+
+from slotlock.cli.main import main
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.users.user import Role
+from slotlock.infrastructure.mongo.backup.archive import ArchiveError, read_header
+from slotlock.infrastructure.mongo.backup.dump import EXCLUDED_COLLECTIONS, write_backup
+from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.repositories import INDEXES
+from slotlock.infrastructure.mongo.users.documents import to_new_document
+from tests.support.apps.deployment import Deployment, app_variant, object_id, open_deployment
+from tests.support.apps.processes import app_environment
+from tests.support.cli.command_line import command_errors, replace_environment, run_command
+from tests.support.clients.client import Json
+from tests.support.model.stored_state import (
+    assert_one_per_choice_group,
+    assert_valid_slot,
+    recorded_booking_ids,
+)
+from tests.support.polling import eventually
+
+DATABASE = "backups"
+MEMBERS = 12
+
+
+@pytest.fixture
+def mongo(
+    monkeypatch: pytest.MonkeyPatch, servers: EmbeddedServers
+) -> Iterator[MongoClient[dict[str, Any]]]:
+    """Set the settings of an operator, and yield a client of an empty database."""
+    environment = app_environment(servers, DATABASE)
+    replace_environment(monkeypatch, environment)
+    with MongoClient[dict[str, Any]](environment["SLOTLOCK_MONGO_URL"], tz_aware=True) as client:
+        client.drop_database(DATABASE)
+        yield client
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return the path of the backup."""
+    return tmp_path / "slotlock.backup"
+
+
+def all_documents(mongo: MongoClient[dict[str, Any]]) -> dict[str, list[Json]]:
+    """Return what a backup contains, by collection."""
+    database = mongo[DATABASE]
+    found = {
+        name: list(database[name].find().sort("_id", 1))
+        for name in database.list_collection_names()
+        if name not in EXCLUDED_COLLECTIONS
+    }
+    return {name: documents for name, documents in found.items() if documents}
+
+
+def insert_users(mongo: MongoClient[dict[str, Any]], count: int) -> None:
+    """Insert so many users, with a field of a newer version."""
+    now = datetime(2031, 5, 1, tzinfo=UTC)
+    emails = [f"{number}@slotlock.test" for number in range(count)]
+    users = [
+        {**to_new_document("Ada", email, Role.MEMBER, None, now), "favorite": 7} for email in emails
+    ]
+    mongo[DATABASE]["users"].insert_many(users)
+
+
+async def book_and_move(deployment: Deployment, app: Any, number: int, slots: list[str]) -> None:
+    """Let a user book, move and cancel until the task is cancelled."""
+    client = deployment.client(app, number)
+    while True:
+        for slot_id, other_id in zip(slots, slots[1:] + slots[:1], strict=True):
+            booked = await client.book_slot(slot_id, waitMs=2000)
+            if booked["__typename"] == "Booked":
+                moved = await client.move(booked["booking"]["id"], other_id)
+                latest = moved if moved["__typename"] == "BookingMoved" else booked
+                await client.cancel_booking(latest["booking"]["id"])
+
+
+def assert_consistent(documents: dict[str, list[Json]]) -> None:
+    """Assert what holds in every state: places, histories, both ends of each move, and records."""
+    slots, ended = documents["slots"], documents["ended_bookings"]
+    now = datetime.now(UTC)
+    for slot in slots:
+        assert_valid_slot(slot, now)
+    assert_one_per_choice_group(slots, now)
+    live_ids = {booking["id"] for slot in slots for booking in slot["bookings"]}
+    ended_ids = {booking["_id"] for booking in ended}
+    assert not live_ids & ended_ids, "a booking is both live and ended"
+    moves = [booking["movedTo"]["id"] for booking in ended if "movedTo" in booking]
+    assert moves
+    assert set(moves) <= live_ids | ended_ids, "a booking was lost by its move"
+    ids = {str(each) for each in live_ids | ended_ids}
+    for record in documents["idempotency_records"]:
+        assert set(recorded_booking_ids(record["outcome"])) <= ids, "a record without its effect"
+
+
+async def test_a_backup_during_bookings_restores_to_a_database_without_any_contradiction(
+    mongo: MongoClient[dict[str, Any]],
+    servers: EmbeddedServers,
+    log_dir: Path,
+    file: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    environment = app_environment(servers, DATABASE)
+    with app_variant(environment, log_dir / "before") as app:
+        async with open_deployment(environment, log_dir, MEMBERS) as deployment:
+            slots = [await deployment.add_slot(app, capacity=MEMBERS) for _ in range(4)]
+            full_id = await deployment.add_slot(app, capacity=1)
+            first = await deployment.client(app, 0).book_slot(full_id, idempotencyKey="once-only")
+            await deployment.client(app, 1).join(full_id)
+            tasks = [
+                asyncio.create_task(book_and_move(deployment, app, number, slots))
+                for number in range(1, MEMBERS)
+            ]
+            ended = mongo[DATABASE]["ended_bookings"]
+
+            async def has_ended(count: int) -> bool:
+                return await asyncio.to_thread(ended.count_documents, {}) >= count
+
+            await eventually(lambda: has_ended(20), "bookings end")
+            assert await asyncio.to_thread(main, ["backup", str(file)]) == 0
+            count = await asyncio.to_thread(ended.count_documents, {})
+            await eventually(lambda: has_ended(count + 5), "bookings go on after the backup")
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            token = deployment.user_tokens.members[0]
+            # Sessions are not restored. A session that was revoked since would be valid again.
+            assert mongo[DATABASE]["sessions"].count_documents({}) > 0
+    mongo.drop_database(DATABASE)
+    assert await asyncio.to_thread(main, ["restore", str(file)]) == 0
+    restored = all_documents(mongo)
+    assert {name: len(each) for name, each in restored.items()} == {
+        name: count for name, count in read_header(file).counts.items() if count
+    }
+    assert_consistent(restored)
+    assert object_id(first["booking"]["id"]) in {
+        each["id"] for slot in restored["slots"] for each in slot["bookings"]
+    }
+    assert "sessions" not in restored
+    for index in INDEXES:
+        assert index.name in mongo[DATABASE][index.collection].index_information(), index
+    with app_variant(environment, log_dir / "after") as app:
+        async with open_deployment(environment, log_dir, 1) as deployment:
+            later = await deployment.client(app, 0).book_slot(full_id)
+            assert later["__typename"] == "SlotFull"
+            old = await deployment.http.post(
+                app.url + "/graphql",
+                json={"query": "{ me { id } }"},
+                headers={"Authorization": f"Bearer {token}"},
+            )
+            assert "UNAUTHENTICATED" in old.text
+    assert "restored" in capsys.readouterr().out
+
+
+class ChangingStream(BytesIO):
+    """A file whose first byte lets the database change, after the backup has begun."""
+
+    def __init__(self, change: Callable[[], None]) -> None:
+        super().__init__()
+        self._change = change
+
+    def write(self, data: Any) -> int:
+        """Change the database at the first write."""
+        if self.tell() == 0:
+            self._change()
+        return super().write(data)
+
+
+async def write_to(stream: BytesIO) -> None:
+    """Write a backup of the database of the settings."""
+    client, database = connect(os.environ["SLOTLOCK_MONGO_URL"])
+    try:
+        await write_backup(database, stream)
+    finally:
+        await client.close()
+
+
+@pytest.mark.parametrize("snapshot", [True, False])
+def test_changes_during_a_backup_are_not_in_it(
+    mongo: MongoClient[dict[str, Any]],
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    snapshot: bool,
+) -> None:
+    insert_users(mongo, 3)
+    before = all_documents(mongo)
+    users = mongo[DATABASE]["users"]
+    if not snapshot:  # the control: what the snapshot is for
+        start = AsyncMongoClient.start_session
+        monkeypatch.setattr(AsyncMongoClient, "start_session", lambda client, **_: start(client))
+
+    def change() -> None:
+        users.delete_many({})
+        insert_users(mongo, 5)
+
+    stream = ChangingStream(change)
+    asyncio.run(write_to(stream))
+    file.write_bytes(stream.getvalue())
+    assert users.count_documents({}) == 5
+    if not snapshot:
+        with pytest.raises(ArchiveError, match="other documents"):
+            read_header(file)
+        return
+    assert main(["restore", str(file), "--replace"]) == 0
+    assert all_documents(mongo) == before
+
+
+def test_a_restore_needs_an_empty_database_or_replaces_it(
+    mongo: MongoClient[dict[str, Any]], file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (line,) = command_errors(capsys, "backup", str(file))
+    assert "empty" in line
+    insert_users(mongo, 3)
+    before = all_documents(mongo)
+    assert "users\t3\n" in run_command(capsys, "backup", str(file))
+    assert file.stat().st_mode & 0o077 == 0
+    (line,) = command_errors(capsys, "backup", str(file))
+    assert "exists" in line
+    mongo[DATABASE]["users"].delete_many({})
+    mongo[DATABASE]["teams"].insert_one({"name": "later"})
+    (line,) = command_errors(capsys, "restore", str(file))
+    assert "documents in teams; --replace" in line
+    run_command(capsys, "restore", str(file), "--replace")
+    assert all_documents(mongo) == before
+    (line,) = command_errors(capsys, "restore", str(file.with_name("missing")))
+    assert "cannot be read" in line
+
+
+def flipped(data: bytes, position: int) -> bytes:
+    """Return the bytes with one changed."""
+    return data[:position] + bytes([data[position] ^ 1]) + data[position + 1 :]
+
+
+def with_header(data: bytes, **fields: object) -> bytes:
+    """Return a backup whose header has these fields, with the old checksum."""
+    raw = gzip.decompress(data)
+    length = int.from_bytes(raw[:4], "little")
+    return gzip.compress(encode({**decode(raw[:length]), **fields}) + raw[length:])
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda _: b"",
+    "truncated": lambda data: data[: len(data) // 2],
+    "without its end": lambda data: data[:-9],
+    "without its last record": lambda data: gzip.compress(gzip.decompress(data)[:-50]),
+    "flipped bit": lambda data: flipped(data, len(data) // 2),
+    "altered document": lambda data: gzip.compress(
+        gzip.decompress(data).replace(b"2@slotlock.test", b"9@slotlock.test")
+    ),
+    "another file": lambda _: gzip.compress(encode({"a": 1})),
+    "no gzip": lambda _: b"users" * 100,
+    "altered counts": lambda data: with_header(data, counts={"users": 4}),
+    "longer": lambda data: data + b"more",
+    "newer format": lambda data: with_header(data, formatVersion=2),
+    "newer documents": lambda data: with_header(data, schemaVersions={"users": 99}),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_or_newer_backup_is_refused_before_anything_changes(
+    mongo: MongoClient[dict[str, Any]],
+    file: Path,
+    capsys: pytest.CaptureFixture[str],
+    damage: str,
+) -> None:
+    insert_users(mongo, 3)
+    run_command(capsys, "backup", str(file))
+    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+    before = all_documents(mongo)
+    (line,) = command_errors(capsys, "restore", str(file), "--replace")
+    assert line.startswith(f"{file}: ")
+    assert all_documents(mongo) == before

@@ -1,0 +1,167 @@
+"""The files in deploy/ are valid, complete, and name only what slotlock has."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import yaml
+
+from slotlock.api.settings.settings import Settings
+from slotlock.cli.main import _parser
+from tests.support.apps.processes import AppProcess
+
+ROOT = Path(__file__).parent.parent.parent
+DEPLOY = ROOT / "deploy"
+KUBERNETES = DEPLOY / "kubernetes"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+KUSTOMIZATIONS = sorted(KUBERNETES.rglob("kustomization.yaml"))
+MANIFESTS = sorted(set(KUBERNETES.rglob("*.yaml")) - set(KUSTOMIZATIONS))
+# The oldest and the newest version of Kubernetes that the manifests are checked against.
+KUBERNETES_VERSIONS = ("1.28", "1.33")
+
+
+def documents(file: Path) -> list[dict[str, Any]]:
+    """Return the documents of a YAML file."""
+    return list(yaml.safe_load_all(file.read_text()))
+
+
+def pods() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the names and pod specifications of all manifests."""
+    for file in MANIFESTS:
+        for document in documents(file):
+            template = document.get("spec", {}).get("template")
+            if template:
+                yield document["metadata"]["name"], template["spec"]
+
+
+def config() -> dict[str, str]:
+    """Return the settings of the config map."""
+    (document,) = documents(KUBERNETES / "base" / "config-map.yaml")
+    data: dict[str, str] = document["data"]
+    return data
+
+
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
+@pytest.mark.parametrize("file", MANIFESTS, ids=lambda file: file.name)
+def test_every_manifest_is_valid(file: Path, version: str) -> None:
+    for document in documents(file):
+        kubernetes_validate.validate(document, version, strict=True)
+
+
+@pytest.mark.parametrize("file", KUSTOMIZATIONS, ids=lambda file: file.parent.name)
+def test_every_file_is_in_its_kustomization_and_exists(file: Path) -> None:
+    (kustomization,) = documents(file)
+    listed = {(file.parent / name).resolve() for name in kustomization["resources"]}
+    assert all(path.exists() for path in listed)
+    assert {path for path in listed if path.suffix} == set(file.parent.glob("*.yaml")) - {file}
+
+
+def test_the_example_overlay_builds() -> None:
+    commands = {"kustomize": ["build"], "kubectl": ["kustomize"]}
+    program = next((name for name in commands if shutil.which(name)), None)
+    if program is None:
+        pytest.skip("neither kustomize nor kubectl is on PATH")
+    command = [program, *commands[program], str(KUBERNETES / "overlays" / "example")]
+    built = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    names = {(each["kind"], each["metadata"]["name"]) for each in yaml.safe_load_all(built)}
+    assert {
+        ("Deployment", "slotlock"),
+        ("Deployment", "slotlock-worker"),
+        ("Ingress", "slotlock"),
+    } <= names
+    assert "image: slotlock\n" not in built
+
+
+def test_every_variable_is_a_setting() -> None:
+    known = {f"SLOTLOCK_{name.upper()}" for name in Settings.model_fields}
+    files = [
+        file for file in DEPLOY.rglob("*") if file.is_file() and "monitoring" not in file.parts
+    ]
+    for file in (*files, ROOT / "compose.yaml", ROOT / "Dockerfile"):
+        found = set(re.findall(r"\bSLOTLOCK_[A-Z_]+[A-Z]\b", file.read_text()))
+        assert found <= known, file
+
+
+def test_every_container_runs_a_command_of_slotlock_without_privileges() -> None:
+    commands = set()
+    for name, pod in pods():
+        assert pod["securityContext"]["runAsNonRoot"], name
+        assert f"--uid {pod['securityContext']['runAsUser']} " in (ROOT / "Dockerfile").read_text()
+        (container,) = pod["containers"]
+        _parser().parse_args(container["args"])
+        commands.add(container["args"][0])
+        security = container["securityContext"]
+        assert security["readOnlyRootFilesystem"], name
+        assert security["capabilities"] == {"drop": ["ALL"]}
+        assert {"requests", "limits"} <= container["resources"].keys()
+    assert commands == {"serve", "worker", "migrate"}
+    assert config()["SLOTLOCK_QUEUE_WORKER"] == "off"
+
+
+def test_the_app_has_time_for_a_graceful_stop() -> None:
+    app = dict(pods())["slotlock"]
+    (container,) = app["containers"]
+    pause = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
+    stop = int(config()["SLOTLOCK_GRACEFUL_STOP_S"])
+    assert app["terminationGracePeriodSeconds"] > pause + stop + 6
+    default = Settings.model_fields["graceful_stop_s"].default
+    for unit in UNITS:
+        assert int(directives(unit)["TimeoutStopSec"][0]) > default
+
+
+def test_the_paths_of_the_probes_respond(app: AppProcess) -> None:
+    (container,) = dict(pods())["slotlock"]["containers"]
+    paths = {
+        container[f"{kind}Probe"]["httpGet"]["path"]
+        for kind in ("startup", "liveness", "readiness")
+    }
+    assert paths == {"/healthz", "/readyz?of=mongodb"}
+    for path in paths:
+        assert httpx.get(app.url + path, trust_env=False).status_code == 200
+
+
+def test_the_secrets_are_none() -> None:
+    (secret,) = documents(KUBERNETES / "overlays" / "example" / "secret.yaml")
+    assert secret["stringData"]["SLOTLOCK_SECRET_KEY"] == "REPLACE-ME"
+    assert (
+        "SLOTLOCK_SECRET_KEY=REPLACE-ME\n" in (DEPLOY / "systemd/slotlock.env.example").read_text()
+    )
+
+
+def directives(unit: Path) -> dict[str, list[str]]:
+    """Return the values of all directives of a unit."""
+    found: dict[str, list[str]] = {}
+    for line in unit.read_text().splitlines():
+        name, separator, value = line.partition("=")
+        if separator and not line.startswith("#"):
+            found.setdefault(name, []).append(value)
+    return found
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_runs_a_command_with_limits(unit: Path) -> None:
+    values = directives(unit)
+    program, *arguments = shlex.split(values["ExecStart"][0])
+    assert program.endswith("/slotlock")
+    _parser().parse_args(arguments)
+    assert int(values["LimitNOFILE"][0]) >= 8192
+    assert values["NoNewPrivileges"] == ["yes"]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_systemd_knows_every_directive(tmp_path: Path) -> None:
+    for unit in UNITS:
+        text = unit.read_text().replace("/opt/slotlock/bin/slotlock", "/bin/true")
+        (tmp_path / unit.name).write_text(text)
+    command = ["systemd-analyze", "verify", *map(str, sorted(tmp_path.glob("*.service")))]
+    verified = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert verified.returncode == 0, verified.stderr
+    complaints = [line for line in verified.stderr.splitlines() if "slotlock" in line]
+    assert complaints == []
