@@ -71,6 +71,7 @@ async def test_a_new_campaign_has_the_fields_of_the_input_and_times_in_utc(
         "groupLimits": [{"group": "class:*", "limit": 5}, {"group": "class:5a", "limit": 3}],
         "cancelUntil": "2031-05-08T00:00:00.000Z",
         "admission": "QUEUE_ONLY",
+        "noShowLimit": None,
         "version": 1,
     }
     del created["__typename"]
