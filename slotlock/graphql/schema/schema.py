@@ -24,6 +24,7 @@ from slotlock.graphql.slots.queries import SlotQueries
 from slotlock.graphql.slots.series import SeriesMutations
 from slotlock.graphql.teams.mutations import TeamMutations
 from slotlock.graphql.teams.queries import TeamQueries
+from slotlock.graphql.users.administration import UserAdministrationMutations
 from slotlock.graphql.users.calendar_feed import CalendarMutations, CalendarQueries
 from slotlock.graphql.users.mutations import UserMutations
 from slotlock.graphql.users.queries import UserQueries
@@ -59,6 +60,7 @@ Mutation = merge_types(
         SeriesMutations,
         TeamMutations,
         UserMutations,
+        UserAdministrationMutations,
         CalendarMutations,
     ),
 )
