@@ -123,10 +123,11 @@ async def remove_user(services: Services, user_id: UserId, email: str) -> None:
     async def decide(team: Team) -> TeamDecision[DeclineInvitationOutcome]:
         return membership.decline(team, email)
 
+    missing: DeclineInvitationOutcome = NotInvited()
     for team in await services.teams.find_by_user(user_id):
         await leave(services, team.id, user_id)
     for team in await services.teams.find_by_invited_email(email):
-        await _update(services, team.id, NotInvited(), decide)
+        await _update(services, team.id, missing, decide)
 
 
 async def find(services: Services, team_id: TeamId, viewer_id: UserId) -> Team | None:

@@ -5,6 +5,7 @@ from graphql import GraphQLSchema
 from strawberry.schema.config import StrawberryConfig
 from strawberry.tools import merge_types
 
+from slotlock.graphql.accounts.administration import UserAdministrationMutations
 from slotlock.graphql.accounts.mutations import AccountMutations
 from slotlock.graphql.accounts.sessions import OwnSessionMutations, OwnSessionQueries
 from slotlock.graphql.booking.book import BookingMutations
@@ -24,7 +25,6 @@ from slotlock.graphql.slots.queries import SlotQueries
 from slotlock.graphql.slots.series import SeriesMutations
 from slotlock.graphql.teams.mutations import TeamMutations
 from slotlock.graphql.teams.queries import TeamQueries
-from slotlock.graphql.users.administration import UserAdministrationMutations
 from slotlock.graphql.users.calendar_feed import CalendarMutations, CalendarQueries
 from slotlock.graphql.users.mutations import UserMutations
 from slotlock.graphql.users.queries import UserQueries

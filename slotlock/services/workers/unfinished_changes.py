@@ -2,8 +2,8 @@
 
 A change is committed first and applied afterwards, so that it does not block bookings meanwhile.
 Examples are the terms of a campaign, the groups of users in waitlist entries, the waitlist entries
-of banned users, and what is left of erased users. MongoDB shows which of them are incomplete. The hold sweeper runs this
-about every two seconds, in one process at a time.
+of banned users, and what is left of erased users. MongoDB shows which of them are incomplete. The
+hold sweeper runs this about every two seconds, in one process at a time.
 """
 
 from datetime import timedelta
