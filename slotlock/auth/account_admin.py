@@ -3,8 +3,6 @@
 import secrets
 from collections.abc import Sequence
 
-from pymongo.errors import DuplicateKeyError
-
 from slotlock.auth.accounts import (
     BUSY_RETRY_AFTER_MS,
     EmailTaken,
@@ -28,7 +26,7 @@ from slotlock.domain.users.administration import (
 from slotlock.domain.users.bans import AdminRequired
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import Caller, Role, User, UserId, validate_user_name
-from slotlock.infrastructure.mongo.users.administration import NewUser
+from slotlock.infrastructure.mongo.users.administration import AddressTaken, NewUser
 from slotlock.infrastructure.mongo.users.erasures import Erasure
 
 
@@ -92,11 +90,10 @@ async def update_user(
         if refusal := change_refusal(caller, user):
             return refusal
         name_after, email_after = new_name or user.name, new_email or user.email
-        try:
-            updated = await auth.administration.update(
-                user, name_after, email_after, caller.user_id, auth.now()
-            )
-        except DuplicateKeyError:
+        updated = await auth.administration.update(
+            user, name_after, email_after, caller.user_id, auth.now()
+        )
+        if isinstance(updated, AddressTaken):
             return EmailTaken(email_after)
         if updated is not None:
             return updated

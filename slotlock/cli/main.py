@@ -262,12 +262,10 @@ def _create_reset(args: argparse.Namespace) -> None:
 def _delete_user(args: argparse.Namespace) -> None:
     settings = _user_command_settings()
     if not args.yes:
-        try:
-            answer = input(f"Erase {args.email}? This cannot be undone. Type the address again: ")
-        except EOFError:
-            raise CommandError("not confirmed; --yes erases without a question") from None
-        if answer.strip() != args.email:
-            raise CommandError("not confirmed; nothing was erased")
+        question = f"Erase {args.email}? This cannot be undone. Type the address again: "
+        print(question, end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip() != args.email:
+            raise CommandError("not confirmed; nothing was erased. --yes does not ask")
     print(asyncio.run(erase_user(settings, args.email)))
 
 

@@ -129,7 +129,7 @@ def test_an_account_is_deleted_after_a_confirmation_and_then_unknown(
     create_account(capsys, monkeypatch, email)
     monkeypatch.setattr("sys.stdin", StringIO("no\n"))
     errors = command_errors(capsys, "users", "delete", email)
-    assert errors[-1].endswith("not confirmed; nothing was erased")
+    assert errors[-1].endswith("not confirmed; nothing was erased. --yes does not ask")
     line = run_command(capsys, "users", "delete", email, "--yes")
     assert line.startswith(f"erased the account {email};")
     unknown = command_errors(capsys, "users", "delete", email, "--yes")

@@ -38,6 +38,11 @@ class NewUser:
     invitation_until: datetime
 
 
+@value_object
+class AddressTaken:
+    """Another account has the address."""
+
+
 class AccountAdministration:
     """Creates, edits and resets accounts on behalf of others."""
 
@@ -74,12 +79,8 @@ class AccountAdministration:
     @limited
     async def update(
         self, expected: User, name: str, email: str, by: UserId, now: datetime
-    ) -> User | None:
-        """Change the name and the address. Return None if the user changed meanwhile.
-
-        Raises:
-            DuplicateKeyError: another account has the address.
-        """
+    ) -> User | AddressTaken | None:
+        """Change the name and the address. Return None if the user changed meanwhile."""
         self._required.require(EMAIL_INDEX)
         query: Document = {
             "_id": ObjectId(expected.id),
@@ -91,10 +92,13 @@ class AccountAdministration:
         search_words = search_words_of(name, email)
         update = {"$set": {"name": name, "email": email, "searchWords": search_words}}
         info = AuditInfo(AuditAction.USER_EDITED, by, now)
-        return await in_transaction(
-            self._database,
-            lambda session: update_user(self._database, query, update, info, session),
-        )
+        try:
+            return await in_transaction(
+                self._database,
+                lambda session: update_user(self._database, query, update, info, session),
+            )
+        except DuplicateKeyError:
+            return AddressTaken()
 
     @limited
     async def set_role(
