@@ -11,6 +11,7 @@ from bson.json_util import dumps
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import Booked
+from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.users.administration import LastAdmin
 from slotlock.domain.users.user import Caller, Role
 from slotlock.infrastructure.mongo.users.documents import to_new_document
@@ -102,17 +103,19 @@ def test_no_collection_contains_the_name_or_the_address_after_a_finished_erasure
     pair: ServicePair, person: Caller
 ) -> None:
     services, run = pair.services[0], pair.runner.run
-    email = pair.database["users"].find_one({"_id": ObjectId(person.user_id)})["email"]  # type: ignore[index]
+    email = run(services.users.find_many([person.user_id]))[person.user_id].email
     run(services.users.set_groups(person.user_id, ["Choir"], pair.callers[0].user_id, pair.clock()))
-    edits = [
+    edits: list[dict[str, Any]] = [
         {"field": "name", "before": None, "after": NAME, "user": ObjectId(person.user_id)},
         {"field": "name", "before": "x", "after": "Other", "user": ObjectId()},
     ]
-    users = [edits[0]["user"], edits[1]["user"]]
+    users = [edit["user"] for edit in edits]
     note = {"at": pair.clock(), "by": None, "action": "users_imported"}
     pair.database["audit_notes"].insert_one({**note, "edits": edits, "users": users})
     own = run(teams.create(services, "Own", person.user_id))
     inviting = run(teams.create(services, "Inviting", pair.callers[2].user_id))
+    assert isinstance(own, TeamSaved)
+    assert isinstance(inviting, TeamSaved)
     run(teams.invite(services, inviting.team.id, email, pair.callers[2].user_id))
     slot_id = add_slot(pair)
     book_for(pair, pair.callers[1], slot_id)

@@ -7,7 +7,7 @@ from bson import ObjectId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 
-# Whoever knows them could act as the user, or try passwords.
+# They would let a reader act as the user, or try passwords.
 ACCOUNT_SECRETS = {"passwordHash": 0, "invitation.hash": 0, "calendar.hash": 0, "searchWords": 0}
 SESSION_FIELDS = {"_id": 0, "createdAt": 1, "expiresAt": 1, "userAgent": 1, "role": 1}
 SLOT_FACTS = {"title": 1, "start": 1, "end": 1, "location": 1}
