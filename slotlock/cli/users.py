@@ -4,8 +4,9 @@ from pathlib import Path
 
 from slotlock.api.endpoints.users import invitation_csv_lines
 from slotlock.api.settings.settings import Settings
-from slotlock.auth import account_admin, accounts
+from slotlock.auth import accounts
 from slotlock.auth.accounts import EmailTaken, normalize_email
+from slotlock.auth.administration import account_admin
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import create_password_reset, invite
 from slotlock.auth.user_import import import_users

@@ -10,7 +10,6 @@ import pytest
 from pymongo.errors import PyMongoError
 
 from slotlock.auth import (
-    account_admin,
     accounts,
     calendar_tokens,
     invitations,
@@ -18,6 +17,7 @@ from slotlock.auth import (
     user_admin,
     user_import,
 )
+from slotlock.auth.administration import account_admin
 from slotlock.auth.sessions import SignedInSession
 from slotlock.domain.users.user import Caller, Role, User
 from slotlock.infrastructure.mongo.client import may_have_written

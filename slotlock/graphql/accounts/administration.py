@@ -6,7 +6,8 @@ from typing import Annotated, assert_never
 import strawberry
 from strawberry import argument, field
 
-from slotlock.auth import account_admin, accounts
+from slotlock.auth import accounts
+from slotlock.auth.administration import account_admin
 from slotlock.domain.booking import refusals
 from slotlock.domain.shared import validation
 from slotlock.domain.users import administration, bans, user

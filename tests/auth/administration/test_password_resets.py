@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from slotlock.auth import account_admin, accounts, invitations, user_admin
+from slotlock.auth import accounts, invitations, user_admin
 from slotlock.auth.accounts import InvalidCredentials
+from slotlock.auth.administration import account_admin
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import InvalidInvitation, create_password_reset
