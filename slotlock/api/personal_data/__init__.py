@@ -1,1 +1,1 @@
-"""The export of what is stored about one person."""
+"""The export of what is stored about one user."""

@@ -1,4 +1,4 @@
-"""`GET /personal-data` and `/personal-data/{user}`: all data about one person, as JSON.
+"""`GET /personal-data` and `/personal-data/{user}`: all data about one user, as JSON.
 
 The document is sent while it is read, so that memory use does not depend on the number of bookings.
 """
@@ -55,7 +55,7 @@ class PersonalDataEndpoint:
         if request.method != "GET":
             raise method_not_allowed("GET")
         caller = await require_caller(self._auth, token)
-        user_id = await self._find_person(caller, request.path_params.get("user"))
+        user_id = await self._find_user(caller, request.path_params.get("user"))
         try:
             since = self._services.now() - TICKET_TTL
             tickets = await self._services.ticket_index.find(user_id, since)
@@ -71,7 +71,7 @@ class PersonalDataEndpoint:
             },
         )
 
-    async def _find_person(self, caller: Caller, global_id: str | None) -> UserId:
+    async def _find_user(self, caller: Caller, global_id: str | None) -> UserId:
         """Return whose data to send. Raises HttpError: 403 or 404."""
         user_id = caller.user_id if global_id is None else ids.parse_user_id(global_id)
         if user_id == caller.user_id:

@@ -34,7 +34,7 @@ def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
 
 
 @pytest.fixture
-def person(pair: ServicePair) -> Caller:
+def member(pair: ServicePair) -> Caller:
     """Return a new member, as the caller of a request that is already authenticated."""
     user = to_new_document(NAME, new_email(), Role.MEMBER, "hash", pair.clock())
     pair.database["users"].insert_one({**user, "groups": ["Grade 5"]})
@@ -55,11 +55,11 @@ def book_for(pair: ServicePair, caller: Caller, slot_id: SlotId) -> None:
     assert isinstance(pair.runner.run(booking).outcome, Booked)
 
 
-def erase_account(pair: ServicePair, person: Caller) -> Erasure:
+def erase_account(pair: ServicePair, member: Caller) -> Erasure:
     """Run the first transaction of an erasure only, as if the process had died after it."""
     services = pair.services[0]
     erased = pair.runner.run(
-        services.erasures.erase_account(person.user_id, pair.callers[0].user_id, services.now())
+        services.erasures.erase_account(member.user_id, pair.callers[0].user_id, services.now())
     )
     assert isinstance(erased, Erasure)
     return erased
@@ -78,49 +78,49 @@ def sweep(pair: ServicePair) -> None:
 
 
 def test_future_bookings_are_cancelled_and_their_places_go_to_the_waiting_list(
-    pair: ServicePair, person: Caller
+    pair: ServicePair, member: Caller
 ) -> None:
     slot_id, waiting = add_slot(pair), pair.callers[1]
-    book_for(pair, person, slot_id)
+    book_for(pair, member, slot_id)
     pair.runner.run(waitlist.join(pair.services[0], slot_id, waiting.user_id, 0.0))
-    pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, person)))
+    pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, member)))
     assert bookers(pair, slot_id) == [waiting.user_id]
 
 
-def test_a_past_booking_still_counts_without_a_name(pair: ServicePair, person: Caller) -> None:
+def test_a_past_booking_still_counts_without_a_name(pair: ServicePair, member: Caller) -> None:
     slot_id = add_slot(pair)
-    book_for(pair, person, slot_id)
+    book_for(pair, member, slot_id)
     past = pair.clock() - timedelta(hours=2)
     times = {"start": past, "end": past + timedelta(hours=1)}
     pair.database["slots"].update_one({"_id": ObjectId(slot_id)}, {"$set": times})
-    pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, person)))
-    assert bookers(pair, slot_id) == [person.user_id]
-    user = pair.runner.run(pair.services[0].users.find_many([person.user_id]))[person.user_id]
+    pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, member)))
+    assert bookers(pair, slot_id) == [member.user_id]
+    user = pair.runner.run(pair.services[0].users.find_many([member.user_id]))[member.user_id]
     assert (user.name, user.groups, user.erased) == ("Erased user", (), True)
 
 
 def test_no_collection_contains_the_name_or_the_address_after_a_finished_erasure(
-    pair: ServicePair, person: Caller
+    pair: ServicePair, member: Caller
 ) -> None:
     services, run = pair.services[0], pair.runner.run
-    email = run(services.users.find_many([person.user_id]))[person.user_id].email
-    run(services.users.set_groups(person.user_id, ["Choir"], pair.callers[0].user_id, pair.clock()))
+    email = run(services.users.find_many([member.user_id]))[member.user_id].email
+    run(services.users.set_groups(member.user_id, ["Choir"], pair.callers[0].user_id, pair.clock()))
     edits: list[dict[str, Any]] = [
-        {"field": "name", "before": None, "after": NAME, "user": ObjectId(person.user_id)},
+        {"field": "name", "before": None, "after": NAME, "user": ObjectId(member.user_id)},
         {"field": "name", "before": "x", "after": "Other", "user": ObjectId()},
     ]
     users = [edit["user"] for edit in edits]
     note = {"at": pair.clock(), "by": None, "action": "users_imported"}
     pair.database["audit_notes"].insert_one({**note, "edits": edits, "users": users})
-    own = run(teams.create(services, "Own", person.user_id))
+    own = run(teams.create(services, "Own", member.user_id))
     inviting = run(teams.create(services, "Inviting", pair.callers[2].user_id))
     assert isinstance(own, TeamSaved)
     assert isinstance(inviting, TeamSaved)
     run(teams.invite(services, inviting.team.id, email, pair.callers[2].user_id))
     slot_id = add_slot(pair)
     book_for(pair, pair.callers[1], slot_id)
-    run(waitlist.join(services, slot_id, person.user_id, 0.0))
-    erase_account(pair, person)
+    run(waitlist.join(services, slot_id, member.user_id, 0.0))
+    erase_account(pair, member)
     sweep(pair)
     pair.clock.advance(RECENT_REQUESTS + timedelta(seconds=1))
     sweep(pair)
@@ -130,28 +130,28 @@ def test_no_collection_contains_the_name_or_the_address_after_a_finished_erasure
     assert (NAME in stored, email in stored, "Choir" in stored) == (False, False, False)
     assert "Other" in stored
     assert pair.database["teams"].find_one({"_id": ObjectId(own.team.id)}) is None
-    assert pair.database["slots"].find_one({"waitlist.user": ObjectId(person.user_id)}) is None
+    assert pair.database["slots"].find_one({"waitlist.user": ObjectId(member.user_id)}) is None
 
 
 def test_an_erasure_that_died_after_its_first_write_is_finished_by_another_process(
-    pair: ServicePair, person: Caller
+    pair: ServicePair, member: Caller
 ) -> None:
     slot_id = add_slot(pair)
-    book_for(pair, person, slot_id)
-    erasure = erase_account(pair, person)
-    assert bookers(pair, slot_id) == [person.user_id]
+    book_for(pair, member, slot_id)
+    erasure = erase_account(pair, member)
+    assert bookers(pair, slot_id) == [member.user_id]
     sweep(pair)
     assert bookers(pair, slot_id) == []
-    assert erase_account(pair, person) == erasure, "erasing again continues the same erasure"
+    assert erase_account(pair, member) == erasure, "erasing again continues the same erasure"
 
 
 def test_a_booking_that_is_written_after_the_erasure_does_not_survive_it(
-    pair: ServicePair, person: Caller
+    pair: ServicePair, member: Caller
 ) -> None:
     slot_id = add_slot(pair)
-    pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, person)))
-    book_for(pair, person, slot_id)
-    assert bookers(pair, slot_id) == [person.user_id], "control: one pass does not see it"
+    pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, member)))
+    book_for(pair, member, slot_id)
+    assert bookers(pair, slot_id) == [member.user_id], "control: one pass does not see it"
     sweep(pair)
     assert bookers(pair, slot_id) == []
 
