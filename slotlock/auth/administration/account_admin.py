@@ -26,7 +26,7 @@ from slotlock.domain.users.administration import (
 from slotlock.domain.users.bans import AdminRequired
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import Caller, Role, User, UserId, validate_user_name
-from slotlock.infrastructure.mongo.users.administration import AddressTaken, NewUser
+from slotlock.infrastructure.mongo.users.administration import AddressTaken, InvitedUser
 from slotlock.infrastructure.mongo.users.erasures import Erasure
 
 
@@ -63,7 +63,7 @@ async def create_invited_user(
         return InvalidInput(field_problems)
     now, token = auth.now(), secrets.token_hex(TOKEN_BYTES)
     expires_at = now + INVITATION_TTL
-    new = NewUser(name, normalized, role, cleaned_groups, hash_token(token), expires_at)
+    new = InvitedUser(name, normalized, role, cleaned_groups, hash_token(token), expires_at)
     user = await auth.administration.insert(new, caller.user_id, now)
     if user is None:
         return EmailTaken(normalized)

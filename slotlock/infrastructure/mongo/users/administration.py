@@ -27,7 +27,7 @@ from slotlock.infrastructure.mongo.users.sessions import end_all_sessions, set_s
 
 
 @value_object
-class NewUser:
+class InvitedUser:
     """An account to create without a password, with the hash of its invitation's token."""
 
     name: str
@@ -55,7 +55,7 @@ class AccountAdministration:
         self._required = required
 
     @limited
-    async def insert(self, new: NewUser, by: UserId, now: datetime) -> User | None:
+    async def insert(self, new: InvitedUser, by: UserId, now: datetime) -> User | None:
         """Insert an invited user without a password; None if the address is taken."""
         self._required.require(EMAIL_INDEX)
         document = {
