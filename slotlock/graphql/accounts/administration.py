@@ -39,6 +39,11 @@ class UserCreated:
     invitation_expires_at: datetime = field(description="When the token expires.")
 
 
+@strawberry.type(description="The user was changed.")
+class UserUpdated:
+    user: User = field(description="The changed user.")
+
+
 @strawberry.type(description="All sessions of the user ended, with their streams and sockets.")
 class UserSessionsEnded:
     user: User = field(description="The user, who can sign in again.")
@@ -57,7 +62,7 @@ CreateUserResult = Annotated[
     strawberry.union("CreateUserResult", description="The new user, or a refusal."),
 ]
 UpdateUserResult = Annotated[
-    User | UserNotFound | EmailTaken | AdminRequired | InvalidInput,
+    UserUpdated | UserNotFound | EmailTaken | AdminRequired | InvalidInput,
     strawberry.union("UpdateUserResult", description="The changed user, or a refusal."),
 ]
 SetUserRoleResult = Annotated[
@@ -128,7 +133,7 @@ class UserAdministrationMutations:
         "and themselves, admins change everyone.",
         graphql_type=UpdateUserResult,
     )
-    async def update_user(self, info: Info, input: UpdateUserArgument) -> User | Refusal:  # noqa: A002
+    async def update_user(self, info: Info, input: UpdateUserArgument) -> UserUpdated | Refusal:  # noqa: A002
         organizer = info.context.require_organizer()
         user_id = ids.parse_user_id(input.user_id)
         if user_id is None:
@@ -137,7 +142,7 @@ class UserAdministrationMutations:
             info.context.auth, organizer, user_id, input.name, input.email
         )
         if isinstance(outcome, user.User):
-            return User.from_domain(outcome, organizer)
+            return UserUpdated(user=User.from_domain(outcome, organizer))
         return _present(outcome, ResultView(organizer))
 
     @field(

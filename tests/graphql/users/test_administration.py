@@ -20,7 +20,7 @@ CREATE = """mutation($input: CreateUserInput!) { createUser(input: $input) {
   __typename ... on Refusal { code }
   ... on UserCreated { invitationToken user { id name email role groups hasPassword } } } }"""
 UPDATE = """mutation($input: UpdateUserInput!) { updateUser(input: $input) {
-  __typename ... on Refusal { code } ... on User { name email } } }"""
+  __typename ... on Refusal { code } ... on UserUpdated { user { name email } } } }"""
 SET_ROLE = """mutation($user: ID!, $role: Role!) { setUserRole(userId: $user, role: $role) {
   __typename ... on Refusal { code } ... on User { role } } }"""
 END_SESSIONS = """mutation($user: ID!) { endUserSessions(userId: $user) {
@@ -99,7 +99,7 @@ async def test_a_renamed_user_is_found_by_the_new_name_and_takes_no_address_of_o
     updated = await organizer.execute(
         UPDATE, input={"userId": user_id, "name": name, "email": email.upper()}
     )
-    assert updated == {"__typename": "User", "name": name, "email": email}
+    assert updated == {"__typename": "UserUpdated", "user": {"name": name, "email": email}}
     assert await organizer.execute(USERS, text=name) == {"nodes": [{"id": user_id}]}
     other = (await create(organizer, email=new_email()))["user"]["id"]
     taken = await organizer.execute(UPDATE, input={"userId": other, "email": email})
