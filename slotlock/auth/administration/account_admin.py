@@ -39,6 +39,13 @@ class UserCreated:
 
 
 @value_object
+class UserUpdated:
+    """The account as it is now."""
+
+    user: User
+
+
+@value_object
 class SessionsEnded:
     """All sessions of the user ended; this many were open."""
 
@@ -72,7 +79,7 @@ async def create_invited_user(
 
 async def update_user(
     auth: Auth, caller: Caller, user_id: UserId, name: str | None, email: str | None
-) -> User | UserNotFound | EmailTaken | AdminRequired | InvalidInput:
+) -> UserUpdated | UserNotFound | EmailTaken | AdminRequired | InvalidInput:
     """Change the name or the address of an account; None leaves a field unchanged."""
     new_name = None if name is None else name.strip()
     new_email = None if email is None else normalize_email(email)
@@ -96,7 +103,7 @@ async def update_user(
         if isinstance(updated, AddressTaken):
             return EmailTaken(email_after)
         if updated is not None:
-            return updated
+            return UserUpdated(updated)
 
 
 async def set_role(

@@ -141,8 +141,8 @@ class UserAdministrationMutations:
         outcome = await account_admin.update_user(
             info.context.auth, organizer, user_id, input.name, input.email
         )
-        if isinstance(outcome, user.User):
-            return UserUpdated(user=User.from_domain(outcome, organizer))
+        if isinstance(outcome, account_admin.UserUpdated):
+            return UserUpdated(user=User.from_domain(outcome.user, organizer))
         return _present(outcome, ResultView(organizer))
 
     @field(
