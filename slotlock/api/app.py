@@ -60,6 +60,8 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
         routes=[
             Route("/users/import", _StateEndpoint(lambda state: state.user_import)),
             Route("/users/invitations", _StateEndpoint(lambda state: state.user_invitations)),
+            Route("/personal-data", _StateEndpoint(lambda state: state.personal_data)),
+            Route("/personal-data/{user}", _StateEndpoint(lambda state: state.personal_data)),
             Route("/exports/{path:path}", _StateEndpoint(lambda state: state.exports)),
             Route("/calendars/{path:path}", _StateEndpoint(lambda state: state.calendars)),
             Route("/healthz", healthz),

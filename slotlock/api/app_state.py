@@ -20,6 +20,7 @@ from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
 from slotlock.api.endpoints.users import import_endpoint, invitations_endpoint
 from slotlock.api.exports.builder import ExportBuilder
 from slotlock.api.exports.endpoint import exports_endpoint
+from slotlock.api.personal_data.endpoint import PersonalDataEndpoint
 from slotlock.api.server.graceful_shutdown import graceful_shutdown
 from slotlock.api.settings.settings import Settings
 from slotlock.auth import accounts
@@ -35,6 +36,7 @@ from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
 from slotlock.infrastructure.mongo.client import IndexMissingError, MongoHealth
+from slotlock.infrastructure.mongo.users.personal_data import PersonalDataQueries
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE_TTL_MS, hold_sweeper
 
@@ -50,6 +52,7 @@ class AppState:
     graphql_websocket: WebSocketEndpoint
     user_import: OrganizerEndpoint
     user_invitations: OrganizerEndpoint
+    personal_data: PersonalDataEndpoint
     exports: OrganizerEndpoint
     calendars: CalendarEndpoint
     health: HealthEndpoints
@@ -103,6 +106,9 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             ),
             user_import=import_endpoint(auth, limits),
             user_invitations=invitations_endpoint(auth, limits),
+            personal_data=PersonalDataEndpoint(
+                services, auth, limits, PersonalDataQueries(backend.database)
+            ),
             exports=exports_endpoint(auth, limits, services, builder),
             calendars=CalendarEndpoint(services, auth, limits, public_reads=settings.public_reads),
             health=HealthEndpoints(

@@ -11,7 +11,9 @@ from slotlock.auth.tokens import TokenClaims, TokenSigner
 from slotlock.infrastructure.lru_cache import LRUCache
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.account_updates import BanWriter, PasswordWriter
+from slotlock.infrastructure.mongo.users.administration import AccountAdministration
 from slotlock.infrastructure.mongo.users.calendar_tokens import CalendarTokenRepository
+from slotlock.infrastructure.mongo.users.erasures import ErasureRepository
 from slotlock.infrastructure.mongo.users.imports import UserImportWriter
 from slotlock.infrastructure.mongo.users.invitations import InvitationRepository
 from slotlock.infrastructure.mongo.users.repository import UserRepository
@@ -43,6 +45,8 @@ class Auth:
     users: UserRepository
     bans: BanWriter
     password_writer: PasswordWriter
+    administration: AccountAdministration
+    erasures: ErasureRepository
     invitations: InvitationRepository
     user_imports: UserImportWriter
     calendar_tokens: CalendarTokenRepository
@@ -70,6 +74,8 @@ def build_auth(
         users=repositories.users,
         bans=repositories.bans,
         password_writer=repositories.password_writer,
+        administration=repositories.administration,
+        erasures=repositories.erasures,
         invitations=repositories.invitations,
         user_imports=repositories.user_imports,
         calendar_tokens=repositories.calendar_tokens,

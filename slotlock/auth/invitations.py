@@ -24,6 +24,8 @@ from slotlock.infrastructure.mongo.client import after_write
 
 INVITATION_TTL = timedelta(days=14)
 TOKEN_BYTES = 32
+# A token that replaces a password: its holder is waiting for it.
+RESET_TTL = timedelta(hours=1)
 BATCH_SIZE = 500
 
 
@@ -68,10 +70,22 @@ async def invite(
         after = users[-1].email
 
 
+async def create_password_reset(auth: Auth, user: User) -> PasswordInvitation | None:
+    """Create a token with which the user replaces their password, once and within an hour.
+
+    The old password and the sessions stay valid until then. Return None for a banned user.
+    """
+    now, token = auth.now(), secrets.token_hex(TOKEN_BYTES)
+    expires_at = now + RESET_TTL
+    if not await auth.invitations.save_reset(user.id, hash_token(token), expires_at, now):
+        return None
+    return PasswordInvitation(user.email, user.name, token, expires_at)
+
+
 async def set_password(
     auth: Auth, token: str, password: str, user_agent: str | None = None
 ) -> SignedInSession | InvalidInvitation | Banned | InvalidInput | TooManyAttempts:
-    """Set a first password and open a session. A token works once, also in concurrent requests."""
+    """Set a password and open a session. A token works once, also in concurrent requests."""
     if problem := validate_password(password):
         return InvalidInput((FieldProblem("password", problem),))
     now, token_hash = auth.now(), hash_token(token)

@@ -63,6 +63,6 @@ async def _load_for_ban(
     auth: Auth, caller: Caller, user_id: UserId
 ) -> User | UserNotFound | BanRefusal:
     user = (await auth.users.find_many([user_id])).get(user_id)
-    if user is None:
+    if user is None or user.erased:
         return UserNotFound(user_id)
     return ban_refusal(caller, user) or user

@@ -29,10 +29,13 @@ from slotlock.cli.migrate import migrate
 from slotlock.cli.queue import discard, requeue, show_queue
 from slotlock.cli.simulate import find_target
 from slotlock.cli.users import (
+    create_reset,
     create_user,
+    erase_user,
     import_users_file,
     list_users,
     print_invitations,
+    set_password,
     set_role,
 )
 from slotlock.devserver.binaries import ServerStartError
@@ -136,6 +139,22 @@ def _add_users_commands(commands: Any) -> None:
     role.add_argument("role", type=Role, choices=list(Role))
     role.set_defaults(run=_set_role)
 
+    password = users.add_parser("set-password", help="set a password; ends all sessions")
+    password.add_argument("email")
+    password.add_argument(
+        "--password-stdin", action="store_true", help="read the password from stdin"
+    )
+    password.set_defaults(run=_set_password)
+
+    reset = users.add_parser("reset-link", help="print a token that replaces a password once")
+    reset.add_argument("email")
+    reset.set_defaults(run=_create_reset)
+
+    deletion = users.add_parser("delete", help="erase an account and cancel its future bookings")
+    deletion.add_argument("email")
+    deletion.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    deletion.set_defaults(run=_delete_user)
+
     importing = users.add_parser("import", help="create and update users from a CSV file")
     importing.add_argument("file", type=Path, help="columns email, name, groups (separated by ;)")
     importing.add_argument("--dry-run", action="store_true", help="only count the changes")
@@ -237,15 +256,37 @@ def _user_command_settings() -> Settings:
 
 
 def _create_user(args: argparse.Namespace) -> None:
-    if args.password_stdin:
-        password = sys.stdin.readline().rstrip("\n")
-    else:
-        try:
-            password = getpass.getpass("Password: ")
-        except EOFError:
-            raise CommandError("no password; --password-stdin reads one from stdin") from None
+    password = _read_password(args)
     name = args.name or args.email.partition("@")[0]
     print(asyncio.run(create_user(_user_command_settings(), name, args.email, password, args.role)))
+
+
+def _read_password(args: argparse.Namespace) -> str:
+    if args.password_stdin:
+        return sys.stdin.readline().rstrip("\n")
+    try:
+        return getpass.getpass("Password: ")
+    except EOFError:
+        raise CommandError("no password; --password-stdin reads one from stdin") from None
+
+
+def _set_password(args: argparse.Namespace) -> None:
+    settings, password = _user_command_settings(), _read_password(args)
+    print(asyncio.run(set_password(settings, args.email, password)))
+
+
+def _create_reset(args: argparse.Namespace) -> None:
+    print(asyncio.run(create_reset(_user_command_settings(), args.email)))
+
+
+def _delete_user(args: argparse.Namespace) -> None:
+    settings = _user_command_settings()
+    if not args.yes:
+        question = f"Erase {args.email}? This cannot be undone. Type the address again: "
+        print(question, end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip() != args.email:
+            raise CommandError("not confirmed; nothing was erased. --yes does not ask")
+    print(asyncio.run(erase_user(settings, args.email)))
 
 
 def _list_users(args: argparse.Namespace) -> None:

@@ -5,15 +5,19 @@ from pathlib import Path
 from slotlock.api.endpoints.users import invitation_csv_lines
 from slotlock.api.settings.settings import Settings
 from slotlock.auth import accounts
-from slotlock.auth.accounts import EmailTaken
-from slotlock.auth.invitations import invite
+from slotlock.auth.accounts import EmailTaken, normalize_email
+from slotlock.auth.administration import account_admin
+from slotlock.auth.container import Auth
+from slotlock.auth.invitations import create_password_reset, invite
 from slotlock.auth.user_import import import_users
 from slotlock.cli.backends import CommandError, open_auth
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.users.administration import LastAdmin
 from slotlock.domain.users.groups import clean_groups, validate_group
 from slotlock.domain.users.import_file import MAX_FILE_BYTES, InvalidUserFile, LineProblem
 from slotlock.domain.users.import_plan import ImportBusy, ImportTooLarge
 from slotlock.domain.users.user import Role, User
+from slotlock.graphql.core.scalars import format_time
 
 
 async def create_user(settings: Settings, name: str, email: str, password: str, role: Role) -> str:
@@ -44,6 +48,49 @@ async def set_role(settings: Settings, email: str, role: Role) -> str:
         if user is None:
             raise CommandError(f"no account has the address {email}")
         return f"now {_format_user(user)}"
+
+
+async def set_password(settings: Settings, email: str, password: str) -> str:
+    """Set the password of an account and end its sessions; raises CommandError."""
+    async with open_auth(settings) as auth:
+        user = await _find_user(auth, email)
+        match await account_admin.replace_password(auth, user.id, password):
+            case None:
+                return f"set the password of {user.email}; all sessions ended"
+            case InvalidInput() as invalid:
+                raise CommandError(" ".join(problem.message for problem in invalid.problems))
+            case refused:
+                raise CommandError(f"the password was not set: {refused}")
+
+
+async def create_reset(settings: Settings, email: str) -> str:
+    """Return the lines with a token that replaces a password once; raises CommandError."""
+    async with open_auth(settings) as auth:
+        user = await _find_user(auth, email)
+        reset = await create_password_reset(auth, user)
+    if reset is None:
+        raise CommandError(f"{email} is banned")
+    return f"token\t{reset.token}\nexpires\t{format_time(reset.expires_at)}"
+
+
+async def erase_user(settings: Settings, email: str) -> str:
+    """Erase an account; a running server does the rest. Raises CommandError."""
+    async with open_auth(settings) as auth:
+        user = await _find_user(auth, email)
+        outcome = await auth.erasures.erase_account(user.id, None, auth.now())
+    if isinstance(outcome, LastAdmin):
+        raise CommandError(f"{email} is the last admin; make another user an admin first")
+    return (
+        f"erased the account {user.email}; "
+        "the running server cancels its future bookings within seconds"
+    )
+
+
+async def _find_user(auth: Auth, email: str) -> User:
+    found = await auth.users.find_with_password_hash(normalize_email(email) or "")
+    if found is None or found[0].erased:
+        raise CommandError(f"no account has the address {email}")
+    return found[0]
 
 
 def _format_user(user: User) -> str:

@@ -7,7 +7,7 @@ import strawberry
 from slotlock.auth.authentication import recheck_caller
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import BadTokenError
-from slotlock.domain.users.user import Caller
+from slotlock.domain.users.user import Caller, Role
 from slotlock.graphql.core.dataloaders import DataLoaders
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.limits.operation_kinds import OperationKind
@@ -128,6 +128,13 @@ class Context:
         caller = self.caller
         if not caller.is_organizer:
             raise GraphQLRequestError(ErrorCode.FORBIDDEN, "Only organizers may do this.")
+        return caller
+
+    def require_admin(self) -> Caller:
+        """Return the caller if they are an admin. Errors: UNAUTHENTICATED, FORBIDDEN."""
+        caller = self.caller
+        if caller.role is not Role.ADMIN:
+            raise GraphQLRequestError(ErrorCode.FORBIDDEN, "Only admins may do this.")
         return caller
 
 

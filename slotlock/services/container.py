@@ -18,6 +18,7 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.infrastructure.mongo.users.account_updates import BanWriter
+from slotlock.infrastructure.mongo.users.erasures import ErasureRepository
 from slotlock.infrastructure.mongo.users.repository import UserRepository
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 from slotlock.infrastructure.mongo.write_probe import WriteProbe
@@ -62,6 +63,7 @@ class Services:
     audit_log: AuditLogQueries
     users: UserRepository
     bans: BanWriter
+    erasures: ErasureRepository
     waitlist_groups: WaitlistGroupSync
     write_probe: WriteProbe
     locks: Locks
@@ -106,6 +108,7 @@ def build_services(
         audit_log=repositories.audit_log,
         users=repositories.users,
         bans=repositories.bans,
+        erasures=repositories.erasures,
         waitlist_groups=repositories.waitlist_groups,
         write_probe=repositories.write_probe,
         locks=locks,

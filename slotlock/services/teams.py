@@ -117,6 +117,19 @@ async def leave(services: Services, team_id: TeamId, user_id: UserId) -> LeaveTe
     return await _update(services, team_id, TeamNotFound(team_id), decide)
 
 
+async def remove_user(services: Services, user_id: UserId, email: str) -> None:
+    """Remove a user from all teams, and delete the open invitations to their address."""
+
+    async def decide(team: Team) -> TeamDecision[DeclineInvitationOutcome]:
+        return membership.decline(team, email)
+
+    missing: DeclineInvitationOutcome = NotInvited()
+    for team in await services.teams.find_by_user(user_id):
+        await leave(services, team.id, user_id)
+    for team in await services.teams.find_by_invited_email(email):
+        await _update(services, team.id, missing, decide)
+
+
 async def find(services: Services, team_id: TeamId, viewer_id: UserId) -> Team | None:
     """Return a team if the viewer is a member, else None."""
     team = await services.teams.find(team_id)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
 from tests.support.apps.processes import app_environment
@@ -89,3 +90,49 @@ def test_invitations_are_printed_for_a_group_or_for_all(
     assert school in run_command(capsys, "users", "invite")
     (line,) = command_errors(capsys, "users", "invite", "--group", "a;b")
     assert line.startswith("--group: ")
+
+
+def create_account(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, email: str
+) -> None:
+    """Create an account with a password."""
+    monkeypatch.setattr("sys.stdin", StringIO("correct horse battery\n"))
+    run_command(capsys, "users", "create", email, "--password-stdin")
+
+
+def test_a_password_is_set_from_stdin_and_a_weak_one_is_rejected(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, school: str
+) -> None:
+    email = f"ada@{school}"
+    create_account(capsys, monkeypatch, email)
+    monkeypatch.setattr("sys.stdin", StringIO("another horse battery\n"))
+    line = run_command(capsys, "users", "set-password", email, "--password-stdin")
+    assert line == f"set the password of {email}; all sessions ended\n"
+    monkeypatch.setattr("sys.stdin", StringIO("short\n"))
+    (error,) = command_errors(capsys, "users", "set-password", email, "--password-stdin")
+    assert error == "The password must have 8 to 128 characters."
+
+
+def test_a_reset_token_is_printed_for_an_account_with_a_password(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, school: str
+) -> None:
+    email = f"ada@{school}"
+    create_account(capsys, monkeypatch, email)
+    token, expires = run_command(capsys, "users", "reset-link", email).splitlines()
+    assert len(token.removeprefix("token\t")) == 64
+    assert expires.startswith("expires\t")
+
+
+def test_an_account_is_deleted_after_a_confirmation_and_then_unknown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, school: str
+) -> None:
+    email = f"ada@{school}"
+    create_account(capsys, monkeypatch, email)
+    monkeypatch.setattr("sys.stdin", StringIO("no\n"))
+    assert main(("users", "delete", email)) == 1
+    assert "not confirmed; nothing was erased" in capsys.readouterr().err
+    line = run_command(capsys, "users", "delete", email, "--yes")
+    assert line.startswith(f"erased the account {email};")
+    unknown = command_errors(capsys, "users", "delete", email, "--yes")
+    assert unknown == [f"no account has the address {email}"]
+    assert email not in run_command(capsys, "users", "list")

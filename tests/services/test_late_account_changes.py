@@ -9,7 +9,15 @@ import secrets
 import pytest
 from pymongo.errors import PyMongoError
 
-from slotlock.auth import accounts, calendar_tokens, invitations, sessions, user_admin, user_import
+from slotlock.auth import (
+    accounts,
+    calendar_tokens,
+    invitations,
+    sessions,
+    user_admin,
+    user_import,
+)
+from slotlock.auth.administration import account_admin
 from slotlock.auth.sessions import SignedInSession
 from slotlock.domain.users.user import Caller, Role, User
 from slotlock.infrastructure.mongo.client import may_have_written
@@ -30,7 +38,7 @@ from tests.support.stores.late_store import (
     store,
     with_conflict,
 )
-from tests.support.stores.users import new_email
+from tests.support.stores.users import insert_user, new_email
 
 __all__ = ["short_timeouts", "store"]
 
@@ -129,6 +137,40 @@ async def prepare_groups(store: LateStore) -> Act:
     return lambda: user_admin.set_groups(store.auth, ORGANIZER, user.id, ["Late"])
 
 
+async def prepare_creation(store: LateStore) -> Act:
+    """Return what creates an invited user."""
+    email = new_email()
+    return lambda: account_admin.create_invited_user(
+        store.auth, ORGANIZER, "Eve", email, [], Role.MEMBER
+    )
+
+
+async def prepare_edit(store: LateStore) -> Act:
+    """Return what renames a user."""
+    user = await store.new_user()
+    return lambda: account_admin.update_user(store.auth, ORGANIZER, user.id, "Late", None)
+
+
+async def prepare_role(store: LateStore) -> Act:
+    """Return what makes a user an organizer."""
+    await insert_user(store.auth, Role.ADMIN)
+    user = await store.new_user()
+    return lambda: account_admin.set_role(store.auth, ORGANIZER, user.id, Role.ORGANIZER)
+
+
+async def prepare_end_of_sessions_of_another(store: LateStore) -> Act:
+    """Return what ends the sessions of another user."""
+    user = await store.new_user()
+    await new_session(store, user)
+    return lambda: account_admin.end_sessions(store.auth, ORGANIZER, user.id)
+
+
+async def prepare_erasure(store: LateStore) -> Act:
+    """Return what erases an account."""
+    user = await store.new_user()
+    return lambda: account_admin.erase_account(store.auth, ORGANIZER, user.id)
+
+
 async def prepare_calendar_feed(store: LateStore) -> Act:
     """Return what replaces a calendar feed."""
     caller = caller_of(await store.new_user())
@@ -158,6 +200,11 @@ async def prepare_end_of_calendar_feed(store: LateStore) -> Act:
         prepare_ban,
         prepare_unban,
         prepare_groups,
+        prepare_creation,
+        prepare_edit,
+        prepare_role,
+        prepare_end_of_sessions_of_another,
+        prepare_erasure,
         prepare_calendar_feed,
         prepare_end_of_calendar_feed,
     ],

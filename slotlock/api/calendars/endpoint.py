@@ -30,6 +30,7 @@ MAX_AGE = timedelta(minutes=5)
 # A calendar of some hundred events costs as much as this many reads.
 CALENDAR_READ_COST = 10
 _PRIVATE = re.compile(r"private/([^/]{1,100})\.ics")
+_ORGANIZED = re.compile(r"private/([^/]{1,100})/organized\.ics")
 _CAMPAIGN = re.compile(r"campaigns/([^/]{1,100})\.ics")
 
 
@@ -70,6 +71,8 @@ class CalendarEndpoint:
         path = request.path_params["path"]
         if private := _PRIVATE.fullmatch(path):
             return await self._private_calendar(request, private[1])
+        if organized := _ORGANIZED.fullmatch(path):
+            return await self._organizer_calendar(request, organized[1])
         return await self._published_calendar(request, path, token)
 
     async def _private_calendar(self, request: Request, calendar_token: str) -> Response:
@@ -79,6 +82,13 @@ class CalendarEndpoint:
         events = await calendars.user_calendar(self._services, user.id)
         body = await _render("Bookings", events)
         return _calendar_response(request, body, private=True)
+
+    async def _organizer_calendar(self, request: Request, calendar_token: str) -> Response:
+        user = await calendar_tokens.user_of(self._auth, calendar_token)
+        if user is None or not user.role.is_organizer:
+            raise _not_found()
+        events = await calendars.organizer_calendar(self._services, user.id)
+        return _calendar_response(request, await _render("My slots", events), private=True)
 
     async def _published_calendar(
         self, request: Request, path: str, token: VerifiedToken

@@ -51,6 +51,12 @@ class AuditAction(StrEnum):
     UNBANNED = "unbanned"
     USERS_IMPORTED = "users_imported"
     USERS_INVITED = "users_invited"
+    USER_CREATED = "user_created"
+    USER_EDITED = "user_edited"
+    USER_ERASED = "user_erased"
+    SESSIONS_ENDED = "sessions_ended"
+    PASSWORD_SET = "password_set"  # noqa: S105
+    PASSWORD_RESET_CREATED = "password_reset_created"  # noqa: S105
 
 
 BOOKING_ACTIONS = frozenset(

@@ -38,11 +38,17 @@ class User:
     banned_at: datetime | None = None
     ban_reason: str | None = None
     has_password: bool = True
+    erased_at: datetime | None = None
 
     @property
     def banned(self) -> bool:
         """Return whether the user can neither log in nor get bookings."""
         return self.banned_at is not None
+
+    @property
+    def erased(self) -> bool:
+        """Return whether the account was erased: only its id and past bookings are left."""
+        return self.erased_at is not None
 
 
 @value_object

@@ -151,6 +151,12 @@ _register_enum(
     UNBANNED="A ban was lifted.",
     USERS_IMPORTED="A file created or changed users. One entry covers at most 500 of them.",
     USERS_INVITED="Users were invited to set a first password. One entry covers at most 500.",
+    USER_CREATED="A user was created and invited to set a first password.",
+    USER_EDITED="The name or the e-mail address of a user was changed.",
+    USER_ERASED="A user was erased. Their past bookings stay, without a name.",
+    SESSIONS_ENDED="All sessions of a user were ended by somebody else.",
+    PASSWORD_SET="An operator set a user's password, which ended all sessions of the user.",  # noqa: S106
+    PASSWORD_RESET_CREATED="An operator created a token that replaces a user's password.",  # noqa: S106
 )
 _register_enum(
     BookingLimit,

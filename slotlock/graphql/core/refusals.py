@@ -156,6 +156,10 @@ class RefusalCode(Enum):
     CANNOT_BAN_SELF = enum_value(
         "CANNOT_BAN_SELF", description="The caller cannot ban or unban their own account."
     )
+    LAST_ADMIN = enum_value("LAST_ADMIN", description="The user is the last admin.")
+    CANNOT_ERASE_SELF = enum_value(
+        "CANNOT_ERASE_SELF", description="Admins cannot erase their own account."
+    )
     ADMIN_REQUIRED = enum_value("ADMIN_REQUIRED", description="Only an admin may do this.")
 
 

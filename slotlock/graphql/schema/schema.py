@@ -5,6 +5,7 @@ from graphql import GraphQLSchema
 from strawberry.schema.config import StrawberryConfig
 from strawberry.tools import merge_types
 
+from slotlock.graphql.accounts.administration import UserAdministrationMutations
 from slotlock.graphql.accounts.mutations import AccountMutations
 from slotlock.graphql.accounts.sessions import OwnSessionMutations, OwnSessionQueries
 from slotlock.graphql.booking.attendance import AttendanceMutations
@@ -61,6 +62,7 @@ Mutation = merge_types(
         SeriesMutations,
         TeamMutations,
         UserMutations,
+        UserAdministrationMutations,
         CalendarMutations,
     ),
 )

@@ -19,6 +19,10 @@ class CalendarFeed:
         description="The path of the feed on this server. Only `createCalendarFeed` returns it; "
         "null elsewhere."
     )
+    organized_url: str | None = field(
+        description="The path of a second calendar under the same secret: the slots that the "
+        "organizer created. Null for members, and wherever `url` is null."
+    )
 
 
 @strawberry.type
@@ -26,7 +30,11 @@ class CalendarQueries:
     @field(description="The caller's calendar feed without its address, or null if there is none.")
     async def my_calendar_feed(self, info: Info) -> CalendarFeed | None:
         created_at = await calendar_tokens.created_at(info.context.auth, info.context.caller)
-        return CalendarFeed(created_at=created_at, url=None) if created_at else None
+        return (
+            CalendarFeed(created_at=created_at, url=None, organized_url=None)
+            if created_at
+            else None
+        )
 
 
 @strawberry.type
@@ -37,8 +45,12 @@ class CalendarMutations:
     )
     async def create_calendar_feed(self, info: Info) -> CalendarFeed:
         feed = await calendar_tokens.create(info.context.auth, info.context.caller)
-        url = f"/calendars/private/{feed.token}.ics"
-        return CalendarFeed(created_at=feed.created_at, url=url)
+        path = f"/calendars/private/{feed.token}"
+        return CalendarFeed(
+            created_at=feed.created_at,
+            url=f"{path}.ics",
+            organized_url=f"{path}/organized.ics" if info.context.caller.is_organizer else None,
+        )
 
     @field(
         description="Revoke the caller's calendar feed immediately. Returns whether there was one."

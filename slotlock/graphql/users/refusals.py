@@ -66,10 +66,24 @@ class CannotBanSelf(RefusalWithoutDetails):
     MESSAGE = "You cannot ban or unban your own account."
 
 
-@strawberry.type(description="Only admins can ban or unban organizers and admins.")
+@strawberry.type(description="Only admins can change the accounts of organizers and admins.")
 class AdminRequired(RefusalWithoutDetails):
     CODE = RefusalCode.ADMIN_REQUIRED
-    MESSAGE = "Only an admin can ban or unban an organizer or an admin."
+    MESSAGE = "Only an admin can do this to an organizer or an admin."
+
+
+@strawberry.type(
+    description="The user is the last admin, who can neither lose the role nor be erased."
+)
+class LastAdmin(RefusalWithoutDetails):
+    CODE = RefusalCode.LAST_ADMIN
+    MESSAGE = "This is the last admin. Make another user an admin first."
+
+
+@strawberry.type(description="Admins cannot erase their own account.")
+class CannotEraseSelf(RefusalWithoutDetails):
+    CODE = RefusalCode.CANNOT_ERASE_SELF
+    MESSAGE = "You cannot erase your own account. Another admin can."
 
 
 OnBehalfRefusal = NotTeammate | UserNotFound | UserBanned

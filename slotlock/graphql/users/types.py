@@ -36,6 +36,10 @@ class User(Node):
         description="Whether the user has set a password. Only the user and organizers see it; "
         "null for others."
     )
+    erased: bool = field(
+        description="Whether the account was erased. `name` is a placeholder then, and past "
+        "bookings refer to the user without a name."
+    )
     banned: bool | None = field(
         description="Whether the user is banned: they cannot sign in or be booked for. Only "
         "organizers see it; null for others."
@@ -75,10 +79,11 @@ class User(Node):
         return cls(
             id=user_global_id(user.id),
             name=user.name,
-            email=EmailAddress(user.email) if sees_account else None,
+            email=EmailAddress(user.email) if sees_account and not user.erased else None,
             role=user.role if sees_account else None,
             groups=list(user.groups) if sees_account else None,
             has_password=user.has_password if sees_account else None,
+            erased=user.erased,
             banned=user.banned if is_organizer else None,
             banned_at=user.banned_at if is_organizer else None,
             ban_reason=user.ban_reason if is_organizer else None,

@@ -27,8 +27,10 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TEAM_INDEXES, TeamRepository
 from slotlock.infrastructure.mongo.users.account_updates import BanWriter, PasswordWriter
+from slotlock.infrastructure.mongo.users.administration import AccountAdministration
 from slotlock.infrastructure.mongo.users.calendar_tokens import CalendarTokenRepository
 from slotlock.infrastructure.mongo.users.documents import USER_INDEXES
+from slotlock.infrastructure.mongo.users.erasures import ERASURE_INDEXES, ErasureRepository
 from slotlock.infrastructure.mongo.users.imports import UserImportWriter
 from slotlock.infrastructure.mongo.users.invitations import InvitationRepository
 from slotlock.infrastructure.mongo.users.repository import UserRepository
@@ -55,6 +57,7 @@ INDEXES = (
     *GROUP_UPDATE_INDEXES,
     *SESSION_INDEXES,
     *SESSION_VERSION_INDEXES,
+    *ERASURE_INDEXES,
 )
 
 
@@ -77,6 +80,8 @@ class Repositories:
     users: UserRepository
     bans: BanWriter
     password_writer: PasswordWriter
+    administration: AccountAdministration
+    erasures: ErasureRepository
     invitations: InvitationRepository
     user_imports: UserImportWriter
     calendar_tokens: CalendarTokenRepository
@@ -111,6 +116,8 @@ def repositories_on(database: Database) -> Repositories:
         users=users,
         bans=BanWriter(database, users.limiter),
         password_writer=PasswordWriter(database, users.limiter),
+        administration=AccountAdministration(database, users.limiter, required),
+        erasures=ErasureRepository(database),
         invitations=InvitationRepository(database, users.limiter, users.list_limiter),
         user_imports=UserImportWriter(database, users.list_limiter, waitlist_groups, required),
         calendar_tokens=CalendarTokenRepository(database, users.limiter),

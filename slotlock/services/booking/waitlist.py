@@ -104,6 +104,11 @@ async def leave(
     return await _leave(services, LeaveWaitlist(slot_id, user_id, user_id), wait_s)
 
 
+async def remove(services: Services, slot_id: SlotId, user_id: UserId, removed_by: UserId) -> None:
+    """Remove a user from the waiting list of a slot on behalf of another user."""
+    await _leave(services, LeaveWaitlist(slot_id, user_id, removed_by), REMOVAL_TIMEOUT_S)
+
+
 async def remove_from_all(services: Services, user_id: UserId, organizer_id: UserId) -> None:
     """Remove a user from every waiting list, after the write of the ban.
 
@@ -112,7 +117,7 @@ async def remove_from_all(services: Services, user_id: UserId, organizer_id: Use
     """
     with after_write():
         for slot_id, _ in await services.slots.find_waitlisted([user_id]):
-            await _leave(services, LeaveWaitlist(slot_id, user_id, organizer_id), REMOVAL_TIMEOUT_S)
+            await remove(services, slot_id, user_id, organizer_id)
 
 
 async def remove_recently_banned(services: Services) -> None:

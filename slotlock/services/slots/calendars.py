@@ -19,10 +19,14 @@ from slotlock.domain.reports.calendar_events import (
 )
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 
 ENDED_PAGE_SIZE = 100
+CREATED_BATCH_SIZE = 100
+# An organizer's calendar does not look for slots that were created earlier.
+CREATED_SHOWN = 2 * HISTORY_SHOWN
 
 
 async def user_calendar(services: Services, user_id: UserId) -> Sequence[CalendarEvent]:
@@ -60,6 +64,19 @@ async def published_calendar(
         lambda after: slots.find_past(campaign_id, since, now, after), found
     ):
         found.add(events_of_slot(slot, now))
+    return found.sorted_events()
+
+
+async def organizer_calendar(services: Services, user_id: UserId) -> Sequence[CalendarEvent]:
+    """Return the published slots that an organizer created, without those over for 30 days.
+
+    If there are too many, the feed leaves out those that were created first.
+    """
+    now, found, slots = services.now(), _EventCollector(), services.calendar_slots
+    created = await slots.find_created_by(user_id, now - CREATED_SHOWN, MAX_EVENTS)
+    for slot_ids in chunked(created, CREATED_BATCH_SIZE):
+        for slot in await slots.find_visible(slot_ids, now - PUBLISHED_SHOWN, now):
+            found.add(events_of_slot(slot, now))
     return found.sorted_events()
 
 

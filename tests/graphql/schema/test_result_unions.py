@@ -8,6 +8,7 @@ import pytest
 from graphql import GraphQLUnionType
 
 from slotlock.auth import accounts, invitations, sessions, user_admin
+from slotlock.auth.administration import account_admin
 from slotlock.domain.admission import tickets
 from slotlock.domain.booking import outcomes
 from slotlock.domain.campaigns import campaign
@@ -61,6 +62,11 @@ OUTCOMES = {
     "DeclineTeamInvitationResult": DeclineInvitationOutcome,
     "WithdrawTeamInvitationResult": WithdrawInvitationOutcome,
     "LeaveTeamResult": LeaveTeamOutcome,
+    "CreateUserResult": returned_by(account_admin.create_invited_user),
+    "UpdateUserResult": returned_by(account_admin.update_user),
+    "SetUserRoleResult": returned_by(account_admin.set_role),
+    "EndUserSessionsResult": returned_by(account_admin.end_sessions),
+    "EraseUserResult": returned_by(account_admin.erase_account),
     "SetGroupsResult": returned_by(user_admin.set_groups),
     "BanUserResult": returned_by(user_admin.ban),
     "UnbanUserResult": returned_by(user_admin.unban),
@@ -73,6 +79,8 @@ OUTCOMES = {
 # `endSession` has no outcome in `auth`: ending a session twice is no error there.
 WITHOUT_OUTCOME = {"EndSessionResult"}
 SHOWN_AS = {
+    "Erasure": "UserErased",
+    "SessionsEnded": "UserSessionsEnded",
     "SlotSaved": "Slot",
     "SeriesCreated": "SlotSeriesCreated",
     "CampaignSaved": "Campaign",

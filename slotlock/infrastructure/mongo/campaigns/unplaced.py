@@ -124,6 +124,7 @@ class _Search:
     async def _find_users(
         self, query: Document, after: str | None, limit: int, index: str
     ) -> list[User]:
+        query = {**query, "erasedAt": None}
         query = query if after is None else {**query, "email": {"$gt": after}}
         order = [("email", 1)]
         found = self._users.find(

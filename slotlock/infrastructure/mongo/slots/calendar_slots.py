@@ -5,6 +5,8 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from slotlock.domain.audit.log import AuditAction
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
@@ -25,6 +27,7 @@ class CalendarSlotQueries:
     def __init__(self, database: Database, list_limiter: ConcurrencyLimiter) -> None:
         self.list_limiter = list_limiter
         self._slots = database["slots"]
+        self._notes = database["audit_notes"]
 
     @limited_listing
     async def find_by_user(
@@ -53,6 +56,27 @@ class CalendarSlotQueries:
         """Return the next published and cancelled slots that ended after `since`, latest first."""
         query = _published_query(campaign_id, {"$gte": since, "$lt": now})
         return await self._next_page(query, _index_for(campaign_id), BACKWARD, after, now)
+
+    @limited_listing
+    async def find_created_by(
+        self, user_id: UserId, since: datetime, limit: int
+    ) -> Sequence[SlotId]:
+        """Return the slots that an organizer created after `since`, the newest first."""
+        created = AuditAction.SLOT_CREATED.value
+        query = {"by": ObjectId(user_id), "action": created, "at": {"$gte": since}}
+        newest = [("at", -1), ("_id", -1)]
+        found = self._notes.find(query, {"slot": 1}, sort=newest, limit=limit, hint="by")
+        return [SlotId(str(document["slot"])) async for document in found]
+
+    @limited_listing
+    async def find_visible(
+        self, slot_ids: Sequence[SlotId], since: datetime, now: datetime
+    ) -> Sequence[SlotState]:
+        """Return those of the slots that are published or cancelled, and ended after `since`."""
+        ids = {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}
+        query = {"_id": ids, "status": {"$in": VISIBLE_STATUSES}, "end": {"$gte": since}}
+        found = self._slots.find(query, slot_projection(now), hint="_id_")
+        return [to_slot_state(document) async for document in found]
 
     async def _next_page(
         self,

@@ -68,12 +68,15 @@ class RosterSnapshot:
     async def _find_users(self, slots: tuple[SlotState, ...]) -> Mapping[UserId, RosterUser]:
         user_ids = set[UserId]().union(*map(user_ids_in, slots))
         query = {"_id": {"$in": [ObjectId(user_id) for user_id in user_ids]}}
-        projection = {"name": 1, "email": 1, "groups": 1}
+        projection = {"name": 1, "email": 1, "groups": 1, "erasedAt": 1}
         found = self._users.find(query, projection, session=self._session)
-        return {
-            UserId(str(d["_id"])): RosterUser(d["name"], d["email"], tuple(d.get("groups", ())))
-            async for d in found
-        }
+        return {UserId(str(d["_id"])): _to_roster_user(d) async for d in found}
+
+
+def _to_roster_user(document: Document) -> RosterUser:
+    # The address of an erased user is a placeholder, which nobody should write to.
+    email = "" if "erasedAt" in document else document["email"]
+    return RosterUser(document["name"], email, tuple(document.get("groups", ())))
 
 
 @asynccontextmanager

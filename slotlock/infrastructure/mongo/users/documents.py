@@ -1,12 +1,15 @@
 """The shape of a user's document.
 
     {_id, name, email, role, createdAt, searchWords: [str], groups?: [str],
-     passwordHash?, withoutPassword?: true, invitation?: {hash, until},
-     schemaVersion, banned?: true, bannedAt?, bannedBy?, banReason?, calendar?: {hash, at}}
+     passwordHash?, withoutPassword?: true,
+     invitation?: {hash, until, replacesPassword?: true},
+     schemaVersion, banned?: true, bannedAt?, bannedBy?, banReason?, calendar?: {hash, at},
+     erasedAt?, adminCheckedBy?}
 
 `email` is normalized and unique. `searchWords` are the words of the name and of the address.
 Either `passwordHash` or `withoutPassword` is present. Flags are true or omitted, so that an index
 finds the users with a flag (`true`) and without it (`null`) in the order of their addresses.
+An erased user is banned, so that older processes reject them too (docs/decisions/0048).
 """
 
 from datetime import datetime
@@ -21,7 +24,11 @@ from slotlock.infrastructure.mongo.search_words import search_words
 from slotlock.infrastructure.stored_enums import from_stored
 
 PUBLIC_FIELDS = dict.fromkeys(
-    ("name", "email", "role", "createdAt", "groups", "withoutPassword", "bannedAt", "banReason"), 1
+    (
+        *("name", "email", "role", "createdAt", "groups", "withoutPassword"),
+        *("bannedAt", "banReason", "erasedAt"),
+    ),
+    1,
 )
 PARTIAL_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
 PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
@@ -55,6 +62,7 @@ def to_user(document: Document) -> User:
         document.get("bannedAt"),
         document.get("banReason"),
         "withoutPassword" not in document,
+        document.get("erasedAt"),
     )
 
 

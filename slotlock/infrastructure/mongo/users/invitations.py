@@ -1,16 +1,18 @@
-"""Stores invitations to set a first password, in the documents of the invited users.
+"""Stores invitations to set a password, in the documents of the invited users.
 
 Only the hash of a token is stored, so that a reader of the database cannot take over an account. A
 user has at most one invitation. The write that sets the password deletes it.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from bson import ObjectId
 from pymongo import ReturnDocument, UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 
+from slotlock.domain.audit.log import AuditAction
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.mongo.audit.notes import insert_notes
@@ -18,6 +20,7 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
+from slotlock.infrastructure.mongo.users.sessions import end_all_sessions
 
 
 class InvitationRepository:
@@ -80,6 +83,25 @@ class InvitationRepository:
         return {user_id for user_id, hash_ in hashes.items() if stored.get(user_id) == hash_}
 
     @limited
+    async def save_reset(self, user_id: UserId, hash_: str, until: datetime, now: datetime) -> bool:
+        """Replace the user's invitation by one that also replaces a password.
+
+        Return False if the user is banned or does not exist.
+        """
+        invitation = {"hash": hash_, "until": until, "replacesPassword": True}
+        note = AuditNote(now, None, AuditAction.PASSWORD_RESET_CREATED, (), user_ids=(user_id,))
+
+        async def write(session: AsyncClientSession) -> bool:
+            query = {"_id": ObjectId(user_id), "banned": None}
+            update = {"$set": {"invitation": invitation}}
+            saved = await self._users.update_one(query, update, session=session)
+            if saved.matched_count:
+                await insert_notes(self._database, [note], session)
+            return bool(saved.matched_count)
+
+        return await in_transaction(self._database, write)
+
+    @limited
     async def find(self, token_hash: str, now: datetime) -> User | None:
         """Return the invited user; None if the invitation is invalid or expired."""
         document = await self._users.find_one(_valid_filter(token_hash, now), PUBLIC_FIELDS)
@@ -87,17 +109,30 @@ class InvitationRepository:
 
     @limited
     async def redeem(self, token_hash: str, password_hash: str, now: datetime) -> User | None:
-        """Set the password, once. Return None if the invitation is invalid or expired."""
-        document = await self._users.find_one_and_update(
-            {**_valid_filter(token_hash, now), "banned": None},
-            {
-                "$set": {"passwordHash": password_hash},
-                "$unset": {"withoutPassword": "", "invitation": ""},
-            },
-            PUBLIC_FIELDS,
-            return_document=ReturnDocument.AFTER,
-        )
-        return to_user(document) if document else None
+        """Set the password, once. Return None if the invitation is invalid or expired.
+
+        If it replaces a password, all sessions of the user end.
+        """
+
+        async def write(session: AsyncClientSession) -> User | None:
+            document = await self._users.find_one_and_update(
+                {**_valid_filter(token_hash, now), "banned": None},
+                {
+                    "$set": {"passwordHash": password_hash},
+                    "$unset": {"withoutPassword": "", "invitation": ""},
+                },
+                PUBLIC_FIELDS,
+                return_document=ReturnDocument.BEFORE,
+                session=session,
+            )
+            if document is None:
+                return None
+            user = to_user(document)
+            if user.has_password:
+                await end_all_sessions(self._database, user.id, session)
+            return replace(user, has_password=True)
+
+        return await in_transaction(self._database, write)
 
 
 def _invitable_filter(roles: Sequence[Role]) -> Document:
@@ -111,4 +146,4 @@ def _invitable_filter(roles: Sequence[Role]) -> Document:
 
 def _valid_filter(token_hash: str, now: datetime) -> Document:
     valid: Document = {"invitation.hash": token_hash, "invitation.until": {"$gt": now}}
-    return {**valid, "withoutPassword": True}
+    return {**valid, "$or": [{"withoutPassword": True}, {"invitation.replacesPassword": True}]}

@@ -122,7 +122,9 @@ class UserRepository:
 
     async def find_all(self) -> AsyncIterator[User]:
         """Yield all users, by address."""
-        async for document in self._users.find({}, PUBLIC_FIELDS).sort("email", 1).hint("email"):
+        async for document in (
+            self._users.find({"erasedAt": None}, PUBLIC_FIELDS).sort("email", 1).hint("email")
+        ):
             yield to_user(document)
 
     @limited_listing
@@ -162,7 +164,7 @@ class UserRepository:
         audit_info = AuditInfo(AuditAction.GROUPS_SET, by, now)
 
         async def write(session: AsyncClientSession) -> User | None:
-            query = {"_id": ObjectId(user_id)}
+            query = {"_id": ObjectId(user_id), "erasedAt": None}
             changed = await update_user(self._database, query, update, audit_info, session)
             if changed is not None:
                 await self._waitlist_groups.mark_pending([user_id], now, session)
@@ -181,7 +183,7 @@ class UserRepository:
 
 
 def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
-    query: Document = {}
+    query: Document = {"erasedAt": None}
     if user_filter.text is not None:
         query |= search_query(user_filter.text)
     if user_filter.group is not None:

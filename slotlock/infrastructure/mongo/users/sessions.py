@@ -123,6 +123,13 @@ async def set_session_roles(
     await database["sessions"].update_many(user_sessions_query(user_id), update, session=session)
 
 
+async def end_all_sessions(database: Database, user_id: UserId, session: AsyncClientSession) -> int:
+    """End all sessions of a user, also those that are being opened. Return how many ended."""
+    await serialize_user_sessions(database, user_id, session)
+    query = user_sessions_query(user_id)
+    return (await database["sessions"].delete_many(query, session=session)).deleted_count
+
+
 class SessionRepository:
     """Opens, finds and ends sessions."""
 

@@ -46,6 +46,10 @@ class TicketIndex:
         member = f"{ref.slot_id}{ref.key_hash}{ref.request_hash}"
         self._pipeline.send("EVAL", _ADD, 1, key, requested_ms, member, MAX_TICKETS, TTL_MS)
 
+    def delete(self, user_id: UserId) -> None:
+        """Delete the index of a user's tickets, without waiting."""
+        self._pipeline.send("DEL", ticket_index_key(user_id))
+
     async def find(self, user_id: UserId, since: datetime) -> Sequence[TicketRef]:
         """Return the tickets that a user requested after `since`, the newest first.
 

@@ -1,0 +1,1 @@
+"""The export of what is stored about one user."""

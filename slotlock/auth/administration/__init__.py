@@ -1,0 +1,1 @@
+"""Accounts that organizers, admins and operators administer."""

@@ -1,0 +1,1 @@
+"""Changes of users that concern their bookings."""

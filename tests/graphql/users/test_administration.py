@@ -1,0 +1,207 @@
+"""Organizers and admins create, edit, erase and sign out users."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from slotlock.domain.users.user import Role
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.calendars import parse_calendar
+from tests.support.clients.client import GraphQLTestClient, Json, open_websocket
+from tests.support.stores.users import auth_for_database, insert_user, new_email, sign_in_new_user
+
+Pair = tuple[AppProcess, AppProcess]
+
+CREATE = """mutation($input: CreateUserInput!) { createUser(input: $input) {
+  __typename ... on Refusal { code }
+  ... on UserCreated { invitationToken user { id name email role groups hasPassword } } } }"""
+UPDATE = """mutation($input: UpdateUserInput!) { updateUser(input: $input) {
+  __typename ... on Refusal { code } ... on UserUpdated { user { name email } } } }"""
+SET_ROLE = """mutation($user: ID!, $role: Role!) { setUserRole(userId: $user, role: $role) {
+  __typename ... on Refusal { code } ... on User { role } } }"""
+END_SESSIONS = """mutation($user: ID!) { endUserSessions(userId: $user) {
+  __typename ... on Refusal { code } ... on UserSessionsEnded { endedSessions } } }"""
+ERASE = """mutation($user: ID!) { eraseUser(userId: $user) {
+  __typename ... on Refusal { code } ... on UserErased { user { name email erased } } } }"""
+SET_PASSWORD = """mutation($token: String!, $password: String!) {
+  setPassword(token: $token, password: $password) {
+    __typename ... on Session { user { email } } } }"""
+USERS = "query($text: String!) { users(filter: {text: $text}) { nodes { id } } }"
+FEED = "mutation { createCalendarFeed { url organizedUrl } }"
+
+
+@pytest.fixture
+def member_and_organizer(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> tuple[BookingClient, BookingClient]:
+    """Return a member and an organizer, connected to two processes."""
+    (_, member), organizer = create_booking_clients(http, 2, *two_apps)
+    return member, organizer
+
+
+@pytest.fixture
+async def admin(two_apps: Pair, http: httpx.AsyncClient) -> BookingClient:
+    """Return an admin."""
+    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
+        return BookingClient(http, two_apps[0].url, await sign_in_new_user(auth, Role.ADMIN))
+
+
+async def create(client: GraphQLTestClient, **fields: Any) -> Json:
+    """Create a user and return the result."""
+    created: Json = await client.execute(CREATE, input={"name": "Ada", **fields})
+    return created
+
+
+async def test_a_created_user_sets_a_password_with_the_returned_invitation(
+    member_and_organizer: tuple[BookingClient, BookingClient],
+) -> None:
+    _, organizer = member_and_organizer
+    email = new_email()
+    created = await create(organizer, email=email, groups=["Grade 5"])
+    user = created["user"]
+    assert (user["email"], user["role"], user["groups"]) == (email, "MEMBER", ["Grade 5"])
+    assert user["hasPassword"] is False
+    assert await create(organizer, email=email) == {
+        "__typename": "EmailTaken",
+        "code": "EMAIL_TAKEN",
+    }
+    signed_in = await organizer.execute(
+        SET_PASSWORD, token=created["invitationToken"], password="correct horse battery"
+    )
+    assert signed_in["user"]["email"] == email
+
+
+async def test_only_an_admin_creates_edits_and_signs_out_organizers(
+    member_and_organizer: tuple[BookingClient, BookingClient], admin: BookingClient
+) -> None:
+    member, organizer = member_and_organizer
+    refusal = {"__typename": "AdminRequired", "code": "ADMIN_REQUIRED"}
+    assert await create(organizer, email=new_email(), role="ORGANIZER") == refusal
+    created = await create(admin, email=new_email(), role="ORGANIZER")
+    user_id = created["user"]["id"]
+    assert await organizer.execute(UPDATE, input={"userId": user_id, "name": "Eve"}) == refusal
+    assert await organizer.execute(END_SESSIONS, user=user_id) == refusal
+    for document in (SET_ROLE, ERASE):
+        variables = {"user": user_id, **({"role": "MEMBER"} if document is SET_ROLE else {})}
+        assert await organizer.error_code(document, **variables) == "FORBIDDEN"
+    assert await member.error_code(CREATE, input={"name": "E", "email": "e@e.test"}) == "FORBIDDEN"
+
+
+async def test_a_renamed_user_is_found_by_the_new_name_and_takes_no_address_of_others(
+    member_and_organizer: tuple[BookingClient, BookingClient],
+) -> None:
+    member, organizer = member_and_organizer
+    user_id, email, name = await member.fetch_user_id(), new_email(), f"N{new_email()[:12]}"
+    updated = await organizer.execute(
+        UPDATE, input={"userId": user_id, "name": name, "email": email.upper()}
+    )
+    assert updated == {"__typename": "UserUpdated", "user": {"name": name, "email": email}}
+    assert await organizer.execute(USERS, text=name) == {"nodes": [{"id": user_id}]}
+    other = (await create(organizer, email=new_email()))["user"]["id"]
+    taken = await organizer.execute(UPDATE, input={"userId": other, "email": email})
+    assert taken["code"] == "EMAIL_TAKEN"
+
+
+async def test_a_member_becomes_an_organizer_and_loses_the_role_again(
+    member_and_organizer: tuple[BookingClient, BookingClient], admin: BookingClient
+) -> None:
+    member, _ = member_and_organizer
+    user_id = await member.fetch_user_id()
+    assert (await admin.execute(SET_ROLE, user=user_id, role="ORGANIZER"))["role"] == "ORGANIZER"
+    await member.execute(USERS, text="nobody")
+    assert (await admin.execute(SET_ROLE, user=user_id, role="MEMBER"))["role"] == "MEMBER"
+    assert await member.error_code(USERS, text="nobody") == "FORBIDDEN"
+
+
+async def test_of_two_admins_who_lose_the_role_at_once_one_stays_an_admin(two_apps: Pair) -> None:
+    url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+    own_database = url.replace("/two_apps", "/two_admins")
+    assert own_database != url
+    async with auth_for_database(own_database) as auth:
+        first, second = await insert_user(auth, Role.ADMIN), await insert_user(auth, Role.ADMIN)
+        now = auth.now()
+        await asyncio.gather(
+            auth.administration.set_role(first.id, Role.MEMBER, second.id, now),
+            auth.administration.set_role(second.id, Role.MEMBER, first.id, now),
+        )
+        found = await auth.users.find_many([first.id, second.id])
+        assert sorted(user.role for user in found.values()) == [Role.ADMIN, Role.MEMBER]
+
+
+async def test_ending_the_sessions_of_a_user_closes_their_sockets_in_every_process(
+    two_apps: Pair, member_and_organizer: tuple[BookingClient, BookingClient]
+) -> None:
+    member, organizer = member_and_organizer
+    user_id = await member.fetch_user_id()
+    async with open_websocket(two_apps[1], member.token) as socket:
+        ended = await organizer.execute(END_SESSIONS, user=user_id)
+        assert ended == {"__typename": "UserSessionsEnded", "endedSessions": 1}
+        async with asyncio.timeout(20):
+            await socket.connection.wait_closed()
+    assert await member.error_code("{ mySessions { id } }") == "UNAUTHENTICATED"
+    assert (await organizer.execute(END_SESSIONS, user=user_id))["endedSessions"] == 0
+
+
+async def test_an_erased_user_is_signed_out_unlisted_and_only_a_placeholder(
+    two_apps: Pair, member_and_organizer: tuple[BookingClient, BookingClient], admin: BookingClient
+) -> None:
+    member, organizer = member_and_organizer
+    slot = await organizer.create_slot()
+    booked = await member.book(slot["id"])
+    user_id = booked["booking"]["user"]["id"]
+    erased = await admin.execute(ERASE, user=user_id)
+    assert erased["user"] == {"name": "Erased user", "email": None, "erased": True}
+    assert (await admin.execute(ERASE, user=user_id))["__typename"] == "UserErased"
+    assert await member.error_code("{ mySessions { id } }") == "UNAUTHENTICATED"
+    free = await organizer.send("query($id: ID!) { slot(id: $id) { remaining } }", id=slot["id"])
+    assert free["data"]["slot"]["remaining"] == 1
+    assert await organizer.execute(USERS, text="Erased") == {"nodes": []}
+    changed = await admin.execute(UPDATE, input={"userId": user_id, "name": "Eve"})
+    assert changed["code"] == "USER_NOT_FOUND"
+    own_id = await admin.fetch_user_id()
+    assert (await admin.execute(ERASE, user=own_id))["code"] == "CANNOT_ERASE_SELF"
+
+
+async def test_personal_data_contains_the_bookings_and_no_secret(
+    member_and_organizer: tuple[BookingClient, BookingClient], admin: BookingClient
+) -> None:
+    member, organizer = member_and_organizer
+    slot = await organizer.create_slot(title="Own data")
+    await member.book(slot["id"])
+    await member.execute(FEED)
+    user_id = await member.fetch_user_id()
+    own = await member.http.get(f"{member.url}/personal-data", headers=member.headers)
+    assert own.status_code == 200, own.text
+    data = json.loads(own.text)
+    assert data["bookings"][0]["slot"]["title"] == "Own data"
+    assert data["account"][0]["name"] == "Somebody"
+    assert len(data["sessions"]) == 1
+    for secret in ("hash", "passwordHash", "refreshTokenId"):
+        assert f'"{secret}"' not in own.text
+    path = f"/personal-data/{user_id}"
+    by_admin = await admin.http.get(admin.url + path, headers=admin.headers)
+    assert json.loads(by_admin.text)["bookings"] == data["bookings"]
+    statuses = [
+        (await client.http.get(client.url + path, headers=client.headers)).status_code
+        for client in (organizer, BookingClient(member.http, member.url))
+    ]
+    assert statuses == [403, 401]
+
+
+async def test_the_calendar_of_an_organizer_has_the_slots_they_created(
+    member_and_organizer: tuple[BookingClient, BookingClient],
+) -> None:
+    member, organizer = member_and_organizer
+    await organizer.create_slot(title="Created here")
+    feed = await organizer.execute(FEED)
+    response = await organizer.http.get(organizer.url + feed["organizedUrl"])
+    titles = [str(event["SUMMARY"]) for event in parse_calendar(response.text).walk("VEVENT")]
+    assert titles == ["Created here"]
+    of_member = await member.execute(FEED)
+    assert of_member["organizedUrl"] is None
+    path = of_member["url"].replace(".ics", "/organized.ics")
+    assert (await member.http.get(member.url + path)).status_code == 404

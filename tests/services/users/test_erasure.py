@@ -1,0 +1,165 @@
+"""Erasing a user: what vanishes, what stays, and what a crash or a race cannot leave behind."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bson import ObjectId
+from bson.json_util import dumps
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.outcomes import Booked
+from slotlock.domain.teams.outcomes import TeamSaved
+from slotlock.domain.users.administration import LastAdmin
+from slotlock.domain.users.user import Caller, Role
+from slotlock.infrastructure.mongo.users.documents import to_new_document
+from slotlock.infrastructure.mongo.users.erasures import Erasure
+from slotlock.services import teams
+from slotlock.services.booking import book, waitlist
+from slotlock.services.users.erasure import RECENT_REQUESTS, finish_erasure, finish_erasures
+from tests.support.model.checker import ModelChecker, SlotShape
+from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.stores.users import new_email
+
+NAME = "Grace Unforgettable"
+
+
+@pytest.fixture(scope="module")
+def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
+    """Yield two services on a database of their own, without background sweeps."""
+    with open_service_pair(servers, "erasing") as opened:
+        yield opened
+
+
+@pytest.fixture
+def member(pair: ServicePair) -> Caller:
+    """Return a new member, as the caller of a request that is already authenticated."""
+    user = to_new_document(NAME, new_email(), Role.MEMBER, "hash", pair.clock())
+    pair.database["users"].insert_one({**user, "groups": ["Grade 5"]})
+    now = pair.clock()
+    return Caller(str(user["_id"]), Role.MEMBER, "session", now)  # type: ignore[arg-type]
+
+
+def add_slot(pair: ServicePair, **shape: Any) -> SlotId:
+    """Create a slot that starts later."""
+    return SlotId(ModelChecker(pair).add_slot(SlotShape(**shape)))
+
+
+def book_for(pair: ServicePair, caller: Caller, slot_id: SlotId) -> None:
+    """Book a place for the caller, which has to succeed."""
+    booking = book.book_slot(
+        pair.services[0], caller, slot_id, caller.user_id, book.BookingOptions()
+    )
+    assert isinstance(pair.runner.run(booking).outcome, Booked)
+
+
+def erase_account(pair: ServicePair, member: Caller) -> Erasure:
+    """Run the first transaction of an erasure only, as if the process had died after it."""
+    services = pair.services[0]
+    erased = pair.runner.run(
+        services.erasures.erase_account(member.user_id, pair.callers[0].user_id, services.now())
+    )
+    assert isinstance(erased, Erasure)
+    return erased
+
+
+def bookers(pair: ServicePair, slot_id: SlotId) -> list[str]:
+    """Return the users with a place in a slot."""
+    document = pair.database["slots"].find_one({"_id": ObjectId(slot_id)})
+    assert document is not None
+    return [str(booking["user"]) for booking in document["bookings"]]
+
+
+def sweep(pair: ServicePair) -> None:
+    """Continue the erasures, as the hold sweeper of another process does."""
+    pair.runner.run(finish_erasures(pair.services[1]))
+
+
+def test_future_bookings_are_cancelled_and_their_places_go_to_the_waiting_list(
+    pair: ServicePair, member: Caller
+) -> None:
+    slot_id, waiting = add_slot(pair), pair.callers[1]
+    book_for(pair, member, slot_id)
+    pair.runner.run(waitlist.join(pair.services[0], slot_id, waiting.user_id, 0.0))
+    pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, member)))
+    assert bookers(pair, slot_id) == [waiting.user_id]
+
+
+def test_a_past_booking_still_counts_without_a_name(pair: ServicePair, member: Caller) -> None:
+    slot_id = add_slot(pair)
+    book_for(pair, member, slot_id)
+    past = pair.clock() - timedelta(hours=2)
+    times = {"start": past, "end": past + timedelta(hours=1)}
+    pair.database["slots"].update_one({"_id": ObjectId(slot_id)}, {"$set": times})
+    pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, member)))
+    assert bookers(pair, slot_id) == [member.user_id]
+    user = pair.runner.run(pair.services[0].users.find_many([member.user_id]))[member.user_id]
+    assert (user.name, user.groups, user.erased) == ("Erased user", (), True)
+
+
+def test_no_collection_contains_the_name_or_the_address_after_a_finished_erasure(
+    pair: ServicePair, member: Caller
+) -> None:
+    services, run = pair.services[0], pair.runner.run
+    email = run(services.users.find_many([member.user_id]))[member.user_id].email
+    run(services.users.set_groups(member.user_id, ["Choir"], pair.callers[0].user_id, pair.clock()))
+    edits: list[dict[str, Any]] = [
+        {"field": "name", "before": None, "after": NAME, "user": ObjectId(member.user_id)},
+        {"field": "name", "before": "x", "after": "Other", "user": ObjectId()},
+    ]
+    users = [edit["user"] for edit in edits]
+    note = {"at": pair.clock(), "by": None, "action": "users_imported"}
+    pair.database["audit_notes"].insert_one({**note, "edits": edits, "users": users})
+    own = run(teams.create(services, "Own", member.user_id))
+    inviting = run(teams.create(services, "Inviting", pair.callers[2].user_id))
+    assert isinstance(own, TeamSaved)
+    assert isinstance(inviting, TeamSaved)
+    run(teams.invite(services, inviting.team.id, email, pair.callers[2].user_id))
+    slot_id = add_slot(pair)
+    book_for(pair, pair.callers[1], slot_id)
+    run(waitlist.join(services, slot_id, member.user_id, 0.0))
+    erase_account(pair, member)
+    sweep(pair)
+    pair.clock.advance(RECENT_REQUESTS + timedelta(seconds=1))
+    sweep(pair)
+    stored = dumps(
+        [[*pair.database[name].find()] for name in pair.database.list_collection_names()]
+    )
+    assert (NAME in stored, email in stored, "Choir" in stored) == (False, False, False)
+    assert "Other" in stored
+    assert pair.database["teams"].find_one({"_id": ObjectId(own.team.id)}) is None
+    assert pair.database["slots"].find_one({"waitlist.user": ObjectId(member.user_id)}) is None
+
+
+def test_an_erasure_that_died_after_its_first_write_is_finished_by_another_process(
+    pair: ServicePair, member: Caller
+) -> None:
+    slot_id = add_slot(pair)
+    book_for(pair, member, slot_id)
+    erasure = erase_account(pair, member)
+    assert bookers(pair, slot_id) == [member.user_id]
+    sweep(pair)
+    assert bookers(pair, slot_id) == []
+    assert erase_account(pair, member) == erasure, "erasing again continues the same erasure"
+
+
+def test_a_booking_that_is_written_after_the_erasure_does_not_survive_it(
+    pair: ServicePair, member: Caller
+) -> None:
+    slot_id = add_slot(pair)
+    pair.runner.run(finish_erasure(pair.services[0], erase_account(pair, member)))
+    book_for(pair, member, slot_id)
+    assert bookers(pair, slot_id) == [member.user_id], "control: one pass does not see it"
+    sweep(pair)
+    assert bookers(pair, slot_id) == []
+
+
+def test_the_last_admin_is_not_erased(pair: ServicePair) -> None:
+    services = pair.services[0]
+    pair.database["users"].update_many({"role": "admin"}, {"$set": {"role": "organizer"}})
+    admin = to_new_document("Root", new_email(), Role.ADMIN, "hash", pair.clock())
+    pair.database["users"].insert_one(admin)
+    erased = services.erasures.erase_account(str(admin["_id"]), None, pair.clock())  # type: ignore[arg-type]
+    assert pair.runner.run(erased) == LastAdmin()
