@@ -9,6 +9,7 @@ from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepositor
 from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries
 from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
 from slotlock.infrastructure.mongo.changes.feed import ChangeFeed
+from slotlock.infrastructure.mongo.descriptions import DescriptionQueries
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecords
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.resources import ResourceRepository
@@ -53,6 +54,7 @@ class Services:
     slot_writer: SlotWriter
     ended_bookings: EndedBookingRepository
     calendar_slots: CalendarSlotQueries
+    descriptions: DescriptionQueries
     resources: ResourceRepository
     idempotency_records: IdempotencyRecords
     teams: TeamRepository
@@ -97,6 +99,7 @@ def build_services(
         slot_writer=repositories.slot_writer,
         ended_bookings=repositories.ended_bookings,
         calendar_slots=repositories.calendar_slots,
+        descriptions=repositories.descriptions,
         resources=repositories.resources,
         idempotency_records=repositories.idempotency_records,
         teams=repositories.teams,

@@ -13,7 +13,8 @@ from slotlock.domain.campaigns.campaign import normalize_group_limits, validate_
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable, to_meetings
-from slotlock.domain.shared.text import normalize_name, validate_line
+from slotlock.domain.shared.changes import UNCHANGED
+from slotlock.domain.shared.text import normalize_name, validate_line, validate_text
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.changes import SlotChanges
@@ -23,6 +24,7 @@ from slotlock.domain.users.user import UserId
 MAX_CAPACITY = 1000
 MAX_TITLE_LENGTH = 200
 MAX_LOCATION_LENGTH = 200
+MAX_DESCRIPTION_LENGTH = 10_000
 MAX_CHOICE_GROUP_LENGTH = 100
 MAX_RESOURCE_LENGTH = 100
 MAX_CANCEL_CUTOFF_MINUTES = 60 * 24 * 60
@@ -57,6 +59,7 @@ class SlotDraft:
     terms: CampaignTerms | None = None
     series_id: SeriesId | None = None
     admission: SlotAdmission = SlotAdmission.ANY
+    description: str | None = None
     allow_past: bool = False
 
 
@@ -87,6 +90,7 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
         terms=draft.terms,
         series_id=draft.series_id,
         admission=draft.admission,
+        description=draft.description,
     )
     problems = _slot_problems(slot)
     if not draft.allow_past:
@@ -144,7 +148,7 @@ def edit(state: SlotState, changes: SlotChanges, now: datetime) -> Decision[Edit
 
 def _saved(state: SlotState, edited: Slot) -> Decision[EditSlotOutcome]:
     """Accept an edit; one that changes nothing writes nothing."""
-    if edited == state.slot:
+    if edited == state.slot and edited.description is UNCHANGED:
         return accept(SlotSaved(state.id))
     return accept(SlotSaved(state.id), replace(state, slot=edited, change=state.change.with_edit()))
 
@@ -212,6 +216,9 @@ def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:
     found = {
         "title": validate_line(slot.title, MAX_TITLE_LENGTH)
         or (None if slot.title else "A slot needs a title."),
+        "description": validate_text(slot.description, MAX_DESCRIPTION_LENGTH)
+        if isinstance(slot.description, str)
+        else None,
         "location": validate_line(slot.location or "", MAX_LOCATION_LENGTH),
         "endTime": None if slot.end > slot.start else "The end must be after the start.",
         "choiceGroup": validate_line(slot.choice_group or "", MAX_CHOICE_GROUP_LENGTH),

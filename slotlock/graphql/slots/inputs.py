@@ -97,6 +97,10 @@ class CreateSlotInput:
     location: str | None = field(
         default=None, description="Where the slot takes place, at most 200 characters."
     )
+    description: str | None = field(
+        default=None,
+        description="A text in Markdown, at most 10,000 characters, which is stored as it is.",
+    )
     kind: SlotKind = field(
         default=SlotKind.MEETING, description="The kind of event that the slot is for."
     )
@@ -148,6 +152,7 @@ class CreateSlotInput:
             time_zone=self.time_zone,
             capacity=self.capacity,
             location=self.location,
+            description=self.description,
             kind=self.kind,
             published=not self.draft,
             hold_minutes=self.hold_minutes,
@@ -183,6 +188,10 @@ class UpdateSlotInput:
     location: str | None = field(
         default=UNSET,
         description="Where the slot takes place, at most 200 characters; null to remove it.",
+    )
+    description: str | None = field(
+        default=UNSET,
+        description="A text in Markdown, at most 10,000 characters; null to remove it.",
     )
     kind: SlotKind | None = field(
         default=UNSET, description="The kind of event that the slot is for."
@@ -239,6 +248,7 @@ class UpdateSlotInput:
             else to_change(self.timetable),
             time_zone=to_required_change("timeZone", self.time_zone),
             location=to_change(self.location),
+            description=to_change(self.description),
             kind=to_required_change("kind", self.kind),
             capacity=to_required_change("capacity", self.capacity),
             hold_minutes=to_required_change("holdMinutes", self.hold_minutes),

@@ -10,6 +10,7 @@ from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
 from slotlock.infrastructure.mongo.changes.stream import ChangeStream
 from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter
+from slotlock.infrastructure.mongo.descriptions import DescriptionQueries
 from slotlock.infrastructure.mongo.idempotency.records import (
     IDEMPOTENCY_RECORD_INDEXES,
     IdempotencyRecords,
@@ -67,6 +68,7 @@ class Repositories:
     change_stream: ChangeStream
     ended_bookings: EndedBookingRepository
     calendar_slots: CalendarSlotQueries
+    descriptions: DescriptionQueries
     resources: ResourceRepository
     idempotency_records: IdempotencyRecords
     teams: TeamRepository
@@ -101,6 +103,7 @@ def repositories_on(database: Database) -> Repositories:
         change_stream=ChangeStream(database),
         ended_bookings=EndedBookingRepository(database, slots.list_limiter),
         calendar_slots=CalendarSlotQueries(database, slots.list_limiter),
+        descriptions=DescriptionQueries(database, slots.list_limiter),
         resources=ResourceRepository(database),
         idempotency_records=IdempotencyRecords(database),
         teams=TeamRepository(database, required),

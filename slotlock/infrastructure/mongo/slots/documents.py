@@ -2,7 +2,7 @@
 
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes, cancelCutoffMinutes, waitlistCapacity, waitlistOfferMinutes,
-     choiceGroup, searchWords: [str], titleKey, spans: [int], cancellation: {at, by},
+     choiceGroup, description?, searchWords: [str], titleKey, spans: [int], cancellation: {at, by},
      campaign?: terms, groupLimits?, meetings?: [{start, end}], resource, admission, revision,
      revisedAt, series?, nextDeadline?, schemaVersion,
      bookings: [booking], waitlist: [{id, user, since, groups?}]}
@@ -169,6 +169,8 @@ def to_fields(slot: Slot) -> Document:
         for name, stored_name in STORED_NAMES.items()
         if name not in OMITTED_IF_EMPTY or getattr(slot, name)
     }
+    if isinstance(slot.description, str):
+        fields["description"] = slot.description
     return {
         **fields,
         "searchWords": search_words(f"{slot.title} {slot.location or ''}"),
@@ -253,10 +255,12 @@ _REMOVED = object()
 
 def _edited_fields(before: Slot, after: Slot) -> Document:
     old, new = to_fields(before), to_fields(after)
+    if after.description is None:  # an edit removes it: it is not loaded with the slot
+        old["description"] = None
     return {
         stored_name: new.get(stored_name, _REMOVED)
         for stored_name in {**old, **new}
-        if old.get(stored_name) != new.get(stored_name)
+        if old.get(stored_name, _REMOVED) != new.get(stored_name, _REMOVED)
     }
 
 
