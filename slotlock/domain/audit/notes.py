@@ -25,7 +25,15 @@ NOTED_SLOT_FIELDS = {
 # The time and place of a slot.
 SCHEDULE_FIELDS = {
     name: NOTED_SLOT_FIELDS[name]
-    for name in ("startTime", "endTime", "meetings", "timeZone", "location", "resource")
+    for name in (
+        "startTime",
+        "endTime",
+        "meetings",
+        "timeZone",
+        "location",
+        "resource",
+        "resources",
+    )
 }
 NOTED_DESCRIPTION_LENGTH = 200
 TERMS_FIELDS = {
@@ -98,7 +106,7 @@ def _slot_action(before: Slot | None, after: Slot) -> AuditAction:
 def schedule_edits(before: Slot, after: Slot) -> tuple[FieldEdit, ...]:
     """Return the changes of a slot's time and place."""
     # Most changes of a slot leave both alone.
-    if before.revision == after.revision and before.resource == after.resource:
+    if before.revision == after.revision and before.resources == after.resources:
         return ()
     return tuple(_field_edits(SCHEDULE_FIELDS, before, after))
 

@@ -27,6 +27,7 @@ MAX_LOCATION_LENGTH = 200
 MAX_DESCRIPTION_LENGTH = 10_000
 MAX_CHOICE_GROUP_LENGTH = 100
 MAX_RESOURCE_LENGTH = 100
+MAX_RESOURCES_PER_SLOT = 10
 MAX_CANCEL_CUTOFF_MINUTES = 60 * 24 * 60
 MAX_WAITLIST_CAPACITY = 1000
 MAX_WAITLIST_OFFER_MINUTES = 7 * 24 * 60
@@ -56,6 +57,7 @@ class SlotDraft:
     group_limits: tuple[GroupLimit, ...] = ()
     timetable: Timetable | None = None
     resource: str | None = None
+    several_resources: tuple[str, ...] = ()
     terms: CampaignTerms | None = None
     series_id: SeriesId | None = None
     admission: SlotAdmission = SlotAdmission.ANY
@@ -90,6 +92,7 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
         terms=draft.terms,
         series_id=draft.series_id,
         admission=draft.admission,
+        several_resources=_clean_names(draft.several_resources),
         description=draft.description,
     )
     problems = _slot_problems(slot)
@@ -121,6 +124,7 @@ def edit(state: SlotState, changes: SlotChanges, now: datetime) -> Decision[Edit
         title=after.title.strip(),
         location=_clean_location(after.location),
         resource=_clean_name(after.resource),
+        several_resources=_clean_names(after.several_resources),
         group_limits=normalize_group_limits(after.group_limits),
     )
     problems = _slot_problems(after)
@@ -173,7 +177,7 @@ def _with_new_times(slot: Slot, changes: SlotChanges) -> Slot | InvalidInput:
 
 def _calendar_fields(slot: Slot) -> tuple[object, ...]:
     """Return the fields that calendars show."""
-    return slot.title, slot.location, slot.time_zone, slot.all_meetings
+    return slot.title, slot.location, slot.time_zone, slot.all_meetings, slot.several_resources
 
 
 def publish(state: SlotState) -> Decision[EditSlotOutcome]:
@@ -212,6 +216,10 @@ def _clean_name(text: str | None) -> str | None:
     return normalize_name(text or "") or None
 
 
+def _clean_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(normalize_name, names))
+
+
 def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:
     found = {
         "title": validate_line(slot.title, MAX_TITLE_LENGTH)
@@ -224,6 +232,9 @@ def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:
         "choiceGroup": validate_line(slot.choice_group or "", MAX_CHOICE_GROUP_LENGTH),
         "capacity": _validate_number(slot.capacity, 1, MAX_CAPACITY),
         "resource": validate_line(slot.resource or "", MAX_RESOURCE_LENGTH),
+        "resourceIds": f"A slot has at most {MAX_RESOURCES_PER_SLOT} resources."
+        if len(slot.several_resources) > MAX_RESOURCES_PER_SLOT
+        else None,
         "groupLimits": validate_group_limits(slot.group_limits, MAX_CAPACITY),
         "holdMinutes": _validate_number(slot.hold_minutes, 1, MAX_HOLD_MINUTES),
         "cancelCutoffMinutes": _validate_number(

@@ -17,7 +17,7 @@ from slotlock.infrastructure.mongo.idempotency.records import (
 )
 from slotlock.infrastructure.mongo.indexes.builder import IndexBuilder
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
-from slotlock.infrastructure.mongo.resources import ResourceRepository
+from slotlock.infrastructure.mongo.resources import RESOURCE_INDEXES, ResourceRepository
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.documents import SLOT_INDEXES
 from slotlock.infrastructure.mongo.slots.ended_bookings import (
@@ -51,6 +51,7 @@ INDEXES = (
     *AUDIT_NOTE_INDEXES,
     *IDEMPOTENCY_RECORD_INDEXES,
     *TEAM_INDEXES,
+    *RESOURCE_INDEXES,
     *CAMPAIGN_INDEXES,
     *USER_INDEXES,
     *GROUP_UPDATE_INDEXES,
@@ -94,6 +95,7 @@ def repositories_on(database: Database) -> Repositories:
     waitlist_groups = WaitlistGroupSync(database)
     required = RequiredIndexes()
     users = UserRepository(database, waitlist_groups, required)
+    resources = ResourceRepository(database, required)
     # A report takes long: one at a time leaves room for lists and for other campaigns.
     audit_limiter = ConcurrencyLimiter(1, within=slots.list_limiter)
     report_limiter = ConcurrencyLimiter(1, within=campaigns.limiter)
@@ -104,7 +106,7 @@ def repositories_on(database: Database) -> Repositories:
         ended_bookings=EndedBookingRepository(database, slots.list_limiter),
         calendar_slots=CalendarSlotQueries(database, slots.list_limiter),
         descriptions=DescriptionQueries(database, slots.list_limiter),
-        resources=ResourceRepository(database),
+        resources=resources,
         idempotency_records=IdempotencyRecords(database),
         teams=TeamRepository(database, required),
         campaigns=campaigns,
@@ -121,6 +123,9 @@ def repositories_on(database: Database) -> Repositories:
         sessions=SessionRepository(database),
         write_probe=WriteProbe(database),
         indexes=IndexBuilder(
-            database, INDEXES, required, (users.backfill_search_words, slots.backfill_list_fields)
+            database,
+            INDEXES,
+            required,
+            (users.backfill_search_words, slots.backfill_list_fields, resources.backfill),
         ),
     )
