@@ -22,6 +22,7 @@ from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.transport.http_requests import HttpError
 from slotlock.infrastructure.request_deadline import RequestDeadlines, untimed
+from slotlock.services import resources
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import calendars
@@ -30,6 +31,7 @@ MAX_AGE = timedelta(minutes=5)
 # A calendar of some hundred events costs as much as this many reads.
 CALENDAR_READ_COST = 10
 _PRIVATE = re.compile(r"private/([^/]{1,100})\.ics")
+_RESOURCE = re.compile(r"resources/([^/]{1,700})\.ics")
 _CAMPAIGN = re.compile(r"campaigns/([^/]{1,100})\.ics")
 
 
@@ -70,6 +72,8 @@ class CalendarEndpoint:
         path = request.path_params["path"]
         if private := _PRIVATE.fullmatch(path):
             return await self._private_calendar(request, private[1])
+        if resource_path := _RESOURCE.fullmatch(path):
+            return await self._resource_calendar(request, resource_path[1], token)
         return await self._published_calendar(request, path, token)
 
     async def _private_calendar(self, request: Request, calendar_token: str) -> Response:
@@ -79,6 +83,17 @@ class CalendarEndpoint:
         events = await calendars.user_calendar(self._services, user.id)
         body = await _render("Bookings", events)
         return _calendar_response(request, body, private=True)
+
+    async def _resource_calendar(
+        self, request: Request, resource_id: str, token: VerifiedToken
+    ) -> Response:
+        viewer = await self._viewer(token)
+        name = ids.parse_resource_id(resource_id)
+        if name is None or await resources.find(self._services, name) is None:
+            raise _not_found()
+        body = await _render(name, await calendars.resource_calendar(self._services, name))
+        private = viewer is not None or not self._public_reads
+        return _calendar_response(request, body, private=private)
 
     async def _published_calendar(
         self, request: Request, path: str, token: VerifiedToken

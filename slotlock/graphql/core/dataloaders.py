@@ -13,6 +13,7 @@ from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.resources.resource import Resource
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.listing import SlotSelection
@@ -83,6 +84,15 @@ class DataLoaders:
     def campaign_descriptions(self) -> DataLoader[CampaignId, str | None]:
         """Load the descriptions of campaigns that the viewer sees."""
         return DataLoader(self._load_campaign_descriptions)
+
+    @cached_property
+    def resources(self) -> DataLoader[str, Resource | None]:
+        """Load resources by name."""
+        return DataLoader(self._load_resources)
+
+    async def _load_resources(self, names: list[str]) -> Sequence[Resource | None]:
+        found = await self._services.resources.find_all(names)
+        return [found.get(name) for name in names]
 
     async def _load_slot_descriptions(self, slot_ids: list[SlotId]) -> Sequence[str | None]:
         found = await self._services.descriptions.find_of_slots(slot_ids)

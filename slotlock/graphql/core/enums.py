@@ -15,6 +15,7 @@ from slotlock.domain.booking.rules.series import SeriesMode
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignState, SlotAdmission
 from slotlock.domain.reports.campaign_reports import Interval
+from slotlock.domain.resources.resource import ResourceKind
 from slotlock.domain.schedule.timetables import Weekday
 from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.slots.series import OnConflict, SeriesScope
@@ -28,6 +29,7 @@ __all__ = [
     "CampaignState",
     "Interval",
     "OnConflict",
+    "ResourceKind",
     "Role",
     "SeriesMode",
     "SeriesScope",
@@ -56,6 +58,15 @@ _register_enum(
     MEMBER="The user may book places.",
     ORGANIZER="The user may also manage slots, campaigns and members.",
     ADMIN="The user may also ban and unban organizers and admins.",
+)
+_register_enum(
+    ResourceKind,
+    name="ResourceKind",
+    description="What a resource is.",
+    ROOM="A room.",
+    PERSON="A person, such as a teacher.",
+    EQUIPMENT="A device, such as a projector.",
+    OTHER="Something else.",
 )
 _register_enum(
     SlotStatus,

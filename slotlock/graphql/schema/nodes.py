@@ -19,6 +19,7 @@ from slotlock.graphql.core.connections import MAX_LIST_SIZE
 from slotlock.graphql.core.dataloaders import SeriesPage
 from slotlock.graphql.core.errors import GraphQLRequestError, bad_input
 from slotlock.graphql.core.node import Node
+from slotlock.graphql.resources.queries import load_resource
 from slotlock.graphql.slots.selection import select_parts, slot_selection
 from slotlock.graphql.slots.types import Slot, SlotSeries, WaitlistEntry, load_booking, load_slot
 from slotlock.graphql.teams.types import Team
@@ -83,6 +84,8 @@ async def load_node(info: Info, global_id: str) -> Node | None:
         return Team.from_domain(team) if team else None
     if ticket_ref := ids.parse_ticket_id(global_id):
         return await load_ticket(context.services, ticket_ref, context.caller)
+    if ids.parse_resource_id(global_id):
+        return await load_resource(info, global_id) if context.caller.is_organizer else None
     if ids.parse_session_id(global_id):
         return await _load_session(info, global_id)
     return None

@@ -17,6 +17,8 @@ from slotlock.graphql.campaigns.queries import CampaignQueries
 from slotlock.graphql.core.scalars import SCALARS
 from slotlock.graphql.reports.audit_queries import AuditQueries
 from slotlock.graphql.reports.queries import CampaignReportQueries
+from slotlock.graphql.resources.mutations import ResourceMutations
+from slotlock.graphql.resources.queries import ResourceQueries
 from slotlock.graphql.schema.nodes import NodeQueries
 from slotlock.graphql.schema.subscriptions import Subscription
 from slotlock.graphql.slots.mutations import SlotMutations
@@ -33,6 +35,7 @@ Query = merge_types(
     (
         UserQueries,
         SlotQueries,
+        ResourceQueries,
         CampaignQueries,
         TicketQueries,
         TeamQueries,
@@ -55,6 +58,7 @@ Mutation = merge_types(
         BookingChangeMutations,
         WaitlistMutations,
         SlotMutations,
+        ResourceMutations,
         CampaignMutations,
         SeriesMutations,
         TeamMutations,

@@ -63,6 +63,20 @@ async def published_calendar(
     return found.sorted_events()
 
 
+async def resource_calendar(services: Services, name: str) -> Sequence[CalendarEvent]:
+    """Return the published slots of a resource, without those over for 30 days.
+
+    If there are too many meetings, the feed leaves out the slots that start first.
+    """
+    now, found = services.now(), _EventCollector()
+    since, find_of_resource = now - PUBLISHED_SHOWN, services.calendar_slots.find_of_resource
+    async for slot in _iterate_slots(
+        lambda after: find_of_resource(name, since, now, after), found
+    ):
+        found.add(events_of_slot(slot, now))
+    return found.sorted_events()
+
+
 class _EventCollector:
     """The events found so far, each once, up to the size of a feed."""
 

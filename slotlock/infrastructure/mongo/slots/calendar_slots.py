@@ -54,6 +54,14 @@ class CalendarSlotQueries:
         query = _published_query(campaign_id, {"$gte": since, "$lt": now})
         return await self._next_page(query, _index_for(campaign_id), BACKWARD, after, now)
 
+    @limited_listing
+    async def find_of_resource(
+        self, name: str, since: datetime, now: datetime, after: SlotState | None
+    ) -> Sequence[SlotState]:
+        """Return the next published and cancelled slots of a resource, latest first."""
+        query = {**_published_query(None, {"$gte": since}), "resource": name}
+        return await self._next_page(query, "resource_start", BACKWARD, after, now)
+
     async def _next_page(
         self,
         query: Document,

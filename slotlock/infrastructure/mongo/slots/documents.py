@@ -3,8 +3,8 @@
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes, cancelCutoffMinutes, waitlistCapacity, waitlistOfferMinutes,
      choiceGroup, description?, searchWords: [str], titleKey, spans: [int], cancellation: {at, by},
-     campaign?: terms, groupLimits?, meetings?: [{start, end}], resource: str | [str] | null, admission, revision,
-     revisedAt, series?, nextDeadline?, schemaVersion,
+     campaign?: terms, groupLimits?, meetings?: [{start, end}], resource: str | [str] | null,
+     admission, revision, revisedAt, series?, nextDeadline?, schemaVersion,
      bookings: [booking], waitlist: [{id, user, since, groups?}]}
 
 `SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
