@@ -85,9 +85,7 @@ class ResourceMutations:
     async def update_resource(
         self,
         info: Info,
-        input: Annotated[
-            UpdateResourceInput, argument(description="The resource and its changes.")
-        ],  # noqa: A002
+        input: Annotated[UpdateResourceInput, argument(description="The changes.")],  # noqa: A002
     ) -> Resource | Refusal:
         info.context.require_organizer()
         name = ids.parse_resource_id(input.resource_id)

@@ -21,6 +21,7 @@ from slotlock.graphql.resources.mutations import ResourceMutations
 from slotlock.graphql.resources.queries import ResourceQueries
 from slotlock.graphql.schema.nodes import NodeQueries
 from slotlock.graphql.schema.subscriptions import Subscription
+from slotlock.graphql.slots.free_busy import FreeBusyQueries
 from slotlock.graphql.slots.mutations import SlotMutations
 from slotlock.graphql.slots.queries import SlotQueries
 from slotlock.graphql.slots.series import SeriesMutations
@@ -36,6 +37,7 @@ Query = merge_types(
         UserQueries,
         SlotQueries,
         ResourceQueries,
+        FreeBusyQueries,
         CampaignQueries,
         TicketQueries,
         TeamQueries,

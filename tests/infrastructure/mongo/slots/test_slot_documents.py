@@ -46,9 +46,8 @@ STATE = SlotState(SLOT, 3, END)
 def test_every_fact_that_is_stored_is_read_again() -> None:
     changed = [each.name for each in fields(Slot) if getattr(SLOT, each.name) != each.default]
 
-    assert changed == [
-        each.name for each in fields(Slot) if each.compare
-    ]  # the test would notice each of them
+    # The test would notice each of them. A description is read on its own.
+    assert changed == [each.name for each in fields(Slot) if each.compare]
     assert to_slot_state(to_document(STATE)) == STATE
 
 
