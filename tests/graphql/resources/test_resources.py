@@ -41,6 +41,7 @@ CREATE_SLOT = """mutation($input: CreateSlotInput!) { createSlot(input: $input) 
 UPDATE_SLOT = """mutation($input: UpdateSlotInput!) { updateSlot(input: $input) {
   __typename ... on Slot { resource resources { name } }
 } }"""
+SLOT_RESOURCES = "query($slot: ID!) { slot(id: $slot) { resources { kind } } }"
 FREE_BUSY = """query($ids: [ID!]!, $from: DateTime!, $until: DateTime!) {
   freeBusy(resourceIds: $ids, from: $from, until: $until) {
     resource { name } spans { startTime endTime slot { id } } isComplete
