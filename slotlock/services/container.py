@@ -12,7 +12,7 @@ from slotlock.infrastructure.mongo.changes.feed import ChangeFeed
 from slotlock.infrastructure.mongo.descriptions import DescriptionQueries
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecords
 from slotlock.infrastructure.mongo.repositories import Repositories
-from slotlock.infrastructure.mongo.resources import ResourceRepository
+from slotlock.infrastructure.mongo.resources.repository import ResourceRepository
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository

@@ -1,1 +1,1 @@
-"""Resources as things of their own: rooms, persons, equipment."""
+"""Resources as things of their own: rooms, teachers, equipment."""

@@ -22,7 +22,7 @@ class ResourceKind(StrEnum):
     """What a resource is, for its readers only."""
 
     ROOM = "room"
-    PERSON = "person"
+    STAFF = "staff"
     EQUIPMENT = "equipment"
     OTHER = "other"
 

@@ -64,7 +64,7 @@ _register_enum(
     name="ResourceKind",
     description="What a resource is.",
     ROOM="A room.",
-    PERSON="A person, such as a teacher.",
+    STAFF="A member of the staff, such as a teacher.",
     EQUIPMENT="A device, such as a projector.",
     OTHER="Something else.",
 )

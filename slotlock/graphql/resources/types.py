@@ -13,7 +13,7 @@ from slotlock.graphql.core.node import Node
 
 
 @strawberry.type(
-    description="A room, a person or something else that only one published slot can occupy at a "
+    description="A room, a teacher or something else that only one published slot can occupy at a "
     "time."
 )
 class Resource(Node):

@@ -16,12 +16,12 @@ from slotlock.graphql.campaigns.mutations import CampaignMutations
 from slotlock.graphql.campaigns.queries import CampaignQueries
 from slotlock.graphql.core.scalars import SCALARS
 from slotlock.graphql.reports.audit_queries import AuditQueries
+from slotlock.graphql.reports.free_busy import FreeBusyQueries
 from slotlock.graphql.reports.queries import CampaignReportQueries
 from slotlock.graphql.resources.mutations import ResourceMutations
 from slotlock.graphql.resources.queries import ResourceQueries
 from slotlock.graphql.schema.nodes import NodeQueries
 from slotlock.graphql.schema.subscriptions import Subscription
-from slotlock.graphql.slots.free_busy import FreeBusyQueries
 from slotlock.graphql.slots.mutations import SlotMutations
 from slotlock.graphql.slots.queries import SlotQueries
 from slotlock.graphql.slots.series import SeriesMutations

@@ -17,7 +17,7 @@ from slotlock.infrastructure.mongo.idempotency.records import (
 )
 from slotlock.infrastructure.mongo.indexes.builder import IndexBuilder
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
-from slotlock.infrastructure.mongo.resources import RESOURCE_INDEXES, ResourceRepository
+from slotlock.infrastructure.mongo.resources.repository import RESOURCE_INDEXES, ResourceRepository
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.documents import SLOT_INDEXES
 from slotlock.infrastructure.mongo.slots.ended_bookings import (

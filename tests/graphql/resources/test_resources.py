@@ -1,4 +1,4 @@
-"""Resources: rooms, persons and equipment that several slots need, but one at a time."""
+"""Resources: rooms, teachers and equipment that several slots need, but one at a time."""
 
 import secrets
 
@@ -15,7 +15,7 @@ CREATE = """mutation($name: String!, $kind: ResourceKind! = ROOM) {
     ... on Resource { id name kind } ... on InvalidInput { fields { field message } }
   }
 }"""
-UPDATE = """mutation($id: ID!) { updateResource(input: {resourceId: $id, kind: PERSON}) {
+UPDATE = """mutation($id: ID!) { updateResource(input: {resourceId: $id, kind: STAFF}) {
   ... on Resource { id name kind } ... on Refusal { code }
 } }"""
 DELETE = """mutation($id: ID!) { deleteResource(resourceId: $id) {
@@ -82,7 +82,7 @@ async def test_a_resource_is_created_found_changed_and_deleted(
     shown = {"id": room, "name": name, "kind": "ROOM"}
     assert await organizer.execute(NODE, id=room) == shown
     assert (await organizer.execute(LIST, text=name[-8:].upper()))["nodes"] == [shown]
-    assert await organizer.execute(UPDATE, id=room) == {**shown, "kind": "PERSON"}
+    assert await organizer.execute(UPDATE, id=room) == {**shown, "kind": "STAFF"}
     assert await organizer.execute(DELETE, id=room) == {"resourceId": room}
     assert await organizer.execute(DELETE, id=room) == {"code": "RESOURCE_NOT_FOUND"}
     assert await organizer.execute(UPDATE, id=room) == {"code": "RESOURCE_NOT_FOUND"}
