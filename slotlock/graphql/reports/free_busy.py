@@ -29,7 +29,7 @@ class BusySpan:
 
 @strawberry.type(description="When published slots occupy a resource.")
 class ResourceBusy:
-    resource: Resource = field(description="The resource.")
+    resource: Resource = field(description="The resource that the meetings occupy.")
     spans: list[BusySpan] = field(
         description="The meetings that overlap the period, by start, at most 1000."
     )
