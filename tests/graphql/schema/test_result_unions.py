@@ -11,6 +11,7 @@ from slotlock.auth import accounts, invitations, sessions, user_admin
 from slotlock.domain.admission import tickets
 from slotlock.domain.booking import outcomes
 from slotlock.domain.campaigns import campaign
+from slotlock.domain.resources import resource
 from slotlock.domain.slots.outcomes import DeleteSlotOutcome, EditSlotOutcome
 from slotlock.domain.teams.outcomes import (
     AcceptInvitationOutcome,
@@ -21,6 +22,7 @@ from slotlock.domain.teams.outcomes import (
     WithdrawInvitationOutcome,
 )
 from slotlock.graphql.schema.schema import executable_schema
+from slotlock.services import resources
 from slotlock.services.campaigns import campaigns
 from slotlock.services.slots import editing, series
 
@@ -47,6 +49,10 @@ OUTCOMES = {
     "UpdateSlotResult": EditSlotOutcome,
     "DeleteSlotResult": DeleteSlotOutcome,
     "CreateSlotSeriesResult": series.CreateSeriesOutcome,
+    "CreateResourceResult": resource.CreateResourceOutcome,
+    "UpdateResourceResult": resource.UpdateResourceOutcome,
+    "DeleteResourceResult": resource.DeleteResourceOutcome,
+    "ImportResourcesResult": returned_by(resources.import_names),
     "CreateCampaignResult": returned_by(campaigns.create),
     "UpdateCampaignResult": campaign.CampaignOutcome,
     "DeleteCampaignResult": campaign.DeleteCampaignOutcome,
@@ -68,6 +74,7 @@ OUTCOMES = {
 # `endSession` has no outcome in `auth`: ending a session twice is no error there.
 WITHOUT_OUTCOME = {"EndSessionResult"}
 SHOWN_AS = {
+    "ResourceSaved": "Resource",
     "SlotSaved": "Slot",
     "SeriesCreated": "SlotSeriesCreated",
     "CampaignSaved": "Campaign",
