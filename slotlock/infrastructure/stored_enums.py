@@ -13,13 +13,14 @@ from slotlock.domain.audit.log import AuditAction
 from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import SlotAdmission
+from slotlock.domain.resources.resource import ResourceKind
 from slotlock.domain.users.user import Role
 
 Member = TypeVar("Member", bound=StrEnum)
 
 _ENUMS: tuple[type[StrEnum], ...] = (
     *(AuditAction, BookingAction, BookingLimit, BookingStatus),
-    *(Role, SlotAdmission, SlotKind, SlotStatus),
+    *(ResourceKind, Role, SlotAdmission, SlotKind, SlotStatus),
 )
 # A call of an enum takes three times as long.
 _MEMBERS: Mapping[type, Mapping[object, Any]] = {

@@ -9,9 +9,10 @@ from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepositor
 from slotlock.infrastructure.mongo.campaigns.statistics import CampaignStatisticsQueries
 from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
 from slotlock.infrastructure.mongo.changes.feed import ChangeFeed
+from slotlock.infrastructure.mongo.descriptions import DescriptionQueries
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecords
 from slotlock.infrastructure.mongo.repositories import Repositories
-from slotlock.infrastructure.mongo.resources import ResourceRepository
+from slotlock.infrastructure.mongo.resources.repository import ResourceRepository
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
@@ -54,6 +55,7 @@ class Services:
     slot_writer: SlotWriter
     ended_bookings: EndedBookingRepository
     calendar_slots: CalendarSlotQueries
+    descriptions: DescriptionQueries
     resources: ResourceRepository
     idempotency_records: IdempotencyRecords
     teams: TeamRepository
@@ -99,6 +101,7 @@ def build_services(
         slot_writer=repositories.slot_writer,
         ended_bookings=repositories.ended_bookings,
         calendar_slots=repositories.calendar_slots,
+        descriptions=repositories.descriptions,
         resources=repositories.resources,
         idempotency_records=repositories.idempotency_records,
         teams=repositories.teams,

@@ -23,6 +23,9 @@ from tests.support.transport.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 CREATE = """mutation($input: CreateSlotInput!) { createSlot(input: $input) { __typename } }"""
+RESOURCES = """mutation($names: [String!]!) {
+  importResources(names: $names) { ... on ResourcesImported { existing { id name } } }
+}"""
 ROUNDS = 8
 
 
@@ -47,7 +50,13 @@ def at(hour: float, **fields: Any) -> Json:
 async def at_once(
     deployment: Deployment, apps: Sequence[AppProcess], requests: list[tuple[str, Json]]
 ) -> Counter[str]:
-    """Count the outcomes of concurrent requests, alternating between the processes."""
+    """Count the outcomes of concurrent requests, alternating between the processes.
+
+    The resources that the requests name are created before.
+    """
+    inputs = [variables.get("input", {}) for _, variables in requests]
+    names = {fields.get("slot", fields).get("resource") for fields in inputs}
+    await deployment.organizer(apps[0]).import_resources(*names)
     shots = [
         (apps[n % len(apps)].url, deployment.user_tokens.organizer, query, variables)
         for n, (query, variables) in enumerate(requests)
@@ -89,6 +98,22 @@ async def test_slots_of_one_room_that_do_not_overlap_are_all_created_at_once(
     requests = [(CREATE, {"input": at(1 + n, resource=hall)}) for n in range(12)]
     assert await at_once(deployment, two_apps, requests) == {"Slot": 12}
     assert overlaps(deployment, hall) == 0
+
+
+async def test_of_20_slots_with_one_common_resource_of_three_one_is_created(
+    deployment: Deployment, two_apps: Pair
+) -> None:
+    common, organizer = room(), deployment.organizer(two_apps[0])
+    others = [room() for _ in range(20)]
+    await organizer.import_resources(common, *others)
+    found = (await organizer.execute(RESOURCES, names=[common, *others]))["existing"]
+    ids = {each["name"]: each["id"] for each in found}
+    requests = [
+        (CREATE, {"input": at(9 + n / 40, resourceIds=[ids[each], ids[common]])})
+        for n, each in enumerate(others)
+    ]
+    assert await at_once(deployment, two_apps, requests) == {"Slot": 1, "ResourceTaken": 19}
+    assert len(published(deployment, common)) == 1
 
 
 async def test_of_two_conflicting_drafts_published_at_once_one_is_published(
@@ -186,6 +211,7 @@ async def created_meanwhile(
 ) -> tuple[set[str], int]:
     """Create two slots of a room at once; return the outcomes and the number of overlaps."""
     hall = room()
+    await deployment.organizer(app).import_resources(hall)
     slow, stage = deployment.paused_app("commit", off)
     wanted = {"input": at(9, resource=hall)}
     late = asyncio.create_task(deployment.organizer(slow).execute(CREATE, **wanted))
@@ -212,6 +238,7 @@ async def test_two_concurrent_edits_of_a_series_lose_no_slot(
     deployment: Deployment, two_apps: Pair
 ) -> None:
     slot = {"title": "Yoga", **MONDAY_TIMES, "resource": room()}
+    await deployment.organizer(two_apps[0]).import_resources(slot["resource"])
     wanted = {"slot": slot, "rrule": "FREQ=DAILY;COUNT=5"}
     made = await deployment.organizer(two_apps[0]).execute(CREATE_SERIES, input=wanted)
     ids = [each["id"] for each in made["slots"]]

@@ -22,6 +22,7 @@ from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.transport.http_requests import HttpError
 from slotlock.infrastructure.request_deadline import RequestDeadlines, untimed
+from slotlock.services import resources
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import calendars
@@ -31,6 +32,7 @@ MAX_AGE = timedelta(minutes=5)
 CALENDAR_READ_COST = 10
 _PRIVATE = re.compile(r"private/([^/]{1,100})\.ics")
 _ORGANIZED = re.compile(r"private/([^/]{1,100})/organized\.ics")
+_RESOURCE = re.compile(r"resources/([^/]{1,700})\.ics")
 _CAMPAIGN = re.compile(r"campaigns/([^/]{1,100})\.ics")
 
 
@@ -73,6 +75,8 @@ class CalendarEndpoint:
             return await self._private_calendar(request, private[1])
         if organized := _ORGANIZED.fullmatch(path):
             return await self._organizer_calendar(request, organized[1])
+        if resource_path := _RESOURCE.fullmatch(path):
+            return await self._resource_calendar(request, resource_path[1], token)
         return await self._published_calendar(request, path, token)
 
     async def _private_calendar(self, request: Request, calendar_token: str) -> Response:
@@ -89,6 +93,16 @@ class CalendarEndpoint:
             raise _not_found()
         events = await calendars.organizer_calendar(self._services, user.id)
         return _calendar_response(request, await _render("My slots", events), private=True)
+    async def _resource_calendar(
+        self, request: Request, resource_id: str, token: VerifiedToken
+    ) -> Response:
+        viewer = await self._viewer(token)
+        name = ids.parse_resource_id(resource_id)
+        if name is None or await resources.find(self._services, name) is None:
+            raise _not_found()
+        body = await _render(name, await calendars.resource_calendar(self._services, name))
+        private = viewer is not None or not self._public_reads
+        return _calendar_response(request, body, private=private)
 
     async def _published_calendar(
         self, request: Request, path: str, token: VerifiedToken

@@ -25,8 +25,17 @@ NOTED_SLOT_FIELDS = {
 # The time and place of a slot.
 SCHEDULE_FIELDS = {
     name: NOTED_SLOT_FIELDS[name]
-    for name in ("startTime", "endTime", "meetings", "timeZone", "location", "resource")
+    for name in (
+        "startTime",
+        "endTime",
+        "meetings",
+        "timeZone",
+        "location",
+        "resource",
+        "resources",
+    )
 }
+NOTED_DESCRIPTION_LENGTH = 200
 TERMS_FIELDS = {
     "published": "published",
     "opensAt": "opens_at",
@@ -66,7 +75,7 @@ def note_slot_change(
     before: Slot | None, after: Slot, by: UserId, at: datetime
 ) -> AuditNote | None:
     """Return the note of a slot's change; None if only its bookings changed."""
-    edits = tuple(_field_edits(NOTED_SLOT_FIELDS, before, after))
+    edits = (*_field_edits(NOTED_SLOT_FIELDS, before, after), *_description_edits(after))
     campaign_id = after.terms.campaign_id if after.terms else None
     note = AuditNote(at, by, _slot_action(before, after), edits, after.id, campaign_id)
     return note if edits else None
@@ -77,6 +86,12 @@ def note_slot_deletion(slot: Slot, by: UserId, at: datetime) -> AuditNote:
     edits = tuple(_field_edits(NOTED_SLOT_FIELDS, slot, None))
     campaign_id = slot.terms.campaign_id if slot.terms else None
     return AuditNote(at, by, AuditAction.SLOT_DELETED, edits, slot.id, campaign_id)
+
+
+def _description_edits(after: Slot | Campaign) -> Iterator[FieldEdit]:
+    """Yield the beginning of a new description. The old one is not loaded."""
+    if isinstance(after.description, str):
+        yield FieldEdit("description", None, after.description[:NOTED_DESCRIPTION_LENGTH])
 
 
 def _slot_action(before: Slot | None, after: Slot) -> AuditAction:
@@ -92,7 +107,7 @@ def _slot_action(before: Slot | None, after: Slot) -> AuditAction:
 def schedule_edits(before: Slot, after: Slot) -> tuple[FieldEdit, ...]:
     """Return the changes of a slot's time and place."""
     # Most changes of a slot leave both alone.
-    if before.revision == after.revision and before.resource == after.resource:
+    if before.revision == after.revision and before.resources == after.resources:
         return ()
     return tuple(_field_edits(SCHEDULE_FIELDS, before, after))
 
@@ -101,7 +116,7 @@ def note_campaign_change(
     before: Campaign | None, after: Campaign, by: UserId | None, now: datetime
 ) -> AuditNote:
     """Return the note of a campaign's change."""
-    edits = tuple(_campaign_edits(before, after))
+    edits = (*_campaign_edits(before, after), *_description_edits(after))
     return AuditNote(now, by, _campaign_action(before, after), edits, campaign_id=after.id)
 
 

@@ -1,5 +1,6 @@
 """A slot as its organizer defined it. Its bookings are in `SlotState`."""
 
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
@@ -17,6 +18,7 @@ from slotlock.domain.campaigns.terms import (
     group_limit_for,
 )
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.changes import UNCHANGED, Unchanged
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 
@@ -60,6 +62,12 @@ class Slot:
 
     A slot without a timetable meets from `start` to `end`. One with a timetable has `meetings`, in
     order: the first begins at `start` and the last ends at `end`.
+
+    `resource` is the first resource of a slot. A slot with more than one has all of them in
+    `several_resources`, in order.
+
+    `description` is set only in a new slot and in an edit that changes it: nothing loads it with
+    the slot, because a booking would pay for up to 10,000 characters.
     """
 
     id: SlotId
@@ -85,6 +93,8 @@ class Slot:
     revision: int = 0
     revised_at: datetime | None = None
     admission: SlotAdmission = SlotAdmission.ANY
+    several_resources: tuple[str, ...] = ()
+    description: str | Unchanged | None = field(default=UNCHANGED, compare=False, repr=False)
 
     @property
     def is_hidden(self) -> bool:
@@ -103,6 +113,11 @@ class Slot:
     def all_meetings(self) -> tuple[Meeting, ...]:
         """The meetings, in order. A slot without a timetable has one."""
         return self.meetings or (Meeting(self.start, self.end),)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The names of all resources of the slot."""
+        return self.several_resources or (() if self.resource is None else (self.resource,))
 
     @property
     def is_queue_only(self) -> bool:

@@ -1,7 +1,7 @@
 """Campaigns: slots with common terms, and the rules for creating and editing campaigns."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime
 
 from slotlock.domain.campaigns.terms import (
@@ -12,12 +12,13 @@ from slotlock.domain.campaigns.terms import (
     SlotAdmission,
 )
 from slotlock.domain.shared.changes import UNCHANGED, Unchanged, new_or_current
-from slotlock.domain.shared.text import normalize_name, validate_line
+from slotlock.domain.shared.text import normalize_name, validate_line, validate_text
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.groups import validate_group
 
 MAX_CAMPAIGN_NAME_LENGTH = 200
+MAX_DESCRIPTION_LENGTH = 10_000
 MAX_GROUP_SETS = 10
 MAX_GROUPS_PER_SET = 200
 MAX_GROUP_LIMITS = 100
@@ -30,11 +31,16 @@ GroupSets = tuple[tuple[str, ...], ...]
 
 @value_object
 class Campaign:
-    """A campaign: its name, and the terms that each of its slots has a copy of."""
+    """A campaign: its name, and the terms that each of its slots has a copy of.
+
+    `description` is set only in a new campaign and in an edit that changes it. Nothing loads it
+    with the campaign.
+    """
 
     id: CampaignId
     name: str
     terms: CampaignTerms
+    description: str | Unchanged | None = field(default=UNCHANGED, compare=False, repr=False)
 
 
 @value_object
@@ -55,6 +61,7 @@ class CampaignDraft:
     cancel_until: datetime | None = None
     admission: SlotAdmission = SlotAdmission.ANY
     no_show_limit: NoShowLimit | None = None
+    description: str | None = None
     allow_past: bool = False
 
 
@@ -76,6 +83,7 @@ class CampaignChanges:
     cancel_until: datetime | Unchanged | None = UNCHANGED
     admission: SlotAdmission | Unchanged = UNCHANGED
     no_show_limit: NoShowLimit | Unchanged | None = UNCHANGED
+    description: str | Unchanged | None = UNCHANGED
     allow_past: bool = False
 
     def apply_to(self, terms: CampaignTerms) -> CampaignTerms:
@@ -153,7 +161,7 @@ def create_campaign(
         admission=draft.admission,
         no_show_limit=draft.no_show_limit,
     )
-    campaign = Campaign(campaign_id, draft.name.strip(), _normalize_terms(terms))
+    campaign = Campaign(campaign_id, draft.name.strip(), _normalize_terms(terms), draft.description)
     return _validated(campaign, *(() if draft.allow_past else _past_problems(terms, now)))
 
 
@@ -163,9 +171,11 @@ def edit_campaign(
     """Return the changed campaign, with a new version unless nothing changes, or the problems."""
     name = new_or_current(changes.name, campaign.name).strip()
     terms = _normalize_terms(changes.apply_to(campaign.terms))
-    if (name, terms) == (campaign.name, campaign.terms):
+    is_unchanged = changes.description is UNCHANGED
+    if is_unchanged and (name, terms) == (campaign.name, campaign.terms):
         return CampaignSaved(campaign)
-    edited = Campaign(campaign.id, name, replace(terms, version=terms.version + 1))
+    terms = replace(terms, version=terms.version + 1)
+    edited = Campaign(campaign.id, name, terms, changes.description)
     if changes.allow_past or terms.closes_at == campaign.terms.closes_at:
         return _validated(edited)
     return _validated(edited, *_past_problems(terms, now))
@@ -207,6 +217,10 @@ def _campaign_problems(campaign: Campaign) -> Iterator[FieldProblem]:
         name_problem = "Please enter a name for the campaign."
     if name_problem:
         yield FieldProblem("name", name_problem)
+    if isinstance(campaign.description, str):
+        problem = validate_text(campaign.description, MAX_DESCRIPTION_LENGTH)
+        if problem:
+            yield FieldProblem("description", problem)
     if terms.closes_at <= terms.opens_at:
         yield FieldProblem("closesAt", "The campaign must close after it opens.")
     if terms.max_bookings is not None and not 1 <= terms.max_bookings <= MAX_LIMIT_VALUE:

@@ -34,6 +34,15 @@ def is_blank(text: str) -> bool:
     return all(c in _INVISIBLE or unicodedata.category(c) in {"Cf", "Zs"} for c in text)
 
 
+def validate_text(text: str, max_length: int) -> str | None:
+    """Return the problem with a text of several lines and at most `max_length` characters."""
+    if len(text) > max_length:
+        return f"Please use at most {max_length} characters."
+    if any(unicodedata.category(c) in {"Cc", "Cs"} and c not in "\t\n\r" for c in text):
+        return "Control characters are not allowed."
+    return None
+
+
 def validate_line(text: str, max_length: int) -> str | None:
     """Return the problem with a one-line text of at most `max_length` characters, or None."""
     if len(text) > max_length:

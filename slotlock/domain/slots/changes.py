@@ -31,8 +31,18 @@ class SlotChanges:
     waitlist_offer_minutes: int | Unchanged | None = UNCHANGED
     group_limits: tuple[GroupLimit, ...] | Unchanged = UNCHANGED
     resource: str | Unchanged | None = UNCHANGED
+    several_resources: tuple[str, ...] | Unchanged = UNCHANGED
     admission: SlotAdmission | Unchanged = UNCHANGED
+    description: str | Unchanged | None = UNCHANGED
     allow_past: bool = False
+
+    @property
+    def new_resources(self) -> tuple[str, ...]:
+        """The names of the resources that the edit gives the slot; none if it changes none."""
+        if isinstance(self.resource, Unchanged) or self.resource is None:
+            return ()
+        several = new_or_current(self.several_resources, ())
+        return several or (self.resource,)
 
     @property
     def has_new_times(self) -> bool:
@@ -60,5 +70,10 @@ class SlotChanges:
             ),
             group_limits=new_or_current(self.group_limits, slot.group_limits),
             resource=new_or_current(self.resource, slot.resource),
+            several_resources=new_or_current(
+                self.several_resources,
+                slot.several_resources if self.resource is UNCHANGED else (),
+            ),
             admission=new_or_current(self.admission, slot.admission),
+            description=self.description,
         )

@@ -13,7 +13,8 @@ from slotlock.domain.campaigns.campaign import normalize_group_limits, validate_
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable, to_meetings
-from slotlock.domain.shared.text import normalize_name, validate_line
+from slotlock.domain.shared.changes import UNCHANGED
+from slotlock.domain.shared.text import normalize_name, validate_line, validate_text
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.changes import SlotChanges
@@ -23,8 +24,10 @@ from slotlock.domain.users.user import UserId
 MAX_CAPACITY = 1000
 MAX_TITLE_LENGTH = 200
 MAX_LOCATION_LENGTH = 200
+MAX_DESCRIPTION_LENGTH = 10_000
 MAX_CHOICE_GROUP_LENGTH = 100
 MAX_RESOURCE_LENGTH = 100
+MAX_RESOURCES_PER_SLOT = 10
 MAX_CANCEL_CUTOFF_MINUTES = 60 * 24 * 60
 MAX_WAITLIST_CAPACITY = 1000
 MAX_WAITLIST_OFFER_MINUTES = 7 * 24 * 60
@@ -54,9 +57,11 @@ class SlotDraft:
     group_limits: tuple[GroupLimit, ...] = ()
     timetable: Timetable | None = None
     resource: str | None = None
+    several_resources: tuple[str, ...] = ()
     terms: CampaignTerms | None = None
     series_id: SeriesId | None = None
     admission: SlotAdmission = SlotAdmission.ANY
+    description: str | None = None
     allow_past: bool = False
 
 
@@ -87,6 +92,8 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
         terms=draft.terms,
         series_id=draft.series_id,
         admission=draft.admission,
+        several_resources=_clean_names(draft.several_resources),
+        description=draft.description,
     )
     problems = _slot_problems(slot)
     if not draft.allow_past:
@@ -117,6 +124,7 @@ def edit(state: SlotState, changes: SlotChanges, now: datetime) -> Decision[Edit
         title=after.title.strip(),
         location=_clean_location(after.location),
         resource=_clean_name(after.resource),
+        several_resources=_clean_names(after.several_resources),
         group_limits=normalize_group_limits(after.group_limits),
     )
     problems = _slot_problems(after)
@@ -144,7 +152,7 @@ def edit(state: SlotState, changes: SlotChanges, now: datetime) -> Decision[Edit
 
 def _saved(state: SlotState, edited: Slot) -> Decision[EditSlotOutcome]:
     """Accept an edit; one that changes nothing writes nothing."""
-    if edited == state.slot:
+    if edited == state.slot and edited.description is UNCHANGED:
         return accept(SlotSaved(state.id))
     return accept(SlotSaved(state.id), replace(state, slot=edited, change=state.change.with_edit()))
 
@@ -169,7 +177,7 @@ def _with_new_times(slot: Slot, changes: SlotChanges) -> Slot | InvalidInput:
 
 def _calendar_fields(slot: Slot) -> tuple[object, ...]:
     """Return the fields that calendars show."""
-    return slot.title, slot.location, slot.time_zone, slot.all_meetings
+    return slot.title, slot.location, slot.time_zone, slot.all_meetings, slot.several_resources
 
 
 def publish(state: SlotState) -> Decision[EditSlotOutcome]:
@@ -208,15 +216,25 @@ def _clean_name(text: str | None) -> str | None:
     return normalize_name(text or "") or None
 
 
+def _clean_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(normalize_name, names))
+
+
 def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:
     found = {
         "title": validate_line(slot.title, MAX_TITLE_LENGTH)
         or (None if slot.title else "A slot needs a title."),
+        "description": validate_text(slot.description, MAX_DESCRIPTION_LENGTH)
+        if isinstance(slot.description, str)
+        else None,
         "location": validate_line(slot.location or "", MAX_LOCATION_LENGTH),
         "endTime": None if slot.end > slot.start else "The end must be after the start.",
         "choiceGroup": validate_line(slot.choice_group or "", MAX_CHOICE_GROUP_LENGTH),
         "capacity": _validate_number(slot.capacity, 1, MAX_CAPACITY),
         "resource": validate_line(slot.resource or "", MAX_RESOURCE_LENGTH),
+        "resourceIds": f"A slot has at most {MAX_RESOURCES_PER_SLOT} resources."
+        if len(slot.several_resources) > MAX_RESOURCES_PER_SLOT
+        else None,
         "groupLimits": validate_group_limits(slot.group_limits, MAX_CAPACITY),
         "holdMinutes": _validate_number(slot.hold_minutes, 1, MAX_HOLD_MINUTES),
         "cancelCutoffMinutes": _validate_number(

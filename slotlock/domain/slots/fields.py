@@ -40,6 +40,8 @@ SLOT_FIELDS = (
     SlotField("choice_group", "choiceGroup", "choiceGroup"),
     SlotField("group_limits", "groupLimits", "groupLimits"),
     SlotField("resource", "resource", "resource"),
+    # A list in place of the name: a query for a name finds both, in older processes, too.
+    SlotField("several_resources", "resource", "resources"),
     SlotField("admission", "admission", "admission"),
     SlotField("cancellation", "cancellation", None),
     SlotField("terms", "campaign", None),

@@ -22,7 +22,7 @@ class ResourceTaken:
 
 
 def uses_resource(slot: Slot) -> bool:
-    """Return whether a slot occupies its resource: drafts and cancelled slots do not."""
+    """Return whether a slot occupies its resources: drafts and cancelled slots do not."""
     return slot.resource is not None and slot.status is SlotStatus.PUBLISHED
 
 
@@ -42,9 +42,10 @@ class ResourceUsage:
     def from_slots(cls, states: Iterable[SlotState]) -> "ResourceUsage":
         """Return the resource usage of these slots."""
         uses = [
-            (state.slot.resource or "", meeting, state)
+            (name, meeting, state)
             for state in states
             if uses_resource(state.slot)
+            for name in state.slot.resources
             for meeting in state.slot.all_meetings
         ]
         uses.sort(key=lambda use: (use[0], use[1].start))
@@ -56,14 +57,14 @@ class ResourceUsage:
         )
 
     def conflict_with(self, slot: Slot) -> ResourceTaken | None:
-        """Return the first meeting of another slot that uses the resource at the same time."""
-        name = slot.resource
-        if name is None or not uses_resource(slot):
+        """Return the first meeting of another slot that uses a resource at the same time."""
+        if not uses_resource(slot):
             return None
         for meeting in slot.all_meetings:
-            near = bisect_right(self.ends, (name, meeting.start))
-            until = bisect_left(self.starts, (name, meeting.end))
-            for other_meeting, other in self.meetings[near:until]:
-                if other.id != slot.id and other_meeting.end > meeting.start:
-                    return ResourceTaken(name, meeting, other, other_meeting)
+            for name in slot.resources:
+                near = bisect_right(self.ends, (name, meeting.start))
+                until = bisect_left(self.starts, (name, meeting.end))
+                for other_meeting, other in self.meetings[near:until]:
+                    if other.id != slot.id and other_meeting.end > meeting.start:
+                        return ResourceTaken(name, meeting, other, other_meeting)
         return None

@@ -75,6 +75,10 @@ class CreateCampaignInput:
     name: str = field(description="The name of the campaign, 1 to 200 characters.")
     opens_at: datetime = field(description="The campaign takes bookings from this time on.")
     closes_at: datetime = field(description="The campaign takes no bookings from this time on.")
+    description: str | None = field(
+        default=None,
+        description="A text in Markdown, at most 10,000 characters, which is stored as it is.",
+    )
     published: bool = field(
         default=False, description="Whether everyone sees the campaign immediately."
     )
@@ -105,6 +109,7 @@ class CreateCampaignInput:
         """Return the draft of the domain."""
         return campaign.CampaignDraft(
             name=self.name,
+            description=self.description,
             opens_at=self.opens_at,
             closes_at=self.closes_at,
             published=self.published,
@@ -124,6 +129,10 @@ class UpdateCampaignInput:
     campaign_id: strawberry.ID = field(description="The campaign to change.")
     name: str | None = field(
         default=UNSET, description="The new name of the campaign, 1 to 200 characters."
+    )
+    description: str | None = field(
+        default=UNSET,
+        description="A text in Markdown, at most 10,000 characters; null to remove it.",
     )
     opens_at: datetime | None = field(
         default=UNSET, description="The campaign takes bookings from this time on."
@@ -160,6 +169,7 @@ class UpdateCampaignInput:
         no_show_limit = to_change(self.no_show_limit)
         return campaign.CampaignChanges(
             name=to_required_change("name", self.name),
+            description=to_change(self.description),
             opens_at=to_required_change("opensAt", self.opens_at),
             closes_at=to_required_change("closesAt", self.closes_at),
             eligible_groups=eligible_groups

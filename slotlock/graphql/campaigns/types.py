@@ -32,6 +32,7 @@ class NoShowLimit:
 
 @strawberry.type(description="Slots that open and close for booking together, under shared rules.")
 class Campaign(Node):
+    _id: strawberry.Private[CampaignId]
     name: str = field(description="The name of the campaign.")
     published: bool = field(
         description="Whether everyone sees the campaign and, while it is open, may book its slots."
@@ -73,11 +74,19 @@ class Campaign(Node):
             return CampaignState.UPCOMING
         return CampaignState.OPEN if now < self.closes_at else CampaignState.CLOSED
 
+    @field(
+        description="A text in Markdown, as the organizer entered it; null without a description. "
+        "A client that shows it as HTML has to remove scripts."
+    )
+    async def description(self, info: Info) -> str | None:
+        return await info.context.loaders.campaign_descriptions.load(self._id)
+
     @classmethod
     def from_domain(cls, campaign: campaign.Campaign) -> Self:
         """Show a campaign to a client."""
         terms = campaign.terms
         return cls(
+            _id=campaign.id,
             id=campaign_global_id(campaign.id),
             name=campaign.name,
             published=terms.published,

@@ -13,6 +13,7 @@ from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.resources.resource import Resource
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.listing import SlotSelection
@@ -73,6 +74,35 @@ class DataLoaders:
     def sessions(self) -> DataLoader[UserId, Sequence[SessionInfo]]:
         """Load the open sessions of the viewer. Other users' sessions are never visible."""
         return DataLoader(self._load_sessions)
+
+    @cached_property
+    def slot_descriptions(self) -> DataLoader[SlotId, str | None]:
+        """Load the descriptions of slots that the viewer sees."""
+        return DataLoader(self._load_slot_descriptions)
+
+    @cached_property
+    def campaign_descriptions(self) -> DataLoader[CampaignId, str | None]:
+        """Load the descriptions of campaigns that the viewer sees."""
+        return DataLoader(self._load_campaign_descriptions)
+
+    @cached_property
+    def resources(self) -> DataLoader[str, Resource | None]:
+        """Load resources by name."""
+        return DataLoader(self._load_resources)
+
+    async def _load_resources(self, names: list[str]) -> Sequence[Resource | None]:
+        found = await self._services.resources.find_all(names)
+        return [found.get(name) for name in names]
+
+    async def _load_slot_descriptions(self, slot_ids: list[SlotId]) -> Sequence[str | None]:
+        found = await self._services.descriptions.find_of_slots(slot_ids)
+        return [found.get(slot_id) for slot_id in slot_ids]
+
+    async def _load_campaign_descriptions(
+        self, campaign_ids: list[CampaignId]
+    ) -> Sequence[str | None]:
+        found = await self._services.descriptions.find_of_campaigns(campaign_ids)
+        return [found.get(campaign_id) for campaign_id in campaign_ids]
 
     async def _load_campaigns(self, campaign_ids: list[CampaignId]) -> Sequence[Campaign | None]:
         # The repository combines single reads, also those of other operations, into one query.

@@ -20,6 +20,7 @@ from slotlock.domain.booking.rules.series import SeriesMode
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignState, SlotAdmission
 from slotlock.domain.reports.campaign_reports import Interval
+from slotlock.domain.resources.resource import ResourceKind
 from slotlock.domain.schedule.timetables import Weekday
 from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.slots.series import OnConflict, SeriesScope
@@ -34,6 +35,7 @@ __all__ = [
     "CampaignState",
     "Interval",
     "OnConflict",
+    "ResourceKind",
     "Role",
     "SeriesMode",
     "SeriesScope",
@@ -62,6 +64,15 @@ _register_enum(
     MEMBER="The user may book places.",
     ORGANIZER="The user may also manage slots, campaigns and members.",
     ADMIN="The user may also ban and unban organizers and admins.",
+)
+_register_enum(
+    ResourceKind,
+    name="ResourceKind",
+    description="What a resource is.",
+    ROOM="A room.",
+    STAFF="A member of the staff, such as a teacher.",
+    EQUIPMENT="A device, such as a projector.",
+    OTHER="Something else.",
 )
 _register_enum(
     SlotStatus,

@@ -1,6 +1,7 @@
 """Global ids: opaque to clients, a type and its parts to the server."""
 
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime, timedelta
 
 import strawberry
@@ -22,6 +23,7 @@ _TICKET = re.compile(
 )
 _WAITLIST_ENTRY = re.compile(r"waitlistEntry_([0-9a-f]{24})([0-9a-f]{24})", re.ASCII)
 _SESSION = re.compile(r"session_([0-9a-f]{24})([0-9a-f]{32})", re.ASCII)
+_RESOURCE = re.compile(r"resource_([0-9A-Za-z_-]{1,600}={0,2})", re.ASCII)
 _TEAM = re.compile(r"team_([0-9a-f]{24})", re.ASCII)
 
 
@@ -58,6 +60,20 @@ def campaign_global_id(campaign_id: CampaignId) -> strawberry.ID:
 def series_global_id(series_id: SeriesId) -> strawberry.ID:
     """Build the global id of a series."""
     return strawberry.ID(f"series_{series_id}")
+
+
+def resource_global_id(name: str) -> strawberry.ID:
+    """Build the global id of a resource. It contains the name, which never changes."""
+    return strawberry.ID(f"resource_{urlsafe_b64encode(name.encode()).decode()}")
+
+
+def parse_resource_id(global_id: str) -> str | None:
+    """Return the name of the resource of a global id, or None for an id of another form."""
+    match = _RESOURCE.fullmatch(global_id)
+    try:
+        return urlsafe_b64decode(match[1]).decode() if match else None
+    except ValueError:
+        return None
 
 
 def ticket_global_id(ref: TicketRef) -> strawberry.ID:

@@ -100,6 +100,12 @@ class RefusalCode(Enum):
     RESOURCE_TAKEN = enum_value(
         "RESOURCE_TAKEN", description="Another slot uses the resource at the same time."
     )
+    RESOURCE_NOT_FOUND = enum_value(
+        "RESOURCE_NOT_FOUND", description="The resource does not exist."
+    )
+    RESOURCE_IN_USE = enum_value(
+        "RESOURCE_IN_USE", description="Slots that are not over use the resource."
+    )
     SERIES_CONFLICTS = enum_value(
         "SERIES_CONFLICTS", description="The resource is taken on some dates of the series."
     )

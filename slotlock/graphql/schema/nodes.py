@@ -19,6 +19,7 @@ from slotlock.graphql.core.connections import MAX_LIST_SIZE
 from slotlock.graphql.core.dataloaders import SeriesPage
 from slotlock.graphql.core.errors import GraphQLRequestError, bad_input
 from slotlock.graphql.core.node import Node
+from slotlock.graphql.resources.queries import load_resource
 from slotlock.graphql.slots.selection import select_parts, slot_selection
 from slotlock.graphql.slots.types import Slot, SlotSeries, WaitlistEntry, load_booking, load_slot
 from slotlock.graphql.teams.types import Team
@@ -63,7 +64,9 @@ async def _load_node_or_error(info: Info, global_id: str) -> Node | GraphQLReque
         return error
 
 
-async def load_node(info: Info, global_id: str) -> Node | None:
+async def load_node(  # noqa: C901 - a case for each type
+    info: Info, global_id: str
+) -> Node | None:
     """Load an object if the caller may see it. Errors: UNAUTHENTICATED."""
     context = info.context
     if slot_id := ids.parse_slot_id(global_id):
@@ -83,6 +86,8 @@ async def load_node(info: Info, global_id: str) -> Node | None:
         return Team.from_domain(team) if team else None
     if ticket_ref := ids.parse_ticket_id(global_id):
         return await load_ticket(context.services, ticket_ref, context.caller)
+    if ids.parse_resource_id(global_id):
+        return await load_resource(info, global_id) if context.caller.is_organizer else None
     if ids.parse_session_id(global_id):
         return await _load_session(info, global_id)
     return None

@@ -18,7 +18,10 @@ from slotlock.graphql.campaigns.mutations import CampaignMutations
 from slotlock.graphql.campaigns.queries import CampaignQueries
 from slotlock.graphql.core.scalars import SCALARS
 from slotlock.graphql.reports.audit_queries import AuditQueries
+from slotlock.graphql.reports.free_busy import FreeBusyQueries
 from slotlock.graphql.reports.queries import CampaignReportQueries
+from slotlock.graphql.resources.mutations import ResourceMutations
+from slotlock.graphql.resources.queries import ResourceQueries
 from slotlock.graphql.schema.nodes import NodeQueries
 from slotlock.graphql.schema.subscriptions import Subscription
 from slotlock.graphql.slots.mutations import SlotMutations
@@ -35,6 +38,8 @@ Query = merge_types(
     (
         UserQueries,
         SlotQueries,
+        ResourceQueries,
+        FreeBusyQueries,
         CampaignQueries,
         TicketQueries,
         TeamQueries,
@@ -58,6 +63,7 @@ Mutation = merge_types(
         AttendanceMutations,
         WaitlistMutations,
         SlotMutations,
+        ResourceMutations,
         CampaignMutations,
         SeriesMutations,
         TeamMutations,

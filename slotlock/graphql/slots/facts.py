@@ -15,6 +15,7 @@ from slotlock.graphql.core.ids import series_global_id
 from slotlock.graphql.core.node import Node, property_field
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimit, Meeting
+from slotlock.graphql.resources.types import Resource
 
 MeetingsFrom = Annotated[
     datetime | None,
@@ -112,11 +113,18 @@ class SlotFacts(Node):
         return [GroupLimit.from_domain(limit) for limit in self._slot.group_limits]
 
     @property_field(
-        description="A resource that the slot occupies, such as a room. Published slots with the "
-        "same resource cannot overlap."
+        description="The name of the first resource that the slot occupies, such as a room. "
+        "`resources` has all of them."
     )
     def resource(self) -> str | None:
         return self._slot.resource
+
+    @property_field(
+        description="The resources that the slot occupies. Published slots with a common resource "
+        "cannot overlap."
+    )
+    def resources(self) -> list[Resource]:
+        return [Resource.for_name(name) for name in self._slot.resources]
 
     @property_field(
         description="How members get places in the slot. It is for the booking queue only, too, if "

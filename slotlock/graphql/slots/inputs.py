@@ -1,5 +1,6 @@
 """Inputs with which organizers create and change slots."""
 
+from collections.abc import Sequence
 from datetime import date, datetime, time
 
 import strawberry
@@ -7,11 +8,13 @@ from strawberry import UNSET, field
 
 from slotlock.domain.schedule import meetings
 from slotlock.domain.schedule.timetables import Timetable, WeeklyMeeting
-from slotlock.domain.shared.changes import Unchanged
+from slotlock.domain.shared.changes import UNCHANGED, Unchanged
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
+from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import KEY_DESCRIPTION, to_change, to_required_change
 from slotlock.graphql.core.enums import SeriesScope, SlotAdmission, SlotKind, Weekday
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
 
@@ -25,6 +28,17 @@ ALLOW_PAST_DESCRIPTION = (
     "Whether the slot may lie wholly in the past, as in an import of an old term. Of a series, all "
     "slots count."
 )
+
+
+EITHER_RESOURCE_OR_IDS = "Please use either `resource` or `resourceIds`."
+
+
+def _to_names(resource_ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of resources, each once. Errors: BAD_USER_INPUT."""
+    names = [ids.parse_resource_id(resource_id) for resource_id in resource_ids]
+    if None in names:
+        raise bad_input("resourceIds", "There is no such resource.")
+    return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
 @strawberry.input(description="A meeting that takes place every week.")
@@ -97,6 +111,10 @@ class CreateSlotInput:
     location: str | None = field(
         default=None, description="Where the slot takes place, at most 200 characters."
     )
+    description: str | None = field(
+        default=None,
+        description="A text in Markdown, at most 10,000 characters, which is stored as it is.",
+    )
     kind: SlotKind = field(
         default=SlotKind.MEETING, description="The kind of event that the slot is for."
     )
@@ -125,8 +143,12 @@ class CreateSlotInput:
     )
     resource: str | None = field(
         default=None,
-        description="A resource that the slot occupies, such as a room, at most 100 characters. "
+        description="The name of an existing resource that the slot occupies, such as a room. "
         "Published slots with the same resource cannot overlap.",
+    )
+    resource_ids: list[strawberry.ID] | None = field(
+        default=None,
+        description="The resources that the slot occupies, at most 10, instead of `resource`.",
     )
     admission: SlotAdmission = field(default=SlotAdmission.ANY, description=ADMISSION_DESCRIPTION)
     campaign_id: strawberry.ID | None = field(
@@ -140,7 +162,10 @@ class CreateSlotInput:
     idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
 
     def to_draft(self) -> SlotDraft:
-        """Convert the input to the domain's draft of a slot."""
+        """Convert the input to the domain's draft of a slot. Errors: BAD_USER_INPUT."""
+        resources = _to_names(self.resource_ids or [])
+        if self.resource_ids is not None and self.resource is not None:
+            raise bad_input("resourceIds", EITHER_RESOURCE_OR_IDS)
         return SlotDraft(
             title=self.title,
             start=self.start_time,
@@ -148,6 +173,7 @@ class CreateSlotInput:
             time_zone=self.time_zone,
             capacity=self.capacity,
             location=self.location,
+            description=self.description,
             kind=self.kind,
             published=not self.draft,
             hold_minutes=self.hold_minutes,
@@ -156,7 +182,8 @@ class CreateSlotInput:
             waitlist_offer_minutes=self.waitlist_offer_minutes,
             choice_group=self.choice_group,
             group_limits=to_domain_group_limits(self.group_limits),
-            resource=self.resource,
+            resource=resources[0] if resources else self.resource,
+            several_resources=resources if len(resources) > 1 else (),
             admission=self.admission,
             timetable=self.timetable.to_domain() if self.timetable else None,
             allow_past=self.allow_past,
@@ -184,6 +211,10 @@ class UpdateSlotInput:
         default=UNSET,
         description="Where the slot takes place, at most 200 characters; null to remove it.",
     )
+    description: str | None = field(
+        default=UNSET,
+        description="A text in Markdown, at most 10,000 characters; null to remove it.",
+    )
     kind: SlotKind | None = field(
         default=UNSET, description="The kind of event that the slot is for."
     )
@@ -210,7 +241,12 @@ class UpdateSlotInput:
     )
     resource: str | None = field(
         default=UNSET,
-        description="A resource that the slot occupies, at most 100 characters; null to remove it.",
+        description="The name of an existing resource that the slot occupies, instead of all that "
+        "it had; null for none.",
+    )
+    resource_ids: list[strawberry.ID] | None = field(
+        default=UNSET,
+        description="The resources that the slot occupies, at most 10, instead of `resource`.",
     )
     timetable: TimetableInput | None = field(
         default=UNSET,
@@ -230,6 +266,17 @@ class UpdateSlotInput:
     def to_changes(self) -> SlotChanges:
         """Convert the input to the domain's changes. Errors: BAD_USER_INPUT."""
         group_limits = to_required_change("groupLimits", self.group_limits)
+        resource, resource_ids = (
+            to_change(self.resource),
+            to_required_change("resourceIds", self.resource_ids),
+        )
+        several: tuple[str, ...] | Unchanged = UNCHANGED
+        if not isinstance(resource_ids, Unchanged):
+            if not isinstance(resource, Unchanged):
+                raise bad_input("resourceIds", EITHER_RESOURCE_OR_IDS)
+            names = _to_names(resource_ids)
+            resource = names[0] if names else None
+            several = names if len(names) > 1 else ()
         return SlotChanges(
             title=to_required_change("title", self.title),
             start=to_required_change("startTime", self.start_time),
@@ -239,6 +286,7 @@ class UpdateSlotInput:
             else to_change(self.timetable),
             time_zone=to_required_change("timeZone", self.time_zone),
             location=to_change(self.location),
+            description=to_change(self.description),
             kind=to_required_change("kind", self.kind),
             capacity=to_required_change("capacity", self.capacity),
             hold_minutes=to_required_change("holdMinutes", self.hold_minutes),
@@ -250,7 +298,8 @@ class UpdateSlotInput:
             group_limits=group_limits
             if isinstance(group_limits, Unchanged)
             else to_domain_group_limits(group_limits),
-            resource=to_change(self.resource),
+            resource=resource,
+            several_resources=several,
             admission=to_required_change("admission", self.admission),
             allow_past=self.allow_past,
         )

@@ -117,6 +117,7 @@ class CapacityBelowTaken(Refusal):
 
 @strawberry.type(description="Another published slot uses the resource at the same time.")
 class ResourceTaken(Refusal):
+    resource_name: str = field(description="The name of the resource that both slots need.")
     meeting: Meeting = field(description="The first meeting of the slot that overlaps.")
     other: Slot = field(description="The slot that uses the resource.")
     other_meeting: Meeting = field(description="The overlapping meeting of the other slot.")
@@ -127,6 +128,7 @@ class ResourceTaken(Refusal):
         return cls(
             code=RefusalCode.RESOURCE_TAKEN,
             message=f"Another slot uses {outcome.resource} at that time.",
+            resource_name=outcome.resource,
             meeting=Meeting.from_domain(outcome.meeting),
             other=Slot.from_domain(outcome.other, view.viewer),
             other_meeting=Meeting.from_domain(outcome.other_meeting),

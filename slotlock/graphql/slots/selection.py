@@ -10,6 +10,7 @@ from slotlock.graphql.core.node import selected_names
 # The facts that each field of a slot shows. Fields of other types may have the same names.
 FACTS_OF_FIELDS = {field.api_name: {field.name} for field in SLOT_FIELDS if field.api_name} | {
     "meetings": {"meetings", "start", "end"},
+    "resources": {"resource", "several_resources"},
     "series": {"series_id"},
     "seriesId": {"series_id"},
     "campaign": {"terms"},

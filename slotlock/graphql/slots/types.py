@@ -317,6 +317,13 @@ class Slot(SlotFacts):
             return None
         return await check_eligibility(info.context.services, viewer, self._slot.id)
 
+    @field(
+        description="A text in Markdown, as the organizer entered it; null without a description. "
+        "A client that shows it as HTML has to remove scripts."
+    )
+    async def description(self, info: Info) -> str | None:
+        return await info.context.loaders.slot_descriptions.load(self._slot.id)
+
     @field(description="The campaign that the slot belongs to.")
     async def campaign(self, info: Info) -> Campaign | None:
         terms = self._slot.terms

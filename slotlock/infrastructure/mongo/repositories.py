@@ -10,13 +10,14 @@ from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
 from slotlock.infrastructure.mongo.changes.stream import ChangeStream
 from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter
+from slotlock.infrastructure.mongo.descriptions import DescriptionQueries
 from slotlock.infrastructure.mongo.idempotency.records import (
     IDEMPOTENCY_RECORD_INDEXES,
     IdempotencyRecords,
 )
 from slotlock.infrastructure.mongo.indexes.builder import IndexBuilder
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
-from slotlock.infrastructure.mongo.resources import ResourceRepository
+from slotlock.infrastructure.mongo.resources.repository import RESOURCE_INDEXES, ResourceRepository
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.documents import SLOT_INDEXES
 from slotlock.infrastructure.mongo.slots.ended_bookings import (
@@ -52,6 +53,7 @@ INDEXES = (
     *AUDIT_NOTE_INDEXES,
     *IDEMPOTENCY_RECORD_INDEXES,
     *TEAM_INDEXES,
+    *RESOURCE_INDEXES,
     *CAMPAIGN_INDEXES,
     *USER_INDEXES,
     *GROUP_UPDATE_INDEXES,
@@ -70,6 +72,7 @@ class Repositories:
     change_stream: ChangeStream
     ended_bookings: EndedBookingRepository
     calendar_slots: CalendarSlotQueries
+    descriptions: DescriptionQueries
     resources: ResourceRepository
     idempotency_records: IdempotencyRecords
     teams: TeamRepository
@@ -97,6 +100,7 @@ def repositories_on(database: Database) -> Repositories:
     waitlist_groups = WaitlistGroupSync(database)
     required = RequiredIndexes()
     users = UserRepository(database, waitlist_groups, required)
+    resources = ResourceRepository(database, required)
     # A report takes long: one at a time leaves room for lists and for other campaigns.
     audit_limiter = ConcurrencyLimiter(1, within=slots.list_limiter)
     report_limiter = ConcurrencyLimiter(1, within=campaigns.limiter)
@@ -106,7 +110,8 @@ def repositories_on(database: Database) -> Repositories:
         change_stream=ChangeStream(database),
         ended_bookings=EndedBookingRepository(database, slots.list_limiter),
         calendar_slots=CalendarSlotQueries(database, slots.list_limiter),
-        resources=ResourceRepository(database),
+        descriptions=DescriptionQueries(database, slots.list_limiter),
+        resources=resources,
         idempotency_records=IdempotencyRecords(database),
         teams=TeamRepository(database, required),
         campaigns=campaigns,
@@ -125,6 +130,9 @@ def repositories_on(database: Database) -> Repositories:
         sessions=SessionRepository(database),
         write_probe=WriteProbe(database),
         indexes=IndexBuilder(
-            database, INDEXES, required, (users.backfill_search_words, slots.backfill_list_fields)
+            database,
+            INDEXES,
+            required,
+            (users.backfill_search_words, slots.backfill_list_fields, resources.backfill),
         ),
     )

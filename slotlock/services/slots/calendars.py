@@ -77,6 +77,17 @@ async def organizer_calendar(services: Services, user_id: UserId) -> Sequence[Ca
     for slot_ids in chunked(created, CREATED_BATCH_SIZE):
         for slot in await slots.find_visible(slot_ids, now - PUBLISHED_SHOWN, now):
             found.add(events_of_slot(slot, now))
+async def resource_calendar(services: Services, name: str) -> Sequence[CalendarEvent]:
+    """Return the published slots of a resource, without those over for 30 days.
+
+    If there are too many meetings, the feed leaves out the slots that start first.
+    """
+    now, found = services.now(), _EventCollector()
+    since, find_of_resource = now - PUBLISHED_SHOWN, services.calendar_slots.find_of_resource
+    async for slot in _iterate_slots(
+        lambda after: find_of_resource(name, since, now, after), found
+    ):
+        found.add(events_of_slot(slot, now))
     return found.sorted_events()
 
 

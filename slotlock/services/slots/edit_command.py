@@ -88,9 +88,9 @@ def needs_new_resource_time(before: Slot, after: Slot) -> bool:
     return uses_resource(after) and resource_use(after) != resource_use(before)
 
 
-def resource_use(slot: Slot) -> tuple[str | None, SlotStatus, tuple[Meeting, ...]]:
-    """Return the fields that determine when a slot occupies which resource."""
-    return slot.resource, slot.status, slot.all_meetings
+def resource_use(slot: Slot) -> tuple[tuple[str, ...], SlotStatus, tuple[Meeting, ...]]:
+    """Return the fields that determine when a slot occupies which resources."""
+    return slot.resources, slot.status, slot.all_meetings
 
 
 def plan_basis(slot: Slot) -> tuple[SlotStatus, tuple[Meeting, ...], str]:

@@ -27,6 +27,7 @@ from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.mongo.slots.preconditions import CampaignVersion, Precondition
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.services import resources
 from slotlock.services.commands.batches import decide_and_commit, locked_refusal
 from slotlock.services.commands.idempotency import find_created, to_record
 from slotlock.services.container import Services
@@ -91,8 +92,11 @@ async def create(
         placed = await with_campaign_terms(services, draft, campaign_id)
         if isinstance(placed, CampaignNotFound):
             return CommandResult(placed)
+        known = await resources.draft_with_resources(services, placed.draft)
+        if isinstance(known, InvalidInput):
+            return CommandResult(known)
         now = services.now()
-        created = editing.create(slot_id, placed.draft, now)
+        created = editing.create(slot_id, known, now)
         if isinstance(created, InvalidInput):
             return CommandResult(created)
         rivals, resource_versions = await resource_rivals(services, [created.slot])
@@ -131,9 +135,12 @@ async def edit(
     With a wider scope other slots of its series change too, all or none. Where times change, all
     slots move as this one does.
     """
+    known = await resources.changes_with_resources(services, changes)
+    if isinstance(known, InvalidInput):
+        return CommandResult(known)
     depth = 1 if changes.capacity is UNCHANGED else editing.MAX_CAPACITY
     target = _EditTarget(slot_id, scope, organizer_id, depth)
-    return _result_of_named(await _edit_all(services, target, changes))
+    return _result_of_named(await _edit_all(services, target, known))
 
 
 async def publish(
@@ -246,13 +253,9 @@ async def resource_rivals(
 ) -> tuple[Sequence[SlotState], tuple[Precondition, ...]]:
     """Return the slots that use the same resources at these times, and the resource versions."""
     users = [slot for slot in slots if uses_resource(slot)]
-    rivals: list[SlotState] = []
-    versions: list[Precondition] = []
-    for name in sorted({slot.resource for slot in users if slot.resource is not None}):
-        of_resource = [slot for slot in users if slot.resource == name]
-        start = min(slot.start for slot in of_resource)
-        end = max(slot.end for slot in of_resource)
-        version, found = await services.resources.find_overlapping(name, start, end)
-        versions.append(version)
-        rivals += found
+    if not users:
+        return (), ()
+    names = sorted({name for slot in users for name in slot.resources})
+    start, end = min(slot.start for slot in users), max(slot.end for slot in users)
+    versions, rivals = await services.resources.find_overlapping(names, start, end)
     return rivals, tuple(versions)

@@ -22,6 +22,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_series_id, new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.services import resources
 from slotlock.services.commands.batches import locked_refusal
 from slotlock.services.commands.idempotency import find_created, to_record
 from slotlock.services.container import Services
@@ -71,8 +72,11 @@ async def create(
         )
         if isinstance(placed, CampaignNotFound):
             return placed
+        known = await resources.draft_with_resources(services, placed.draft)
+        if isinstance(known, InvalidInput):
+            return known
         now = services.now()
-        slots = series.occurrences_of_draft(placed.draft, rrule, holidays, ids, now)
+        slots = series.occurrences_of_draft(known, rrule, holidays, ids, now)
         if isinstance(slots, InvalidInput):
             return slots
         rivals, resource_versions = await resource_rivals(services, [state.slot for state in slots])

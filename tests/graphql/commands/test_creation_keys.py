@@ -212,6 +212,7 @@ async def test_concurrent_requests_do_not_take_their_own_slot_for_a_conflict(
 ) -> None:
     for _ in range(5):
         name, resource = new_name(), {"resource": new_name()}
+        await organizer.import_resources(resource["resource"])
         fields = creation.input(name)
         slot = {"slot": {**fields["slot"], **resource}} if creation is SERIES else resource
         variables = {"input": {**fields, **slot, "idempotencyKey": new_name()}}

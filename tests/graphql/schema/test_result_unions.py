@@ -12,6 +12,7 @@ from slotlock.auth.administration import account_admin
 from slotlock.domain.admission import tickets
 from slotlock.domain.booking import outcomes
 from slotlock.domain.campaigns import campaign
+from slotlock.domain.resources import resource
 from slotlock.domain.slots.outcomes import DeleteSlotOutcome, EditSlotOutcome
 from slotlock.domain.teams.outcomes import (
     AcceptInvitationOutcome,
@@ -23,6 +24,7 @@ from slotlock.domain.teams.outcomes import (
 )
 from slotlock.graphql.booking.refusals.attendance import InvalidCheckInCode
 from slotlock.graphql.schema.schema import executable_schema
+from slotlock.services import resources
 from slotlock.services.campaigns import campaigns
 from slotlock.services.slots import editing, series
 
@@ -53,6 +55,10 @@ OUTCOMES = {
     "UpdateSlotResult": EditSlotOutcome,
     "DeleteSlotResult": DeleteSlotOutcome,
     "CreateSlotSeriesResult": series.CreateSeriesOutcome,
+    "CreateResourceResult": resource.CreateResourceOutcome,
+    "UpdateResourceResult": resource.UpdateResourceOutcome,
+    "DeleteResourceResult": resource.DeleteResourceOutcome,
+    "ImportResourcesResult": returned_by(resources.import_names),
     "CreateCampaignResult": returned_by(campaigns.create),
     "UpdateCampaignResult": campaign.CampaignOutcome,
     "DeleteCampaignResult": campaign.DeleteCampaignOutcome,
@@ -81,6 +87,7 @@ WITHOUT_OUTCOME = {"EndSessionResult"}
 SHOWN_AS = {
     "Erasure": "UserErased",
     "SessionsEnded": "UserSessionsEnded",
+    "ResourceSaved": "Resource",
     "SlotSaved": "Slot",
     "SeriesCreated": "SlotSeriesCreated",
     "CampaignSaved": "Campaign",

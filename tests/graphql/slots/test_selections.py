@@ -33,6 +33,7 @@ INNER_FIELDS = {
     "WaitlistEntry": "{ id since position slot { id title } }",
     "BookingEligibility": "{ mayBook refusal { __typename code message } }",
     "Campaign": "{ id }",
+    "Resource": "{ id name kind }",
     "SlotSeries": "{ id }",
     "User": "{ id }",
 }

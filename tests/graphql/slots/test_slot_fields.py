@@ -31,12 +31,14 @@ CHANGE_INPUTS = sorted(names_of(UpdateSlotInput) - {"slot_id", "scope", "allow_p
 
 def test_every_attribute_of_a_slot_is_in_the_table_once() -> None:
     names = [field.name for field in SLOT_FIELDS]
-    assert sorted(names) == sorted(names_of(Slot) - {"id"})
+    # A description is read on its own.
+    assert sorted(names) == sorted(names_of(Slot) - {"id", "description"})
 
 
 def test_clients_can_change_exactly_the_editable_fields() -> None:
     # A timetable is stored as meetings, so it is no attribute of a slot.
     api_names = {field.name: field.api_name for field in SLOT_FIELDS} | {"timetable": "timetable"}
+    api_names |= {"description": "description", "several_resources": "resourceIds"}
     inputs = {to_camel_case(name) for name in CHANGE_INPUTS}
     fields = names_of(SlotChanges) - {"allow_past"}
     assert {api_names[name] for name in fields} == inputs
@@ -52,6 +54,7 @@ def test_each_input_changes_its_own_field() -> None:
         capacity=1,
         time_zone=TimeZone("Europe/Berlin"),
         location="Hall",
+        description="Bring a *mat*.",
         kind=SlotKind.COURSE,
         hold_minutes=2,
         cancel_cutoff_minutes=3,
@@ -75,6 +78,7 @@ def test_each_input_changes_its_own_field() -> None:
         waitlist_capacity=4,
         waitlist_offer_minutes=5,
         group_limits=(GroupLimit("5a", 6),),
+        description="Bring a *mat*.",
         resource="Room",
         admission=SlotAdmission.QUEUE_ONLY,
         timetable=Timetable(NOW.date(), NOW.date(), (), (), ()),
@@ -84,7 +88,7 @@ def test_each_input_changes_its_own_field() -> None:
 @pytest.mark.parametrize("name", CHANGE_INPUTS)
 def test_null_removes_an_optional_field_and_is_an_error_for_any_other(name: str) -> None:
     update = UpdateSlotInput(slot_id=ID("any"), **{name: None})  # type: ignore[arg-type]
-    if name in {"location", "resource", "timetable", "waitlist_offer_minutes"}:
+    if name in {"description", "location", "resource", "timetable", "waitlist_offer_minutes"}:
         assert update.to_changes() == SlotChanges(**{name: None})  # type: ignore[arg-type]
     else:
         with pytest.raises(GraphQLRequestError, match="cannot be null") as error:

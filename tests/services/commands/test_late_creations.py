@@ -11,6 +11,7 @@ from pymongo.errors import PyMongoError
 
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
+from slotlock.domain.resources.resource import Resource
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.slots.series import OnConflict, SeriesCreated
@@ -48,6 +49,7 @@ async def create_slot(services: Services, user_id: UserId, key: str | None) -> o
 
 async def create_slot_with_resource(services: Services, user_id: UserId, key: str | None) -> object:
     """Create a slot that occupies a resource of the user and return its id."""
+    await services.resources.insert(Resource(f"Room {user_id}"))
     outcome = (await editing.create(services, draft(f"Room {user_id}"), user_id, None, key)).outcome
     assert isinstance(outcome, SlotSaved), outcome
     return outcome.slot_id

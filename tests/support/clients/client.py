@@ -40,6 +40,9 @@ CREATE_SLOT = """mutation Create($input: CreateSlotInput!) {
     ... on InvalidInput { code message fields { field message } }
   }
 }"""
+IMPORT_RESOURCES = """mutation($names: [String!]!) { importResources(names: $names) {
+  __typename ... on Refusal { message }
+} }"""
 SLOT_ROSTER = """query Roster($slot: ID!) {
   slotRoster(slotId: $slot, first: 100) { nodes { id user { id } } pageInfo { hasNextPage } }
 }"""
@@ -84,9 +87,16 @@ class GraphQLTestClient:
 
     async def create_slot(self, **fields: Any) -> Json:
         """Create a slot with these fields; by default it has one place and starts tomorrow."""
+        await self.import_resources(fields.get("resource"))
         slot: Json = await self.execute(CREATE_SLOT, input={**slot_input(), **fields})
         assert slot["__typename"] == "Slot", slot
         return slot
+
+    async def import_resources(self, *names: str | None) -> None:
+        """Create those of the resources that do not exist. None stands for no resource."""
+        if wanted := [name for name in names if name]:
+            imported = await self.execute(IMPORT_RESOURCES, names=wanted)
+            assert imported["__typename"] == "ResourcesImported", imported
 
     async def book(self, slot_id: str) -> Json:
         """Book a place and return the result."""

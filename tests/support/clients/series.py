@@ -57,6 +57,7 @@ async def create_series(
 ) -> Json:
     """Create a series in Berlin, on Mondays at nine across a clock change. Returns the result."""
     slot = {"title": "Yoga", "timeZone": "Europe/Berlin", **MONDAY_TIMES, **fields}
+    await organizer.import_resources(slot.get("resource"))
     fields = {"slot": slot, "rrule": rrule, "onConflict": on_conflict}
     result: Json = await organizer.execute(CREATE_SERIES, input=fields)
     return result
@@ -88,6 +89,7 @@ async def update_series(
     organizer: GraphQLTestClient, slot: Json, scope: str, **changes: Any
 ) -> Json:
     """Change slots of a series and return the result."""
+    await organizer.import_resources(changes.get("resource"))
     fields = {"slotId": slot["id"], "scope": scope, **changes}
     outcome: Json = await organizer.execute(UPDATE_SERIES, input=fields)
     return outcome

@@ -213,7 +213,7 @@ async def run_campaign_queries(repositories: Repositories) -> None:
         for include_unpublished in (True, False):
             await campaigns.page(10, position, include_unpublished=include_unpublished)
     start, end = first.slot.start, first.slot.end
-    assert await repositories.resources.find_overlapping("Room 5", start, end)
+    assert await repositories.resources.find_overlapping(["Room 5"], start, end)
     assert await slots.find_by_series(series_id, now)
     for include_hidden in (False, True):
         for position in (None, Position(now, new_slot_id())):

@@ -1,6 +1,6 @@
 """Stores campaigns, whose terms are copied to their slots.
 
-    {_id, name, terms, pending: bool, changedAt, schemaVersion, touchCount?}
+    {_id, name, description?, terms, pending: bool, changedAt, schemaVersion, touchCount?}
 
 A change is written to the campaign first and to each of its slots afterwards. If the process dies
 in between, the campaign stays `pending`, and the sweeper continues.
@@ -35,6 +35,7 @@ from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
 from slotlock.infrastructure.mongo.terms_documents import terms_to_document, to_terms
 from slotlock.infrastructure.mongo.transactions import in_transaction
 
+WITHOUT_DESCRIPTION = {"description": 0}
 PARTIAL_PENDING = {"partialFilterExpression": {"pending": True}}
 CAMPAIGN_INDEXES = indexes_of(
     "campaigns",
@@ -89,7 +90,8 @@ class CampaignRepository:
 
     async def _read_batch(self, campaign_ids: list[CampaignId]) -> list[Campaign | None]:
         query = {"_id": {"$in": [ObjectId(campaign_id) for campaign_id in set(campaign_ids)]}}
-        campaigns = [_to_campaign(document) async for document in self._campaigns.find(query)]
+        documents = self._campaigns.find(query, WITHOUT_DESCRIPTION)
+        campaigns = [_to_campaign(document) async for document in documents]
         found = {campaign.id: campaign for campaign in campaigns}
         return [found.get(campaign_id) for campaign_id in campaign_ids]
 
@@ -103,7 +105,7 @@ class CampaignRepository:
             same_time = {"terms.opensAt": after.start, "_id": {"$gt": ObjectId(after.id)}}
             query["$or"] = [{"terms.opensAt": {"$gt": after.start}}, same_time]
         order = [("terms.opensAt", 1), ("_id", 1)]
-        found = self._campaigns.find(query, sort=order, limit=first + 1)
+        found = self._campaigns.find(query, WITHOUT_DESCRIPTION, sort=order, limit=first + 1)
         campaigns = [_to_campaign(document) async for document in found]
         return Page(tuple(campaigns[:first]), len(campaigns) > first)
 
@@ -113,7 +115,9 @@ class CampaignRepository:
     ) -> bool:
         """Update a campaign with an audit note. Return False if it changed in the meantime."""
         loaded_version = {"_id": ObjectId(before.id), "terms.version": before.terms.version}
-        changes = {"$set": {**_to_fields(after, now), "pending": True}}
+        changes: Document = {"$set": {**_to_fields(after, now), "pending": True}}
+        if after.description is None:
+            changes["$unset"] = {"description": ""}
 
         async def write(session: AsyncClientSession) -> bool:
             result = await self._campaigns.update_one(loaded_version, changes, session=session)
@@ -176,7 +180,7 @@ class CampaignRepository:
     async def find_pending(self, changed_before: datetime) -> list[Campaign]:
         """Return campaigns whose terms, changed before a time, are not in all slots yet."""
         found = self._campaigns.find(
-            {"pending": True, "changedAt": {"$lt": changed_before}}, limit=10
+            {"pending": True, "changedAt": {"$lt": changed_before}}, WITHOUT_DESCRIPTION, limit=10
         )
         return [_to_campaign(document) async for document in found]
 
@@ -200,7 +204,10 @@ class CampaignRepository:
 
 
 def _to_fields(campaign: Campaign, now: datetime) -> Document:
-    return {"name": campaign.name, "terms": terms_to_document(campaign.terms), "changedAt": now}
+    fields = {"name": campaign.name, "terms": terms_to_document(campaign.terms), "changedAt": now}
+    if isinstance(campaign.description, str):
+        fields["description"] = campaign.description
+    return fields
 
 
 def _to_campaign(document: Document) -> Campaign:

@@ -77,6 +77,12 @@ class CalendarSlotQueries:
         query = {"_id": ids, "status": {"$in": VISIBLE_STATUSES}, "end": {"$gte": since}}
         found = self._slots.find(query, slot_projection(now), hint="_id_")
         return [to_slot_state(document) async for document in found]
+    async def find_of_resource(
+        self, name: str, since: datetime, now: datetime, after: SlotState | None
+    ) -> Sequence[SlotState]:
+        """Return the next published and cancelled slots of a resource, latest first."""
+        query = {**_published_query(None, {"$gte": since}), "resource": name}
+        return await self._next_page(query, "resource_start", BACKWARD, after, now)
 
     async def _next_page(
         self,

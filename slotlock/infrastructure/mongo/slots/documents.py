@@ -2,9 +2,9 @@
 
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes, cancelCutoffMinutes, waitlistCapacity, waitlistOfferMinutes,
-     choiceGroup, searchWords: [str], titleKey, spans: [int], cancellation: {at, by},
-     campaign?: terms, groupLimits?, meetings?: [{start, end}], resource, admission, revision,
-     revisedAt, series?, nextDeadline?, schemaVersion,
+     choiceGroup, description?, searchWords: [str], titleKey, spans: [int], cancellation: {at, by},
+     campaign?: terms, groupLimits?, meetings?: [{start, end}], resource: str | [str] | null,
+     admission, revision, revisedAt, series?, nextDeadline?, schemaVersion,
      bookings: [booking], waitlist: [{id, user, since, groups?}]}
 
 `SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
@@ -57,7 +57,7 @@ STORED_NAMES = {field.name: field.stored_name for field in SLOT_FIELDS if field.
 _STATE_FIELDS = ("version", "changedAt", "remaining", SCHEMA_VERSION_FIELD)
 LOADED_FIELDS = (*STORED_NAMES.values(), *_STATE_FIELDS)
 # A slot without these has no such field, and partial indexes leave it out.
-OMITTED_IF_EMPTY = ("terms", "group_limits", "meetings", "series_id")
+OMITTED_IF_EMPTY = ("terms", "group_limits", "meetings", "series_id", "several_resources")
 PARTIAL_DEADLINE = {"partialFilterExpression": {"nextDeadline": {"$exists": True}}}
 # Not `$type`: MongoDB would not recognize that a query for one choice group is for a string.
 PARTIAL_CHOICE_GROUP = {"partialFilterExpression": {"choiceGroup": {"$gt": ""}}}
@@ -122,7 +122,7 @@ def _to_slot(slot_id: SlotId, document: Document) -> Slot:
     find = document.get
     cancellation, terms = find("cancellation"), find("campaign")
     group_limits, meetings, series = find("groupLimits"), find("meetings"), find("series")
-    admission = find("admission", SlotAdmission.ANY)
+    admission, resource = find("admission", SlotAdmission.ANY), find("resource")
     return Slot(
         slot_id,
         document["title"],
@@ -142,11 +142,12 @@ def _to_slot(slot_id: SlotId, document: Document) -> Slot:
         to_terms(terms) if terms else None,
         to_group_limits(group_limits) if group_limits else (),
         _to_meetings(meetings) if meetings else (),
-        find("resource"),
+        resource[0] if type(resource) is list else resource,
         _to_series_id(series) if series else None,
         find("revision", 0),
         find("revisedAt"),
         from_stored(admission, SlotAdmission.QUEUE_ONLY),
+        tuple(resource) if type(resource) is list else (),
     )
 
 
@@ -169,6 +170,8 @@ def to_fields(slot: Slot) -> Document:
         for name, stored_name in STORED_NAMES.items()
         if name not in OMITTED_IF_EMPTY or getattr(slot, name)
     }
+    if isinstance(slot.description, str):
+        fields["description"] = slot.description
     return {
         **fields,
         "searchWords": search_words(f"{slot.title} {slot.location or ''}"),
@@ -253,10 +256,12 @@ _REMOVED = object()
 
 def _edited_fields(before: Slot, after: Slot) -> Document:
     old, new = to_fields(before), to_fields(after)
+    if after.description is None:  # an edit removes it: it is not loaded with the slot
+        old["description"] = None
     return {
         stored_name: new.get(stored_name, _REMOVED)
         for stored_name in {**old, **new}
-        if old.get(stored_name) != new.get(stored_name)
+        if old.get(stored_name, _REMOVED) != new.get(stored_name, _REMOVED)
     }
 
 
@@ -322,6 +327,8 @@ FROM_STORED: dict[str, Callable[[Any], Any]] = {
     "group_limits": to_group_limits,
     "meetings": _to_meetings,
     "series_id": _to_series_id,
+    "resource": lambda resource: resource[0] if isinstance(resource, list) else resource,
+    "several_resources": lambda names: tuple(names) if isinstance(names, list) else (),
 }
 _TO_STORED: dict[str, Callable[[Any], Any]] = {
     "kind": lambda kind: kind.value,
@@ -331,5 +338,6 @@ _TO_STORED: dict[str, Callable[[Any], Any]] = {
     "terms": terms_to_document,
     "group_limits": group_limits_to_documents,
     "meetings": _meetings_to_subdocuments,
+    "several_resources": list,
     "series_id": ObjectId,
 }

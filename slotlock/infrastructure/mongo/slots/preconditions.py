@@ -7,6 +7,7 @@ from bson import ObjectId
 from pymongo import UpdateOne
 
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.resources.resource import name_key
 from slotlock.domain.shared.values import value_object
 
 
@@ -41,4 +42,5 @@ def version_check(precondition: Precondition) -> tuple[str, UpdateOne]:
     if precondition.version:
         return "resources", UpdateOne(by_version, {"$inc": {"version": 1}})
     # If another transaction inserts the first version, this upsert has a duplicate key.
-    return "resources", UpdateOne(by_version, {"$set": {"version": 1}}, upsert=True)
+    inserted = {"$set": {"version": 1}, "$setOnInsert": {"nameKey": name_key(precondition.name)}}
+    return "resources", UpdateOne(by_version, inserted, upsert=True)

@@ -43,6 +43,7 @@ from slotlock.domain.campaigns.terms import (
     SlotAdmission,
 )
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.changes import Unchanged
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.slots.series import SeriesSummary, SkippedDate
 from slotlock.domain.teams.outcomes import TeamSaved
@@ -217,8 +218,9 @@ def types_within(annotation: Any) -> set[type]:
 
 
 def test_exactly_the_types_that_can_be_stored_have_tags() -> None:
-    # The changes of a recorded slot are empty, and so are its ended waitlist entries.
-    never_stored = {Locked, KeyReused, EndedWaitlistEntry}
+    # The changes of a recorded slot are empty, and so are its ended waitlist entries. A record has
+    # no description, and so no mark of one that is not loaded.
+    never_stored = {Locked, KeyReused, EndedWaitlistEntry, Unchanged}
     stored = types_within(
         BookingWritten
         | BookingAlreadyDone

@@ -1,0 +1,1 @@
+"""Resources as things of their own: rooms, teachers, equipment."""

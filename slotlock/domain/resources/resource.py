@@ -1,0 +1,138 @@
+"""A resource that slots occupy, and the rules for its name."""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from enum import StrEnum
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.text import is_blank, normalize_name, validate_line
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.shared.values import value_object
+
+MAX_NAME_LENGTH = 100
+MAX_IMPORTED_NAMES = 500
+MAX_FREE_BUSY_RESOURCES = 50
+MAX_FREE_BUSY_TIME = timedelta(days=92)
+MAX_BUSY_SPANS = 1_000
+
+
+class ResourceKind(StrEnum):
+    """What a resource is, for its readers only."""
+
+    ROOM = "room"
+    STAFF = "staff"
+    EQUIPMENT = "equipment"
+    OTHER = "other"
+
+
+@value_object
+class Resource:
+    """A resource. Its name is what slots store, and never changes."""
+
+    name: str
+    kind: ResourceKind = ResourceKind.OTHER
+
+
+@value_object
+class ResourceSaved:
+    """The resource has the requested state."""
+
+    resource: Resource
+
+
+@value_object
+class ResourceNotFound:
+    """The resource does not exist."""
+
+    name: str
+
+
+@value_object
+class ResourceInUse:
+    """Slots that are not over use the resource, so it cannot be deleted."""
+
+    slot_ids: tuple[SlotId, ...]
+
+
+@value_object
+class ResourceDeleted:
+    """The resource does not exist any more."""
+
+    name: str
+
+
+@value_object
+class ResourcesImported:
+    """The resources that were created, and those that existed before, in the order of names."""
+
+    created: tuple[Resource, ...]
+    existing: tuple[Resource, ...]
+
+
+@value_object
+class BusySpan:
+    """A meeting of a slot that occupies a resource."""
+
+    slot_id: SlotId
+    meeting: Meeting
+
+
+@value_object
+class FreeBusy:
+    """When a resource is occupied, in order; not complete if there are too many meetings."""
+
+    name: str
+    spans: tuple[BusySpan, ...]
+    is_complete: bool
+
+
+CreateResourceOutcome = ResourceSaved | InvalidInput
+UpdateResourceOutcome = ResourceSaved | ResourceNotFound
+DeleteResourceOutcome = ResourceDeleted | ResourceInUse | ResourceNotFound
+
+
+def name_key(name: str) -> str:
+    """Return what the names of two resources may not have in common."""
+    return normalize_name(name).casefold()
+
+
+def validate_name(name: str) -> str | None:
+    """Return the problem with a normalized name, or None."""
+    if not name or is_blank(name):
+        return "Please enter a name."
+    return validate_line(name, MAX_NAME_LENGTH)
+
+
+def unknown_resource(field: str, name: str, known_names: Collection[str]) -> InvalidInput:
+    """Return the problem of a name that no resource has, with the nearest name."""
+    problem = f"There is no resource with the name {name!r}."
+    by_key = {name_key(known): known for known in known_names}
+    for nearest in get_close_matches(name_key(name), by_key, n=1):
+        problem += f" Did you mean {by_key[nearest]!r}?"
+    return InvalidInput((FieldProblem(field, problem),))
+
+
+def validate_period(start: datetime, end: datetime) -> InvalidInput | None:
+    """Return the problem with the period of a free/busy query, or None."""
+    if end <= start:
+        return InvalidInput((FieldProblem("until", "`until` must be later than `from`."),))
+    if end - start > MAX_FREE_BUSY_TIME:
+        problem = f"Please ask for at most {MAX_FREE_BUSY_TIME.days} days."
+        return InvalidInput((FieldProblem("until", problem),))
+    return None
+
+
+def free_busy(
+    name: str, meetings: Iterable[tuple[SlotId, Sequence[Meeting]]], start: datetime, end: datetime
+) -> FreeBusy:
+    """Return the meetings of slots that overlap a period, as the spans of a resource."""
+    spans = [
+        BusySpan(slot_id, meeting)
+        for slot_id, of_slot in meetings
+        for meeting in of_slot
+        if meeting.start < end and meeting.end > start
+    ]
+    spans.sort(key=lambda span: (span.meeting.start, span.slot_id))
+    return FreeBusy(name, tuple(spans[:MAX_BUSY_SPANS]), len(spans) <= MAX_BUSY_SPANS)

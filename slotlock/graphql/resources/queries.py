@@ -1,0 +1,79 @@
+"""Queries that list and find resources."""
+
+from typing import Annotated
+
+import strawberry
+from strawberry import argument, field
+
+from slotlock.domain.resources import resource
+from slotlock.graphql.context import Info
+from slotlock.graphql.core import ids
+from slotlock.graphql.core.connections import (
+    DEFAULT_FIRST,
+    After,
+    Connection,
+    First,
+    require_valid_first,
+)
+from slotlock.graphql.core.cursors import decode_cursor, encode_cursor
+from slotlock.graphql.core.enums import ResourceKind
+from slotlock.graphql.core.errors import bad_input
+from slotlock.graphql.resources.types import Resource
+from slotlock.services import resources
+
+RESOURCES_CURSOR = "resources"
+ResourceConnection = Connection[Resource]
+
+
+@strawberry.type
+class ResourceQueries:
+    @field(description="Resources by name. Organizers only.")
+    async def resources(
+        self,
+        info: Info,
+        text: Annotated[
+            str | None, argument(description="Only resources whose name contains this text.")
+        ] = None,
+        kind: Annotated[
+            ResourceKind | None, argument(description="Only resources of this kind.")
+        ] = None,
+        first: First = DEFAULT_FIRST,
+        after: After = None,
+    ) -> ResourceConnection:
+        info.context.require_organizer()
+        if len(text or "") > resource.MAX_NAME_LENGTH:
+            raise bad_input("text", "`text` has at most 100 characters.")
+        page = await resources.list_resources(
+            info.context.services, text or "", kind, require_valid_first(first), _decode(after)
+        )
+        items = [
+            (encode_cursor(RESOURCES_CURSOR, key), Resource.from_domain(each))
+            for key, each in page.items
+        ]
+        return ResourceConnection.from_items(items, has_more=page.has_more, after=after)
+
+    @field(description="A resource by id, or null if there is none. Organizers only.")
+    async def resource(
+        self,
+        info: Info,
+        id: Annotated[strawberry.ID, argument(description="The id of the resource.")],  # noqa: A002
+    ) -> Resource | None:
+        info.context.require_organizer()
+        return await load_resource(info, id)
+
+
+async def load_resource(info: Info, global_id: str) -> Resource | None:
+    """Load a resource by its global id."""
+    name = ids.parse_resource_id(global_id)
+    found = await resources.find(info.context.services, name) if name else None
+    return Resource.from_domain(found) if found else None
+
+
+def _decode(after: str | None) -> str | None:
+    if after is None:
+        return None
+    match decode_cursor(RESOURCES_CURSOR, after):
+        case [str(key)]:
+            return key
+        case _:
+            raise bad_input("after", "This is not a cursor of this list.")

@@ -1,0 +1,209 @@
+"""Resources, and the slots that use them.
+
+    resources: {_id: name, version, nameKey?, kind?}
+
+The version counts the slots that began to use the resource, so that of two concurrent ones only one
+is written. An older version stores a resource without `nameKey`, and only once a published slot
+uses it. `nameKey` is unique. Of older names that differ in nothing but capitals, all but one have
+the name itself in it, too.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import DuplicateKeyError
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.resources.resource import (
+    MAX_BUSY_SPANS,
+    FreeBusy,
+    Resource,
+    ResourceKind,
+    free_busy,
+    name_key,
+)
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.pagination import Page
+from slotlock.infrastructure.mongo.client import RESOURCES_CONCURRENCY, Database, Document
+from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
+from slotlock.infrastructure.mongo.slots.documents import to_slot_state
+from slotlock.infrastructure.mongo.slots.preconditions import ResourceVersion
+from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
+from slotlock.infrastructure.mongo.transactions import in_transaction
+from slotlock.infrastructure.stored_enums import from_stored
+
+PARTIAL_NAME_KEY = {"partialFilterExpression": {"nameKey": {"$exists": True}}}
+RESOURCE_INDEXES = indexes_of(
+    "resources", {"name_key": ([("nameKey", 1)], {"unique": True, **PARTIAL_NAME_KEY})}
+)
+UNIQUE_INDEX = "resources.name_key"
+# A refusal of an unknown name compares it with so many names.
+MAX_COMPARED_NAMES = 1_000
+MAX_SHOWN_USERS = 10
+
+
+class ResourceRepository:
+    """Stores resources, and finds the slots that use them."""
+
+    def __init__(self, database: Database, required: RequiredIndexes) -> None:
+        self.limiter = ConcurrencyLimiter(RESOURCES_CONCURRENCY)
+        self._required = required
+        self._database = database
+        self._resources = database["resources"]
+        self._slots = database["slots"]
+
+    @limited
+    async def find_overlapping(
+        self, names: Sequence[str], start: datetime, end: datetime
+    ) -> tuple[Sequence[ResourceVersion], Sequence[SlotState]]:
+        """Return the published slots of resources that overlap a period, and their versions.
+
+        The versions are read first, so that a slot that is added afterwards makes one outdated.
+        """
+        found = self._resources.find({"_id": {"$in": list(names)}}, {"version": 1})
+        numbers = {document["_id"]: document["version"] async for document in found}
+        query = {
+            "resource": {"$in": list(names)},
+            "status": SlotStatus.PUBLISHED.value,
+            "start": {"$lt": end},
+            "end": {"$gt": start},
+        }
+        slots = self._slots.find(query, slot_projection(start), sort=[("start", 1)])
+        versions = [ResourceVersion(name, numbers.get(name, 0)) for name in names]
+        return versions, [to_slot_state(document) async for document in slots]
+
+    @limited
+    async def find_all(self, names: Collection[str]) -> Mapping[str, Resource]:
+        """Return the resources of names, each by the name that was asked for.
+
+        A name that no resource has in this spelling finds one that differs in capitals only.
+        """
+        keys = {name_key(name) for name in names}
+        query = {"$or": [{"_id": {"$in": list(names)}}, {"nameKey": {"$in": list(keys)}}]}
+        documents = await self._resources.find(query).to_list()
+        exact = {document["_id"]: _to_resource(document) for document in documents}
+        by_key = {document.get("nameKey"): _to_resource(document) for document in documents}
+        found = {name: exact.get(name) or by_key.get(name_key(name)) for name in names}
+        return {name: resource for name, resource in found.items() if resource is not None}
+
+    @limited
+    async def find_names(self) -> Sequence[str]:
+        """Return the names of all resources, at most `MAX_COMPARED_NAMES`."""
+        found = self._resources.find({}, {"_id": 1}, limit=MAX_COMPARED_NAMES)
+        return [document["_id"] async for document in found]
+
+    @limited
+    async def page(
+        self, text: str, kind: ResourceKind | None, first: int, after_key: str | None
+    ) -> Page[tuple[str, Resource]]:
+        """Return the next resources by name whose name contains a text, each with its key."""
+        query: Document = {"nameKey": {"$gt": after_key or ""}}
+        if text:
+            query = {"$and": [query, {"nameKey": {"$regex": re.escape(name_key(text))}}]}
+        if kind is not None:
+            query["kind"] = (
+                kind.value if kind is not ResourceKind.OTHER else {"$in": ["other", None]}
+            )
+        found = self._resources.find(query, sort=[("nameKey", 1)], limit=first + 1)
+        items = [(document["nameKey"], _to_resource(document)) async for document in found]
+        return Page(tuple(items[:first]), len(items) > first)
+
+    @limited
+    async def insert(self, resource: Resource) -> bool:
+        """Insert a resource. Return False if one has the name, in whatever capitals."""
+        self._required.require(UNIQUE_INDEX)
+        document = {
+            "_id": resource.name,
+            "version": 1,
+            "nameKey": name_key(resource.name),
+            "kind": resource.kind.value,
+        }
+        try:
+            await self._resources.insert_one(document)
+        except DuplicateKeyError:
+            return False
+        return True
+
+    @limited
+    async def set_kind(self, name: str, kind: ResourceKind) -> bool:
+        """Change the kind of a resource. Return False if there is no such resource."""
+        change = {"$set": {"kind": kind.value}}
+        return (await self._resources.update_one({"_id": name}, change)).matched_count == 1
+
+    @limited
+    async def delete(self, name: str, now: datetime) -> Sequence[SlotId]:
+        """Delete a resource unless slots that are not over use it; return some of these.
+
+        A slot that is published meanwhile gives the resource a new version: one of both fails.
+        """
+        unfinished = {
+            "resource": name,
+            "status": {"$ne": SlotStatus.CANCELLED.value},
+            "end": {"$gt": now},
+        }
+
+        async def write(session: AsyncClientSession) -> Sequence[SlotId]:
+            await self._resources.delete_one({"_id": name}, session=session)
+            found = self._slots.find(unfinished, {"_id": 1}, limit=MAX_SHOWN_USERS, session=session)
+            users = [SlotId(str(document["_id"])) async for document in found]
+            if users:
+                await session.abort_transaction()
+            return users
+
+        return await in_transaction(self._database, write)
+
+    @limited
+    async def find_busy(
+        self, names: Sequence[str], start: datetime, end: datetime
+    ) -> Sequence[FreeBusy]:
+        """Return when published slots occupy resources in a period."""
+        found = []
+        for name in names:
+            query = {
+                "resource": name,
+                "status": SlotStatus.PUBLISHED.value,
+                "start": {"$lt": end},
+                "end": {"$gt": start},
+            }
+            slots = self._slots.find(
+                query,
+                {"start": 1, "end": 1, "meetings": 1},
+                sort=[("start", 1)],
+                limit=MAX_BUSY_SPANS + 1,
+            )
+            meetings = [(SlotId(str(slot["_id"])), _to_meetings(slot)) async for slot in slots]
+            found.append(free_busy(name, meetings, start, end))
+        return found
+
+    async def backfill(self) -> None:
+        """Make resources of the texts that slots name, and complete those of an older version."""
+        complete = {"nameKey": {"$exists": True}}
+        existing = {each["_id"] async for each in self._resources.find(complete, {"_id": 1})}
+        in_slots = await self._slots.distinct("resource", {"resource": {"$gt": ""}})
+        older = await self._resources.distinct("_id", {"nameKey": None})
+        for name in sorted({*in_slots, *older} - existing):
+            for key in (name_key(name), f"{name_key(name)}\0{name}"):
+                try:
+                    await self._resources.update_one(
+                        {"_id": name, "nameKey": None},
+                        {"$set": {"nameKey": key}, "$setOnInsert": {"version": 1}},
+                        upsert=True,
+                    )
+                    break
+                except DuplicateKeyError:
+                    continue  # another spelling has the key, or another process was first
+
+
+def _to_resource(document: Document) -> Resource:
+    kind = from_stored(document.get("kind", ResourceKind.OTHER), ResourceKind.OTHER)
+    return Resource(document["_id"], kind)
+
+
+def _to_meetings(slot: Document) -> Sequence[Meeting]:
+    meetings = slot.get("meetings") or [slot]
+    return [Meeting(each["start"], each["end"]) for each in meetings]

@@ -1,0 +1,128 @@
+"""Use cases of resources: create, change, delete, import and find them, and when they are busy."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from slotlock.domain.resources.resource import (
+    CreateResourceOutcome,
+    DeleteResourceOutcome,
+    FreeBusy,
+    Resource,
+    ResourceDeleted,
+    ResourceInUse,
+    ResourceKind,
+    ResourceNotFound,
+    ResourceSaved,
+    ResourcesImported,
+    UpdateResourceOutcome,
+    name_key,
+    unknown_resource,
+    validate_name,
+)
+from slotlock.domain.shared.pagination import Page
+from slotlock.domain.shared.text import normalize_name
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.slots.changes import SlotChanges
+from slotlock.domain.slots.editing import SlotDraft
+from slotlock.services.container import Services
+
+
+async def create(services: Services, name: str, kind: ResourceKind) -> CreateResourceOutcome:
+    """Create a resource. Its name differs from all others in more than capitals."""
+    resource = Resource(normalize_name(name), kind)
+    problem = validate_name(resource.name)
+    if problem is None and not await services.resources.insert(resource):
+        problem = "A resource has this name already."
+    return InvalidInput((FieldProblem("name", problem),)) if problem else ResourceSaved(resource)
+
+
+async def update(services: Services, name: str, kind: ResourceKind) -> UpdateResourceOutcome:
+    """Change the kind of a resource."""
+    changed = await services.resources.set_kind(name, kind)
+    return ResourceSaved(Resource(name, kind)) if changed else ResourceNotFound(name)
+
+
+async def delete(services: Services, name: str) -> DeleteResourceOutcome:
+    """Delete a resource that only slots use which are over or cancelled."""
+    if name not in await services.resources.find_all([name]):
+        return ResourceNotFound(name)
+    used_by = await services.resources.delete(name, services.now())
+    return ResourceInUse(tuple(used_by)) if used_by else ResourceDeleted(name)
+
+
+async def import_names(
+    services: Services, texts: Sequence[str], kind: ResourceKind, *, dry_run: bool
+) -> ResourcesImported | InvalidInput:
+    """Create the resources of a list that do not exist yet. A dry run creates nothing."""
+    names = list({name_key(text): normalize_name(text) for text in reversed(texts)}.values())[::-1]
+    problems = [(name, problem) for name in names if (problem := validate_name(name))]
+    if problems:
+        return InvalidInput(tuple(FieldProblem("names", f"{n!r}: {p}") for n, p in problems))
+    found = await services.resources.find_all(names)
+    created = []
+    for name in names:
+        if name not in found:
+            resource = Resource(name, kind)
+            if dry_run or await services.resources.insert(resource):
+                created.append(resource)
+    return ResourcesImported(tuple(created), tuple(found[name] for name in names if name in found))
+
+
+async def find(services: Services, name: str) -> Resource | None:
+    """Return a resource by its name in this spelling; None if there is none."""
+    found = (await services.resources.find_all([name])).get(name)
+    return found if found is not None and found.name == name else None
+
+
+async def list_resources(
+    services: Services, text: str, kind: ResourceKind | None, first: int, after_key: str | None
+) -> Page[tuple[str, Resource]]:
+    """Return the next resources by name whose name contains a text, each with its position."""
+    return await services.resources.page(text, kind, first, after_key)
+
+
+async def find_busy(
+    services: Services, names: Sequence[str], start: datetime, end: datetime
+) -> Sequence[FreeBusy]:
+    """Return when published slots occupy resources in a period, in the order of the names."""
+    return await services.resources.find_busy(names, start, end)
+
+
+async def draft_with_resources(services: Services, draft: SlotDraft) -> SlotDraft | InvalidInput:
+    """Return a draft with the names of its resources in their own spelling."""
+    if draft.resource is None or not draft.resource.strip():
+        return draft
+    names = await _find_names(services, draft.several_resources or (draft.resource,))
+    if isinstance(names, InvalidInput):
+        return names
+    several = names if draft.several_resources else ()
+    return replace(draft, resource=names[0], several_resources=several)
+
+
+async def changes_with_resources(
+    services: Services, changes: SlotChanges
+) -> SlotChanges | InvalidInput:
+    """Return changes with the names of the new resources in their own spelling."""
+    if not any(name.strip() for name in changes.new_resources):
+        return changes
+    names = await _find_names(services, changes.new_resources)
+    if isinstance(names, InvalidInput):
+        return names
+    several = names if changes.several_resources else ()
+    if len(names) == 1:
+        return replace(changes, resource=names[0])
+    return replace(changes, resource=names[0], several_resources=several)
+
+
+async def _find_names(services: Services, texts: Sequence[str]) -> tuple[str, ...] | InvalidInput:
+    """Return the names of the resources that texts name, or the problem of an unknown one."""
+    names = list(map(normalize_name, texts))
+    found = await services.resources.find_all(names)
+    for name in names:
+        if name not in found:
+            field = "resource" if len(names) == 1 else "resourceIds"
+            if problem := validate_name(name):
+                return InvalidInput((FieldProblem(field, problem),))
+            return unknown_resource(field, name, await services.resources.find_names())
+    return tuple(found[name].name for name in names)

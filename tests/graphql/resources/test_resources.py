@@ -1,0 +1,223 @@
+"""Resources: rooms, teachers and equipment that several slots need, but one at a time."""
+
+import secrets
+
+import httpx
+import pytest
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.client import GraphQLTestClient, Json, slot_input
+from tests.support.clients.series import MONDAY_TIMES
+from tests.support.stores.users import create_user_tokens
+
+CREATE = """mutation($name: String!, $kind: ResourceKind! = ROOM) {
+  createResource(input: {name: $name, kind: $kind}) {
+    ... on Resource { id name kind } ... on InvalidInput { fields { field message } }
+  }
+}"""
+UPDATE = """mutation($id: ID!) { updateResource(input: {resourceId: $id, kind: STAFF}) {
+  ... on Resource { id name kind } ... on Refusal { code }
+} }"""
+DELETE = """mutation($id: ID!) { deleteResource(resourceId: $id) {
+  ... on ResourceDeleted { resourceId } ... on ResourceInUse { code slotIds }
+  ... on ResourceNotFound { code }
+} }"""
+IMPORT = """mutation($names: [String!]!, $dry: Boolean! = false) {
+  importResources(names: $names, kind: ROOM, dryRun: $dry) {
+    ... on ResourcesImported { created { name } existing { name } }
+    ... on InvalidInput { fields { field } }
+  }
+}"""
+LIST = """query($text: String, $first: Int! = 20, $after: String) {
+  resources(text: $text, first: $first, after: $after) {
+    nodes { id name kind } pageInfo { hasNextPage endCursor }
+  }
+}"""
+NODE = "query($id: ID!) { node(id: $id) { ... on Resource { id name kind } } }"
+CREATE_SLOT = """mutation($input: CreateSlotInput!) { createSlot(input: $input) {
+  __typename ... on Slot { id resource resources { id name kind } }
+  ... on InvalidInput { fields { field message } } ... on ResourceTaken { resourceName }
+} }"""
+UPDATE_SLOT = """mutation($input: UpdateSlotInput!) { updateSlot(input: $input) {
+  __typename ... on Slot { resource resources { name } }
+} }"""
+SLOT_RESOURCES = "query($slot: ID!) { slot(id: $slot) { resources { kind } } }"
+FREE_BUSY = """query($ids: [ID!]!, $from: DateTime!, $until: DateTime!) {
+  freeBusy(resourceIds: $ids, from: $from, until: $until) {
+    resource { name } spans { startTime endTime slot { id } } isComplete
+  }
+}"""
+
+
+@pytest.fixture
+def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+    return GraphQLTestClient(http, app.url, create_user_tokens(app.environment, 0).organizer)
+
+
+@pytest.fixture
+def member(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+    return GraphQLTestClient(http, app.url, create_user_tokens(app.environment, 1).members[0])
+
+
+def new_name() -> str:
+    """Return the name of no resource."""
+    return f"Room {secrets.token_hex(4)}"
+
+
+async def create(organizer: GraphQLTestClient, *names: str) -> list[str]:
+    """Create rooms and return their ids."""
+    return [(await organizer.execute(CREATE, name=name))["id"] for name in names]
+
+
+async def create_slot(organizer: GraphQLTestClient, **fields: object) -> Json:
+    slot: Json = await organizer.execute(CREATE_SLOT, input={**slot_input(), **fields})
+    return slot
+
+
+async def test_a_resource_is_created_found_changed_and_deleted(
+    organizer: GraphQLTestClient,
+) -> None:
+    name = new_name()
+    (room,) = await create(organizer, f" {name} ")
+    shown = {"id": room, "name": name, "kind": "ROOM"}
+    assert await organizer.execute(NODE, id=room) == shown
+    assert (await organizer.execute(LIST, text=name[-8:].upper()))["nodes"] == [shown]
+    assert await organizer.execute(UPDATE, id=room) == {**shown, "kind": "STAFF"}
+    assert await organizer.execute(DELETE, id=room) == {"resourceId": room}
+    assert await organizer.execute(DELETE, id=room) == {"code": "RESOURCE_NOT_FOUND"}
+    assert await organizer.execute(UPDATE, id=room) == {"code": "RESOURCE_NOT_FOUND"}
+
+
+async def test_a_name_that_differs_in_capitals_only_is_refused(
+    organizer: GraphQLTestClient,
+) -> None:
+    name = new_name()
+    await create(organizer, name)
+    for wrong in (name, name.upper(), "", " ", "x" * 101, "a\nb"):
+        refused = await organizer.execute(CREATE, name=wrong)
+        assert [each["field"] for each in refused["fields"]] == ["name"]
+
+
+async def test_members_see_no_resources_but_those_of_slots(
+    organizer: GraphQLTestClient, member: GraphQLTestClient
+) -> None:
+    (room,) = await create(organizer, new_name())
+    assert await member.error_code(LIST) == "FORBIDDEN"
+    assert await member.error_code(CREATE, name=new_name()) == "FORBIDDEN"
+    assert await member.error_code(IMPORT, names=[]) == "FORBIDDEN"
+    assert await member.error_code(UPDATE, id=room) == "FORBIDDEN"
+    assert await member.error_code(DELETE, id=room) == "FORBIDDEN"
+    assert await member.execute(NODE, id=room) is None
+    slot_id = (await create_slot(organizer, resourceIds=[room]))["id"]
+    shown = await member.execute(
+        "query($s: ID!) { slot(id: $s) { resources { kind } } }", s=slot_id
+    )
+    assert shown == {"resources": [{"kind": "ROOM"}]}
+
+
+async def test_an_import_creates_what_does_not_exist_and_a_dry_run_nothing(
+    organizer: GraphQLTestClient,
+) -> None:
+    old, new = new_name(), new_name()
+    await create(organizer, old)
+    names = [old.upper(), new, f" {new} "]
+    report = {"created": [{"name": new}], "existing": [{"name": old}]}
+    assert await organizer.execute(IMPORT, names=names, dry=True) == report
+    assert await organizer.execute(IMPORT, names=names) == report
+    repeated = await organizer.execute(IMPORT, names=names)
+    assert (repeated["created"], len(repeated["existing"])) == ([], 2)
+    assert (await organizer.execute(IMPORT, names=[""]))["fields"] == [{"field": "names"}]
+
+
+async def test_pages_of_resources_are_by_name(organizer: GraphQLTestClient) -> None:
+    prefix = secrets.token_hex(4)
+    await create(organizer, *(f"{prefix} {letter}" for letter in "cab"))
+    first = await organizer.execute(LIST, text=prefix, first=2)
+    assert [each["name"][-1] for each in first["nodes"]] == ["a", "b"]
+    after = first["pageInfo"]["endCursor"]
+    last = await organizer.execute(LIST, text=prefix, first=2, after=after)
+    assert [each["name"][-1] for each in last["nodes"]] == ["c"]
+    assert await organizer.error_code(LIST, after="x") == "BAD_USER_INPUT"
+
+
+async def test_a_typo_is_no_new_resource(organizer: GraphQLTestClient) -> None:
+    name = new_name()
+    await create(organizer, name)
+    refused = await create_slot(organizer, resource=name.replace("Room", "Roam"))
+    (problem,) = refused["fields"]
+    assert (problem["field"], name in problem["message"]) == ("resource", True)
+    assert (await create_slot(organizer, resource=name.lower()))["resource"] == name
+
+
+async def test_slots_with_one_common_resource_of_several_never_overlap(
+    organizer: GraphQLTestClient,
+) -> None:
+    names = [new_name() for _ in range(3)]
+    room, teacher, beamer = await create(organizer, *names)
+    made = await create_slot(organizer, resourceIds=[room, teacher, room])
+    assert made["resource"] == names[0]
+    assert [each["name"] for each in made["resources"]] == names[:2]
+    for common in ([teacher], [beamer, teacher], [room]):
+        taken = await create_slot(organizer, resourceIds=common)
+        assert taken["__typename"] == "ResourceTaken"
+    taken = await create_slot(organizer, resource=names[1])
+    assert taken == {"__typename": "ResourceTaken", "resourceName": names[1]}
+    other = (await create_slot(organizer, resourceIds=[beamer]))["id"]
+    change = {"slotId": other, "resourceIds": [beamer, teacher]}
+    assert (await organizer.execute(UPDATE_SLOT, input=change))["__typename"] == "ResourceTaken"
+    change = {"slotId": made["id"], "resourceIds": [room]}
+    edited = await organizer.execute(UPDATE_SLOT, input=change)
+    assert edited["resources"] == [{"name": names[0]}]
+    assert (await create_slot(organizer, resource=names[1]))["__typename"] == "Slot"
+
+
+async def test_a_resource_of_a_slot_that_is_not_over_is_not_deleted(
+    organizer: GraphQLTestClient,
+) -> None:
+    names = [new_name(), new_name()]
+    room, beamer = await create(organizer, *names)
+    slot_id = (await create_slot(organizer, resourceIds=[room, beamer], draft=True))["id"]
+    refused = await organizer.execute(DELETE, id=beamer)
+    assert refused == {"code": "RESOURCE_IN_USE", "slotIds": [slot_id]}
+    await organizer.execute(UPDATE_SLOT, input={"slotId": slot_id, "resource": names[0]})
+    assert await organizer.execute(DELETE, id=beamer) == {"resourceId": beamer}
+    refused = await create_slot(organizer, resourceIds=[room, beamer])
+    assert refused["fields"][0]["field"] == "resourceIds"
+
+
+async def test_free_busy_lists_the_meetings_of_each_resource(organizer: GraphQLTestClient) -> None:
+    names = [new_name(), new_name()]
+    room, beamer = await create(organizer, *names)
+    slot = await create_slot(organizer, resourceIds=[room, beamer], **MONDAY_TIMES)
+    await create_slot(organizer, resourceIds=[room], draft=True, **MONDAY_TIMES)
+    period = {"from": "2031-03-17T08:30:00Z", "until": "2031-03-18T00:00:00Z"}
+    span = {
+        "startTime": "2031-03-17T08:00:00.000Z",
+        "endTime": "2031-03-17T09:00:00.000Z",
+        "slot": {"id": slot["id"]},
+    }
+    found = await organizer.execute(FREE_BUSY, ids=[beamer, room], **period)
+    assert [each["resource"]["name"] for each in found] == names[::-1]
+    assert [len(each["spans"]) for each in found] == [1, 1]
+    assert found[0]["spans"][0]["slot"] == span["slot"]
+    assert found[0]["isComplete"]
+    period["from"] = "2031-03-17T09:00:00Z"
+    assert (await organizer.execute(FREE_BUSY, ids=[room], **period))[0]["spans"] == []
+    period["from"] = "2030-03-17T09:00:00Z"
+    assert await organizer.error_code(FREE_BUSY, ids=[room], **period) == "BAD_USER_INPUT"
+
+
+async def test_the_calendar_of_a_resource_has_its_slots_and_names_it_as_their_location(
+    app: AppProcess, organizer: GraphQLTestClient, http: httpx.AsyncClient
+) -> None:
+    names = [new_name(), new_name()]
+    room, beamer = await create(organizer, *names)
+    title = secrets.token_hex(8)
+    await create_slot(organizer, resourceIds=[room, beamer], title=title)
+    await create_slot(organizer, title="elsewhere")
+    response = await http.get(f"{app.url}/calendars/resources/{beamer}.ics")
+    text = response.text.replace("\r\n ", "")
+    assert (response.status_code, text.count("BEGIN:VEVENT")) == (200, 1)
+    assert f"SUMMARY:{title}" in text
+    assert f"LOCATION:{names[0]}\\, {names[1]}" in text
+    assert (await http.get(f"{app.url}/calendars/resources/none.ics")).status_code == 404
