@@ -22,6 +22,8 @@ from slotlock.domain.booking.refusals import (
     SlotNotFull,
     SlotOutcome,
     SlotStarted,
+    UserBanned,
+    UserNotFound,
     WaitlistFull,
 )
 from slotlock.domain.shared.values import value_object
@@ -166,5 +168,7 @@ JoinWaitlistOutcome = (
     | SlotNotFound
     | SlotCancelled
     | Locked
+    | UserNotFound
+    | UserBanned
 )
-LeaveWaitlistOutcome = WaitlistLeft | NotWaiting | SlotNotFound | Locked
+LeaveWaitlistOutcome = WaitlistLeft | NotWaiting | SlotNotFound | Locked | UserNotFound

@@ -12,6 +12,7 @@ from slotlock.graphql.booking.book_series import SeriesBookingMutations
 from slotlock.graphql.booking.changes import BookingChangeMutations
 from slotlock.graphql.booking.tickets import TicketMutations, TicketQueries
 from slotlock.graphql.booking.waitlist import WaitlistMutations
+from slotlock.graphql.booking.waitlist_queries import WaitlistQueries
 from slotlock.graphql.campaigns.mutations import CampaignMutations
 from slotlock.graphql.campaigns.queries import CampaignQueries
 from slotlock.graphql.core.scalars import SCALARS
@@ -40,6 +41,7 @@ Query = merge_types(
         CalendarQueries,
         CampaignReportQueries,
         AuditQueries,
+        WaitlistQueries,
         NodeQueries,
     ),
 )

@@ -30,7 +30,7 @@ COURSE: Json = {
 }
 COLUMNS = ["slot", "start", "end", "time_zone", "location", "name", "email", "groups", "status",
            "held_until", "created_at", "created_by", "waiting_since",
-           "overridden_limits"]  # fmt: skip
+           "overridden_limits", "waiting_position"]  # fmt: skip
 
 
 async def email_of(client: BookingClient) -> str:
