@@ -17,6 +17,7 @@ from slotlock.graphql.campaigns.mutations import CampaignMutations
 from slotlock.graphql.campaigns.queries import CampaignQueries
 from slotlock.graphql.core.scalars import SCALARS
 from slotlock.graphql.reports.audit_queries import AuditQueries
+from slotlock.graphql.reports.export_links import ExportMutations
 from slotlock.graphql.reports.queries import CampaignReportQueries
 from slotlock.graphql.schema.nodes import NodeQueries
 from slotlock.graphql.schema.subscriptions import Subscription
@@ -62,6 +63,7 @@ Mutation = merge_types(
         TeamMutations,
         UserMutations,
         CalendarMutations,
+        ExportMutations,
     ),
 )
 Mutation.__strawberry_definition__.description = "The root of all mutations."  # type: ignore[attr-defined]

@@ -16,8 +16,8 @@ from slotlock.graphql.context import Info
 class CalendarFeed:
     created_at: datetime = field(description="When the feed was created.")
     url: str | None = field(
-        description="The path of the feed on this server. Only `createCalendarFeed` returns it; "
-        "null elsewhere."
+        description="The address of the feed: absolute if the server knows its public address, "
+        "else a path on this server. Only `createCalendarFeed` returns it; null elsewhere."
     )
 
 
@@ -37,7 +37,7 @@ class CalendarMutations:
     )
     async def create_calendar_feed(self, info: Info) -> CalendarFeed:
         feed = await calendar_tokens.create(info.context.auth, info.context.caller)
-        url = f"/calendars/private/{feed.token}.ics"
+        url = info.context.to_url(f"/calendars/private/{feed.token}.ics")
         return CalendarFeed(created_at=feed.created_at, url=url)
 
     @field(
