@@ -77,6 +77,29 @@ async def test_a_slot_has_a_row_for_each_booking_in_their_order(roster_users: Ro
     assert of_cleo["waiting_since"] == in_berlin(entry["since"])
 
 
+async def test_users_who_wait_follow_the_bookings_in_the_order_of_the_list(
+    roster_users: RosterUsers,
+) -> None:
+    ada, ben, cleo, organizer = roster_users
+    slot_id = await organizer.add_slot(**COURSE)
+    await ada.book_slot(slot_id)
+    await organizer.join(slot_id, await cleo.fetch_user_id())
+    entry = (await ben.join(slot_id))["entry"]
+    booked, *waiting = await slot_rows(organizer, slot_id)
+    assert (booked["name"], booked["waiting_position"]) == ("Ada Löwe", "")
+    shown = [
+        (row["name"], row["status"], row["waiting_position"], row["created_by"]) for row in waiting
+    ]
+    assert shown == [("Cleo", "WAITING", "1", "Olga"), ("Ben", "WAITING", "2", "")]
+    assert waiting[1]["waiting_since"] == in_berlin(entry["since"])
+    book = load_workbook_bytes(await download_export(organizer, f"slots/{slot_id}.xlsx"))
+    rows = [[cell.value for cell in row] for row in book["Waiting lists"].iter_rows(min_row=2)]
+    assert [(row[0], *row[5:7], row[10]) for row in rows] == [
+        (COURSE["title"], 1, "Cleo", "Olga"),
+        (COURSE["title"], 2, "Ben", None),
+    ]
+
+
 async def test_a_row_has_the_groups_that_counted_for_the_booking_or_else_the_current_ones(
     two_apps: Pair, roster_users: RosterUsers
 ) -> None:
