@@ -7,8 +7,8 @@ from starlette.types import Receive, Scope, Send
 from slotlock.api.endpoints.callers import charge_token
 from slotlock.api.endpoints.responses import handle_errors, method_not_allowed
 from slotlock.api.exports.endpoint import Exports
-from slotlock.auth import export_links
 from slotlock.auth.container import Auth
+from slotlock.auth.links import export_links
 from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits

@@ -6,7 +6,7 @@ from typing import Annotated
 import strawberry
 from strawberry import argument, field
 
-from slotlock.auth import export_links
+from slotlock.auth.links import export_links
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids

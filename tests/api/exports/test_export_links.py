@@ -6,7 +6,7 @@ import httpx
 import jwt
 import pytest
 
-from slotlock.auth.export_links import EXPORT_LINK_TTL
+from slotlock.auth.links.export_links import EXPORT_LINK_TTL
 from tests.support.apps.processes import SECRET, AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign

@@ -26,10 +26,10 @@ from slotlock.infrastructure.mongo.audit.notes import AuditNoteRepository
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
-from slotlock.infrastructure.mongo.slots.ended_bookings import PARTIAL_WAITLISTED_BY
 from slotlock.infrastructure.stored_enums import from_stored, limits_from_stored
 
 WAITLIST_ACTIONS = (AuditAction.WAITLIST_JOINED, AuditAction.WAITLIST_LEFT)
+PARTIAL_WAITLISTED_BY = {"partialFilterExpression": {"waitlistedBy": {"$exists": True}}}
 ENDED_WAITLIST_ENTRY_INDEXES = indexes_of(
     "ended_waitlist_entries",
     {name: ([(name, 1), ("at", 1)], {}) for name in ("slot", "user", "by")}
