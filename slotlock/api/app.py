@@ -1,7 +1,7 @@
 """The ASGI application: routes, middleware and the lifespan."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypedDict
 
@@ -62,6 +62,7 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
             Route("/users/invitations", _StateEndpoint(lambda state: state.user_invitations)),
             Route("/personal-data", _StateEndpoint(lambda state: state.personal_data)),
             Route("/personal-data/{user}", _StateEndpoint(lambda state: state.personal_data)),
+            Route("/exports/links/{token}", _StateEndpoint(lambda state: state.export_links)),
             Route("/exports/{path:path}", _StateEndpoint(lambda state: state.exports)),
             Route("/calendars/{path:path}", _StateEndpoint(lambda state: state.calendars)),
             Route("/healthz", healthz),
@@ -69,6 +70,7 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
             Route("/metrics", _metrics),
             *(development_routes(settings) if development else ()),
             Route("/", _service_info),
+            Route("/", _service_info(settings.public_url or "")),
         ],
         lifespan=lifespan,
         exception_handlers={404: _not_found, 405: _method_not_allowed},
@@ -130,8 +132,13 @@ async def _metrics(request: Request[LifespanState]) -> Response:
     return await request.state["app"].health.metrics()
 
 
-async def _service_info(request: Request) -> Response:
-    return JSONResponse({"name": "slotlock", "graphql": "/graphql"})
+def _service_info(public_url: str) -> Callable[[Request], Awaitable[Response]]:
+    body = {"name": "slotlock", "graphql": f"{public_url}/graphql"}
+
+    async def service_info(request: Request) -> Response:
+        return JSONResponse(body)
+
+    return service_info
 
 
 async def _not_found(request: Request, error: Exception) -> Response:

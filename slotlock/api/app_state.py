@@ -21,6 +21,8 @@ from slotlock.api.endpoints.users import import_endpoint, invitations_endpoint
 from slotlock.api.exports.builder import ExportBuilder
 from slotlock.api.exports.endpoint import exports_endpoint
 from slotlock.api.personal_data.endpoint import PersonalDataEndpoint
+from slotlock.api.exports.endpoint import Exports, exports_endpoint
+from slotlock.api.exports.links import ExportLinkEndpoint
 from slotlock.api.server.graceful_shutdown import graceful_shutdown
 from slotlock.api.settings.settings import Settings
 from slotlock.auth import accounts
@@ -54,6 +56,7 @@ class AppState:
     user_invitations: OrganizerEndpoint
     personal_data: PersonalDataEndpoint
     exports: OrganizerEndpoint
+    export_links: ExportLinkEndpoint
     calendars: CalendarEndpoint
     health: HealthEndpoints
 
@@ -87,6 +90,7 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             services=services,
             auth=auth,
             public_reads=settings.public_reads,
+            public_url=settings.public_url or "",
             document_cache=document_cache(settings, development=development),
             rate_limits=limits,
             streams_per_user=ConnectionLimit(settings.streams_per_user),
@@ -95,7 +99,7 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             shutdown=shutdown,
         )
         stack.enter_context(graceful_shutdown(shutdown))
-        builder = ExportBuilder(settings.mongo_url or "", backend.clock.now)
+        exports = Exports(services, ExportBuilder(settings.mongo_url or "", backend.clock.now))
         yield AppState(
             graphql_server=graphql_server,
             graphql_http=HttpEndpoint(
@@ -110,6 +114,8 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
                 services, auth, limits, PersonalDataQueries(backend.database)
             ),
             exports=exports_endpoint(auth, limits, services, builder),
+            exports=exports_endpoint(auth, limits, exports),
+            export_links=ExportLinkEndpoint(auth, limits, exports),
             calendars=CalendarEndpoint(services, auth, limits, public_reads=settings.public_reads),
             health=HealthEndpoints(
                 MongoHealth(backend.database),

@@ -36,7 +36,7 @@ _UNCHECKED_TIMES: Options = {"verify_exp": False, "verify_iat": False, "verify_n
 _USER_ID_PATTERN = re.compile(r"[0-9a-f]{24}", re.ASCII)
 _RANDOM_ID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 
-TokenKind = Literal["access", "refresh"]
+TokenKind = Literal["access", "refresh", "export"]
 INVALID_MESSAGE = "The token is not valid."
 EXPIRED_MESSAGE = "The token has expired."
 
@@ -47,12 +47,13 @@ class BadTokenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TokenClaims:
-    """The claims of a verified token."""
+    """The claims of a verified token; `export` names the only file that an export token opens."""
 
     user_id: UserId
     session_id: str
     id: str
     expires_at: datetime
+    export: str | None = None
 
 
 def new_token_id() -> str:
@@ -80,6 +81,8 @@ class TokenSigner:
             "typ": kind,
             "sid": token_claims.session_id,
         }
+        if token_claims.export is not None:
+            claims["export"] = token_claims.export
         return jwt.encode(claims, self._keys[0], ALGORITHM)
 
     def authentication_code(self, purpose: str, message: bytes) -> bytes:
@@ -131,15 +134,17 @@ def _decode(kind: TokenKind, encoded_token: str, key: bytes, now: datetime) -> T
     if expires_at <= now:
         raise jwt.ExpiredSignatureError
     user_id, session_id, token_id = claims["sub"], claims["sid"], claims["jti"]
+    export = claims.get("export")
     if (
         claims["typ"] != kind
         or not _USER_ID_PATTERN.fullmatch(user_id)
         or not isinstance(session_id, str)
         or not _RANDOM_ID_PATTERN.fullmatch(session_id)
         or not _RANDOM_ID_PATTERN.fullmatch(token_id)
+        or isinstance(export, str) is not (kind == "export")
     ):
         raise jwt.InvalidTokenError
-    return TokenClaims(UserId(user_id), session_id, token_id, expires_at)
+    return TokenClaims(UserId(user_id), session_id, token_id, expires_at, export)
 
 
 def _to_time(seconds: object) -> datetime:

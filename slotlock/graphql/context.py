@@ -42,6 +42,7 @@ class Context:
         client: ClientInfo,
         *,
         public_reads: bool,
+        public_url: str = "",
     ) -> None:
         self.services = services
         self.auth = auth
@@ -49,6 +50,7 @@ class Context:
         self._rate_limits = rate_limits
         self._identity = identity
         self._public_reads = public_reads
+        self._public_url = public_url
         self._loaders: DataLoaders | None = None
 
     def fork(self) -> "Context":
@@ -60,6 +62,7 @@ class Context:
             self._identity,
             self.client,
             public_reads=self._public_reads,
+            public_url=self._public_url,
         )
 
     def without_caller(self) -> "Context":
@@ -71,6 +74,7 @@ class Context:
             None,
             UNKNOWN_CLIENT,
             public_reads=self._public_reads,
+            public_url=self._public_url,
         )
 
     async def recheck_session(self) -> None:
@@ -122,6 +126,10 @@ class Context:
     def viewer(self) -> Caller | None:
         """The reader of public data. Errors: UNAUTHENTICATED, also if public reads are off."""
         return self.optional_caller if self._public_reads else self.caller
+
+    def to_url(self, path: str) -> str:
+        """Return the address of a path of this server, absolute if its public address is set."""
+        return self._public_url + path
 
     def require_organizer(self) -> Caller:
         """Return the caller if they are an organizer. Errors: UNAUTHENTICATED, FORBIDDEN."""

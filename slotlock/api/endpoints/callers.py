@@ -34,9 +34,24 @@ async def verify_and_charge(
         RateLimitedError: the user or the address has reached a limit.
     """
     token = verify_authorization(auth, request.headers.get("authorization"))
+    await charge_token(auth, rate_limits, request, token, costs)
+    return token
+
+
+async def charge_token(
+    auth: Auth,
+    rate_limits: OperationRateLimits,
+    request: Request,
+    token: VerifiedToken,
+    costs: Mapping[OperationKind, int],
+) -> None:
+    """Charge a request to the user of its token and to its address.
+
+    Raises:
+        RateLimitedError: the user or the address has reached a limit.
+    """
     user_id, address = user_to_charge(auth, token), client_address(request.scope)
     await rate_limits.wait(rate_limits.charge(costs, user_id, address))
-    return token
 
 
 async def optional_caller(auth: Auth, token: VerifiedToken) -> Caller | None:

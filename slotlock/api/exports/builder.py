@@ -18,6 +18,8 @@ from datetime import datetime
 from typing import BinaryIO
 
 COMMAND = (sys.executable, "-m", "slotlock.api.exports.child")
+# The file is complete, MongoDB was unavailable, or the file would have too many rows.
+EXPECTED_CODES = (os.EX_OK, os.EX_TEMPFAIL, os.EX_DATAERR)
 # A request waits this long for other exports before it gets ExportBusy.
 WAIT_TIMEOUT_S = 20.0
 RETRY_AFTER_S = 10
@@ -45,6 +47,14 @@ class ExportFailed:
     """MongoDB was unavailable, or the export took longer than BUILD_TIMEOUT_S."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExportTooLarge:
+    """The file would have too many rows for its format."""
+
+
+Export = ExportFile | ExportBusy | ExportFailed | ExportTooLarge
+
+
 class ExportBuilder:
     """Builds roster files, one at a time."""
 
@@ -53,10 +63,8 @@ class ExportBuilder:
         self._now = now
         self._lock = asyncio.Lock()
 
-    async def build(
-        self, kind: str, id_: str, file_format: str
-    ) -> ExportFile | ExportBusy | ExportFailed:
-        """Build the roster of an existing `slot` or `campaign` as `csv` or `xlsx`."""
+    async def build(self, kind: str, id_: str, file_format: str) -> Export:
+        """Build the roster of an existing `slot` or `campaign` as `csv`, `xlsx` or `pdf`."""
         try:
             async with asyncio.timeout(WAIT_TIMEOUT_S):
                 await self._lock.acquire()
@@ -70,23 +78,23 @@ class ExportBuilder:
         finally:
             self._lock.release()
 
-    async def _build(self, kind: str, id_: str, file_format: str) -> ExportFile | ExportFailed:
+    async def _build(self, kind: str, id_: str, file_format: str) -> Export:
         file: BinaryIO = tempfile.TemporaryFile(prefix="slotlock-export-")  # noqa: SIM115
         arguments = (kind, id_, file_format, self._now().isoformat())
         try:
-            written = await self._run_child(arguments, file)
+            code = await self._run_child(arguments, file)
         except BaseException:
             file.close()
             raise
-        if not written:
+        if code != os.EX_OK:
             file.close()
-            return ExportFailed()
+            return ExportTooLarge() if code == os.EX_DATAERR else ExportFailed()
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         return ExportFile(file, size)
 
-    async def _run_child(self, arguments: tuple[str, ...], output: BinaryIO) -> bool:
-        """Return whether the child wrote the file; False if MongoDB was unavailable."""
+    async def _run_child(self, arguments: tuple[str, ...], output: BinaryIO) -> int:
+        """Return the exit code of the child, which is one of `EXPECTED_CODES`."""
         process = await asyncio.create_subprocess_exec(
             *COMMAND, *arguments, stdin=PIPE, stdout=output
         )
@@ -97,9 +105,9 @@ class ExportBuilder:
             code = await process.wait()
         finally:
             await _terminate(process)
-        if code not in (os.EX_OK, os.EX_TEMPFAIL):
+        if code not in EXPECTED_CODES:
             raise RuntimeError(f"the process that builds an export ended with {code}")
-        return code == os.EX_OK
+        return code
 
 
 async def _terminate(process: Process) -> None:

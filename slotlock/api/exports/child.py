@@ -17,6 +17,7 @@ from types import FrameType
 from typing import BinaryIO, NoReturn
 
 from slotlock.api.exports.csv_file import CsvFile
+from slotlock.api.exports.sign_in_sheets import SignInSheets, TooManyRowsError
 from slotlock.api.exports.workbook import MAX_SHEETS, RosterWorkbook
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
@@ -31,7 +32,10 @@ RESERVED_FILES = 64
 
 @dataclass(frozen=True, slots=True)
 class ExportJob:
-    """The roster to write: of a slot or a campaign, as `csv` or `xlsx`; holds expire by `now`."""
+    """The roster to write: of a slot or a campaign, as `csv`, `xlsx` or `pdf`.
+
+    Holds expire by `now`.
+    """
 
     kind: str
     id: str
@@ -47,7 +51,7 @@ async def write_export(url: str, job: ExportJob, target: BinaryIO) -> None:
         target_id = CampaignId(job.id) if is_campaign else SlotId(job.id)
         async with open_roster_snapshot(database, target_id, is_campaign=is_campaign) as rosters:
             with tempfile.TemporaryDirectory(prefix="slotlock-export-") as temp_dir:
-                writer = await _open_writer(rosters, job.file_format, target, temp_dir)
+                writer = await _open_writer(rosters, job, target, temp_dir)
                 async for page in rosters.pages():
                     for slot in page.slots:
                         writer.add(build_roster(slot, page.users, job.now))
@@ -57,10 +61,12 @@ async def write_export(url: str, job: ExportJob, target: BinaryIO) -> None:
 
 
 async def _open_writer(
-    rosters: RosterSnapshot, file_format: str, target: BinaryIO, temp_dir: str
-) -> CsvFile | RosterWorkbook:
-    if file_format == "csv":
+    rosters: RosterSnapshot, job: ExportJob, target: BinaryIO, temp_dir: str
+) -> CsvFile | RosterWorkbook | SignInSheets:
+    if job.file_format == "csv":
         return CsvFile(target)
+    if job.file_format == "pdf":
+        return SignInSheets(target, only_published=job.kind == "campaign")
     max_sheets = min(MAX_SHEETS, _raise_open_file_limit() - RESERVED_FILES)
     sheet_per_slot = await rosters.count() <= max_sheets
     return RosterWorkbook(target, temp_dir, sheet_per_slot=sheet_per_slot)
@@ -97,7 +103,7 @@ def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def main(kind: str, id_: str, file_format: str, now: str) -> int:
-    """Build the file; return 0, or EX_TEMPFAIL if MongoDB is unavailable."""
+    """Build the file; return 0, EX_TEMPFAIL without MongoDB, or EX_DATAERR for too many rows."""
     url = _read_mongo_url()
     signal.signal(signal.SIGTERM, _on_sigterm)
     threading.Thread(target=_exit_on_eof, daemon=True).start()
@@ -106,6 +112,8 @@ def main(kind: str, id_: str, file_format: str, now: str) -> int:
     try:
         with open(1, "wb", closefd=False) as target:
             asyncio.run(write_export(url, job, target))
+    except TooManyRowsError:
+        return os.EX_DATAERR
     except Exception as error:
         if is_unavailable(error):
             return os.EX_TEMPFAIL

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from slotlock.domain.booking.slot import Slot
-from slotlock.domain.reports.roster import Roster, RosterRow
+from slotlock.domain.reports.roster import Roster, RosterRow, WaitingRow
 from slotlock.domain.schedule.zones import find_zone
 
 # The name of a column in CSV, its title in Excel, and its width in characters.
@@ -24,6 +24,20 @@ BOOKING_COLUMNS = (
     ("overridden_limits", "Overridden limits", 24),
     ("attendance", "Attendance", 15),
     ("checked_in_at", "Checked in at (local)", 21),
+)
+WAITING_STATUS = "WAITING"
+WAITING_COLUMNS = (
+    ("Slot", 28),
+    ("Start (local)", 17),
+    ("End (local)", 17),
+    ("Time zone", 18),
+    ("Location", 20),
+    ("Position", 9),
+    ("Name", 24),
+    ("Address", 30),
+    ("Groups", 18),
+    ("Waiting since (local)", 21),
+    ("Put on the list by", 24),
 )
 SUMMARY_COLUMNS = (
     ("Slot", 28),
@@ -64,6 +78,34 @@ def booking_cells(row: RosterRow, time_zone: str) -> tuple[Cell, ...]:
         ";".join(limit.name for limit in row.overridden_limits),
         row.attendance.name,
         row.checked_in_at and to_local_time(row.checked_in_at, time_zone),
+    )
+
+
+def waiting_booking_cells(row: WaitingRow, time_zone: str) -> tuple[Cell, ...]:
+    """Return the cells of a user who waits, in the columns of bookings and the position."""
+    return (
+        row.name,
+        row.email,
+        ";".join(row.groups),
+        WAITING_STATUS,
+        None,
+        None,
+        row.waitlisted_by,
+        to_local_time(row.since, time_zone),
+        None,
+        row.position,
+    )
+
+
+def waiting_cells(row: WaitingRow, time_zone: str) -> tuple[Cell, ...]:
+    """Return the cells of a user who waits, in the columns of the sheet of waiting lists."""
+    return (
+        row.position,
+        row.name,
+        row.email,
+        ";".join(row.groups),
+        to_local_time(row.since, time_zone),
+        row.waitlisted_by,
     )
 
 

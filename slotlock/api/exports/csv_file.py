@@ -5,23 +5,35 @@ from datetime import datetime
 from typing import BinaryIO
 
 from slotlock.api.endpoints.csv_lines import csv_line
-from slotlock.api.exports.columns import BOOKING_COLUMNS, Cell, booking_cells, slot_cells
+from slotlock.api.exports.columns import (
+    BOOKING_COLUMNS,
+    Cell,
+    booking_cells,
+    slot_cells,
+    waiting_booking_cells,
+)
 from slotlock.domain.reports.roster import Roster
 
 
 class CsvFile:
-    """Writes a line for each booking; times are RFC 3339 with the offset of the slot's zone."""
+    """Writes a line for each booking and each user who waits.
+
+    Times are RFC 3339 with the offset of the slot's zone.
+    """
 
     def __init__(self, target: BinaryIO) -> None:
         self._target = target
         target.write(codecs.BOM_UTF8)
-        self._write([name for name, _, _ in BOOKING_COLUMNS])
+        self._write([*(name for name, _, _ in BOOKING_COLUMNS), "waiting_position"])
 
     def add(self, roster: Roster) -> None:
-        """Write the bookings of the next slot."""
+        """Write the bookings and the waiting list of the next slot."""
+        zone = roster.slot.time_zone
         slot = [_to_text(cell) for cell in slot_cells(roster.slot)]
         for row in roster.rows:
-            self._write([*slot, *map(_to_text, booking_cells(row, roster.slot.time_zone))])
+            self._write([*slot, *map(_to_text, booking_cells(row, zone)), ""])
+        for waiting in roster.waiting_rows:
+            self._write([*slot, *map(_to_text, waiting_booking_cells(waiting, zone))])
 
     def close(self) -> None:
         """Flush the output."""

@@ -1,4 +1,4 @@
-"""`GET /exports/slots/{id}.csv` or `.xlsx`, and the same for campaigns: rosters for organizers."""
+"""`GET /exports/slots/{id}.csv`, `.xlsx` or `.pdf`, and the same for campaigns, for organizers."""
 
 import asyncio
 import re
@@ -11,11 +11,17 @@ from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import recheck_organizer
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
-from slotlock.api.exports.builder import ExportBuilder, ExportBusy, ExportFailed, ExportFile
+from slotlock.api.exports.builder import (
+    ExportBuilder,
+    ExportBusy,
+    ExportFailed,
+    ExportFile,
+    ExportTooLarge,
+)
 from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS
+from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.transport.http_requests import HttpError
 from slotlock.services.campaigns import campaigns
@@ -25,31 +31,43 @@ from slotlock.services.slots import queries
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "pdf": "application/pdf",
 }
+TOO_LARGE_TEXT = "The sheets have too many rows for one PDF. Export each slot by itself."
 CHUNK_BYTES = 65_536
-_PATH = re.compile(r"(slot|campaign)s/([^/]{1,100})\.(csv|xlsx)")
+_PATH = re.compile(r"(slot|campaign)s/([^/]{1,100})\.(csv|xlsx|pdf)")
 
 Result = TypeVar("Result")
 
 
 def exports_endpoint(
-    auth: Auth, rate_limits: OperationRateLimits, services: Services, builder: ExportBuilder
+    auth: Auth, rate_limits: OperationRateLimits, exports: "Exports"
 ) -> OrganizerEndpoint:
-    """Create the endpoint of every path under `/exports/`."""
-    exports = _Exports(services, builder)
+    """Create the endpoint of every path under `/exports/` except links."""
     return OrganizerEndpoint(auth, rate_limits, exports.respond, method="GET")
 
 
-class _Exports:
+class Exports:
+    """Downloads of rosters in all formats."""
+
     def __init__(self, services: Services, builder: ExportBuilder) -> None:
         self._services = services
         self._builder = builder
 
     async def respond(self, auth: Auth, organizer: Caller, request: Request) -> Response:
         """Build the file that the path names, and send it."""
-        kind, global_id, file_format = await self._find_target(
-            organizer, request.path_params["path"]
-        )
+        return await self.download(auth, organizer, request, request.path_params["path"])
+
+    async def download(
+        self, auth: Auth, organizer: Caller, request: Request, path: str
+    ) -> Response:
+        """Build the file of a path such as `slots/slot_....csv`, and send it.
+
+        Raises:
+            HttpError: 404 without such a slot or campaign, 413 for a PDF with too many rows, 503 if
+                MongoDB is unavailable or other exports take long.
+        """
+        kind, global_id, file_format = await self._find_target(organizer, path)
         build = self._builder.build(kind, global_id.removeprefix(f"{kind}_"), file_format)
         outcome = await _cancel_on_disconnect(request, build)
         match outcome:
@@ -62,6 +80,8 @@ class _Exports:
                 headers = {"Retry-After": str(outcome.retry_after_s)}
                 text = "Other exports are in progress. Please try again."
                 raise HttpError(503, text, headers, code="EXPORT_BUSY")
+            case ExportTooLarge():
+                raise HttpError(413, TOO_LARGE_TEXT, code=ErrorCode.LIMIT_EXCEEDED)
             case ExportFailed():
                 raise HttpError(503, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
             case _:

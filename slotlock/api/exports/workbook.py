@@ -1,4 +1,4 @@
-"""Rosters as an Excel workbook: a summary, and a sheet for each slot.
+"""Rosters as an Excel workbook: a summary, a sheet for each slot, and one of the waiting lists.
 
 XlsxWriter's `constant_memory` keeps one row in memory and one open file for each sheet, so the
 process raises its limit of open files. With more slots than sheets, all bookings share one sheet,
@@ -18,11 +18,13 @@ from xlsxwriter.worksheet import Worksheet
 from slotlock.api.exports.columns import (
     BOOKING_COLUMNS,
     SUMMARY_COLUMNS,
+    WAITING_COLUMNS,
     Cell,
     booking_cells,
     slot_cells,
     summary_cells,
     to_local_time,
+    waiting_cells,
 )
 from slotlock.domain.reports.roster import PlaceCounts, Roster
 
@@ -81,12 +83,15 @@ class RosterWorkbook:
         self._sheet_names = SheetNames("Summary", "History")  # Excel reserves "History"
         self._sheet_per_slot = sheet_per_slot
         self._summary_sheet = self._add_sheet("Summary", SUMMARY_COLUMNS)
+        self._waiting_sheet = self._add_sheet(
+            self._sheet_names.name("Waiting lists"), WAITING_COLUMNS
+        )
         self._booking_sheet: _Sheet | None = None
         self._totals = PlaceCounts()
         self._changed_at: datetime | None = None
 
     def add(self, roster: Roster) -> None:
-        """Write the bookings of the next slot and its row in the summary."""
+        """Write the bookings and the waiting list of the next slot, and its row in the summary."""
         if self._sheet_per_slot:
             self._booking_sheet = self._add_sheet(
                 self._sheet_names.name(_preferred_sheet_name(roster)), TITLES
@@ -94,6 +99,8 @@ class RosterWorkbook:
         slot, zone = slot_cells(roster.slot), roster.slot.time_zone
         for row in roster.rows:
             self._current_sheet().write((*slot, *booking_cells(row, zone)))
+        for waiting in roster.waiting_rows:
+            self._current_waiting_sheet().write((*slot, *waiting_cells(waiting, zone)))
         sheet = self._current_sheet()
         self._summary_sheet.write(summary_cells(roster, sheet.name))
         if self._sheet_per_slot:
@@ -112,6 +119,7 @@ class RosterWorkbook:
         )
         if self._booking_sheet is not None and not self._sheet_per_slot:
             self._booking_sheet.finish()
+        self._waiting_sheet.finish()
         # The creation time is that of the latest change, so that equal rosters give equal files.
         created = (self._changed_at or datetime(2000, 1, 1)).replace(microsecond=0, tzinfo=None)  # noqa: DTZ001
         self._workbook.set_properties({"title": "Roster", "created": created})
@@ -123,6 +131,13 @@ class RosterWorkbook:
                 self._booking_sheet.finish()
             self._booking_sheet = self._add_sheet(self._sheet_names.name("Bookings"), TITLES)
         return self._booking_sheet
+
+    def _current_waiting_sheet(self) -> "_Sheet":
+        if self._waiting_sheet.is_full:
+            self._waiting_sheet.finish()
+            name = self._sheet_names.name("Waiting lists")
+            self._waiting_sheet = self._add_sheet(name, WAITING_COLUMNS)
+        return self._waiting_sheet
 
     def _add_sheet(self, name: str, titles: Sequence[tuple[str, int]]) -> "_Sheet":
         return _Sheet(

@@ -20,6 +20,10 @@ from slotlock.infrastructure.redis.auto_pipeline import DEFAULT_BUDGET_MS, MAX_B
 from slotlock.infrastructure.redis.client import parse_address
 
 PREFIX = "SLOTLOCK_"
+# A host name or an address, a port and a path, without a user, a query or a fragment.
+_PUBLIC_URL = re.compile(
+    r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?(/[A-Za-z0-9._~-]+)*/?", re.ASCII
+)
 
 
 class SettingsError(Exception):
@@ -40,6 +44,14 @@ class Settings(LimitSettings):
         le=65535,
         validation_alias=AliasChoices("SLOTLOCK_PORT", "PORT"),
         description="The port to listen on. `PORT` also works.",
+    )
+    public_url: str | None = Field(
+        default=None,
+        description="The address at which clients reach the server: "
+        "`https://example.org`, or `https://example.org/slotlock` behind a path prefix. "
+        "The addresses that the API returns, such as those of calendar feeds and export links, "
+        "begin with it. "
+        "By default they are paths such as `/calendars/...`.",
     )
     mongo_url: str | None = Field(
         default=None,
@@ -170,6 +182,19 @@ class Settings(LimitSettings):
             if origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin):
                 raise ValueError(f"{origin!r} is not like https://app.example.org")
         return origins
+
+    @field_validator("public_url")
+    @classmethod
+    def _validate_public_url(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        if not _PUBLIC_URL.fullmatch(url):
+            raise ValueError("is not like https://example.org or https://example.org/slotlock")
+        try:
+            _ = urlsplit(url).port
+        except ValueError:
+            raise ValueError("has no valid port") from None
+        return url.rstrip("/")
 
     @field_validator("secret_key")
     @classmethod

@@ -113,6 +113,7 @@ class Booking:
     """The booking of one user in one slot, with its whole history.
 
     `groups` are the user's groups at the time of booking, if the slot depends on groups.
+    `waitlisted_by` is the organizer who put the user on the waiting list; None for the user.
     """
 
     id: BookingId
@@ -123,6 +124,7 @@ class Booking:
     moved_from: "BookingRef | None" = None
     moved_to: "BookingRef | None" = None
     groups: tuple[str, ...] = ()
+    waitlisted_by: UserId | None = None
     stored: Stored = field(default=None, compare=False, repr=False)
 
     @property
@@ -203,13 +205,17 @@ class BookingRef:
 
 @value_object
 class WaitlistEntry:
-    """The place of one user in the waiting list of a slot."""
+    """The place of one user in the waiting list of a slot.
+
+    `waitlisted_by` is the organizer who put the user on the list; None for the user.
+    """
 
     id: WaitlistEntryId
     slot_id: SlotId
     user_id: UserId
     since: datetime
     groups: tuple[str, ...] = ()
+    waitlisted_by: UserId | None = None
     stored: Stored = field(default=None, compare=False, repr=False)
 
 

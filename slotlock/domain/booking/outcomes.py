@@ -26,6 +26,8 @@ from slotlock.domain.booking.refusals import (
     SlotNotStarted,
     SlotOutcome,
     SlotStarted,
+    UserBanned,
+    UserNotFound,
     WaitlistFull,
     WrongSlot,
 )
@@ -204,5 +206,7 @@ JoinWaitlistOutcome = (
     | SlotNotFound
     | SlotCancelled
     | Locked
+    | UserNotFound
+    | UserBanned
 )
-LeaveWaitlistOutcome = WaitlistLeft | NotWaiting | SlotNotFound | Locked
+LeaveWaitlistOutcome = WaitlistLeft | NotWaiting | SlotNotFound | Locked | UserNotFound

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from slotlock.domain.booking.booking import Attendance, Booking, BookingLimit, BookingStatus
+from slotlock.domain.booking.booking import Booking, BookingLimit, BookingStatus, WaitlistEntry
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
@@ -43,6 +44,22 @@ class RosterRow:
 
 
 @value_object
+class WaitingRow:
+    """One entry of the waiting list.
+
+    `position` counts from 1. `waitlisted_by` is the name of the organizer who put the user on the
+    list, None if the user joined.
+    """
+
+    position: int
+    name: str
+    email: str
+    groups: tuple[str, ...]
+    since: datetime
+    waitlisted_by: str | None
+
+
+@value_object
 class PlaceCounts:
     """Counts of places and users; `free` excludes places promised to the waiting list."""
 
@@ -66,11 +83,12 @@ class PlaceCounts:
 
 @value_object
 class Roster:
-    """The roster of a slot, with rows in the order of booking."""
+    """The roster of a slot, with rows in the order of booking, and its waiting list in order."""
 
     slot: Slot
     changed_at: datetime
     rows: tuple[RosterRow, ...]
+    waiting_rows: tuple[WaitingRow, ...]
     counts: PlaceCounts
 
     @property
@@ -83,8 +101,11 @@ class Roster:
 
 def user_ids_in(state: SlotState) -> set[UserId]:
     """Return the ids of all users whose names the roster needs."""
-    creators = {booking.made_by for booking in state.bookings if booking.made_by is not None}
-    return creators | {booking.user_id for booking in state.bookings}
+    creators = {booking.made_by for booking in state.bookings}
+    organizers = {entry.waitlisted_by for entry in state.waitlist}
+    others = {user_id for user_id in creators | organizers if user_id is not None}
+    waiting = {entry.user_id for entry in state.waitlist}
+    return others | waiting | {booking.user_id for booking in state.bookings}
 
 
 def build_roster(state: SlotState, users: Mapping[UserId, RosterUser], now: datetime) -> Roster:
@@ -105,7 +126,26 @@ def build_roster(state: SlotState, users: Mapping[UserId, RosterUser], now: date
         waiting=state.waitlist_length,
         free=0 if slot.status is SlotStatus.CANCELLED else max(state.remaining, 0),
     )
-    return Roster(slot, state.changed_at, rows, counts)
+    waiting_rows = tuple(
+        _build_waiting_row(position, entry, users)
+        for position, entry in enumerate(state.waitlist, 1)
+    )
+    return Roster(slot, state.changed_at, rows, waiting_rows, counts)
+
+
+def _build_waiting_row(
+    position: int, entry: WaitlistEntry, users: Mapping[UserId, RosterUser]
+) -> WaitingRow:
+    user = users.get(entry.user_id)
+    organizer = users.get(entry.waitlisted_by) if entry.waitlisted_by else None
+    return WaitingRow(
+        position,
+        name=user.name if user else "",
+        email=user.email if user else "",
+        groups=entry.groups or (user.groups if user else ()),
+        since=entry.since,
+        waitlisted_by=organizer.name if organizer else None,
+    )
 
 
 def _build_row(slot: Slot, booking: Booking, users: Mapping[UserId, RosterUser]) -> RosterRow:

@@ -21,6 +21,7 @@ from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignState, SlotAdmission
 from slotlock.domain.reports.campaign_reports import Interval
 from slotlock.domain.resources.resource import ResourceKind
+from slotlock.domain.reports.exports import ExportFormat
 from slotlock.domain.schedule.timetables import Weekday
 from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.slots.series import OnConflict, SeriesScope
@@ -33,6 +34,7 @@ __all__ = [
     "BookingLimit",
     "BookingStatus",
     "CampaignState",
+    "ExportFormat",
     "Interval",
     "OnConflict",
     "ResourceKind",
@@ -257,4 +259,12 @@ _register_enum(
     MINUTE="One minute.",
     HOUR="One hour.",
     DAY="24 hours.",
+)
+_register_enum(
+    ExportFormat,
+    name="ExportFormat",
+    description="The format of an export.",
+    CSV="A line for each booking, and for each user on a waiting list.",
+    XLSX="An Excel workbook: a summary, the waiting lists, and a sheet for each slot.",
+    PDF="Sign-in sheets to print, with boxes to tick and space for signatures.",
 )

@@ -25,6 +25,7 @@ from slotlock.graphql.slots.types import Slot, SlotSeries, WaitlistEntry, load_b
 from slotlock.graphql.teams.types import Team
 from slotlock.graphql.users.types import User, load_user
 from slotlock.services import teams
+from slotlock.services.booking import waitlist
 from slotlock.services.slots import queries
 
 IdArgument = Annotated[strawberry.ID, argument(description="The id of any object.")]
@@ -107,9 +108,14 @@ async def _load_waitlist_entry(
     selection = replace(slot_selection(info), my_waitlist_entry=True)
     slot = await queries.find_slot(info.context.services, slot_id, caller, selection)
     own_entry = slot.waitlist_entry_of(caller.user_id) if slot else None
-    if slot is None or own_entry is None or own_entry.id != entry_id:
+    if slot is not None and own_entry is not None and own_entry.id == entry_id:
+        return WaitlistEntry.from_domain(own_entry, Slot.from_domain(slot, caller))
+    if not caller.is_organizer:
         return None
-    return WaitlistEntry.from_domain(own_entry, Slot.from_domain(slot, caller))
+    found = await waitlist.find_entry(info.context.services, slot_id, entry_id)
+    return (
+        WaitlistEntry.from_domain(found[0], Slot.from_domain(found[1], caller)) if found else None
+    )
 
 
 async def _load_account(info: Info, user_id: UserId) -> User | None:

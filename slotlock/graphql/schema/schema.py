@@ -14,11 +14,13 @@ from slotlock.graphql.booking.book_series import SeriesBookingMutations
 from slotlock.graphql.booking.changes import BookingChangeMutations
 from slotlock.graphql.booking.tickets import TicketMutations, TicketQueries
 from slotlock.graphql.booking.waitlist import WaitlistMutations
+from slotlock.graphql.booking.waitlist_queries import WaitlistQueries
 from slotlock.graphql.campaigns.mutations import CampaignMutations
 from slotlock.graphql.campaigns.queries import CampaignQueries
 from slotlock.graphql.core.scalars import SCALARS
 from slotlock.graphql.reports.audit_queries import AuditQueries
 from slotlock.graphql.reports.free_busy import FreeBusyQueries
+from slotlock.graphql.reports.export_links import ExportMutations
 from slotlock.graphql.reports.queries import CampaignReportQueries
 from slotlock.graphql.resources.mutations import ResourceMutations
 from slotlock.graphql.resources.queries import ResourceQueries
@@ -47,6 +49,7 @@ Query = merge_types(
         CalendarQueries,
         CampaignReportQueries,
         AuditQueries,
+        WaitlistQueries,
         NodeQueries,
     ),
 )
@@ -70,6 +73,7 @@ Mutation = merge_types(
         UserMutations,
         UserAdministrationMutations,
         CalendarMutations,
+        ExportMutations,
     ),
 )
 Mutation.__strawberry_definition__.description = "The root of all mutations."  # type: ignore[attr-defined]

@@ -211,15 +211,20 @@ def _ref_global_id(ref: booking.BookingRef | None) -> strawberry.ID | None:
     "from it has another id."
 )
 class WaitlistEntry(Node):
-    def __init__(self, entry: booking.WaitlistEntry, slot: "Slot") -> None:
+    def __init__(
+        self, entry: booking.WaitlistEntry, slot: "Slot", position: int | None = None
+    ) -> None:
         self.id = waitlist_entry_global_id(entry)
         self._entry = entry
         self._slot = slot
+        self._position = position
 
     @classmethod
-    def from_domain(cls, entry: booking.WaitlistEntry, slot: "Slot") -> Self:
-        """Show a waiting list entry of a slot."""
-        return cls(entry, slot)
+    def from_domain(
+        cls, entry: booking.WaitlistEntry, slot: "Slot", position: int | None = None
+    ) -> Self:
+        """Show an entry to its user or to an organizer, with its position if that is known."""
+        return cls(entry, slot, position)
 
     @property_field(description="The slot that the user waits for.")
     def slot(self) -> "Slot":
@@ -229,11 +234,24 @@ class WaitlistEntry(Node):
     def since(self) -> datetime:
         return self._entry.since
 
+    @field(description="The user who waits.")
+    async def user(self, info: Info) -> User | None:
+        return await load_referenced_user(info, self._entry.user_id)
+
+    @field(
+        description="The organizer who put the user on the waiting list; null if the user joined."
+    )
+    async def waitlisted_by(self, info: Info) -> User | None:
+        organizer_id = self._entry.waitlisted_by
+        return await load_referenced_user(info, organizer_id) if organizer_id else None
+
     @field(
         description="The position on the waiting list, starting at 1; null if the user no longer "
         "waits."
     )
     async def position(self, info: Info) -> int | None:
+        if self._position is not None:
+            return self._position
         entry_ids = await info.context.loaders.waitlists.load(self._entry.slot_id)
         return entry_ids.index(self._entry.id) + 1 if self._entry.id in entry_ids else None
 

@@ -43,6 +43,8 @@ class GraphQLServer:
     streams_per_address: ConnectionLimit
     session_streams: SessionStreams
     shutdown: ShutdownCoordinator
+    # What addresses begin with, such as https://example.org/slotlock; empty for relative ones.
+    public_url: str = ""
     # Parsing blocks the event loop, so new documents are parsed one at a time.
     parse_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     deadlines: RequestDeadlines = field(default_factory=RequestDeadlines)
@@ -126,6 +128,7 @@ class GraphQLServer:
             identity,
             client,
             public_reads=self.public_reads,
+            public_url=self.public_url,
         )
 
 

@@ -16,8 +16,8 @@ from slotlock.graphql.context import Info
 class CalendarFeed:
     created_at: datetime = field(description="When the feed was created.")
     url: str | None = field(
-        description="The path of the feed on this server. Only `createCalendarFeed` returns it; "
-        "null elsewhere."
+        description="The address of the feed: absolute if the server knows its public address, "
+        "else a path on this server. Only `createCalendarFeed` returns it; null elsewhere."
     )
     organized_url: str | None = field(
         description="The path of a second calendar under the same secret: the slots that the "
@@ -51,6 +51,8 @@ class CalendarMutations:
             url=f"{path}.ics",
             organized_url=f"{path}/organized.ics" if info.context.caller.is_organizer else None,
         )
+        url = info.context.to_url(f"/calendars/private/{feed.token}.ics")
+        return CalendarFeed(created_at=feed.created_at, url=url)
 
     @field(
         description="Revoke the caller's calendar feed immediately. Returns whether there was one."

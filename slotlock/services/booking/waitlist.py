@@ -1,14 +1,18 @@
 """Joining and leaving the waiting list of a slot."""
 
 import logging
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import ClassVar
 
-from slotlock.domain.booking.booking import SlotId, WaitlistEntry
+from slotlock.domain.booking.booking import SlotId, WaitlistEntry, WaitlistEntryId
 from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState, refuse
 from slotlock.domain.booking.outcomes import JoinWaitlistOutcome, LeaveWaitlistOutcome
-from slotlock.domain.booking.refusals import SlotNotFound
+from slotlock.domain.booking.refusals import SlotNotFound, UserBanned, UserNotFound
 from slotlock.domain.booking.rules import waitlist
+from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.shared.pagination import Position
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import after_write, is_unavailable
@@ -25,6 +29,21 @@ REMOVAL_TIMEOUT_S = 5.0
 # A request that was sent before its user was banned is over by then: the longest wait is 20 s.
 RECENT_BANS = timedelta(minutes=10)
 MAX_RECENT_BANS = 1_000
+
+
+@value_object
+class WaitlistPage:
+    """Some entries of a slot's waiting list, from a position on, and the length of the list."""
+
+    slot: SlotState
+    entries: tuple[WaitlistEntry, ...]
+    first_position: int
+    length: int
+
+    @property
+    def has_more(self) -> bool:
+        """Whether more entries follow."""
+        return self.first_position - 1 + len(self.entries) < self.length
 
 
 @value_object
@@ -88,20 +107,45 @@ class LeaveWaitlist(SlotCommand[LeaveWaitlistOutcome]):
 
 
 async def join(
-    services: Services, slot_id: SlotId, user_id: UserId, wait_s: float
+    services: Services,
+    slot_id: SlotId,
+    user_id: UserId,
+    wait_s: float,
+    *,
+    waitlisted_by: UserId | None = None,
 ) -> CommandResult[JoinWaitlistOutcome]:
-    """Join the waiting list of a full slot."""
-    entry = WaitlistEntry(new_waitlist_entry_id(), slot_id, user_id, services.now())
+    """Put a user on the waiting list of a full slot.
+
+    `waitlisted_by` is the organizer who does it; None for the user.
+    """
+    if waitlisted_by is not None:
+        user = (await services.users.find_many([user_id])).get(user_id)
+        if user is None:
+            return CommandResult(UserNotFound(user_id))
+        if user.banned:
+            return CommandResult(UserBanned(user_id))
+    entry = WaitlistEntry(
+        new_waitlist_entry_id(),
+        slot_id,
+        user_id,
+        services.now(),
+        waitlisted_by=waitlisted_by,
+    )
     result = await execute(services, JoinWaitlist(entry), wait_s)
     BOOKING_ACTIONS_TOTAL.labels(JoinWaitlist.name, outcome_label(result.outcome)).inc()
     return result
 
 
 async def leave(
-    services: Services, slot_id: SlotId, user_id: UserId, wait_s: float
+    services: Services,
+    slot_id: SlotId,
+    user_id: UserId,
+    wait_s: float,
+    *,
+    removed_by: UserId | None = None,
 ) -> CommandResult[LeaveWaitlistOutcome]:
-    """Leave the waiting list of a slot."""
-    return await _leave(services, LeaveWaitlist(slot_id, user_id, user_id), wait_s)
+    """Take a user off the waiting list; `removed_by` is the organizer, None for the user."""
+    return await _leave(services, LeaveWaitlist(slot_id, user_id, removed_by or user_id), wait_s)
 
 
 async def remove(services: Services, slot_id: SlotId, user_id: UserId, removed_by: UserId) -> None:
@@ -148,6 +192,36 @@ async def _leave(
     result = await execute(services, command, wait_s)
     BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(result.outcome)).inc()
     return result
+
+
+async def page(
+    services: Services, slot_id: SlotId, first: int, after: Position | None
+) -> WaitlistPage | None:
+    """Return a page of a slot's waiting list, in the order it is served; None without a slot."""
+    slot = await services.slots.find_with_roster(slot_id)
+    if slot is None:
+        return None
+    begin = 0 if after is None else _index_after(slot.waitlist, after)
+    entries = slot.waitlist[begin : begin + first]
+    return WaitlistPage(as_of(slot, services.now()), entries, begin + 1, slot.waitlist_length)
+
+
+def _index_after(entries: Sequence[WaitlistEntry], position: Position) -> int:
+    """Return where a list continues after an entry, which may have left it."""
+    for index, entry in enumerate(entries):
+        if entry.id == position.id:
+            return index + 1
+    return sum((entry.since, entry.id) < (position.start, position.id) for entry in entries)
+
+
+async def find_entry(
+    services: Services, slot_id: SlotId, entry_id: WaitlistEntryId
+) -> tuple[WaitlistEntry, SlotState] | None:
+    """Return an entry of any user with its slot; None if the user does not wait any more."""
+    slot = await services.slots.find_with_roster(slot_id)
+    found = (entry for entry in slot.waitlist if entry.id == entry_id) if slot else iter(())
+    entry = next(found, None)
+    return (entry, as_of(slot, services.now())) if slot and entry else None
 
 
 async def position(services: Services, entry: WaitlistEntry) -> int | None:

@@ -31,6 +31,7 @@ COURSE: Json = {
 COLUMNS = ["slot", "start", "end", "time_zone", "location", "name", "email", "groups", "status",
            "held_until", "created_at", "created_by", "waiting_since",
            "overridden_limits", "attendance", "checked_in_at"]  # fmt: skip
+           "overridden_limits", "waiting_position"]  # fmt: skip
 
 
 async def email_of(client: BookingClient) -> str:
@@ -75,6 +76,29 @@ async def test_a_slot_has_a_row_for_each_booking_in_their_order(roster_users: Ro
     assert (of_cleo["held_until"], of_cleo["created_by"]) == ("", "")
     assert of_cleo["created_at"] == in_berlin(promoted["createdAt"])
     assert of_cleo["waiting_since"] == in_berlin(entry["since"])
+
+
+async def test_users_who_wait_follow_the_bookings_in_the_order_of_the_list(
+    roster_users: RosterUsers,
+) -> None:
+    ada, ben, cleo, organizer = roster_users
+    slot_id = await organizer.add_slot(**COURSE)
+    await ada.book_slot(slot_id)
+    await organizer.join(slot_id, await cleo.fetch_user_id())
+    entry = (await ben.join(slot_id))["entry"]
+    booked, *waiting = await slot_rows(organizer, slot_id)
+    assert (booked["name"], booked["waiting_position"]) == ("Ada Löwe", "")
+    shown = [
+        (row["name"], row["status"], row["waiting_position"], row["created_by"]) for row in waiting
+    ]
+    assert shown == [("Cleo", "WAITING", "1", "Olga"), ("Ben", "WAITING", "2", "")]
+    assert waiting[1]["waiting_since"] == in_berlin(entry["since"])
+    book = load_workbook_bytes(await download_export(organizer, f"slots/{slot_id}.xlsx"))
+    rows = [[cell.value for cell in row] for row in book["Waiting lists"].iter_rows(min_row=2)]
+    assert [(row[0], *row[5:7], row[10]) for row in rows] == [
+        (COURSE["title"], 1, "Cleo", "Olga"),
+        (COURSE["title"], 2, "Ben", None),
+    ]
 
 
 async def test_a_row_has_the_groups_that_counted_for_the_booking_or_else_the_current_ones(
@@ -150,7 +174,7 @@ async def test_text_from_users_and_organizers_never_becomes_a_formula(
     assert [row["name"] for row in rows] == list(csv_cells.values())
     assert {(row["slot"], row["location"]) for row in rows} == {(f"'{title}", "'+49 30")}
     book = load_workbook_bytes(await download_export(organizer, f"slots/{slot_id}.xlsx"))
-    for name, cells in zip(csv_cells, book.worksheets[1].iter_rows(min_row=2), strict=True):
+    for name, cells in zip(csv_cells, book.worksheets[2].iter_rows(min_row=2), strict=True):
         text_cells = (cells[0], cells[4], cells[5])
         assert {(cell.data_type, cell.hyperlink) for cell in text_cells} == {("s", None)}
         assert (cells[0].value, cells[4].value) == (title, "+49 30")

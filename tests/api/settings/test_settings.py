@@ -37,6 +37,13 @@ def reported_problems() -> list[str]:
         ("SLOTLOCK_PORT", "0", "greater than or equal to 1"),
         ("SLOTLOCK_PORT", "65536", "less than or equal to 65535"),
         ("PORT", "65536", "less than or equal to 65535"),
+        ("SLOTLOCK_PUBLIC_URL", "example.org", "is not like https://example.org"),
+        ("SLOTLOCK_PUBLIC_URL", "ftp://example.org", "is not like https://example.org"),
+        ("SLOTLOCK_PUBLIC_URL", "https://ada:secret@example.org", "is not like"),
+        ("SLOTLOCK_PUBLIC_URL", "https://example.org/?a=b", "is not like"),
+        ("SLOTLOCK_PUBLIC_URL", "https://example.org/#top", "is not like"),
+        ("SLOTLOCK_PUBLIC_URL", "https://example.org/a//b", "is not like"),
+        ("SLOTLOCK_PUBLIC_URL", "https://example.org:99999", "has no valid port"),
         ("SLOTLOCK_MONGO_URL", "localhost", "mongodb"),
         ("SLOTLOCK_MONGO_URL", "mongodb://", "hostname"),
         ("SLOTLOCK_MONGO_URL", "mongodb://host:99999/", "between 0 and 65535"),
@@ -81,6 +88,17 @@ def test_an_invalid_value_is_reported_with_its_variable(
     (line,) = reported_problems()
     assert line.startswith(f"{variable}: ")
     assert reason in line
+
+
+def test_a_public_address_may_have_a_path_prefix_and_end_with_a_slash(
+    environ: pytest.MonkeyPatch,
+) -> None:
+    for value, expected in (
+        ("https://example.org/", "https://example.org"),
+        ("http://[::1]:8000/slotlock/v1/", "http://[::1]:8000/slotlock/v1"),
+    ):
+        environ.setenv("SLOTLOCK_PUBLIC_URL", value)
+        assert read_settings().public_url == expected
 
 
 def test_all_invalid_settings_are_reported_together(environ: pytest.MonkeyPatch) -> None:

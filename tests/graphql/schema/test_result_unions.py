@@ -82,8 +82,9 @@ OUTCOMES = {
     "RefreshResult": returned_by(sessions.refresh_session),
     "ChangePasswordResult": returned_by(accounts.change_password),
 }
-# `endSession` has no outcome in `auth`: ending a session twice is no error there.
-WITHOUT_OUTCOME = {"EndSessionResult"}
+# `endSession` has no outcome in `auth`: ending a session twice is no error there. A link to an
+# export needs no use case: its mutation only finds what to export.
+WITHOUT_OUTCOME = {"CreateExportLinkResult", "EndSessionResult"}
 SHOWN_AS = {
     "Erasure": "UserErased",
     "SessionsEnded": "UserSessionsEnded",

@@ -54,12 +54,13 @@ MOVE_BOOKING = f"""mutation($input: MoveBookingInput!) {{ moveBooking(input: $in
   __typename {REFUSAL_FIELDS}
   ... on BookingMoved {{ booking {{ ...B }} oldBooking {{ ...B }} slot {{ ...S }} }}
 }} }} {BOOKING_FRAGMENT} {SLOT_FRAGMENT}"""
-JOIN_WAITLIST = f"""mutation($slot: ID!) {{ joinWaitlist(slotId: $slot) {{
+JOIN_WAITLIST = f"""mutation($slot: ID!, $user: ID) {{ joinWaitlist(slotId: $slot, userId: $user) {{
   __typename {REFUSAL_FIELDS}
   ... on WaitlistJoined {{ position entry {{ id since position }} slot {{ ...S }} }}
   ... on AlreadyWaiting {{ entry {{ id since position }} }}
 }} }} {SLOT_FRAGMENT}"""
-LEAVE_WAITLIST = f"""mutation($slot: ID!) {{ leaveWaitlist(slotId: $slot) {{
+LEAVE_WAITLIST = f"""mutation($slot: ID!, $user: ID) {{
+  leaveWaitlist(slotId: $slot, userId: $user) {{
   __typename {REFUSAL_FIELDS} ... on WaitlistLeft {{ slot {{ ...S }} }}
 }} }} {SLOT_FRAGMENT}"""
 SLOT_WITH_OWN_BOOKING = f"""query($slot: ID!) {{ slot(id: $slot) {{
@@ -128,14 +129,14 @@ class BookingClient(GraphQLTestClient):
         )
         return outcome
 
-    async def join(self, slot_id: str) -> Json:
-        """Join the waitlist and return the result."""
-        outcome: Json = await self.execute(JOIN_WAITLIST, slot=slot_id)
+    async def join(self, slot_id: str, user_id: str | None = None) -> Json:
+        """Join the waitlist, or put another user on it, and return the result."""
+        outcome: Json = await self.execute(JOIN_WAITLIST, slot=slot_id, user=user_id)
         return outcome
 
-    async def leave(self, slot_id: str) -> Json:
-        """Leave the waitlist and return the result."""
-        outcome: Json = await self.execute(LEAVE_WAITLIST, slot=slot_id)
+    async def leave(self, slot_id: str, user_id: str | None = None) -> Json:
+        """Leave the waitlist, or take another user off it, and return the result."""
+        outcome: Json = await self.execute(LEAVE_WAITLIST, slot=slot_id, user=user_id)
         return outcome
 
     async def fetch_slot(self, slot_id: str) -> Json:

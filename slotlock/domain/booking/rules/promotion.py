@@ -101,5 +101,6 @@ def _promote(
         (entry,),
         waited_since=waitlist_entry.since,
         groups=_current_groups(slot, users, waitlist_entry),
+        waitlisted_by=waitlist_entry.waitlisted_by,
     )
     return state.without_waitlist_entry(waitlist_entry).with_booking(booking)

@@ -12,7 +12,7 @@ from slotlock.graphql.slots.refusals import RefusalWithSlot
 from slotlock.graphql.slots.types import Slot, WaitlistEntry
 
 
-@strawberry.type(description="The caller is already on the waiting list of the slot.")
+@strawberry.type(description="The user is already on the waiting list of the slot.")
 class AlreadyWaiting(Refusal):
     entry: WaitlistEntry = field(description="The existing entry.")
     slot: Slot = field(description="The current state of the slot.")
@@ -23,7 +23,12 @@ class AlreadyWaiting(Refusal):
         slot = Slot.for_outcome(outcome, view)
         return cls(
             code=RefusalCode.ALREADY_WAITING,
-            message="You are already on the waiting list of this slot.",
+            message=view.address(
+                outcome.entry.user_id,
+                own="You are already on the waiting list of this slot.",
+                other="This user is already on the waiting list of this slot.",
+                neutral="This user is already on the waiting list of this slot.",
+            ),
             entry=WaitlistEntry.from_domain(outcome.entry, slot),
             slot=slot,
         )
@@ -52,10 +57,23 @@ class WaitlistFull(Refusal):
         )
 
 
-@strawberry.type(description="The caller is not on the waiting list of the slot.")
-class NotWaiting(RefusalWithSlot):
-    CODE = RefusalCode.NOT_WAITING
-    MESSAGE = "You are not on the waiting list of this slot."
+@strawberry.type(description="The user is not on the waiting list of the slot.")
+class NotWaiting(Refusal):
+    slot: Slot = field(description="The current state of the slot.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.NotWaiting, view: ResultView) -> Self:
+        """Show the slot, whose waiting list has no such user."""
+        return cls(
+            code=RefusalCode.NOT_WAITING,
+            message=view.address(
+                None,
+                own="You are not on the waiting list of this slot.",
+                other="This user is not on the waiting list of this slot.",
+                neutral="This user is not on the waiting list of this slot.",
+            ),
+            slot=Slot.for_outcome(outcome, view),
+        )
 
 
 WaitlistRefusal = (

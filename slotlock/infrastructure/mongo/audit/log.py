@@ -29,9 +29,11 @@ from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.stored_enums import from_stored, limits_from_stored
 
 WAITLIST_ACTIONS = (AuditAction.WAITLIST_JOINED, AuditAction.WAITLIST_LEFT)
+PARTIAL_WAITLISTED_BY = {"partialFilterExpression": {"waitlistedBy": {"$exists": True}}}
 ENDED_WAITLIST_ENTRY_INDEXES = indexes_of(
     "ended_waitlist_entries",
-    {name: ([(name, 1), ("at", 1)], {}) for name in ("slot", "user", "by")},
+    {name: ([(name, 1), ("at", 1)], {}) for name in ("slot", "user", "by")}
+    | {"waitlisted_by": ([("waitlistedBy", 1), ("at", 1)], PARTIAL_WAITLISTED_BY)},
 )
 
 

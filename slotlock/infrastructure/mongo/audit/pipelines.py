@@ -20,7 +20,7 @@ from slotlock.infrastructure.mongo.expressions import Pipeline, is_expired
 def slot_entries(audit_filter: AuditFilter, now: datetime) -> Pipeline:
     """Return the pipeline for the histories of live bookings and waitlist entries."""
     live = {"$map": {"input": "$bookings", "in": _live_booking(now)}}
-    joined = [_joined_entry("$$this.since", "$$this.user")]
+    joined = [_joined_entry("$$this.since", "$$this")]
     entry = {"id": "$$this.id", "user": "$$this.user", "history": joined}
     waitlist = {"$map": {"input": "$waitlist", "in": entry}}
     return [
@@ -49,7 +49,10 @@ def _slot_conditions(audit_filter: AuditFilter, now: datetime) -> Document:
         conditions.append({"$or": [{"bookings.user": user}, {"waitlist.user": user}]})
     if audit_filter.by is not None:
         by = ObjectId(audit_filter.by)
-        names = ("bookings.user", "waitlist.user", "bookings.history.by", "cancellation.by")
+        names = (
+            *("bookings.user", "waitlist.user", "bookings.history.by", "cancellation.by"),
+            *("bookings.waitlistedBy", "waitlist.waitlistedBy"),
+        )
         conditions.append({"$or": [{name: by} for name in names]})
     if audit_filter.since is not None:
         # Everything that happens to a slot changes it, except for the expiry of a hold.
@@ -75,9 +78,8 @@ def ended_booking_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId
 
     `slot_ids` are the slots of the campaign, if the filter has one.
     """
-    by = [{"history.by": ObjectId(audit_filter.by)}] if audit_filter.by else []
-    # The entry for joining the waitlist is by the user, even if no entry of the booking is.
-    by += [{"user": ObjectId(audit_filter.by)}] if audit_filter.by else []
+    # The user or an organizer joined the waitlist, even if no entry of the booking is by them.
+    by = _by_conditions(audit_filter, "history.by", "user", "waitlistedBy")
     conditions = [*_ended_conditions(audit_filter, slot_ids), *([{"$or": by}] if by else [])]
     if audit_filter.since is not None:
         conditions.append({"endedAt": {"$gte": audit_filter.since}})
@@ -90,18 +92,18 @@ def ended_booking_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId
 
 def ended_waitlist_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId]) -> Pipeline:
     """Return the pipeline for waitlist entries that ended without a booking."""
-    by = (
-        [{"by": ObjectId(audit_filter.by)}, {"user": ObjectId(audit_filter.by)}]
-        if audit_filter.by
-        else []
-    )
+    by = _by_conditions(audit_filter, "by", "user", "waitlistedBy")
     conditions = [*_ended_conditions(audit_filter, slot_ids), *([{"$or": by}] if by else [])]
     left = _entry("$at", "$by", AuditAction.WAITLIST_LEFT, None)
-    log = [_joined_entry("$since", "$user"), left]
+    log = [_joined_entry("$since", "$$ROOT"), left]
     return [
         {"$match": {"$and": conditions}},
         {"$project": {"id": "$_id", "user": 1, "slot": 1, "history": log}},
     ]
+
+
+def _by_conditions(audit_filter: AuditFilter, *names: str) -> list[Document]:
+    return [{name: ObjectId(audit_filter.by)} for name in names] if audit_filter.by else []
 
 
 def _ended_conditions(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId]) -> list[Document]:
@@ -116,17 +118,21 @@ def _ended_conditions(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId]) -
 
 
 def _entry(
-    at: str, by: str | None, action: BookingAction | AuditAction, status: BookingStatus | None
+    at: str,
+    by: str | Document | None,
+    action: BookingAction | AuditAction,
+    status: BookingStatus | None,
 ) -> Document:
     return {"at": at, "by": by, "action": action.value, "status": status and status.value}
 
 
-def _joined_entry(at: str, user: str) -> Document:
-    return _entry(at, user, AuditAction.WAITLIST_JOINED, None)
+def _joined_entry(at: str, item: str) -> Document:
+    by = {"$ifNull": [f"{item}.waitlistedBy", f"{item}.user"]}
+    return _entry(at, by, AuditAction.WAITLIST_JOINED, None)
 
 
 def _joined_entry_if_waited(booking: str) -> Document:
-    joined = _joined_entry(f"{booking}.waitedSince", f"{booking}.user")
+    joined = _joined_entry(f"{booking}.waitedSince", booking)
     return {"$cond": [{"$gt": [f"{booking}.waitedSince", None]}, [joined], []]}
 
 

@@ -1,11 +1,11 @@
 """The shape of a booking: a part of its slot while it is live, a document of its own afterwards.
 
 live:     {id, user, at, groups?}    a booking that its user made, never changed
-          {id, user, history, heldUntil?, waitedSince?, movedFrom?, groups?}    any other
+          {id, user, history, heldUntil?, waitedSince?, waitlistedBy?, movedFrom?, groups?}  others
 ended:    {_id, slot, user, history, endedAt, schemaVersion,
-           waitedSince?, movedFrom?, movedTo?, groups?}
+           waitedSince?, waitlistedBy?, movedFrom?, movedTo?, groups?}
 history:  [{at, by, action, status, heldUntil?, overriddenLimits?}], the oldest entry first
-ended waitlist entry: {_id, slot, user, since, at, by, schemaVersion}
+ended waitlist entry: {_id, slot, user, since, at, by, schemaVersion, waitlistedBy?}
 """
 
 from typing import Any
@@ -33,9 +33,9 @@ from slotlock.infrastructure.stored_enums import from_stored, limits_from_stored
 # The fields of live bookings and of waitlist entries that this version knows.
 BOOKING_FIELDS = (
     *("id", "user", "at", "groups", "history"),
-    *("heldUntil", "waitedSince", "movedFrom", "movedTo"),
+    *("heldUntil", "waitedSince", "waitlistedBy", "movedFrom", "movedTo"),
 )
-WAITLIST_ENTRY_FIELDS = ("id", "user", "since", "groups")
+WAITLIST_ENTRY_FIELDS = ("id", "user", "since", "groups", "waitlistedBy")
 
 
 def booking_to_subdocument(booking: Booking) -> Document:
@@ -120,6 +120,7 @@ def ended_waitlist_entry_to_document(ended_entry: EndedWaitlistEntry) -> Documen
         "since": ended_entry.entry.since,
         "at": ended_entry.at,
         "by": ended_entry.by and ObjectId(ended_entry.by),
+        **waitlisted_by_field(ended_entry.entry.waitlisted_by),
     }
     return with_schema_version("ended_waitlist_entries", document)
 
@@ -131,6 +132,7 @@ def to_ended_waitlist_entry(document: Document) -> EndedWaitlistEntry:
         SlotId(str(document["slot"])),
         UserId(str(document["user"])),
         document["since"],
+        waitlisted_by=to_waitlisted_by(document),
         stored=document,
     )
     return EndedWaitlistEntry(entry, document["at"], document["by"] and UserId(str(document["by"])))
@@ -148,8 +150,28 @@ def _build_booking(
     groups = tuple(document.get("groups", ()))
     booking_id = BookingId(str(object_id))
     return Booking(
-        booking_id, slot_id, user_id, history, waited_since, moved_from, moved_to, groups, document
+        booking_id,
+        slot_id,
+        user_id,
+        history,
+        waited_since,
+        moved_from,
+        moved_to,
+        groups,
+        to_waitlisted_by(document),
+        document,
     )
+
+
+def waitlisted_by_field(waitlisted_by: UserId | None) -> Document:
+    """Return the field for the organizer who put a user on the waiting list, if one did."""
+    return {"waitlistedBy": ObjectId(waitlisted_by)} if waitlisted_by else {}
+
+
+def to_waitlisted_by(document: Document) -> UserId | None:
+    """Return the organizer who put the user on the waiting list; None for the user."""
+    stored = document.get("waitlistedBy")
+    return UserId(str(stored)) if stored else None
 
 
 def _history_fields(booking: Booking) -> Document:
@@ -158,6 +180,7 @@ def _history_fields(booking: Booking) -> Document:
         "waitedSince": booking.waited_since,
         "movedFrom": _ref_to_subdocument(booking.moved_from),
         "movedTo": _ref_to_subdocument(booking.moved_to),
+        **waitlisted_by_field(booking.waitlisted_by),
     }
     return {name: value for name, value in fields.items() if value is not None}
 

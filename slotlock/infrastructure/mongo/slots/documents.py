@@ -6,6 +6,10 @@
      campaign?: terms, groupLimits?, meetings?: [{start, end}], resource: str | [str] | null,
      admission, revision, revisedAt, series?, nextDeadline?, schemaVersion,
      bookings: [booking], waitlist: [{id, user, since, groups?}]}
+     choiceGroup, searchWords: [str], titleKey, spans: [int], cancellation: {at, by},
+     campaign?: terms, groupLimits?, meetings?: [{start, end}], resource, admission, revision,
+     revisedAt, series?, nextDeadline?, schemaVersion,
+     bookings: [booking], waitlist: [{id, user, since, groups?, waitlistedBy?}]}
 
 `SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
 (`version`, `changedAt`, `remaining`, `nextDeadline`, `bookings`, `waitlist`) and what only queries
@@ -43,6 +47,8 @@ from slotlock.infrastructure.mongo.slots.booking_documents import (
     WAITLIST_ENTRY_FIELDS,
     booking_to_subdocument,
     to_booking,
+    to_waitlisted_by,
+    waitlisted_by_field,
 )
 from slotlock.infrastructure.mongo.terms_documents import (
     group_limits_to_documents,
@@ -69,6 +75,9 @@ PARTIAL_WAITLIST = {"partialFilterExpression": {"waitlist.user": {"$exists": Tru
 # A plain booking has no history, and therefore no entry in this index.
 PARTIAL_HISTORY = {"partialFilterExpression": {"bookings.history.by": {"$exists": True}}}
 PARTIAL_CANCELLATION = {"partialFilterExpression": {"cancellation.by": {"$exists": True}}}
+# Few users are put on a waiting list by an organizer.
+PARTIAL_WAITLISTED_BY = {"partialFilterExpression": {"waitlist.waitlistedBy": {"$exists": True}}}
+PARTIAL_PROMOTED = {"partialFilterExpression": {"bookings.waitlistedBy": {"$exists": True}}}
 SLOT_INDEXES = indexes_of(
     "slots",
     {
@@ -90,6 +99,8 @@ SLOT_INDEXES = indexes_of(
         "resource_start": ([("resource", 1), ("start", 1), ("_id", 1)], PARTIAL_RESOURCE),
         "series": ([("series", 1), ("start", 1), ("_id", 1)], PARTIAL_SERIES),
         "history_by": ([("bookings.history.by", 1)], PARTIAL_HISTORY),
+        "waitlisted_by": ([("waitlist.waitlistedBy", 1)], PARTIAL_WAITLISTED_BY),
+        "promoted_waitlisted_by": ([("bookings.waitlistedBy", 1)], PARTIAL_PROMOTED),
         "cancelled_by": ([("cancellation.by", 1)], PARTIAL_CANCELLATION),
     },
 )
@@ -159,6 +170,7 @@ def to_waitlist_entry(slot_id: SlotId, subdocument: Document) -> WaitlistEntry:
         UserId(str(subdocument["user"])),
         subdocument["since"],
         tuple(subdocument.get("groups", ())),
+        to_waitlisted_by(subdocument),
         subdocument,
     )
 
@@ -287,6 +299,7 @@ def _waitlist_entry_to_subdocument(entry: WaitlistEntry) -> Document:
         "id": ObjectId(entry.id),
         "user": ObjectId(entry.user_id),
         "since": entry.since,
+        **waitlisted_by_field(entry.waitlisted_by),
     }
     return {**subdocument, "groups": list(entry.groups)} if entry.groups else subdocument
 

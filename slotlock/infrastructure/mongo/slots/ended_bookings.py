@@ -26,12 +26,14 @@ from slotlock.infrastructure.mongo.slots.booking_documents import (
 )
 
 ASCENDING, DESCENDING = 1, -1
+PARTIAL_WAITLISTED_BY = {"partialFilterExpression": {"waitlistedBy": {"$exists": True}}}
 ENDED_BOOKING_INDEXES = indexes_of(
     "ended_bookings",
     {
         "slot": ([("slot", 1), ("endedAt", 1), ("_id", 1)], {}),
         "user": ([("user", 1), ("endedAt", 1), ("_id", 1)], {}),
         "by": ([("history.by", 1), ("endedAt", 1)], {}),
+        "waitlisted_by": ([("waitlistedBy", 1), ("endedAt", 1)], PARTIAL_WAITLISTED_BY),
     },
 )
 

@@ -1,0 +1,1 @@
+"""Links that work without a header: signed and short-lived."""

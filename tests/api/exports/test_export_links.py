@@ -1,0 +1,133 @@
+"""Links to exports: what they open, for whom and how long."""
+
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import jwt
+import pytest
+
+from slotlock.auth.links.export_links import EXPORT_LINK_TTL
+from tests.support.apps.processes import SECRET, AppProcess
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.campaigns import create_campaign
+from tests.support.clients.exports import RosterUsers, csv_rows
+
+CREATE_LINK = """mutation($id: ID!, $format: ExportFormat!) {
+  createExportLink(id: $id, format: $format) {
+    __typename ... on ExportLink { url expiresAt } ... on Refusal { code }
+  }
+}"""
+
+
+async def create_link(client: BookingClient, id_: str, file_format: str = "CSV") -> str:
+    """Create a link and return its path."""
+    link = await client.execute(CREATE_LINK, id=id_, format=file_format)
+    assert link["__typename"] == "ExportLink", link
+    return str(link["url"])
+
+
+async def follow(client: BookingClient, path: str) -> httpx.Response:
+    """Follow a link as a browser does: without a header that names the user."""
+    return await client.http.get(client.url + path)
+
+
+def altered_claims(path: str, **changes: object) -> str:
+    """Return a link like this one with other claims and a valid signature."""
+    token = path.rpartition("/")[2]
+    claims = jwt.decode(token, options={"verify_signature": False})
+    return "/exports/links/" + jwt.encode({**claims, **changes}, SECRET, "HS256")
+
+
+@pytest.mark.parametrize(("file_format", "start"), [("CSV", b"\xef\xbb\xbf"), ("XLSX", b"PK"),
+                                                    ("PDF", b"%PDF")])  # fmt: skip
+async def test_a_link_opens_its_file_without_a_header_and_leaves_no_trace(
+    roster_users: RosterUsers, file_format: str, start: bytes
+) -> None:
+    organizer = roster_users.organizer
+    slot_id = await organizer.add_slot()
+    response = await follow(organizer, await create_link(organizer, slot_id, file_format))
+    assert (response.status_code, response.content[: len(start)]) == (200, start)
+    name = f"{slot_id}.{file_format.lower()}"
+    assert response.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["referrer-policy"] == "no-referrer"
+
+
+async def test_a_link_expires_after_five_minutes(roster_users: RosterUsers) -> None:
+    organizer = roster_users.organizer
+    link = await organizer.execute(CREATE_LINK, id=await organizer.add_slot(), format="CSV")
+    lifetime = datetime.fromisoformat(link["expiresAt"]) - datetime.now(UTC)
+    assert lifetime <= EXPORT_LINK_TTL
+    expired = altered_claims(link["url"], exp=datetime.now(UTC) - timedelta(seconds=1))
+    response = await follow(organizer, expired)
+    assert (response.status_code, response.headers["content-type"]) == (
+        410,
+        "text/plain; charset=utf-8",
+    )
+    assert "expired" in response.text
+
+
+async def test_an_altered_link_or_another_kind_of_token_opens_nothing(
+    roster_users: RosterUsers,
+) -> None:
+    organizer = roster_users.organizer
+    path = await create_link(organizer, await organizer.add_slot())
+    signature_start = path.rindex(".") + 1
+    other = "A" if path[signature_start] != "A" else "B"
+    for link in (
+        path[:signature_start] + other + path[signature_start + 1 :],
+        path[:-5],
+        f"/exports/links/{organizer.token}",
+        "/exports/links/x",
+        "/exports/links/%FF%00",
+        "/exports/links/" + "x" * 3000,
+        altered_claims(path, typ="access"),
+        altered_claims(path, export=None),
+        altered_claims(path, export=["slots"]),
+    ):
+        response = await follow(organizer, link)
+        assert response.status_code == 403, link
+        assert "not valid" in response.text
+    unknown = altered_claims(path, export="../../etc/passwd")
+    assert (await follow(organizer, unknown)).status_code == 404
+    token = path.rpartition("/")[2]
+    bearer = BookingClient(organizer.http, organizer.url, token)
+    assert await bearer.error_code("{ me { id } }") == "UNAUTHENTICATED"
+    posted = await organizer.http.post(organizer.url + path)
+    assert (posted.status_code, posted.headers["allow"]) == (405, "GET")
+
+
+async def test_a_link_ends_with_the_session_that_created_it(roster_users: RosterUsers) -> None:
+    organizer = roster_users.organizer
+    path = await create_link(organizer, await organizer.add_slot())
+    await organizer.execute("mutation { logout }")
+    response = await follow(organizer, path)
+    assert (response.status_code, "session" in response.text) == (403, True)
+
+
+async def test_a_link_ends_when_its_user_is_no_organizer_any_more(
+    two_apps: tuple[AppProcess, AppProcess], roster_users: RosterUsers
+) -> None:
+    ada, organizer = roster_users.ada, roster_users.organizer
+    path = await create_link(organizer, await organizer.add_slot())
+    claims = jwt.decode(ada.token or "", options={"verify_signature": False})
+    of_member = altered_claims(path, sub=claims["sub"], sid=claims["sid"])
+    response = await follow(organizer, of_member)
+    assert (response.status_code, "organizers" in response.text) == (403, True)
+
+
+async def test_only_organizers_create_links_and_only_to_what_exists(
+    roster_users: RosterUsers,
+) -> None:
+    ada, organizer = roster_users.ada, roster_users.organizer
+    campaign_id = await create_campaign(organizer)
+    path = await create_link(organizer, campaign_id)
+    assert csv_rows((await follow(organizer, path)).content) == []
+    for id_, code in (
+        ("slot_" + "0" * 24, "SLOT_NOT_FOUND"),
+        ("campaign_" + "0" * 24, "CAMPAIGN_NOT_FOUND"),
+        ("nonsense", "SLOT_NOT_FOUND"),
+    ):
+        refusal = await organizer.execute(CREATE_LINK, id=id_, format="CSV")
+        assert refusal["code"] == code
+    assert await ada.error_code(CREATE_LINK, id=campaign_id, format="CSV") == "FORBIDDEN"
