@@ -62,6 +62,7 @@ class BookingLimit(StrEnum):
     MAX_BOOKINGS = "max_bookings"
     TIME_CONFLICT = "time_conflict"
     GROUP_FULL = "group_full"
+    HOLD_COOLDOWN = "hold_cooldown"
     # A limit of a newer version.
     OTHER = "other"
 
@@ -135,6 +136,19 @@ class Booking:
             limit in OTHER_BOOKING_LIMITS
             for entry in self.history
             for limit in entry.overridden_limits
+        )
+
+    @property
+    def is_unconfirmed_hold(self) -> bool:
+        """Whether it is a hold that ended without a confirmation; an offer does not count.
+
+        A hold that moved to another slot ended in this one.
+        """
+        return (
+            self.made_by is not None
+            and not self.status.is_live
+            and len(self.history) > 1
+            and self.history[-2].status is BookingStatus.HELD
         )
 
     def is_expired_at(self, now: datetime) -> bool:

@@ -85,6 +85,7 @@ class Slot:
     revision: int = 0
     revised_at: datetime | None = None
     admission: SlotAdmission = SlotAdmission.ANY
+    hold_cooldown_minutes: int = 0
 
     @property
     def is_hidden(self) -> bool:

@@ -32,6 +32,7 @@ class SlotChanges:
     group_limits: tuple[GroupLimit, ...] | Unchanged = UNCHANGED
     resource: str | Unchanged | None = UNCHANGED
     admission: SlotAdmission | Unchanged = UNCHANGED
+    hold_cooldown_minutes: int | Unchanged = UNCHANGED
     allow_past: bool = False
 
     @property
@@ -61,4 +62,7 @@ class SlotChanges:
             group_limits=new_or_current(self.group_limits, slot.group_limits),
             resource=new_or_current(self.resource, slot.resource),
             admission=new_or_current(self.admission, slot.admission),
+            hold_cooldown_minutes=new_or_current(
+                self.hold_cooldown_minutes, slot.hold_cooldown_minutes
+            ),
         )

@@ -25,6 +25,7 @@ MAX_TITLE_LENGTH = 200
 MAX_LOCATION_LENGTH = 200
 MAX_CHOICE_GROUP_LENGTH = 100
 MAX_RESOURCE_LENGTH = 100
+MAX_HOLD_COOLDOWN_MINUTES = 7 * 24 * 60
 MAX_CANCEL_CUTOFF_MINUTES = 60 * 24 * 60
 MAX_WAITLIST_CAPACITY = 1000
 MAX_WAITLIST_OFFER_MINUTES = 7 * 24 * 60
@@ -57,6 +58,7 @@ class SlotDraft:
     terms: CampaignTerms | None = None
     series_id: SeriesId | None = None
     admission: SlotAdmission = SlotAdmission.ANY
+    hold_cooldown_minutes: int = 0
     allow_past: bool = False
 
 
@@ -87,6 +89,7 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
         terms=draft.terms,
         series_id=draft.series_id,
         admission=draft.admission,
+        hold_cooldown_minutes=draft.hold_cooldown_minutes,
     )
     problems = _slot_problems(slot)
     if not draft.allow_past:
@@ -219,6 +222,9 @@ def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:
         "resource": validate_line(slot.resource or "", MAX_RESOURCE_LENGTH),
         "groupLimits": validate_group_limits(slot.group_limits, MAX_CAPACITY),
         "holdMinutes": _validate_number(slot.hold_minutes, 1, MAX_HOLD_MINUTES),
+        "holdCooldownMinutes": _validate_number(
+            slot.hold_cooldown_minutes, 0, MAX_HOLD_COOLDOWN_MINUTES
+        ),
         "cancelCutoffMinutes": _validate_number(
             slot.cancel_cutoff_minutes, 0, MAX_CANCEL_CUTOFF_MINUTES
         ),

@@ -147,6 +147,7 @@ _register_enum(
     MAX_BOOKINGS="A campaign limits the number of bookings per user.",
     TIME_CONFLICT="The bookings of a user in campaigns that forbid it must not overlap.",
     GROUP_FULL="A slot limits the number of places per group.",
+    HOLD_COOLDOWN="A slot lets a user hold a place again only some time after an unconfirmed hold.",
     OTHER="The limit is one of a newer version, which this server does not know.",
 )
 _register_enum(

@@ -106,6 +106,10 @@ class RefusalCode(Enum):
     NOT_YET_OPEN = enum_value("NOT_YET_OPEN", description="The campaign has not opened yet.")
     CLOSED = enum_value("CLOSED", description="The campaign takes no bookings any more.")
     NOT_ELIGIBLE = enum_value("NOT_ELIGIBLE", description="The campaign is for other groups.")
+    HOLD_COOLDOWN = enum_value(
+        "HOLD_COOLDOWN",
+        description="The user gave up a hold in the slot, and may hold a place again later.",
+    )
     GROUP_FULL = enum_value(
         "GROUP_FULL", description="The user's group has all of its places in the slot."
     )
