@@ -70,7 +70,7 @@ class HoldCooldown(Refusal):
                 None,
                 own="You held a place in this slot recently. Please book it, or hold it later.",
                 other="This user held a place in this slot recently.",
-                neutral="A hold in this slot ended recently. Please book the place, or hold it later.",
+                neutral="A hold in this slot ended recently. Please book it, or hold it later.",
             ),
             until=outcome.until,
             slot=Slot.for_outcome(outcome, view),
