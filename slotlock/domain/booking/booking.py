@@ -84,6 +84,7 @@ class BookingLimit(StrEnum):
     TIME_CONFLICT = "time_conflict"
     GROUP_FULL = "group_full"
     NO_SHOWS = "no_shows"
+    HOLD_COOLDOWN = "hold_cooldown"
     # A limit of a newer version.
     OTHER = "other"
 
@@ -181,6 +182,17 @@ class Booking:
     def _attendance_entry(self) -> HistoryEntry | None:
         entries = reversed(self.history)
         return next((entry for entry in entries if entry.action in ATTENDANCE_AFTER), None)
+    def is_unconfirmed_hold(self) -> bool:
+        """Whether it is a hold that ended without a confirmation; an offer does not count.
+
+        A hold that moved to another slot ended in this one.
+        """
+        return (
+            self.made_by is not None
+            and not self.status.is_live
+            and len(self.history) > 1
+            and self.history[-2].status is BookingStatus.HELD
+        )
 
     def is_expired_at(self, now: datetime) -> bool:
         """Return whether this is a hold that has expired by then."""

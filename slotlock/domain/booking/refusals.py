@@ -108,6 +108,16 @@ class GroupFull(SlotOutcome):
 
 
 @value_object
+class HoldCooldown(SlotOutcome):
+    """The user had a hold in this slot that ended unconfirmed; they may hold it again at `until`.
+
+    A booking without a hold is not affected.
+    """
+
+    until: datetime
+
+
+@value_object
 class TimeConflict(SlotOutcome):
     """A meeting of the slot overlaps a meeting of another slot that the user has booked.
 
@@ -291,5 +301,15 @@ LimitRefusal = (
     | OtherBookingRefusal
 )
 BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | QueueOnly | SlotCancelled | LimitRefusal
+LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | OtherBookingRefusal
+BookingRefusal = (
+    SlotNotFound
+    | SlotFull
+    | AlreadyBooked
+    | QueueOnly
+    | SlotCancelled
+    | HoldCooldown
+    | LimitRefusal
+)
 OnBehalfRefusal = NotTeammate | UserNotFound | UserBanned
 SeriesRefusal = SeriesNotFound | NothingToBook | SeriesTooLong

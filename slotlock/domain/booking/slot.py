@@ -95,6 +95,7 @@ class Slot:
     admission: SlotAdmission = SlotAdmission.ANY
     several_resources: tuple[str, ...] = ()
     description: str | Unchanged | None = field(default=UNCHANGED, compare=False, repr=False)
+    hold_cooldown_minutes: int = 0
 
     @property
     def is_hidden(self) -> bool:

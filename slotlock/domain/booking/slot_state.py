@@ -32,6 +32,7 @@ class SlotState:
     they became limited after the slot was loaded.
     `next_deadline` is when the sweeper has to process the slot next, in most cases because a hold
     expires.
+    `ended_holds` has when the last unconfirmed hold of a user ended, where the slot has a cooldown.
     `change` is what decisions have changed since the slot was loaded, and all that is written.
     """
 
@@ -46,6 +47,8 @@ class SlotState:
     group_counts: Mapping[str, int] | None = field(default_factory=dict)
     next_deadline: datetime | None = None
     change: SlotChange = EMPTY_CHANGE
+    # Only decisions need it: it is no part of a state that is compared or stored with an outcome.
+    ended_holds: Mapping[UserId, datetime] = field(default_factory=dict, compare=False)
 
     @property
     def id(self) -> SlotId:
@@ -111,6 +114,7 @@ class SlotState:
             self._with_group_counts(booking.groups, 1),
             self.next_deadline,
             self.change.with_added(booking),
+            self.ended_holds,
         )
 
     def with_version(
@@ -129,6 +133,7 @@ class SlotState:
             self.group_counts,
             next_deadline,
             self.change,
+            self.ended_holds,
         )
 
     def with_changed_booking(self, booking: Booking) -> "SlotState":
@@ -149,7 +154,14 @@ class SlotState:
             group_counts=self._with_group_counts(groups, -1),
             bookings=tuple(b for b in self.bookings if b.id not in ended_ids),
             change=self.change.with_ended(*ended),
+            ended_holds=self._with_ended_holds(ended),
         )
+
+    def _with_ended_holds(self, ended: Sequence[Booking]) -> Mapping[UserId, datetime]:
+        if not self.slot.hold_cooldown_minutes:
+            return self.ended_holds
+        times = {each.user_id: each.ended_at for each in ended if each.is_unconfirmed_hold}
+        return {**self.ended_holds, **{user: at for user, at in times.items() if at is not None}}
 
     def _with_group_counts(self, groups: Sequence[str], delta: int) -> Mapping[str, int] | None:
         if self.group_counts is None or not self.slot.limits_groups:

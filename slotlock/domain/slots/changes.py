@@ -34,6 +34,7 @@ class SlotChanges:
     several_resources: tuple[str, ...] | Unchanged = UNCHANGED
     admission: SlotAdmission | Unchanged = UNCHANGED
     description: str | Unchanged | None = UNCHANGED
+    hold_cooldown_minutes: int | Unchanged = UNCHANGED
     allow_past: bool = False
 
     @property
@@ -76,4 +77,7 @@ class SlotChanges:
             ),
             admission=new_or_current(self.admission, slot.admission),
             description=self.description,
+            hold_cooldown_minutes=new_or_current(
+                self.hold_cooldown_minutes, slot.hold_cooldown_minutes
+            ),
         )

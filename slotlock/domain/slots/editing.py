@@ -28,6 +28,7 @@ MAX_DESCRIPTION_LENGTH = 10_000
 MAX_CHOICE_GROUP_LENGTH = 100
 MAX_RESOURCE_LENGTH = 100
 MAX_RESOURCES_PER_SLOT = 10
+MAX_HOLD_COOLDOWN_MINUTES = 7 * 24 * 60
 MAX_CANCEL_CUTOFF_MINUTES = 60 * 24 * 60
 MAX_WAITLIST_CAPACITY = 1000
 MAX_WAITLIST_OFFER_MINUTES = 7 * 24 * 60
@@ -62,6 +63,7 @@ class SlotDraft:
     series_id: SeriesId | None = None
     admission: SlotAdmission = SlotAdmission.ANY
     description: str | None = None
+    hold_cooldown_minutes: int = 0
     allow_past: bool = False
 
 
@@ -94,6 +96,7 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
         admission=draft.admission,
         several_resources=_clean_names(draft.several_resources),
         description=draft.description,
+        hold_cooldown_minutes=draft.hold_cooldown_minutes,
     )
     problems = _slot_problems(slot)
     if not draft.allow_past:
@@ -237,6 +240,9 @@ def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:
         else None,
         "groupLimits": validate_group_limits(slot.group_limits, MAX_CAPACITY),
         "holdMinutes": _validate_number(slot.hold_minutes, 1, MAX_HOLD_MINUTES),
+        "holdCooldownMinutes": _validate_number(
+            slot.hold_cooldown_minutes, 0, MAX_HOLD_COOLDOWN_MINUTES
+        ),
         "cancelCutoffMinutes": _validate_number(
             slot.cancel_cutoff_minutes, 0, MAX_CANCEL_CUTOFF_MINUTES
         ),

@@ -30,6 +30,7 @@ SLOT_FIELDS = (
     SlotField("status", "status", "status"),
     SlotField("capacity", "capacity", "capacity"),
     SlotField("hold_minutes", "holdMinutes", "holdMinutes"),
+    SlotField("hold_cooldown_minutes", "holdCooldownMinutes", "holdCooldownMinutes"),
     SlotField("cancel_cutoff_minutes", "cancelCutoffMinutes", "cancelCutoffMinutes"),
     SlotField("waitlist_capacity", "waitlistCapacity", "waitlistCapacity"),
     SlotField(

@@ -185,6 +185,7 @@ _register_enum(
     TIME_CONFLICT="The bookings of a user in campaigns that forbid it must not overlap.",
     GROUP_FULL="A slot limits the number of places per group.",
     NO_SHOWS="A campaign takes no bookings of a user with too many no-shows for some days.",
+    HOLD_COOLDOWN="A slot lets a user hold a place again only some time after an unconfirmed hold.",
     OTHER="The limit is one of a newer version, which this server does not know.",
 )
 _register_enum(

@@ -93,6 +93,13 @@ class SlotFacts(Node):
         return self._slot.hold_minutes
 
     @property_field(
+        description="How many minutes a user whose hold ended without a confirmation cannot hold a "
+        "place in the slot again; 0 for no such limit."
+    )
+    def hold_cooldown_minutes(self) -> int:
+        return self._slot.hold_cooldown_minutes
+
+    @property_field(
         description="How many minutes before the start members can no longer cancel a booking."
     )
     def cancel_cutoff_minutes(self) -> int:

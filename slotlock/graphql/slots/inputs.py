@@ -21,6 +21,10 @@ from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
 ADMISSION_DESCRIPTION = (
     "How members get places in the slot. It is for the booking queue only, too, if its campaign is."
 )
+HOLD_COOLDOWN_DESCRIPTION = (
+    "How many minutes a user whose hold ended without a confirmation cannot hold a place in the "
+    "slot again, 0 to 10080. A booking without a hold is not affected."
+)
 GROUP_LIMITS_DESCRIPTION = (
     "How many places a group may have in the slot, in addition to the limits of the campaign."
 )
@@ -119,6 +123,7 @@ class CreateSlotInput:
         default=SlotKind.MEETING, description="The kind of event that the slot is for."
     )
     hold_minutes: int = field(default=5, description="How long a hold lasts, 1 to 60 minutes.")
+    hold_cooldown_minutes: int = field(default=0, description=HOLD_COOLDOWN_DESCRIPTION)
     cancel_cutoff_minutes: int = field(
         default=0,
         description="How many minutes before the start members can no longer cancel a booking, 0 "
@@ -177,6 +182,7 @@ class CreateSlotInput:
             kind=self.kind,
             published=not self.draft,
             hold_minutes=self.hold_minutes,
+            hold_cooldown_minutes=self.hold_cooldown_minutes,
             cancel_cutoff_minutes=self.cancel_cutoff_minutes,
             waitlist_capacity=self.waitlist_capacity,
             waitlist_offer_minutes=self.waitlist_offer_minutes,
@@ -221,6 +227,7 @@ class UpdateSlotInput:
     hold_minutes: int | None = field(
         default=UNSET, description="How long new holds last, 1 to 60 minutes."
     )
+    hold_cooldown_minutes: int | None = field(default=UNSET, description=HOLD_COOLDOWN_DESCRIPTION)
     cancel_cutoff_minutes: int | None = field(
         default=UNSET,
         description="How many minutes before the start members can no longer cancel a booking, 0 "
@@ -290,6 +297,9 @@ class UpdateSlotInput:
             kind=to_required_change("kind", self.kind),
             capacity=to_required_change("capacity", self.capacity),
             hold_minutes=to_required_change("holdMinutes", self.hold_minutes),
+            hold_cooldown_minutes=to_required_change(
+                "holdCooldownMinutes", self.hold_cooldown_minutes
+            ),
             cancel_cutoff_minutes=to_required_change(
                 "cancelCutoffMinutes", self.cancel_cutoff_minutes
             ),

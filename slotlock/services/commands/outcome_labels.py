@@ -30,6 +30,7 @@ OUTCOME_LABELS: Mapping[type, str] = {
     refusals.Closed: "Closed",
     refusals.CutoffPassed: "CutoffPassed",
     refusals.GroupFull: "GroupFull",
+    refusals.HoldCooldown: "HoldCooldown",
     refusals.HoldExpired: "HoldExpired",
     refusals.HoldLimitReached: "HoldLimitReached",
     refusals.KeyReused: "KeyReused",

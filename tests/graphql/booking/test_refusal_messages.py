@@ -39,6 +39,10 @@ MESSAGES: dict[BookingCommandRefusal, tuple[str, str]] = {
         "All places for your group 5a are taken.",
         "All places for this user's group 5a are taken.",
     ),
+    refusals.HoldCooldown(SLOT.id, NOW): (
+        "You held a place in this slot recently. Please book it, or hold it later.",
+        "This user held a place in this slot recently.",
+    ),
     refusals.LimitReached(SLOT.id, 2, None): (
         "You have reached the maximum number of bookings: 2.",
         "This user has reached the maximum number of bookings: 2.",

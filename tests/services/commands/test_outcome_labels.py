@@ -15,6 +15,11 @@ PUBLISHED = """
     UserNotFound WaitlistFull WaitlistJoined WaitlistLeft
     AlreadyCheckedIn CheckInNotOpen CheckInUndone CheckedIn NoShowMarked NoShowUndone NotConfirmed
     SlotNotStarted TooManyNoShows WrongSlot
+    BookingNotFound Closed CutoffPassed GroupFull HoldCooldown HoldExpired HoldExtended
+    HoldLimitReached KeyReused LimitReached Locked NoneBooked NotEligible NotHeld NotTeammate
+    NotWaiting NotYetOpen NothingToBook QueueFull QueueOnly RequestLost SeriesBooked
+    SeriesNotFound SeriesTooLong SlotCancelled SlotFull SlotNotFound SlotNotFull SlotStarted
+    Ticket TimeConflict UserBanned UserNotFound WaitlistFull WaitlistJoined WaitlistLeft
 """
 COUNTED = (
     outcomes.BookOutcome

@@ -8,6 +8,7 @@ from slotlock.domain.booking.booking import (
     Booking,
     BookingAction,
     BookingId,
+    BookingLimit,
     BookingStatus,
     HistoryEntry,
     SlotId,
@@ -17,6 +18,7 @@ from slotlock.domain.booking.outcomes import AllBooked, Booked, NoneBooked
 from slotlock.domain.booking.refusals import (
     AlreadyBooked,
     BookingRefusal,
+    HoldCooldown,
     LimitReached,
     QueueOnly,
     SlotCancelled,
@@ -163,7 +165,19 @@ def _refusal(
         return SlotFull(slot.id)
     if checks_user and (group_full := next(group_violations(state, users, request.user_id), None)):
         return group_full[1]
-    return None
+    return hold_cooldown(state, request.user_id, now) if checks_limits and request.hold else None
+
+
+def hold_cooldown(state: SlotState, user_id: UserId, now: datetime) -> HoldCooldown | None:
+    """Return until when a user may not hold a place again, if the last hold ended unconfirmed.
+
+    The setting of now decides, also for holds that ended before it was changed.
+    """
+    ended_at = state.ended_holds.get(user_id)
+    if ended_at is None or not state.slot.hold_cooldown_minutes:
+        return None
+    until = ended_at + timedelta(minutes=state.slot.hold_cooldown_minutes)
+    return HoldCooldown(state.id, until) if now < until else None
 
 
 def _violations(
@@ -177,11 +191,12 @@ def _violations(
 def _created_entry(
     state: SlotState, users: UserContexts, request: BookingRequest, now: datetime
 ) -> HistoryEntry:
-    overridden_limits = (
-        tuple(limit for limit, _ in _violations(state, users, request.user_id, now))
-        if request.as_organizer
-        else ()
-    )
+    overridden_limits: tuple[BookingLimit, ...] = ()
+    if request.as_organizer:
+        violations = _violations(state, users, request.user_id, now)
+        overridden_limits = tuple(limit for limit, _ in violations)
+        if request.hold and hold_cooldown(state, request.user_id, now):
+            overridden_limits = (*overridden_limits, BookingLimit.HOLD_COOLDOWN)
     if not request.hold:
         return HistoryEntry(
             now,

@@ -164,6 +164,8 @@ def move(
     too_late = _cancel_deadline_refusal(old.slot, booking, now)
     if too_late is not None and not command.caller.is_organizer:
         return refuse(too_late)
+    if booking.status is BookingStatus.HELD:
+        request = replace(request, hold=True)
     decision = book(new, users.without_booking(booking), request, now)
     if not isinstance(decision.outcome, Booked):
         return refuse(decision.outcome)

@@ -1,5 +1,6 @@
 """Refusals of booking a place: it is taken, or the request is not accepted."""
 
+from datetime import datetime
 from typing import Self, assert_never
 
 import strawberry
@@ -52,6 +53,30 @@ class QueueOnly(RefusalWithSlot):
     slot: Slot = field(description="The slot that the request named.")
 
 
+@strawberry.type(
+    description="The user had a hold in the slot that ended without a confirmation, so they cannot "
+    "hold a place there again yet. They can book without a hold."
+)
+class HoldCooldown(Refusal):
+    until: datetime = field(description="From when the user can hold a place again.")
+    slot: Slot = field(description="The slot that the request named.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.HoldCooldown, view: ResultView) -> Self:
+        """Show from when the user can hold a place again."""
+        return cls(
+            code=RefusalCode.HOLD_COOLDOWN,
+            message=view.address(
+                None,
+                own="You held a place in this slot recently. Please book it, or hold it later.",
+                other="This user held a place in this slot recently.",
+                neutral="A hold in this slot ended recently. Please book it, or hold it later.",
+            ),
+            until=outcome.until,
+            slot=Slot.for_outcome(outcome, view),
+        )
+
+
 @strawberry.type(description="The booking queue of the slot is full.")
 class QueueFull(Refusal):
     slot_id: strawberry.ID = field(description="The id of the slot.")
@@ -81,4 +106,12 @@ def present_queue_refusal(
             assert_never(refusal)
 
 
-BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | QueueOnly | LimitRefusal | SlotCancelled
+BookingRefusal = (
+    SlotNotFound
+    | SlotFull
+    | AlreadyBooked
+    | QueueOnly
+    | HoldCooldown
+    | LimitRefusal
+    | SlotCancelled
+)

@@ -3,7 +3,12 @@
 from typing import assert_never
 
 from slotlock.domain.booking import refusals
-from slotlock.graphql.booking.refusals.book import AlreadyBooked, SlotFull, present_queue_refusal
+from slotlock.graphql.booking.refusals.book import (
+    AlreadyBooked,
+    HoldCooldown,
+    SlotFull,
+    present_queue_refusal,
+)
 from slotlock.graphql.booking.refusals.changes import ChangeRefusal, present_change_refusal
 from slotlock.graphql.booking.refusals.limits import present_limit_refusal
 from slotlock.graphql.booking.refusals.waitlist import WaitlistRefusal, present_waitlist_refusal
@@ -23,7 +28,9 @@ BookingCommandRefusal = (
 )
 
 
-def present_booking_refusal(refusal: BookingCommandRefusal, view: ResultView) -> Refusal:
+def present_booking_refusal(  # noqa: C901 - a case for each refusal
+    refusal: BookingCommandRefusal, view: ResultView
+) -> Refusal:
     """Show why a booking, a hold or a waiting list entry was not made or changed."""
     if isinstance(refusal, refusals.LimitRefusal):
         return present_limit_refusal(refusal, view)
@@ -38,6 +45,8 @@ def present_booking_refusal(refusal: BookingCommandRefusal, view: ResultView) ->
             return SlotFull.from_domain(refusal, view)
         case refusals.AlreadyBooked():
             return AlreadyBooked.from_domain(refusal, view)
+        case refusals.HoldCooldown():
+            return HoldCooldown.from_domain(refusal, view)
         case refusals.KeyReused():
             return KeyReused.from_domain(refusal, view)
         case refusals.QueueFull() | refusals.QueueOnly():

@@ -62,6 +62,7 @@ TYPE_TAGS: Mapping[str, type] = {
     "Closed": refusals.Closed,
     "NotEligible": refusals.NotEligible,
     "GroupFull": refusals.GroupFull,
+    "HoldCooldown": refusals.HoldCooldown,
     "LimitReached": refusals.LimitReached,
     "TimeConflict": refusals.TimeConflict,
     "TooManyNoShows": refusals.TooManyNoShows,

@@ -10,6 +10,9 @@
      campaign?: terms, groupLimits?, meetings?: [{start, end}], resource, admission, revision,
      revisedAt, series?, nextDeadline?, schemaVersion,
      bookings: [booking], waitlist: [{id, user, since, groups?, waitlistedBy?}]}
+     revisedAt, series?, nextDeadline?, holdCooldownMinutes?, endedHolds?: [{user, at}],
+     schemaVersion,
+     bookings: [booking], waitlist: [{id, user, since, groups?}]}
 
 `SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
 (`version`, `changedAt`, `remaining`, `nextDeadline`, `bookings`, `waitlist`) and what only queries
@@ -19,9 +22,11 @@ and of `campaigns`, `users` and `audit`.
 `bookings` contains the live bookings in the order they were made, and `waitlist` the entries in the
 order they are served. A booking or entry that ends moves to a document of its own in the same
 transaction (see booking_documents). `nextDeadline` is not later than the end of the next hold.
+A slot with a cooldown has `endedHolds`: when the last unconfirmed hold of each user ended.
 """
 
 from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 from bson import ObjectId
@@ -60,10 +65,13 @@ from slotlock.infrastructure.stored_enums import from_stored
 
 # Fields by the names of their attributes.
 STORED_NAMES = {field.name: field.stored_name for field in SLOT_FIELDS if field.stored_name}
-_STATE_FIELDS = ("version", "changedAt", "remaining", SCHEMA_VERSION_FIELD)
+_STATE_FIELDS = ("version", "changedAt", "remaining", "endedHolds", SCHEMA_VERSION_FIELD)
+# Of a slot whose holds are abandoned more often than this, the oldest are forgotten first.
+MAX_ENDED_HOLDS = 1000
 LOADED_FIELDS = (*STORED_NAMES.values(), *_STATE_FIELDS)
 # A slot without these has no such field, and partial indexes leave it out.
 OMITTED_IF_EMPTY = ("terms", "group_limits", "meetings", "series_id", "several_resources")
+OMITTED_IF_EMPTY = ("terms", "group_limits", "meetings", "series_id", "hold_cooldown_minutes")
 PARTIAL_DEADLINE = {"partialFilterExpression": {"nextDeadline": {"$exists": True}}}
 # Not `$type`: MongoDB would not recognize that a query for one choice group is for a string.
 PARTIAL_CHOICE_GROUP = {"partialFilterExpression": {"choiceGroup": {"$gt": ""}}}
@@ -125,7 +133,12 @@ def to_slot_state(document: Document) -> SlotState:
         document.get("waitlistLength", len(loaded)),
         {each["group"]: each["count"] for each in document.get("groupCounts", ())},
         document.get("nextDeadline"),
+        ended_holds=_to_ended_holds(document.get("endedHolds", ())),
     )
+
+
+def _to_ended_holds(subdocuments: Iterable[Document]) -> dict[UserId, datetime]:
+    return {UserId(str(each["user"])): each["at"] for each in subdocuments}
 
 
 def _to_slot(slot_id: SlotId, document: Document) -> Slot:
@@ -159,6 +172,7 @@ def _to_slot(slot_id: SlotId, document: Document) -> Slot:
         find("revisedAt"),
         from_stored(admission, SlotAdmission.QUEUE_ONLY),
         tuple(resource) if type(resource) is list else (),
+        find("holdCooldownMinutes", 0),
     )
 
 
@@ -260,7 +274,38 @@ def _update_stage(before: SlotState, after: SlotState) -> Document:
         added=[_waitlist_entry_to_subdocument(entry) for entry in change.joined],
     )
     fields["nextDeadline"] = "$$REMOVE" if after.next_deadline is None else after.next_deadline
+    if before.slot.hold_cooldown_minutes or after.slot.hold_cooldown_minutes:
+        fields |= _ended_holds_stage(before, after)
     return fields
+
+
+def _ended_holds_stage(before: SlotState, after: SlotState) -> Document:
+    """Return the update that adds ended holds, and removes those whose cooldown is over."""
+    if not after.slot.hold_cooldown_minutes:
+        return {"endedHolds": "$$REMOVE"}
+    known = before.ended_holds
+    added = [
+        {"user": ObjectId(user_id), "at": at}
+        for user_id, at in after.ended_holds.items()
+        if known.get(user_id) != at
+    ]
+    if not added:
+        return {}
+    is_current = {
+        "$and": [
+            {"$gt": ["$$this.at", _cooldown_start(after)]},
+            {"$not": {"$in": ["$$this.user", [each["user"] for each in added]]}},
+        ]
+    }
+    stored = {"$ifNull": ["$endedHolds", []]}
+    current = {"$filter": {"input": stored, "cond": is_current}}
+    everything = {"$concatArrays": [current, {"$literal": added}]}
+    return {"endedHolds": {"$slice": [everything, -MAX_ENDED_HOLDS]}}
+
+
+def _cooldown_start(slot: SlotState) -> datetime:
+    """Return before when holds ended whose cooldown was over at the last change."""
+    return slot.changed_at - timedelta(minutes=slot.slot.hold_cooldown_minutes)
 
 
 _REMOVED = object()

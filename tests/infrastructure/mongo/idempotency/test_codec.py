@@ -95,6 +95,7 @@ def slot(slot_id: SlotId) -> Slot:
         kind=SlotKind.COURSE,
         status=SlotStatus.CANCELLED,
         hold_minutes=9,
+        hold_cooldown_minutes=8,
         cancel_cutoff_minutes=30,
         waitlist_capacity=12,
         waitlist_offer_minutes=15,

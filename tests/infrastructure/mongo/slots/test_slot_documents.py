@@ -39,6 +39,7 @@ SLOT = Slot(
     revision=5,
     revised_at=START,
     admission=SlotAdmission.QUEUE_ONLY,
+    hold_cooldown_minutes=14,
 )
 STATE = SlotState(SLOT, 3, END)
 

@@ -1,0 +1,82 @@
+"""The cooldown of holds over HTTP: named refusals, a bounded record, and no record when off."""
+
+from contextlib import closing
+
+import httpx
+import pytest
+from bson import ObjectId
+from pymongo import MongoClient
+
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import (
+    BookingClient,
+    create_booking_clients,
+    expire_holds,
+)
+from tests.support.clients.client import Json
+
+Pair = tuple[AppProcess, AppProcess]
+HOLD = """mutation($slot: ID!) { bookSlot(input: {slotId: $slot, hold: true}) {
+  __typename ... on HoldCooldown { code until slot { id holdCooldownMinutes } }
+} }"""
+
+
+@pytest.fixture
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
+    """Return clients for Ada and an organizer."""
+    (ada,), organizer = create_booking_clients(http, 1, *two_apps)
+    return ada, organizer
+
+
+def stored_slot(app: AppProcess, slot_id: str) -> Json:
+    """Return the document of a slot."""
+    with closing(MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"])) as client:
+        slots = client.get_default_database()["slots"]
+        found = slots.find_one({"_id": ObjectId(slot_id[-24:])})
+    assert found is not None
+    return found
+
+
+async def test_a_hold_that_was_given_back_is_refused_and_a_booking_is_not(
+    clients: tuple[BookingClient, BookingClient],
+) -> None:
+    ada, organizer = clients
+    slot_id = await organizer.add_slot(holdCooldownMinutes=60)
+    await ada.cancel_booking((await ada.hold(slot_id))["id"])
+    refusal = await ada.execute(HOLD, slot=slot_id)
+    assert refusal.pop("until")
+    assert refusal == {
+        "__typename": "HoldCooldown",
+        "code": "HOLD_COOLDOWN",
+        "slot": {"id": slot_id, "holdCooldownMinutes": 60},
+    }
+    assert (await ada.book_slot(slot_id))["__typename"] == "Booked"
+
+
+async def test_a_hold_that_expired_silently_is_refused_until_the_setting_is_off(
+    clients: tuple[BookingClient, BookingClient], two_apps: Pair
+) -> None:
+    ada, organizer = clients
+    slot_id = await organizer.add_slot(capacity=20, holdCooldownMinutes=60)
+    await ada.hold(slot_id)
+    expire_holds(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
+    claims = {"slotId": slot_id}
+    assert (await ada.execute(HOLD, slot=slot_id))["__typename"] == "HoldCooldown"
+    assert (await ada.book_all(claims, hold=True))["__typename"] == "ClaimsRefused"
+    await organizer.update_slot(slot_id, holdCooldownMinutes=0)
+    assert "endedHolds" not in stored_slot(two_apps[0], slot_id)
+    assert (await ada.execute(HOLD, slot=slot_id))["__typename"] == "Booked"
+
+
+async def test_only_a_slot_with_a_cooldown_records_one_ended_hold_a_user(
+    clients: tuple[BookingClient, BookingClient], two_apps: Pair
+) -> None:
+    ada, organizer = clients
+    user_id = await ada.fetch_user_id()
+    plain, slot_id = await organizer.add_slot(), await organizer.add_slot(holdCooldownMinutes=60)
+    for each in (plain, slot_id, slot_id):
+        hold = (await organizer.hold(each, userId=user_id))["id"]
+        await ada.cancel_booking(hold)
+    assert not {"endedHolds", "holdCooldownMinutes"} & stored_slot(two_apps[0], plain).keys()
+    (ended,) = stored_slot(two_apps[0], slot_id)["endedHolds"]
+    assert ended["user"] == ObjectId(user_id[-24:])
