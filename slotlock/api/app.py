@@ -17,6 +17,7 @@ from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.endpoints.health import healthz
 from slotlock.api.graphql_posts import GraphQLPosts
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
+from slotlock.api.middleware.request_ids import RequestIdMiddleware
 from slotlock.api.middleware.security_headers import SecurityHeadersMiddleware
 from slotlock.api.server.garbage_collection import tuned_garbage_collection
 from slotlock.api.server.graceful_shutdown import exit_with_parent
@@ -49,6 +50,7 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
                     "graphql_posts": GraphQLPosts(
                         state.graphql_http,
                         limited.requests,
+                        state.graphql_server.observer,
                         has_cors=bool(settings.allowed_origins),
                     ),
                 }
@@ -74,7 +76,7 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
     limited = LoadSheddingMiddleware(
         _GraphQLFirst(app), max_requests=settings.max_requests, max_sockets=settings.max_sockets
     )
-    return SecurityHeadersMiddleware(_with_cors(limited, settings))
+    return RequestIdMiddleware(SecurityHeadersMiddleware(_with_cors(limited, settings)))
 
 
 def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
@@ -84,8 +86,8 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
         app,
         allow_origins=list(settings.allowed_origins),
         allow_methods=["GET", "POST"],
-        allow_headers=["authorization", "content-type"],
-        expose_headers=["Retry-After"],
+        allow_headers=["authorization", "content-type", "traceparent", "x-request-id"],
+        expose_headers=["Retry-After", "X-Request-ID"],
         max_age=600,
     )
 
@@ -123,7 +125,7 @@ async def _readyz(request: Request[LifespanState]) -> Response:
 
 
 async def _metrics(request: Request[LifespanState]) -> Response:
-    return await request.state["app"].health.metrics()
+    return await request.state["app"].health.metrics(request.headers.get("accept", ""))
 
 
 async def _service_info(request: Request) -> Response:

@@ -18,7 +18,12 @@ from slotlock.graphql.execution.session_recheck import SessionRecheckMiddleware
 from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
 from slotlock.graphql.limits.result_size import ResultSizeLimitExecutor, result_too_large
 from slotlock.graphql.schema.schema import executable_schema
-from slotlock.infrastructure.request_deadline import RequestTimeoutError, within_deadline
+from slotlock.infrastructure.request_deadline import (
+    RequestTimeoutError,
+    current_request,
+    within_deadline,
+)
+from slotlock.infrastructure.telemetry.request_seconds import observe_request
 
 REQUESTS = Counter(
     "slotlock_requests_total",
@@ -151,7 +156,12 @@ def to_response(operation: Operation, result: ExecutionResult) -> GraphQLRespons
 
 
 def record_metrics(operation: Operation, response: GraphQLResponse) -> None:
-    """Count the root fields of an operation by their outcome; of a subscription at its start."""
+    """Count and time the root fields of an operation; of a subscription at its start."""
+    request = current_request()
+    if request is not None:
+        seconds = request.elapsed_s
+        for _, name in operation.root_fields:
+            observe_request(name, seconds)
     errors = response.body.get("errors")
     if not errors:
         for _, name in operation.root_fields:

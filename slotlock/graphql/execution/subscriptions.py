@@ -31,6 +31,7 @@ from slotlock.graphql.execution.shared_operations import (
 )
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.graphql.slots.availability_events import AvailabilityEvents
+from slotlock.infrastructure.telemetry import tracing
 from slotlock.services.live.availability import AvailabilitySubscription
 
 ACTIVE_SUBSCRIPTIONS = Gauge(
@@ -67,6 +68,7 @@ async def execute_stream(
     else:
         responses = _responses(operation, variables, context, source)
     record_metrics(operation, GraphQLResponse({"data": None}))
+    tracing.end_request_span()
     with ACTIVE_SUBSCRIPTIONS.track_inprogress():
         try:
             async with aclosing(responses):
