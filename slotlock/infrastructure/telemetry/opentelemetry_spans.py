@@ -35,13 +35,16 @@ _propagator = TraceContextTextMapPropagator()
 class _RecordedSpan(OpenSpan):
     """A span that is recorded, with the callers that it works for."""
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: Span, parent: Span | None = None) -> None:
         self._span = span
+        # The callers that the span belongs to already; a batch may be joined more than once.
+        self._origins: list[Span | None] = [None, parent]
 
     def join(self, origins: Iterable[Any]) -> None:
         """Link this span and those of further callers with each other."""
         for origin in origins:
-            if origin is not None and origin.is_recording():
+            if origin not in self._origins and origin.is_recording():
+                self._origins.append(origin)
                 self._span.add_link(origin.get_span_context())
                 origin.add_link(self._span.get_span_context())
 
@@ -95,7 +98,7 @@ class Spans:
             return
         context = set_span_in_context(recorded[0], Context())
         with self._tracer.start_as_current_span(name, context) as span:
-            shared = _RecordedSpan(span)
+            shared = _RecordedSpan(span, recorded[0])
             shared.join(recorded[1:])
             yield shared
 
