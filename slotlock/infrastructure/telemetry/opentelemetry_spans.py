@@ -25,7 +25,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from pymongo.monitoring import CommandStartedEvent
 
-from slotlock.infrastructure.telemetry.tracing import NO_SPAN, OpenSpan
+from slotlock.infrastructure.telemetry.open_span import NO_SPAN, OpenSpan
 
 MAX_NAME_LENGTH = 100
 
@@ -84,6 +84,7 @@ class Spans:
 
     @contextmanager
     def internal(self, name: str) -> Iterator[OpenSpan]:
+        """Open a span within the current one, if that is recorded."""
         if not get_current_span().is_recording():
             yield NO_SPAN
             return
@@ -92,6 +93,7 @@ class Spans:
 
     @contextmanager
     def shared(self, name: str, origins: Sequence[Any]) -> Iterator[OpenSpan]:
+        """Open a child of the first caller, linked to the others."""
         recorded = [each for each in origins if each is not None and each.is_recording()]
         if not recorded:
             yield NO_SPAN
@@ -104,6 +106,7 @@ class Spans:
 
     @contextmanager
     def server(self, name: str, headers: Mapping[str, str]) -> Iterator[OpenSpan]:
+        """Open the span of a request, in the trace that its headers name."""
         context = _propagator.extract(headers, Context())
         span = self._tracer.start_span(name, context, SpanKind.SERVER)
         try:
@@ -115,6 +118,7 @@ class Spans:
 
     @contextmanager
     def tickets(self, traceparents: Sequence[str]) -> Iterator[OpenSpan]:
+        """Open a span in the trace of each queued request, and one for their common work."""
         with ExitStack() as stack:
             origins: list[Any] = []
             for traceparent in filter(None, traceparents):
@@ -132,12 +136,14 @@ class Spans:
                 yield span
 
     def origin(self) -> Any:
+        """Return the current span if it is recorded."""
         span = get_current_span()
         return span if span.is_recording() else None
 
     def describe_operation(
         self, operation_type: str, name: str | None, root_fields: Sequence[str]
     ) -> None:
+        """Add a GraphQL operation to the current span."""
         span = get_current_span()
         if not span.is_recording():
             return
@@ -149,10 +155,12 @@ class Spans:
             span.set_attribute("graphql.operation.name", name[:MAX_NAME_LENGTH])
 
     def end_current(self) -> None:
+        """End the current span."""
         if get_current_span().is_recording():
             get_current_span().end()
 
     def redis_command(self, name: str, reply: "asyncio.Future[Any]") -> None:
+        """Record a command from now until its reply."""
         if not get_current_span().is_recording():
             return
         attributes = {"db.system.name": "redis", "db.operation.name": name}
@@ -166,19 +174,23 @@ class Spans:
         reply.add_done_callback(end)
 
     def mongo_listener(self) -> CommandTracer:
+        """Return a listener that records the commands of PyMongo."""
         return _CommandsOfRequests(self._tracer)
 
     def traceparent(self) -> str:
+        """Return the current trace as a W3C header, or an empty text."""
         carrier: dict[str, str] = {}
         _propagator.inject(carrier)
         return carrier.get("traceparent", "")
 
     def current_ids(self) -> dict[str, str]:
+        """Return the ids of the current trace and span."""
         context = get_current_span().get_span_context()
         if not context.is_valid:
             return {}
         return {"traceId": f"{context.trace_id:032x}", "spanId": f"{context.span_id:016x}"}
 
     def sampled_trace_id(self) -> str | None:
+        """Return the id of the current trace if it is recorded."""
         span = get_current_span()
         return f"{span.get_span_context().trace_id:032x}" if span.is_recording() else None

@@ -5,44 +5,20 @@ only by `start`. A span of a part begins only within the span of a request or of
 background work makes no traces.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+from slotlock.infrastructure.telemetry.open_span import NO_SPAN, OpenSpan, Origin
 
 if TYPE_CHECKING:
     import asyncio
 
     from slotlock.infrastructure.telemetry.opentelemetry_spans import Spans
 
-# The span of a caller whose work others do as well. Only `opentelemetry_spans` knows its type.
-Origin = Any
+__all__ = ["OpenSpan", "Origin"]
 
 _spans: "Spans | None" = None
-
-
-class OpenSpan:
-    """A span in progress; this class itself is the span that is not recorded."""
-
-    def __enter__(self) -> "OpenSpan":
-        return self
-
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Do nothing."""
-
-    def join(self, origins: Iterable[Origin]) -> None:
-        """Link this span and those of further callers with each other."""
-
-    def set_status_code(self, status: int) -> None:
-        """Record the status of the HTTP response."""
-
-
-NO_SPAN = OpenSpan()
 
 
 def start(version: str) -> None:
