@@ -5,10 +5,16 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from importlib.util import find_spec
 
 from slotlock.infrastructure.telemetry import tracing
 
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+REQUIRED_PACKAGES = (
+    "opentelemetry.sdk",
+    "opentelemetry.exporter.otlp.proto.http",
+    "opentelemetry.instrumentation.pymongo",
+)
 
 
 class TracingUnavailableError(Exception):
@@ -22,14 +28,11 @@ async def run_tracing() -> AsyncIterator[None]:
     Raises:
         TracingUnavailableError: the extra `tracing` is not installed.
     """
-    if not any(map(os.environ.get, ENDPOINT_VARIABLES)) or is_disabled():
+    if not has_endpoint():
         yield
         return
-    try:
-        tracing.start(version("slotlock"))
-    except ImportError as error:
-        text = f"traces need the extra `tracing`: pip install 'slotlock[tracing]' ({error})"
-        raise TracingUnavailableError(text) from None
+    check_tracing()
+    tracing.start(version("slotlock"))
     try:
         yield
     finally:
@@ -37,7 +40,28 @@ async def run_tracing() -> AsyncIterator[None]:
         await asyncio.to_thread(tracing.stop)
 
 
-def is_disabled() -> bool:
-    """Return whether a variable turns the SDK or the exporter off."""
+def has_endpoint() -> bool:
+    """Return whether the variables of OpenTelemetry ask for traces."""
     disabled = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
-    return disabled or os.environ.get("OTEL_TRACES_EXPORTER", "").lower() == "none"
+    has_exporter = os.environ.get("OTEL_TRACES_EXPORTER", "").lower() != "none"
+    return has_exporter and not disabled and any(map(os.environ.get, ENDPOINT_VARIABLES))
+
+
+def check_tracing() -> None:
+    """Check that traces can be sent, if they are asked for.
+
+    Raises:
+        TracingUnavailableError: the extra `tracing` is not installed.
+    """
+    if has_endpoint() and not all(map(_is_installed, REQUIRED_PACKAGES)):
+        names = " or ".join(ENDPOINT_VARIABLES)
+        raise TracingUnavailableError(
+            f"{names} is set, but traces need an extra: pip install 'slotlock[tracing]'"
+        )
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # a package around it is missing
+        return False

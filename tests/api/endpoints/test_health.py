@@ -32,6 +32,7 @@ METRICS = {
     "slotlock_availability_resynced_total": "counter",
     "slotlock_booking_actions_total": "counter",
     "slotlock_bookings_total": "counter",
+    "slotlock_build_info": "gauge",
     "slotlock_change_stream_opened_total": "counter",
     "slotlock_holds_expired_total": "counter",
     "slotlock_lock_wait_seconds": "histogram",
@@ -44,6 +45,7 @@ METRICS = {
     "slotlock_clock_error_seconds": "gauge",
     "slotlock_redis_degraded": "gauge",
     "slotlock_release_failures_total": "counter",
+    "slotlock_request_seconds": "histogram",
     "slotlock_requests_total": "counter",
     "slotlock_shed_requests_total": "counter",
     "slotlock_subscriptions_active": "gauge",
@@ -144,6 +146,15 @@ async def test_metrics_are_summed_over_all_workers_and_survive_them(
             await asyncio.gather(*(client.execute(ME) for _ in range(40)))
             slot = await client.create_slot()
         assert [app.metric(ME_OK) for _ in range(10)] == [40] * 10
+        # Each process writes its durations within a second.
+        wait_until(
+            lambda: app.metric('slotlock_request_seconds_count{operation="me"}') == 40,
+            "the durations of both workers are summed",
+        )
+        for pid in worker_pids(app):
+            assert app.metric(f'process_resident_memory_bytes{{pid="{pid}"}}') > 1_000_000
+            assert app.metric(f'process_open_fds{{pid="{pid}"}}') > 0
+            assert app.metric(f'process_cpu_seconds_total{{pid="{pid}"}}') > 0
         async with open_websocket(app, token) as opened:
             await opened.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
             await opened.next_result()

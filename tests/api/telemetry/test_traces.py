@@ -14,6 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.fork_server import forked_app, forked_worker
 from tests.support.apps.processes import AppProcess, app_environment
+from tests.support.apps.restartable_servers import restartable_server
 from tests.support.apps.trace_receiver import TraceReceiver, trace_receiver
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json, http_client, open_websocket
@@ -39,10 +40,12 @@ def traced(
 ) -> Iterator[TracedApps]:
     """Yield processes that record traces."""
     directory = tmp_path_factory.mktemp("traced")
-    with trace_receiver() as receiver:
+    with trace_receiver() as receiver, restartable_server(directory / "valkey", "valkey") as valkey:
         environment = {
             **app_environment(servers, "traced"),
             **receiver.environment,
+            # Workers of other tests would serve the queue of the shared one.
+            "SLOTLOCK_REDIS_URL": valkey.url,
             "SLOTLOCK_QUEUE_WORKER": "off",
             "SLOTLOCK_LOG_FORMAT": "json",
             "SLOTLOCK_ACCESS_LOG": "on",
