@@ -151,10 +151,13 @@ async def test_metrics_are_summed_over_all_workers_and_survive_them(
             lambda: app.metric('slotlock_request_seconds_count{operation="me"}') == 40,
             "the durations of both workers are summed",
         )
-        for pid in worker_pids(app):
-            assert app.metric(f'process_resident_memory_bytes{{pid="{pid}"}}') > 1_000_000
-            assert app.metric(f'process_open_fds{{pid="{pid}"}}') > 0
-            assert app.metric(f'process_cpu_seconds_total{{pid="{pid}"}}') > 0
+        for name in ("resident_memory_bytes", "cpu_seconds_total", "open_fds"):
+            wait_until(
+                lambda metric=f"process_{name}": all(
+                    app.metric(f'{metric}{{pid="{pid}"}}') > 0 for pid in worker_pids(app)
+                ),
+                f"{name} of both workers",
+            )
         async with open_websocket(app, token) as opened:
             await opened.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
             await opened.next_result()
