@@ -7,7 +7,7 @@ from itertools import count
 
 HEADER = "x-request-id"
 MAX_LENGTH = 128
-# The characters of usual ids. Others could forge log lines, or make an id an address of a person.
+# The characters of usual ids. Others could forge log lines, or make an id an email address.
 _VALID = re.compile(rf"[A-Za-z0-9._~:/+=-]{{1,{MAX_LENGTH}}}", re.ASCII)
 
 _numbers = count(1)
