@@ -155,9 +155,11 @@ def to_response(operation: Operation, result: ExecutionResult) -> GraphQLRespons
     return GraphQLResponse({"data": result.data, "errors": errors})
 
 
-def record_metrics(operation: Operation, response: GraphQLResponse) -> None:
+def record_metrics(
+    operation: Operation, response: GraphQLResponse, *, is_timed: bool = True
+) -> None:
     """Count and time the root fields of an operation; of a subscription at its start."""
-    request = current_request()
+    request = current_request() if is_timed else None
     if request is not None:
         seconds = request.elapsed_s
         for _, name in operation.root_fields:

@@ -81,7 +81,7 @@ async def execute_stream(
                 GraphQLError(str(error), path=path, original_error=error), is_mutation=False
             )
             response = GraphQLResponse({"errors": [body]})
-            record_metrics(operation, response)
+            record_metrics(operation, response, is_timed=False)  # the stream had begun
             yield response
 
 
