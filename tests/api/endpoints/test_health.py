@@ -126,6 +126,16 @@ def worker_pids(app: AppProcess) -> set[int]:
     return {pid for pid in children if b"spawn_main" in _command_line(pid)}
 
 
+def has_process_metrics(app: AppProcess) -> bool:
+    """Return whether each worker has its memory, CPU time and open files at `/metrics`."""
+    names = ("resident_memory_bytes", "cpu_seconds_total", "open_fds")
+    return all(
+        app.metric(f'process_{name}{{pid="{pid}"}}') > 0
+        for name in names
+        for pid in worker_pids(app)
+    )
+
+
 def _command_line(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -151,13 +161,7 @@ async def test_metrics_are_summed_over_all_workers_and_survive_them(
             lambda: app.metric('slotlock_request_seconds_count{operation="me"}') == 40,
             "the durations of both workers are summed",
         )
-        for name in ("resident_memory_bytes", "cpu_seconds_total", "open_fds"):
-            wait_until(
-                lambda metric=f"process_{name}": all(
-                    app.metric(f'{metric}{{pid="{pid}"}}') > 0 for pid in worker_pids(app)
-                ),
-                f"{name} of both workers",
-            )
+        wait_until(lambda: has_process_metrics(app), "both workers have process metrics")
         async with open_websocket(app, token) as opened:
             await opened.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
             await opened.next_result()
