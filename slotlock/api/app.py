@@ -18,6 +18,7 @@ from slotlock.api.endpoints.health import healthz
 from slotlock.api.endpoints.start_page import development_routes
 from slotlock.api.graphql_posts import GraphQLPosts
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
+from slotlock.api.middleware.request_ids import RequestIdMiddleware
 from slotlock.api.middleware.security_headers import SecurityHeadersMiddleware
 from slotlock.api.server.garbage_collection import tuned_garbage_collection
 from slotlock.api.server.graceful_shutdown import exit_with_parent
@@ -50,6 +51,7 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
                     "graphql_posts": GraphQLPosts(
                         state.graphql_http,
                         limited.requests,
+                        state.graphql_server.observer,
                         has_cors=bool(settings.allowed_origins),
                     ),
                 }
@@ -80,7 +82,7 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
     limited = LoadSheddingMiddleware(
         _GraphQLFirst(app), max_requests=settings.max_requests, max_sockets=settings.max_sockets
     )
-    return SecurityHeadersMiddleware(_with_cors(limited, settings))
+    return RequestIdMiddleware(SecurityHeadersMiddleware(_with_cors(limited, settings)))
 
 
 def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
@@ -90,8 +92,8 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
         app,
         allow_origins=list(settings.allowed_origins),
         allow_methods=["GET", "POST"],
-        allow_headers=["authorization", "content-type"],
-        expose_headers=["Retry-After"],
+        allow_headers=["authorization", "content-type", "traceparent", "x-request-id"],
+        expose_headers=["Retry-After", "X-Request-ID"],
         max_age=600,
     )
 
@@ -129,7 +131,7 @@ async def _readyz(request: Request[LifespanState]) -> Response:
 
 
 async def _metrics(request: Request[LifespanState]) -> Response:
-    return await request.state["app"].health.metrics()
+    return await request.state["app"].health.metrics(request.headers.get("accept", ""))
 
 
 def _service_info(public_url: str) -> Callable[[Request], Awaitable[Response]]:

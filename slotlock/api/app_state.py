@@ -40,6 +40,8 @@ from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
 from slotlock.infrastructure.mongo.client import IndexMissingError, MongoHealth
 from slotlock.infrastructure.mongo.users.personal_data import PersonalDataQueries
 from slotlock.infrastructure.redis.locks.locks import Locks
+from slotlock.infrastructure.telemetry import tracing
+from slotlock.infrastructure.telemetry.observed_requests import RequestObserver
 from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE_TTL_MS, hold_sweeper
 
 log = logging.getLogger("slotlock")
@@ -97,6 +99,9 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             streams_per_address=ConnectionLimit(settings.streams_per_address),
             session_streams=auth.session_streams,
             shutdown=shutdown,
+            observer=RequestObserver(access_log=settings.access_log)
+            if settings.access_log or tracing.is_on()
+            else None,
         )
         stack.enter_context(graceful_shutdown(shutdown))
         exports = Exports(services, ExportBuilder(settings.mongo_url or "", backend.clock.now))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from slotlock.api.settings.settings import Settings
+from slotlock.api.telemetry.traces import run_tracing
 from slotlock.auth.container import Auth
 from slotlock.auth.login_throttle import LoginThrottle
 from slotlock.graphql.limits.rates import OperationRateLimits
@@ -40,6 +41,7 @@ class Backend:
 async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
     """Connect to the servers and build the services. Redis may be unavailable."""
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(run_tracing())
         client, database = connect(settings.mongo_url or "")
         stack.push_async_callback(client.close)
         clock = await stack.enter_async_context(mongo_clock(database, settings.max_clock_skew_s))

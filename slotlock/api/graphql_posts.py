@@ -2,7 +2,8 @@
 
 from slotlock.api.middleware.load_shedding import ProcessLimit
 from slotlock.graphql.transport.http import EVENT_STREAM, HttpEndpoint
-from slotlock.graphql.transport.http_messages import HttpPost
+from slotlock.graphql.transport.http_messages import HttpPost, HttpResponse
+from slotlock.infrastructure.telemetry.observed_requests import RequestObserver
 
 PATH = b"/graphql"
 
@@ -10,8 +11,17 @@ PATH = b"/graphql"
 class GraphQLPosts:
     """The endpoint of /graphql and the limit of the process, for POSTs that bypass middleware."""
 
-    def __init__(self, endpoint: HttpEndpoint, limit: ProcessLimit, *, has_cors: bool) -> None:
-        self.respond = endpoint.respond
+    def __init__(
+        self,
+        endpoint: HttpEndpoint,
+        limit: ProcessLimit,
+        observer: RequestObserver | None = None,
+        *,
+        has_cors: bool,
+    ) -> None:
+        self._endpoint = endpoint
+        self._observer = observer
+        self.respond = endpoint.respond if observer is None else self._respond_observed
         self.limit = limit
         self._has_cors = has_cors
 
@@ -21,3 +31,11 @@ class GraphQLPosts:
         Event streams count as sockets, and responses to pages of other origins have headers.
         """
         return post.media_type != EVENT_STREAM and not (self._has_cors and "origin" in post.headers)
+
+    async def _respond_observed(self, post: HttpPost) -> HttpResponse:
+        if self._observer is None:
+            raise RuntimeError("only an observer makes requests observed")
+        with self._observer.observe("POST", "/graphql", post.headers, post.request_id) as observed:
+            response = await self._endpoint.respond(post)
+            observed.status = response.status
+            return response

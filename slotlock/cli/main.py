@@ -21,6 +21,7 @@ from slotlock.api.settings.settings import (
     require,
     settings_page,
 )
+from slotlock.api.telemetry.traces import TracingUnavailableError, check_tracing
 from slotlock.cli.backends import CommandError, check_mongodb
 from slotlock.cli.deployment import with_deployment
 from slotlock.cli.doctor.command import examine
@@ -44,7 +45,14 @@ from slotlock.infrastructure.mongo.indexes.builder import BUILD_DEADLINE_S
 from slotlock.simulation.command import add_simulate_command, run_simulate_command
 from slotlock.simulation.model.plan import MissingPackagesError
 
-ERRORS = (SettingsError, ListenError, ServerStartError, CommandError, MissingPackagesError)
+ERRORS = (
+    SettingsError,
+    ListenError,
+    ServerStartError,
+    CommandError,
+    MissingPackagesError,
+    TracingUnavailableError,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -205,6 +213,7 @@ def _serve(args: argparse.Namespace) -> int:
     require(settings, "mongo_url", "redis_url", "secret_key")
     if settings.admin_email is not None:
         require(settings, "admin_password")
+    check_tracing()
     asyncio.run(check_mongodb(settings))
     from slotlock.api.app import build_app
 
@@ -221,6 +230,9 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _worker(args: argparse.Namespace) -> int:
     settings = with_deployment(read_settings(), "mongo_url", "redis_url")
+    settings = read_settings()
+    require(settings, "mongo_url", "redis_url")
+    check_tracing()
     asyncio.run(check_mongodb(settings))
     from slotlock.cli.worker import run_worker
 

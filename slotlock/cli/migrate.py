@@ -4,8 +4,8 @@ import logging.config
 
 from pymongo.errors import DuplicateKeyError
 
-from slotlock.api.server.serve import LOGGING
 from slotlock.api.settings.settings import Settings
+from slotlock.api.telemetry.logs import logging_config
 from slotlock.cli.backends import CommandError
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.indexes.index import IndexConflictError
@@ -17,7 +17,7 @@ async def migrate(settings: Settings, deadline_s: float) -> str:
 
     Raises: CommandError if an index cannot be built, and PyMongoError, also after the deadline.
     """
-    logging.config.dictConfig(LOGGING)
+    logging.config.dictConfig(logging_config(settings.log_format, settings.log_level))
     client, database = connect(settings.mongo_url or "")
     try:
         built = await repositories_on(database).indexes.build_missing(deadline_s)

@@ -7,13 +7,13 @@ from uvicorn import Config
 
 from slotlock.api.backend import open_backend, run_admission_workers
 from slotlock.api.server.graceful_shutdown import STOP_SIGNALS
-from slotlock.api.server.serve import LOGGING
 from slotlock.api.settings.settings import Settings
+from slotlock.api.telemetry.logs import logging_config
 
 
 def run_worker(settings: Settings) -> int:
     """Serve the queue until a stop signal, and return the exit code."""
-    logging.config.dictConfig(LOGGING)
+    logging.config.dictConfig(logging_config(settings.log_format, settings.log_level))
     # The event loop of `slotlock serve`.
     with asyncio.Runner(loop_factory=Config("").get_loop_factory()) as runner:
         runner.run(_serve_queue(settings))

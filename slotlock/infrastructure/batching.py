@@ -6,6 +6,8 @@ from contextvars import Context
 from itertools import islice
 from typing import Generic, TypeVar
 
+from slotlock.infrastructure.telemetry import tracing
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -47,6 +49,8 @@ class Batcher(Generic[Item, Result]):
         self._max_batch_size = max_batch_size
         self._is_outage = is_outage
         self._queued: list[tuple[Item, asyncio.Future[Result]]] = []
+        # The spans of the queued callers, while traces are on.
+        self._origins: list[tracing.Origin] = []
         self._running: asyncio.Task[None] | None = None
         # The time of the event loop until which the next batch may wait for more callers.
         self._latest_start = 0.0
@@ -59,6 +63,8 @@ class Batcher(Generic[Item, Result]):
         """Queue the item at once, and return the future of its result."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._queued.append((item, future))
+        if tracing.is_on():
+            self._origins.append(tracing.origin())
         if self._running is None:
             # In a context of its own: the batch must not inherit the deadline of its first caller.
             self._running = asyncio.create_task(self._run_all(), context=Context())
@@ -88,7 +94,9 @@ class Batcher(Generic[Item, Result]):
     async def _run_batch(self, batch: list[tuple[Item, asyncio.Future[Result]]]) -> None:
         results: Sequence[Result | Exception]
         try:
-            results = await self._run([item for item, _ in batch])
+            origins, self._origins = self._origins, []
+            with tracing.shared_span("slotlock.batch", origins):
+                results = await self._run([item for item, _ in batch])
         except Exception as error:
             if self._is_outage(error):
                 batch += self._queued

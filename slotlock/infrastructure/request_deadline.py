@@ -5,6 +5,9 @@ the time for which the caller is willing to wait is added. One timer watches all
 process, because a timer for each would cost a tenth of the CPU time of a booking.
 
 A batch serves several requests, so that its deadline is its own. Its callers leave at theirs.
+
+The deadline is the one object of a request that every step can find. It therefore also says which
+request this is, for the log and the metrics.
 """
 
 import asyncio
@@ -36,10 +39,25 @@ class RequestDeadline:
     As a context manager, it cancels the task at the deadline and raises RequestTimeoutError.
     """
 
-    __slots__ = ("_deadlines", "_has_expired", "_task", "_waits_until", "at")
+    __slots__ = (
+        "_deadlines",
+        "_has_expired",
+        "_task",
+        "_waits_until",
+        "at",
+        "identity",
+        "operation_name",
+        "request_id",
+        "started_at",
+    )
 
-    def __init__(self, deadlines: "RequestDeadlines") -> None:
-        self.at = asyncio.get_running_loop().time() + REQUEST_TIMEOUT_S
+    def __init__(self, deadlines: "RequestDeadlines", request_id: str = "") -> None:
+        self.started_at = asyncio.get_running_loop().time()
+        self.at = self.started_at + REQUEST_TIMEOUT_S
+        self.request_id = request_id
+        # The caller, None before the authentication, or why there is none.
+        self.identity: object = None
+        self.operation_name: str | None = None
         self._deadlines = deadlines
         self._task: asyncio.Task[object] | None = None
         self._waits_until = 0.0
@@ -62,6 +80,11 @@ class RequestDeadline:
             others = task.uncancel()
             if error_type is asyncio.CancelledError and not others:
                 raise RequestTimeoutError("the request took too long") from error
+
+    @property
+    def elapsed_s(self) -> float:
+        """How many seconds have passed since the request began."""
+        return asyncio.get_running_loop().time() - self.started_at
 
     @property
     def is_running(self) -> bool:
@@ -89,9 +112,9 @@ class RequestDeadlines:
         self.running: set[RequestDeadline] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self) -> RequestDeadline:
+    def begin(self, request_id: str = "") -> RequestDeadline:
         """Begin the deadline of a request, which the rest of this task and its tasks share."""
-        deadline = RequestDeadline(self)
+        deadline = RequestDeadline(self, request_id)
         _current.set(deadline)
         return deadline
 
@@ -112,6 +135,11 @@ class RequestDeadlines:
                 deadline.expire()
         if self.running:
             self._start_timer()
+
+
+def current_request() -> RequestDeadline | None:
+    """Return the deadline of the request of this task, which says which request it is."""
+    return _current.get()
 
 
 def within_deadline() -> AbstractContextManager[None]:

@@ -11,6 +11,7 @@ from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import Locked
 from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.redis.locks.leases import Lease
+from slotlock.infrastructure.telemetry.tracing import Origin
 
 MAX_BATCH_SIZE = 200
 # A batch ends where a caller of another process came first. Callers who came within this time of
@@ -58,6 +59,8 @@ class QueuedCaller(Generic[Command]):
     arrival: float
     deadline: float
     result: asyncio.Future[CommandResult[object] | None]
+    # The span of the request, while traces are on.
+    origin: Origin = None
 
     def resolve(self, result: CommandResult[object] | None) -> None:
         if not self.result.done():

@@ -17,7 +17,7 @@ where the first caller of another process came, or may have come.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context
 from functools import partial
@@ -30,6 +30,7 @@ from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
+from slotlock.infrastructure.telemetry import tracing
 from slotlock.services.caller_queue import (
     BatchServer,
     CallerQueue,
@@ -81,7 +82,8 @@ class WaitQueues(Generic[Command]):
             return None
         loop = asyncio.get_running_loop()
         now = loop.time()
-        caller = QueuedCaller(command, waits, now, now + wait_s, loop.create_future())
+        future = loop.create_future()
+        caller = QueuedCaller(command, waits, now, now + wait_s, future, tracing.origin())
         queue.callers.append(caller)
         if waits:
             self._wait_for_lock(queue)
@@ -141,6 +143,13 @@ class WaitQueues(Generic[Command]):
             self._slow_group_count -= is_slow
 
     async def _serve_group(self, queues: Sequence[CallerQueue[Command]]) -> None:
+        first_callers = [caller for queue in queues for caller in queue.callers]
+        with tracing.shared_span("slotlock.batch", _origins(first_callers)) as span:
+            await self._lock_and_serve_group(queues, span)
+
+    async def _lock_and_serve_group(
+        self, queues: Sequence[CallerQueue[Command]], span: tracing.OpenSpan
+    ) -> None:
         try:
             leases = await self._locks.acquire_each([queue.slot_id for queue in queues])
         except Exception as error:  # every caller must be released, whatever the error
@@ -156,6 +165,8 @@ class WaitQueues(Generic[Command]):
             else:
                 locked.append((queue, lease, self._take_batch(queue, lease)))
         if locked:
+            for _, _, callers in locked:
+                span.join(_origins(callers))
             await self._serve_locked(locked)
 
     async def _serve_locked(
@@ -198,7 +209,8 @@ class WaitQueues(Generic[Command]):
         """Serve a batch that is locked, then the callers of the queue until none is left."""
         try:
             if serve_batch is not None:
-                await _serve_alone(queue, serve_batch, callers)
+                with tracing.shared_span("slotlock.batch", _origins(callers)):
+                    await _serve_alone(queue, serve_batch, callers)
                 queue.is_locked = False
             # A lock may have been acquired for callers who have left: it must be released, too.
             while queue.callers or queue.acquire_task is not None:
@@ -213,7 +225,8 @@ class WaitQueues(Generic[Command]):
                     continue
                 callers = self._take_batch(queue, lease)
                 batch = LockedBatch(queue.slot_id, lease, [caller.command for caller in callers])
-                await _serve_alone(queue, partial(queue.server.serve, batch), callers)
+                with tracing.shared_span("slotlock.batch", _origins(callers)):
+                    await _serve_alone(queue, partial(queue.server.serve, batch), callers)
                 queue.is_locked = False
         finally:
             del self._queues[queue.slot_id]
@@ -238,7 +251,8 @@ class WaitQueues(Generic[Command]):
         task = queue.acquire_task
         if task is None:
             if not queue.has_waiting_callers:
-                return await self._locks.acquire(queue.slot_id)
+                with tracing.shared_span("slotlock.wait", _origins(queue.callers)):
+                    return await self._locks.acquire(queue.slot_id)
             task = self._start_acquiring(queue)
         try:
             return await task
@@ -251,15 +265,26 @@ class WaitQueues(Generic[Command]):
     def _start_acquiring(self, queue: CallerQueue[Command]) -> asyncio.Task[Lease | None]:
         """Wait for the lock, at the place of the first caller of the queue."""
         # Later callers may wait longer than all who are in the queue now.
-        acquire = self._locks.acquire(
-            queue.slot_id,
-            wait_s=MAX_WAIT_S,
-            arrival=queue.callers[0].arrival,
-            on_wait=queue.on_lock_taken,
-        )
-        queue.acquire_task = asyncio.create_task(acquire)
+        first = queue.callers[0]
+        queue.acquire_task = asyncio.create_task(self._acquire_in_order(queue, first))
         queue.acquire_task.add_done_callback(ignore_unretrieved)
         return queue.acquire_task
+
+    async def _acquire_in_order(
+        self, queue: CallerQueue[Command], first: QueuedCaller[Command]
+    ) -> Lease | None:
+        with tracing.shared_span("slotlock.wait", [first.origin]):
+            return await self._locks.acquire(
+                queue.slot_id,
+                wait_s=MAX_WAIT_S,
+                arrival=first.arrival,
+                on_wait=queue.on_lock_taken,
+            )
+
+
+def _origins(callers: Iterable[QueuedCaller[Command]]) -> list[tracing.Origin]:
+    """Return the spans of the callers; nothing without traces."""
+    return [caller.origin for caller in callers] if tracing.is_on() else []
 
 
 async def _serve_alone(

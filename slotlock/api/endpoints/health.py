@@ -4,22 +4,24 @@ import asyncio
 import contextlib
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from prometheus_client import (
-    CONTENT_TYPE_LATEST,
     REGISTRY,
     CollectorRegistry,
     Gauge,
-    generate_latest,
     multiprocess,
 )
+from prometheus_client.exposition import choose_encoder
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from slotlock.api.telemetry.process_metrics import ServerProcessCollector
 from slotlock.infrastructure.mongo.client import MongoHealth
 from slotlock.infrastructure.mongo.clock import MongoClock
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
+from slotlock.infrastructure.telemetry import request_seconds
 
 QUEUE_LENGTH = Gauge(
     "slotlock_queue_length",
@@ -71,14 +73,17 @@ class HealthEndpoints:
         }
         return JSONResponse(body, status_code=503 if unavailable else 200)
 
-    async def metrics(self) -> Response:
+    async def metrics(self, accept: str = "") -> Response:
         """Return the metrics of this process, or the sums over all processes of `serve`."""
         await self._update_queue_gauges()
+        request_seconds.flush()
         registry = REGISTRY
-        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        if directory := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
             registry = CollectorRegistry()
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+            registry.register(ServerProcessCollector(Path(directory)))
+        encode, content_type = choose_encoder(accept)
+        return Response(encode(registry), headers={"content-type": content_type})
 
     async def _update_queue_gauges(self) -> None:
         # If Redis is unavailable, the gauges keep their last values.

@@ -25,6 +25,7 @@ from slotlock.api.server.repeated_headers import RepeatedHeader, repeatable_head
 from slotlock.graphql.transport.http import negotiate_post
 from slotlock.graphql.transport.http_messages import HttpPost, HttpResponse, RawHeaders
 from slotlock.graphql.transport.http_requests import parse_headers
+from slotlock.infrastructure.telemetry.request_ids import HEADER, request_id
 
 
 class _NoEvent:
@@ -111,7 +112,13 @@ class DirectProtocol(KeepAliveProtocol):
             super().on_message_complete()
             return
         headers = parse_headers(self.headers)
-        post = HttpPost(headers, negotiate_post(headers), self._held_body, self._client_host())
+        post = HttpPost(
+            headers,
+            negotiate_post(headers),
+            self._held_body,
+            self._client_host(),
+            request_id(headers.get(HEADER)),
+        )
         if self._posts is None or not self._posts.accepts(post):
             self._pass_to_asgi()
             super().on_message_complete()
@@ -193,9 +200,10 @@ class DirectProtocol(KeepAliveProtocol):
         if CLOSE_HEADER in response.headers:
             request.keep_alive = False
         self.transport.write(
-            b"%scontent-length: %d\r\n%s%s\r\n%s"
+            b"%sx-request-id: %s\r\ncontent-length: %d\r\n%s%s\r\n%s"
             % (
                 _header_block(response.status, response.headers),
+                request.post.request_id.encode(),
                 len(response.body),
                 self._default_headers(),
                 b"" if request.keep_alive else b"connection: close\r\n",

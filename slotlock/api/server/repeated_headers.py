@@ -4,6 +4,7 @@ The parser calls a dozen functions for a header. Comparing it with the one befor
 """
 
 from slotlock.graphql.transport.http_messages import HttpPost
+from slotlock.infrastructure.telemetry.request_ids import HEADER, request_id
 
 REQUEST_LINE = b"POST /graphql HTTP/1.1\r\n"
 HEADER_END = b"\r\n\r\n"
@@ -37,7 +38,13 @@ class RepeatedHeader:
         if not length.isdigit() or len(data) - body_start != int(length):
             return None
         headers = {**self._post.headers, "content-length": length.decode()}
-        return HttpPost(headers, self._post.media_type, data[body_start:], self._post.client_host)
+        return HttpPost(
+            headers,
+            self._post.media_type,
+            data[body_start:],
+            self._post.client_host,
+            request_id(headers.get(HEADER)),
+        )
 
 
 def repeatable_header(data: bytes, post: HttpPost) -> RepeatedHeader | None:

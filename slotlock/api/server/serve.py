@@ -20,17 +20,8 @@ from slotlock.api.server.graceful_shutdown import STOP_SIGNALS
 from slotlock.api.server.timeouts import TimeoutConfig
 from slotlock.api.settings.proxies import trusted_networks
 from slotlock.api.settings.settings import Settings, export_to_environment
+from slotlock.api.telemetry.logs import logging_config
 
-LOGGING: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": "INFO"},
-    # uvicorn warns of every malformed request, with which a client could fill the log. The driver
-    # warns of every lost connection; slotlock logs one line when MongoDB becomes unavailable.
-    "loggers": {"uvicorn.error": {"level": "ERROR"}, "pymongo": {"level": "ERROR"}},
-}
 # Longer than proxies and clients keep idle connections (usually at most 60 s). If the server closed
 # first, a request that is being sent at that moment would be lost.
 KEEP_ALIVE_TIMEOUT_S = 75
@@ -159,6 +150,6 @@ def _uvicorn_config(settings: Settings, app: ASGIApp | str, **kwargs: Any) -> uv
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=trusted_networks(settings.trusted_proxies),
         timeout_graceful_shutdown=settings.graceful_stop_s,
-        log_config=LOGGING,
+        log_config=logging_config(settings.log_format, settings.log_level),
         **kwargs,
     )

@@ -12,6 +12,7 @@ from pymongo.errors import PyMongoError
 from pymongo.uri_parser import parse_uri
 
 from slotlock.api.settings.limits import LimitSettings, split_commas
+from slotlock.api.settings.logs import LogSettings
 from slotlock.api.settings.unknown_variables import unknown_variable_problems
 from slotlock.auth.accounts import normalize_email, validate_password
 from slotlock.auth.tokens import MIN_SECRET_BYTES
@@ -30,7 +31,7 @@ class SettingsError(Exception):
     """A setting is missing or invalid; each line names a variable and the reason."""
 
 
-class Settings(LimitSettings):
+class Settings(LogSettings, LimitSettings):
     """The settings of a process. An empty variable counts as not set."""
 
     model_config = SettingsConfigDict(

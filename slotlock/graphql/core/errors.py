@@ -11,6 +11,7 @@ from graphql import GraphQLError
 
 from slotlock.infrastructure.mongo.client import is_unavailable, may_have_written
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
+from slotlock.infrastructure.request_deadline import current_request
 
 INTERNAL_MESSAGE = "An internal error occurred. Please try again."
 OUTCOME_UNKNOWN_MESSAGE = (
@@ -147,6 +148,9 @@ def internal_error(description: str, error: BaseException) -> dict[str, Any]:
 
 def _with_error_id(body: dict[str, Any], description: str, error: BaseException) -> dict[str, Any]:
     body["extensions"]["errorId"] = log_error(description, error)
+    request = current_request()
+    if request is not None and request.request_id:
+        body["extensions"]["requestId"] = request.request_id
     if _is_outage(error):
         body["extensions"]["retryAfterMs"] = UNAVAILABLE_RETRY_AFTER_S * 1000
     return body

@@ -18,7 +18,12 @@ from slotlock.graphql.execution.session_recheck import SessionRecheckMiddleware
 from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
 from slotlock.graphql.limits.result_size import ResultSizeLimitExecutor, result_too_large
 from slotlock.graphql.schema.schema import executable_schema
-from slotlock.infrastructure.request_deadline import RequestTimeoutError, within_deadline
+from slotlock.infrastructure.request_deadline import (
+    RequestTimeoutError,
+    current_request,
+    within_deadline,
+)
+from slotlock.infrastructure.telemetry.request_seconds import observe_request
 
 REQUESTS = Counter(
     "slotlock_requests_total",
@@ -150,8 +155,15 @@ def to_response(operation: Operation, result: ExecutionResult) -> GraphQLRespons
     return GraphQLResponse({"data": result.data, "errors": errors})
 
 
-def record_metrics(operation: Operation, response: GraphQLResponse) -> None:
-    """Count the root fields of an operation by their outcome; of a subscription at its start."""
+def record_metrics(
+    operation: Operation, response: GraphQLResponse, *, is_timed: bool = True
+) -> None:
+    """Count and time the root fields of an operation; of a subscription at its start."""
+    request = current_request() if is_timed else None
+    if request is not None:
+        seconds = request.elapsed_s
+        for _, name in operation.root_fields:
+            observe_request(name, seconds)
     errors = response.body.get("errors")
     if not errors:
         for _, name in operation.root_fields:

@@ -31,6 +31,7 @@ from slotlock.graphql.execution.shared_operations import (
 )
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.graphql.slots.availability_events import AvailabilityEvents
+from slotlock.infrastructure.telemetry import tracing
 from slotlock.services.live.availability import AvailabilitySubscription
 
 ACTIVE_SUBSCRIPTIONS = Gauge(
@@ -67,6 +68,7 @@ async def execute_stream(
     else:
         responses = _responses(operation, variables, context, source)
     record_metrics(operation, GraphQLResponse({"data": None}))
+    tracing.end_request_span()
     with ACTIVE_SUBSCRIPTIONS.track_inprogress():
         try:
             async with aclosing(responses):
@@ -79,7 +81,7 @@ async def execute_stream(
                 GraphQLError(str(error), path=path, original_error=error), is_mutation=False
             )
             response = GraphQLResponse({"errors": [body]})
-            record_metrics(operation, response)
+            record_metrics(operation, response, is_timed=False)  # the stream had begun
             yield response
 
 

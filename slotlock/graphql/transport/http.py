@@ -73,7 +73,9 @@ class HttpEndpoint:
             self._check_declared_body(post.headers)
             check_body_size(len(post.body), self._max_body_bytes)
             payload = _decode_json(post.body, "The body")
-            request, _, context = await self._begin(payload, post.headers, post.client_host)
+            request, _, context = await self._begin(
+                payload, post.headers, post.client_host, post.request_id
+            )
             return await _execute(request, context, media_type)
         except Exception as error:
             return _error_response(error, post.media_type or JSON)
@@ -122,7 +124,11 @@ class HttpEndpoint:
             body = await receive_body(receive, self._max_body_bytes)
             payload = _decode_json(body, "The body")
         request, identity, context = await self._begin(
-            payload, headers, client_host(scope), allows_mutation=method == "POST"
+            payload,
+            headers,
+            client_host(scope),
+            scope.get("request_id", ""),
+            allows_mutation=method == "POST",
         )
         if media_type == EVENT_STREAM:
             return _EventStreamResponse(sse_stream(self._server, request, identity, context))
@@ -137,6 +143,7 @@ class HttpEndpoint:
         payload: object,
         headers: Mapping[str, str],
         host: str | None,
+        request_id: str,
         *,
         allows_mutation: bool = True,
     ) -> tuple[GraphQLRequest, Identity, Context]:
@@ -144,13 +151,15 @@ class HttpEndpoint:
 
         The deadline of the request begins here, with its body.
         """
-        self._server.deadlines.begin()
+        deadline = self._server.deadlines.begin(request_id)
         token = self._server.verify_token(headers.get("authorization"))
         client = client_info(host, headers.get("user-agent", ""))
         request = await self._server.parse_request(payload, token, client)
+        deadline.operation_name = request.operation.name
         if request.operation.is_mutation and not allows_mutation:
             raise HttpError(405, "Send mutations by POST.", {"Allow": "POST"})
         identity = await self._server.authenticate_and_charge(request.operation, token, client)
+        deadline.identity = identity
         return request, identity, self._server.create_context(identity, client)
 
 

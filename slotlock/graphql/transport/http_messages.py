@@ -17,6 +17,7 @@ class HttpPost(NamedTuple):
     body: bytes
     # None if the connection has no address.
     client_host: str | None
+    request_id: str = ""
 
 
 class HttpResponse(NamedTuple):

@@ -26,6 +26,8 @@ from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.infrastructure.request_deadline import RequestDeadlines, within_deadline
+from slotlock.infrastructure.telemetry import tracing
+from slotlock.infrastructure.telemetry.observed_requests import RequestObserver
 from slotlock.services.container import Services
 from slotlock.services.live.fan_out import FanOutQueue
 
@@ -45,6 +47,8 @@ class GraphQLServer:
     shutdown: ShutdownCoordinator
     # What addresses begin with, such as https://example.org/slotlock; empty for relative ones.
     public_url: str = ""
+    # None without access log and traces.
+    observer: RequestObserver | None = None
     # Parsing blocks the event loop, so new documents are parsed one at a time.
     parse_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     deadlines: RequestDeadlines = field(default_factory=RequestDeadlines)
@@ -81,6 +85,9 @@ class GraphQLServer:
                 operation = self.document_cache.resolve_operation(text, operation_name)
         else:
             operation = self.document_cache.resolve_operation(text, operation_name)
+        if tracing.is_on():
+            fields = [name for _, name in operation.root_fields]
+            tracing.describe_operation(operation.operation_type.value, operation.name, fields)
         return GraphQLRequest(operation, variables)
 
     async def authenticate_and_charge(

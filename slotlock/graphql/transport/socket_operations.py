@@ -18,6 +18,7 @@ from slotlock.graphql.execution.documents import DocumentError
 from slotlock.graphql.execution.shared_operations import SharedOperation
 from slotlock.graphql.transport.push.pushed_responses import PushedResponses, SocketWriter
 from slotlock.graphql.transport.server import GraphQLRequest, GraphQLServer
+from slotlock.infrastructure.telemetry.request_ids import operation_request_id
 from slotlock.services.live.availability import AvailabilitySubscription
 
 MAX_OPERATIONS = 10
@@ -39,8 +40,10 @@ class SocketOperations:
         send: SendMessage,
         reject: Callable[[str], Awaitable[None]],
         writer: SocketWriter | None,
+        connection_id: str,
     ) -> None:
         self._server = server
+        self._connection_id = connection_id
         self._client = client
         self._send = send
         self._reject = reject
@@ -60,7 +63,8 @@ class SocketOperations:
 
     def start(self, operation_id: str, payload: dict[str, Any], authorization: str | None) -> None:
         """Start an operation; it authenticates again, as the session may have ended."""
-        task = asyncio.create_task(self._run(operation_id, payload, authorization))
+        run = self._run if self._server.observer is None else self._run_observed
+        task = asyncio.create_task(run(operation_id, payload, authorization))
         self._running[operation_id] = task
 
     def complete(self, operation_id: str) -> None:
@@ -82,16 +86,30 @@ class SocketOperations:
         if task is not None and task not in self._must_finish:
             task.cancel()
 
+    async def _run_observed(
+        self, operation_id: str, payload: dict[str, Any], authorization: str | None
+    ) -> None:
+        observer = self._server.observer
+        if observer is None:
+            raise RuntimeError("only an observer makes operations observed")
+        request_id = operation_request_id(self._connection_id, operation_id)
+        with observer.observe("WS", "/graphql", _trace_headers(payload), request_id) as observed:
+            await self._run(operation_id, payload, authorization)
+            observed.status = "ended"
+
     async def _run(
         self, operation_id: str, payload: dict[str, Any], authorization: str | None
     ) -> None:
-        self._server.deadlines.begin()
+        request_id = operation_request_id(self._connection_id, operation_id)
+        deadline = self._server.deadlines.begin(request_id)
         try:
             token = self._server.verify_token(authorization)
             request = await self._server.parse_request(payload, token, self._client)
+            deadline.operation_name = request.operation.name
             identity = await self._server.authenticate_and_charge(
                 request.operation, token, self._client
             )
+            deadline.identity = identity
             if isinstance(identity, BadTokenError):
                 await self._reject(str(identity))
                 return
@@ -144,6 +162,13 @@ class SocketOperations:
         self._unregister(operation_id)
         with contextlib.suppress(SocketClosedError):
             await self._send({"id": operation_id, "type": "error", "payload": errors})
+
+
+def _trace_headers(payload: dict[str, Any]) -> dict[str, str]:
+    """Return the trace that an operation continues: a socket has no headers for each."""
+    extensions = payload.get("extensions") or {}
+    names = ("traceparent", "tracestate")
+    return {name: extensions[name] for name in names if isinstance(extensions.get(name), str)}
 
 
 async def _push(

@@ -53,7 +53,14 @@ class WebSocketSession:
         self._writer = SocketWriter(direct_writes, server.fan_out) if direct_writes else None
         host = client_host(websocket.scope)
         client = client_info(host, websocket.headers.get("user-agent", ""))
-        self._operations = SocketOperations(server, client, self._send, self._reject, self._writer)
+        self._operations = SocketOperations(
+            server,
+            client,
+            self._send,
+            self._reject,
+            self._writer,
+            websocket.scope.get("request_id", ""),
+        )
         self._authorization: str | None = None
         self._initialized = False
         self._acknowledged = False

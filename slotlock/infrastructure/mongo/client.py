@@ -27,6 +27,7 @@ from slotlock.infrastructure.mongo.connections.joined_checkouts import (
 )
 from slotlock.infrastructure.mongo.connections.leases import ConnectionLeases
 from slotlock.infrastructure.request_deadline import RequestTimeoutError
+from slotlock.infrastructure.telemetry import tracing
 
 Document = dict[str, Any]
 Database = AsyncDatabase[Document]
@@ -114,6 +115,7 @@ def connect(url: str) -> tuple[LeasingClient, Database]:
         maxPoolSize=MAX_POOL_SIZE,
         maxConnecting=MAX_POOL_SIZE,
         appname="slotlock",
+        event_listeners=tracing.mongo_listeners(),
     )
     return client, client.get_default_database(DEFAULT_DATABASE).with_options(CODEC_OPTIONS)
 

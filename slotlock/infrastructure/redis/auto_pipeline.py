@@ -20,6 +20,7 @@ from slotlock.infrastructure.redis.client import (
     close_client,
     drop_connections,
 )
+from slotlock.infrastructure.telemetry import tracing
 
 MAX_PIPELINE_SIZE = 256
 # Continuing without Redis is better than waiting longer than this for a command, or for so many
@@ -105,6 +106,8 @@ class AutoPipeline:
         if self.is_unavailable or self._closed:
             reply.set_exception(RedisUnavailableError(f"Redis is {self.state}"))
             return reply
+        if tracing.is_on():
+            tracing.trace_redis_command(command[0], reply)
         self._queued.append((command, reply))
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all())

@@ -17,6 +17,7 @@ from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking
+from slotlock.infrastructure.telemetry import tracing
 from slotlock.services.booking.book import BOOKINGS_TOTAL, BookSlotCommand, execute_booking
 from slotlock.services.commands.batches import locked_refusal
 from slotlock.services.commands.executor import run_with_lock
@@ -63,7 +64,18 @@ async def serve_batch(
 
     The result is always a prefix: no request is decided before an earlier one has its outcome.
     """
-    requests = await _load_requests(services, entries[:max_size])
+    if not tracing.is_on():
+        return await _serve_first(services, slot_id, entries[:max_size])
+    first = entries[:max_size]
+    traceparents = [entry.request.traceparent for entry in first if entry.request is not None]
+    with tracing.tickets_span(traceparents):
+        return await _serve_first(services, slot_id, first)
+
+
+async def _serve_first(
+    services: Services, slot_id: SlotId, entries: Sequence[StreamEntry]
+) -> list[StreamEntry]:
+    requests = await _load_requests(services, entries)
     served: list[StreamEntry] = []
     # The permission to book for another user is checked anew for each request, within the write.
     for is_on_behalf, group in groupby(requests, lambda request: request.is_on_behalf):

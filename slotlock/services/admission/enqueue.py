@@ -28,6 +28,7 @@ from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking, QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
+from slotlock.infrastructure.telemetry import tracing
 from slotlock.services.admission.tickets import answered_ticket, queued_ticket
 from slotlock.services.booking.book import (
     BookingOptions,
@@ -87,6 +88,7 @@ class _TicketRequest:
             command.request.hold,
             self.key.key_hash,
             self.key.request_hash,
+            tracing.traceparent(),
         )
 
     @property

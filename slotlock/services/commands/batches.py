@@ -14,6 +14,7 @@ from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.redis.locks.leases import Lease
+from slotlock.infrastructure.telemetry import tracing
 from slotlock.services.commands.idempotency import find_replay, to_record
 from slotlock.services.commands.slot_redaction import SlotRedactor
 from slotlock.services.container import Services
@@ -76,10 +77,12 @@ async def decide_and_commit(
     for _ in range(max_attempts if pending else 0):
         batch = tuple(pending.values())
         now = services.now()  # read again by each attempt: a hold may have expired since the last
-        decided = decide_batch(await load_slots(services, batch, now), batch, now)
+        loaded = await load_slots(services, batch, now)
+        with tracing.span("slotlock.decide"):
+            decided = decide_batch(loaded, batch, now)
         results |= zip(pending, decided.results, strict=True)
         changes = change_set(batch, decided, now)
-        if not decided.updates or check_written(await services.slot_writer.commit(changes)):
+        if not decided.updates or await _commit(services, changes):
             services.full_slots.observe(decided.slots.values())
             events = publish_changes(services, decided.updates)
             break
@@ -94,6 +97,12 @@ async def decide_and_commit(
         if not pending:
             break
     return BatchResult(tuple(results[n] for n in range(len(commands))), events)
+
+
+async def _commit(services: Services, changes: ChangeSet) -> bool:
+    """Write the changes; False if another writer was faster."""
+    with tracing.span("slotlock.commit"):
+        return check_written(await services.slot_writer.commit(changes))
 
 
 def _refuse_repeated_keys(
@@ -153,9 +162,10 @@ async def load_slots(
     services: Services, commands: Sequence[SlotCommand[object]], now: datetime
 ) -> LoadedState:
     """Load the slots of the commands, as far as these need them."""
-    return await services.slots.find_for_update(
-        *(slot_query(slot_id, commands, now) for slot_id in slot_ids_of(commands))
-    )
+    with tracing.span("slotlock.load"):
+        return await services.slots.find_for_update(
+            *(slot_query(slot_id, commands, now) for slot_id in slot_ids_of(commands))
+        )
 
 
 async def _find_replays(

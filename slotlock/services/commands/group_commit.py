@@ -26,6 +26,7 @@ from slotlock.infrastructure.mongo.slots.change_set import (
     combine,
 )
 from slotlock.infrastructure.mongo.slots.user_contexts import users_with_new_versions
+from slotlock.infrastructure.telemetry import tracing
 from slotlock.services.caller_queue import LockedBatch, Served
 from slotlock.services.commands.batches import (
     BatchResult,
@@ -138,7 +139,10 @@ async def _decide_and_commit_each(
         if is_unavailable(error):
             raise
         return [None for _ in batches]  # one of them is to blame, and the others are not
-    committed = await _commit_each(services, changes) if changes else {}
+    committed: Committed = {}
+    if changes:
+        with tracing.span("slotlock.commit"):
+            committed = await _commit_each(services, changes)
     return [
         None
         if decision is None
@@ -163,11 +167,15 @@ async def _decide_each(
 ) -> list[BatchDecision | None]:
     """Decide each batch. The decision is None for a batch that has to be served alone."""
     queries = [slot_query(batch.slot_id, batch.commands, now) for batch in batches]
-    found = await services.slots.find_each_for_update(queries)
-    slots = {id_: state for id_, state in found.items() if isinstance(state, SlotState)}
-    users = (await services.slots.with_user_contexts(slots, queries)).users
-    decided = [_decide(found.get(batch.slot_id), users, batch.commands, now) for batch in batches]
-    return without_overlaps(batches, decided)
+    with tracing.span("slotlock.load"):
+        found = await services.slots.find_each_for_update(queries)
+        slots = {id_: state for id_, state in found.items() if isinstance(state, SlotState)}
+        users = (await services.slots.with_user_contexts(slots, queries)).users
+    with tracing.span("slotlock.decide"):
+        decided = [
+            _decide(found.get(batch.slot_id), users, batch.commands, now) for batch in batches
+        ]
+        return without_overlaps(batches, decided)
 
 
 def _decide(

@@ -32,6 +32,7 @@ METRICS = {
     "slotlock_availability_resynced_total": "counter",
     "slotlock_booking_actions_total": "counter",
     "slotlock_bookings_total": "counter",
+    "slotlock_build_info": "gauge",
     "slotlock_change_stream_opened_total": "counter",
     "slotlock_holds_expired_total": "counter",
     "slotlock_lock_wait_seconds": "histogram",
@@ -44,6 +45,7 @@ METRICS = {
     "slotlock_clock_error_seconds": "gauge",
     "slotlock_redis_degraded": "gauge",
     "slotlock_release_failures_total": "counter",
+    "slotlock_request_seconds": "histogram",
     "slotlock_requests_total": "counter",
     "slotlock_shed_requests_total": "counter",
     "slotlock_subscriptions_active": "gauge",
@@ -124,6 +126,16 @@ def worker_pids(app: AppProcess) -> set[int]:
     return {pid for pid in children if b"spawn_main" in _command_line(pid)}
 
 
+def has_process_metrics(app: AppProcess) -> bool:
+    """Return whether each worker has its memory, CPU time and open files at `/metrics`."""
+    names = ("resident_memory_bytes", "cpu_seconds_total", "open_fds")
+    return all(
+        app.metric(f'process_{name}{{pid="{pid}"}}') > 0
+        for name in names
+        for pid in worker_pids(app)
+    )
+
+
 def _command_line(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -144,6 +156,12 @@ async def test_metrics_are_summed_over_all_workers_and_survive_them(
             await asyncio.gather(*(client.execute(ME) for _ in range(40)))
             slot = await client.create_slot()
         assert [app.metric(ME_OK) for _ in range(10)] == [40] * 10
+        # Each process writes its durations within a second.
+        wait_until(
+            lambda: app.metric('slotlock_request_seconds_count{operation="me"}') == 40,
+            "the durations of both workers are summed",
+        )
+        wait_until(lambda: has_process_metrics(app), "both workers have process metrics")
         async with open_websocket(app, token) as opened:
             await opened.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
             await opened.next_result()

@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from slotlock.api.graphql_posts import GraphQLPosts
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
+from slotlock.api.middleware.request_ids import RequestIdMiddleware
 from slotlock.api.middleware.security_headers import SECURITY_HEADERS, SecurityHeadersMiddleware
 from slotlock.graphql.transport.http import HttpEndpoint
 from slotlock.graphql.transport.http_messages import HttpPost, HttpResponse, send_response
@@ -79,7 +80,7 @@ limited = LoadSheddingMiddleware(application, max_requests=MAX_REQUESTS, max_soc
 def address() -> Iterator[Address]:
     """Yield the address of a server with room for two requests at once."""
     released.clear()
-    app = SecurityHeadersMiddleware(limited)
+    app = RequestIdMiddleware(SecurityHeadersMiddleware(limited))
     with running_server(app, UNREAD_TIMEOUT_S, lifespan="on") as (_, address):
         yield address
         released.set()

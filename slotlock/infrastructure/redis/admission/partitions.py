@@ -33,6 +33,8 @@ BLOCK_MS = 500
 # since it may crash the queue workers.
 ISOLATE_AFTER_DELIVERIES = 3
 CONSUMER = "admission-worker"
+# The length of a W3C header of version 00.
+MAX_TRACEPARENT_LENGTH = 55
 # Redis limits how many arguments a script accepts.
 MAX_DEAD_LETTER_FIELDS = 100
 
@@ -215,4 +217,5 @@ def to_queued_booking(fields: dict[str, str]) -> QueuedBooking | None:
         find("hold") == "1",
         key,
         request_hash,
+        find("traceparent", "")[:MAX_TRACEPARENT_LENGTH],
     )

@@ -6,6 +6,7 @@ before the request leaves the queue.
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from zlib import crc32
@@ -50,6 +51,8 @@ class QueuedBooking:
     hold: bool
     key: str
     request_hash: str
+    # The trace of the request as a W3C header; empty without traces.
+    traceparent: str = ""
 
     @property
     def key_field(self) -> str:
@@ -71,7 +74,13 @@ class QueuedBooking:
             "hold": str(int(self.hold)),
             "key": self.key,
             "request_hash": self.request_hash,
+            **({"traceparent": self.traceparent} if self.traceparent else {}),
         }
+
+    @property
+    def untraced(self) -> "QueuedBooking":
+        """The request without its trace."""
+        return replace(self, traceparent="") if self.traceparent else self
 
     def flat_fields(self) -> list[str]:
         """Return the fields and values of its stream entry, as Redis expects them."""
@@ -170,7 +179,7 @@ class AdmissionQueue:
         """Enqueue with one script. An error concerns the requests for this partition only."""
         keys, arguments = (
             queue_keys(partition),
-            [request.enqueue_arguments(requested_at) for request, requested_at in requests],
+            _enqueue_arguments(requests),
         )
         try:
             replies = await self.pipeline.send(
@@ -233,6 +242,18 @@ class AdmissionQueue:
             streams += [keys.requests, keys.dead_letters]
         lengths = await asyncio.gather(*(self.pipeline.send("XLEN", key) for key in streams))
         return list(zip(lengths[::2], lengths[1::2], strict=True))
+
+
+def _enqueue_arguments(requests: Sequence[_TimedRequest]) -> list[list[str]]:
+    """Return the arguments of each request, as many for each: a trace is left out if one has none.
+
+    Requests have no trace if they came in over a connection whose span had ended already.
+    """
+    has_traces = all(request.traceparent for request, _ in requests)
+    return [
+        (request if has_traces else request.untraced).enqueue_arguments(requested_at)
+        for request, requested_at in requests
+    ]
 
 
 def _key_field(requested_by: UserId, key: str) -> str:

@@ -22,6 +22,7 @@ from slotlock.infrastructure.redis.locks.local import InProcessLocks, Wait
 from slotlock.infrastructure.redis.locks.redis_locks import RedisLocks
 from slotlock.infrastructure.redis.locks.requests import LockRequest
 from slotlock.infrastructure.redis.slot_events import availability_message
+from slotlock.infrastructure.telemetry import tracing
 
 LOCK_TTL_MS = 10_000
 # How long `start` waits for the wake-up channel. Without it, grants are only noticed later.
@@ -86,7 +87,8 @@ class Locks:
         now = asyncio.get_running_loop().time()
         wait = Wait(now if arrival is None else arrival, now + wait_s, on_wait)
         try:
-            return await self._redis_locks.acquire(sorted_names, wait)
+            with tracing.span("slotlock.lock"):
+                return await self._redis_locks.acquire(sorted_names, wait)
         except RedisUnavailableError:
             return await self._acquire_in_process(sorted_names, wait)
         finally:
@@ -100,7 +102,8 @@ class Locks:
         """
         requested_at = time.perf_counter()
         try:
-            return list(await self._redis_locks.acquire_each(names))
+            with tracing.span("slotlock.lock"):
+                return list(await self._redis_locks.acquire_each(names))
         except RedisUnavailableError:
             now = asyncio.get_running_loop().time()
             wait = Wait(now, now, _ignore)
@@ -138,8 +141,9 @@ class Locks:
                 self._local_locks.release(lease.names)
                 for pair in zip(parts[::2], parts[1::2], strict=True):
                     self._redis_locks.publish(*pair)
-        self._redis_locks.release(held, messages)
-        await self._redis_locks.wait_for_room()
+        with tracing.span("slotlock.publish"):
+            self._redis_locks.release(held, messages)
+            await self._redis_locks.wait_for_room()
 
     async def wait_for_releases(self) -> None:
         """Wait until Redis has replied to every release, or failed to."""

@@ -1,0 +1,77 @@
+"""The configuration of the log: text or JSON, with the ids of the request in progress."""
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from slotlock.domain.users.user import Caller
+from slotlock.infrastructure.request_deadline import current_request
+from slotlock.infrastructure.telemetry import tracing
+
+ACCESS_LOGGER = "slotlock.access"
+
+
+def logging_config(log_format: str, level: str) -> dict[str, Any]:
+    """Return the configuration of `logging` for a process; `log_format` is text or json."""
+    formatter = JsonFormatter if log_format == "json" else TextFormatter
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"line": {"()": formatter}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "root": {"handlers": ["stderr"], "level": level.upper()},
+        "loggers": {
+            # uvicorn warns of every malformed request, with which a client could fill the log. The
+            # driver warns of every lost connection; slotlock logs one line when MongoDB becomes
+            # unavailable. The debug lines of libraries contain commands and addresses.
+            "uvicorn": {"level": "INFO"},
+            "uvicorn.error": {"level": "ERROR"},
+            "pymongo": {"level": "ERROR"},
+            **{name: {"level": "WARNING"} for name in ("asyncio", "urllib3", "opentelemetry")},
+            ACCESS_LOGGER: {"level": "INFO"},
+        },
+    }
+
+
+def request_fields() -> dict[str, str]:
+    """Return the ids of the request of this task and of its trace, those that there are."""
+    fields: dict[str, str] = {}
+    request = current_request()
+    if request is not None:
+        if request.request_id:
+            fields["requestId"] = request.request_id
+        if isinstance(request.identity, Caller):
+            fields["userId"] = request.identity.user_id
+    return fields | tracing.current_ids()
+
+
+class TextFormatter(logging.Formatter):
+    """One line of text, which ends with the ids of the request; a traceback follows."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (of logging)
+        """Return the line without a traceback."""
+        fields = request_fields() | getattr(record, "fields", {})
+        return " ".join((super().formatMessage(record), *(f"{k}={v}" for k, v in fields.items())))
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, which contains a traceback as a text."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **request_fields(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return orjson.dumps(line, default=str).decode()

@@ -1,0 +1,106 @@
+"""Every response has a request id, which internal errors and the log repeat."""
+
+import json
+import logging
+import re
+import subprocess
+import sys
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from slotlock.api.telemetry.logs import JsonFormatter, TextFormatter, logging_config
+from slotlock.graphql.core.errors import internal_error
+from slotlock.infrastructure.request_deadline import RequestDeadlines
+from slotlock.infrastructure.telemetry import request_seconds
+from slotlock.infrastructure.telemetry.request_ids import MAX_LENGTH, request_id
+from tests.support.apps.processes import AppProcess
+
+QUERY = {"query": "{ __typename }"}
+GENERATED = re.compile(r"[0-9a-f]{8}-[0-9a-f]+")
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+async def test_the_id_of_a_client_is_returned(
+    app: AppProcess, http: httpx.AsyncClient, method: str
+) -> None:
+    headers = {"x-request-id": "01J9Z-abc_def.1", "accept": "application/json"}
+    options: dict[str, Any] = {"json": QUERY} if method == "POST" else {"params": QUERY}
+    for _ in range(2):  # the second has the header of the first
+        response = await http.request(method, f"{app.url}/graphql", headers=headers, **options)
+        assert response.headers.get_list("x-request-id") == ["01J9Z-abc_def.1"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [("/graphql", 200), ("/healthz", 405), ("/nothing", 404)]
+)
+async def test_every_response_has_an_id_of_its_own(
+    app: AppProcess, http: httpx.AsyncClient, path: str, status: int
+) -> None:
+    responses = [await http.post(f"{app.url}{path}", json=QUERY) for _ in range(3)]
+    assert {response.status_code for response in responses} == {status}
+    ids = {response.headers["x-request-id"] for response in responses}
+    assert len(ids) == 3
+    assert all(GENERATED.fullmatch(id_) for id_ in ids)
+
+
+@pytest.mark.parametrize(
+    "sent", ["", "a b", "line\nbreak", "ada@example.org", "ü", "x" * (MAX_LENGTH + 1)]
+)
+def test_an_invalid_id_is_replaced(sent: str) -> None:
+    assert GENERATED.fullmatch(request_id(sent))
+
+
+async def test_an_internal_error_and_its_log_line_have_the_id(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    RequestDeadlines().begin("my-request")
+    body = internal_error("a test failed", ValueError("the cause"))
+    assert body["extensions"]["requestId"] == "my-request"
+    (record,) = caplog.records
+    text = TextFormatter().format(record)
+    assert "requestId=my-request" in text.splitlines()[0]
+    assert "ValueError: the cause" in text
+    line = json.loads(JsonFormatter().format(record))
+    assert line["requestId"] == "my-request"
+    assert line["level"] == "ERROR"
+    assert body["extensions"]["errorId"] in line["message"]
+    assert "ValueError: the cause" in line["exception"]
+
+
+def test_the_level_applies_to_slotlock_and_not_to_the_access_log() -> None:
+    config = logging_config("json", "warning")
+    assert config["root"]["level"] == "WARNING"
+    assert config["loggers"]["slotlock.access"]["level"] == "INFO"
+    record = logging.LogRecord("slotlock", logging.INFO, "", 0, "a %s", ("text",), None)
+    assert orjson.loads(JsonFormatter().format(record))["message"] == "a text"
+
+
+async def test_durations_are_counted_in_the_right_bucket_and_written_once() -> None:
+    for seconds in (0.0005, 0.001, 0.3, 60.0):
+        request_seconds.observe_request("test", seconds)
+    for _ in range(2):
+        request_seconds.flush()
+    (family,) = request_seconds.REQUEST_SECONDS.collect()
+    values = {
+        (sample.name.rpartition("_")[2], sample.labels.get("le")): sample.value
+        for sample in family.samples
+        if sample.labels["operation"] == "test"
+    }
+    assert values["bucket", "0.001"] == 2
+    assert values["bucket", "0.25"] == 2
+    assert values["bucket", "0.5"] == 3
+    assert values["bucket", "30.0"] == 3
+    assert values["bucket", "+Inf"] == values["count", None] == 4
+    assert values["sum", None] == pytest.approx(60.3015)
+
+
+def test_the_exporter_of_traces_is_not_imported_without_an_endpoint() -> None:
+    code = (
+        "import sys, slotlock.api.app; "
+        "names = ('opentelemetry.exporter', 'opentelemetry.instrumentation'); "
+        "sys.exit(any(name.startswith(names) for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
