@@ -12,7 +12,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.schema.versions import SCHEMA_VERSIONS
 from tests.support.apps.deployment import Deployment, app_variant, object_id, open_deployment
 from tests.support.apps.processes import AppProcess, app_environment
-from tests.support.apps.versions.next_version import VOUCHED, NEW_SLOT
+from tests.support.apps.versions.next_version import NEW_SLOT, VOUCHED
 from tests.support.clients.booking_client import BOOK_WITH_OPTIONS
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
