@@ -12,7 +12,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.schema.versions import SCHEMA_VERSIONS
 from tests.support.apps.deployment import Deployment, app_variant, object_id, open_deployment
 from tests.support.apps.processes import AppProcess, app_environment
-from tests.support.apps.versions.next_version import CHECKED_IN, NEW_SLOT
+from tests.support.apps.versions.next_version import NEW_SLOT, VOUCHED
 from tests.support.clients.booking_client import BOOK_WITH_OPTIONS
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
@@ -123,7 +123,7 @@ async def test_an_older_process_drops_nothing_of_what_it_changes_moves_and_ends(
 ) -> None:
     slot_id = await deployment.add_slot(newer, capacity=3)
     other_id = await deployment.add_slot(current, capacity=3)
-    checked_in = await check_in(deployment, newer, 0, slot_id)
+    vouched = await check_in(deployment, newer, 0, slot_id)
     plain = (await deployment.client(newer, 1).book_slot(slot_id))["booking"]["id"]
     held = (await deployment.client(newer, 2).hold(slot_id))["id"]
     for number in (3, 4):
@@ -133,10 +133,10 @@ async def test_an_older_process_drops_nothing_of_what_it_changes_moves_and_ends(
     assert (await older[2].confirm(held))["__typename"] == "BookingConfirmed"
     changed = live_booking(deployment, slot_id, held)
     assert (changed["seat"], changed["history"][0]["device"]) == (7, "kiosk")
-    assert (await older[0].move(checked_in, other_id))["__typename"] == "BookingMoved"
-    moved = stored(deployment, "ended_bookings", checked_in)
-    assert (moved["seat"], moved["history"][1].items() >= CHECKED_IN.items()) == (7, True)
-    assert [entry["action"] for entry in moved["history"]] == ["held", "checked_in", "moved"]
+    assert (await older[0].move(vouched, other_id))["__typename"] == "BookingMoved"
+    moved = stored(deployment, "ended_bookings", vouched)
+    assert (moved["seat"], moved["history"][1].items() >= VOUCHED.items()) == (7, True)
+    assert [entry["action"] for entry in moved["history"]] == ["held", "vouched", "moved"]
     assert (await older[1].cancel_booking(plain))["__typename"] == "BookingCancelled"
     assert stored(deployment, "ended_bookings", plain)["seat"] == 7
     for number in (3, 4):  # they waited for the places that are free now

@@ -18,7 +18,7 @@ from tests.support.apps.pause_points import replace_everywhere
 
 SEAT_INDEX = Index("slots", "seat", (("bookings.seat", 1),), {})
 NEW_SLOT = {"kind": "webinar", "room": {"floor": 2}}
-CHECKED_IN = {"action": "checked_in", "status": "attending", "overriddenLimits": ["quota"]}
+VOUCHED = {"action": "vouched", "status": "attending", "overriddenLimits": ["quota"]}
 
 
 def store_as_next_version() -> None:
@@ -36,7 +36,7 @@ def store_as_next_version() -> None:
         return {"seat": 7, **to_booking(booking)}
 
     def history_entry_to_subdocument(entry: HistoryEntry) -> Document:
-        changes = CHECKED_IN if entry.action is BookingAction.CONFIRMED else {}
+        changes = VOUCHED if entry.action is BookingAction.CONFIRMED else {}
         return {**to_history_entry(entry), "device": "kiosk", **changes}
 
     def waitlist_entry_to_subdocument(entry: Any) -> Document:
