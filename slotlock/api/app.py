@@ -71,7 +71,6 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
             Route("/readyz", _readyz),
             Route("/metrics", _metrics),
             *(development_routes(settings) if development else ()),
-            Route("/", _service_info),
             Route("/", _service_info(settings.public_url or "")),
         ],
         lifespan=lifespan,

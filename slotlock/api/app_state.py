@@ -19,10 +19,9 @@ from slotlock.api.endpoints.health import HealthEndpoints
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
 from slotlock.api.endpoints.users import import_endpoint, invitations_endpoint
 from slotlock.api.exports.builder import ExportBuilder
-from slotlock.api.exports.endpoint import exports_endpoint
-from slotlock.api.personal_data.endpoint import PersonalDataEndpoint
 from slotlock.api.exports.endpoint import Exports, exports_endpoint
 from slotlock.api.exports.links import ExportLinkEndpoint
+from slotlock.api.personal_data.endpoint import PersonalDataEndpoint
 from slotlock.api.server.graceful_shutdown import graceful_shutdown
 from slotlock.api.settings.settings import Settings
 from slotlock.auth import accounts
@@ -118,7 +117,6 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             personal_data=PersonalDataEndpoint(
                 services, auth, limits, PersonalDataQueries(backend.database)
             ),
-            exports=exports_endpoint(auth, limits, services, builder),
             exports=exports_endpoint(auth, limits, exports),
             export_links=ExportLinkEndpoint(auth, limits, exports),
             calendars=CalendarEndpoint(services, auth, limits, public_reads=settings.public_reads),

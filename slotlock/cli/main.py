@@ -23,9 +23,9 @@ from slotlock.api.settings.settings import (
 )
 from slotlock.api.telemetry.traces import TracingUnavailableError, check_tracing
 from slotlock.cli.backends import CommandError, check_mongodb
+from slotlock.cli.backup import add_backup_commands, backup, restore
 from slotlock.cli.deployment import with_deployment
 from slotlock.cli.doctor.command import examine
-from slotlock.cli.backup import add_backup_commands, backup, restore
 from slotlock.cli.migrate import migrate
 from slotlock.cli.queue import discard, requeue, show_queue
 from slotlock.cli.simulate import find_target
@@ -230,8 +230,6 @@ def _serve(args: argparse.Namespace) -> int:
 
 def _worker(args: argparse.Namespace) -> int:
     settings = with_deployment(read_settings(), "mongo_url", "redis_url")
-    settings = read_settings()
-    require(settings, "mongo_url", "redis_url")
     check_tracing()
     asyncio.run(check_mongodb(settings))
     from slotlock.cli.worker import run_worker
@@ -247,6 +245,8 @@ def _migrate(args: argparse.Namespace) -> None:
 
 def _doctor(args: argparse.Namespace) -> int:
     return asyncio.run(examine())
+
+
 def _backup(args: argparse.Namespace) -> None:
     settings = _user_command_settings()
     asyncio.run(check_mongodb(settings))

@@ -93,6 +93,7 @@ class CalendarEndpoint:
             raise _not_found()
         events = await calendars.organizer_calendar(self._services, user.id)
         return _calendar_response(request, await _render("My slots", events), private=True)
+
     async def _resource_calendar(
         self, request: Request, resource_id: str, token: VerifiedToken
     ) -> Response:

@@ -93,6 +93,8 @@ def waiting_booking_cells(row: WaitingRow, time_zone: str) -> tuple[Cell, ...]:
         row.waitlisted_by,
         to_local_time(row.since, time_zone),
         None,
+        None,
+        None,
         row.position,
     )
 

@@ -182,6 +182,8 @@ class Booking:
     def _attendance_entry(self) -> HistoryEntry | None:
         entries = reversed(self.history)
         return next((entry for entry in entries if entry.action in ATTENDANCE_AFTER), None)
+
+    @property
     def is_unconfirmed_hold(self) -> bool:
         """Whether it is a hold that ended without a confirmation; an offer does not count.
 

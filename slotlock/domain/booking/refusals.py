@@ -300,8 +300,6 @@ LimitRefusal = (
     | GroupFull
     | OtherBookingRefusal
 )
-BookingRefusal = SlotNotFound | SlotFull | AlreadyBooked | QueueOnly | SlotCancelled | LimitRefusal
-LimitRefusal = SlotStarted | NotYetOpen | Closed | NotEligible | GroupFull | OtherBookingRefusal
 BookingRefusal = (
     SlotNotFound
     | SlotFull

@@ -4,8 +4,13 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 
-from slotlock.domain.booking.booking import Attendance, Booking, BookingLimit, BookingStatus
-from slotlock.domain.booking.booking import Booking, BookingLimit, BookingStatus, WaitlistEntry
+from slotlock.domain.booking.booking import (
+    Attendance,
+    Booking,
+    BookingLimit,
+    BookingStatus,
+    WaitlistEntry,
+)
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState

@@ -20,8 +20,8 @@ from slotlock.domain.booking.rules.series import SeriesMode
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignState, SlotAdmission
 from slotlock.domain.reports.campaign_reports import Interval
-from slotlock.domain.resources.resource import ResourceKind
 from slotlock.domain.reports.exports import ExportFormat
+from slotlock.domain.resources.resource import ResourceKind
 from slotlock.domain.schedule.timetables import Weekday
 from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.slots.series import OnConflict, SeriesScope

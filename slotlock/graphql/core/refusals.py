@@ -114,6 +114,7 @@ class RefusalCode(Enum):
     NOT_ELIGIBLE = enum_value("NOT_ELIGIBLE", description="The campaign is for other groups.")
     TOO_MANY_NO_SHOWS = enum_value(
         "TOO_MANY_NO_SHOWS", description="The user missed too many bookings of the campaign."
+    )
     HOLD_COOLDOWN = enum_value(
         "HOLD_COOLDOWN",
         description="The user gave up a hold in the slot, and may hold a place again later.",

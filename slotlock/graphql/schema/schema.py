@@ -19,8 +19,8 @@ from slotlock.graphql.campaigns.mutations import CampaignMutations
 from slotlock.graphql.campaigns.queries import CampaignQueries
 from slotlock.graphql.core.scalars import SCALARS
 from slotlock.graphql.reports.audit_queries import AuditQueries
-from slotlock.graphql.reports.free_busy import FreeBusyQueries
 from slotlock.graphql.reports.export_links import ExportMutations
+from slotlock.graphql.reports.free_busy import FreeBusyQueries
 from slotlock.graphql.reports.queries import CampaignReportQueries
 from slotlock.graphql.resources.mutations import ResourceMutations
 from slotlock.graphql.resources.queries import ResourceQueries

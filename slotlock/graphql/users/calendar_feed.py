@@ -45,14 +45,12 @@ class CalendarMutations:
     )
     async def create_calendar_feed(self, info: Info) -> CalendarFeed:
         feed = await calendar_tokens.create(info.context.auth, info.context.caller)
-        path = f"/calendars/private/{feed.token}"
+        url = info.context.to_url(f"/calendars/private/{feed.token}")
         return CalendarFeed(
             created_at=feed.created_at,
-            url=f"{path}.ics",
-            organized_url=f"{path}/organized.ics" if info.context.caller.is_organizer else None,
+            url=f"{url}.ics",
+            organized_url=f"{url}/organized.ics" if info.context.caller.is_organizer else None,
         )
-        url = info.context.to_url(f"/calendars/private/{feed.token}.ics")
-        return CalendarFeed(created_at=feed.created_at, url=url)
 
     @field(
         description="Revoke the caller's calendar feed immediately. Returns whether there was one."

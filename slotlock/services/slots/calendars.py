@@ -77,6 +77,9 @@ async def organizer_calendar(services: Services, user_id: UserId) -> Sequence[Ca
     for slot_ids in chunked(created, CREATED_BATCH_SIZE):
         for slot in await slots.find_visible(slot_ids, now - PUBLISHED_SHOWN, now):
             found.add(events_of_slot(slot, now))
+    return found.sorted_events()
+
+
 async def resource_calendar(services: Services, name: str) -> Sequence[CalendarEvent]:
     """Return the published slots of a resource, without those over for 30 days.
 

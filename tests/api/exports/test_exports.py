@@ -30,8 +30,7 @@ COURSE: Json = {
 }
 COLUMNS = ["slot", "start", "end", "time_zone", "location", "name", "email", "groups", "status",
            "held_until", "created_at", "created_by", "waiting_since",
-           "overridden_limits", "attendance", "checked_in_at"]  # fmt: skip
-           "overridden_limits", "waiting_position"]  # fmt: skip
+           "overridden_limits", "attendance", "checked_in_at", "waiting_position"]  # fmt: skip
 
 
 async def email_of(client: BookingClient) -> str:

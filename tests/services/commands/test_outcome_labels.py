@@ -8,11 +8,6 @@ from slotlock.services.commands.outcome_labels import OUTCOME_LABELS, outcome_la
 
 PUBLISHED = """
     AllBooked AlreadyBooked AlreadyWaiting Booked BookingCancelled BookingConfirmed BookingMoved
-    BookingNotFound Closed CutoffPassed GroupFull HoldExpired HoldExtended HoldLimitReached
-    KeyReused LimitReached Locked NoneBooked NotEligible NotHeld NotTeammate NotWaiting NotYetOpen
-    NothingToBook QueueFull QueueOnly RequestLost SeriesBooked SeriesNotFound SeriesTooLong
-    SlotCancelled SlotFull SlotNotFound SlotNotFull SlotStarted Ticket TimeConflict UserBanned
-    UserNotFound WaitlistFull WaitlistJoined WaitlistLeft
     AlreadyCheckedIn CheckInNotOpen CheckInUndone CheckedIn NoShowMarked NoShowUndone NotConfirmed
     SlotNotStarted TooManyNoShows WrongSlot
     BookingNotFound Closed CutoffPassed GroupFull HoldCooldown HoldExpired HoldExtended

@@ -77,6 +77,8 @@ class CalendarSlotQueries:
         query = {"_id": ids, "status": {"$in": VISIBLE_STATUSES}, "end": {"$gte": since}}
         found = self._slots.find(query, slot_projection(now), hint="_id_")
         return [to_slot_state(document) async for document in found]
+
+    @limited_listing
     async def find_of_resource(
         self, name: str, since: datetime, now: datetime, after: SlotState | None
     ) -> Sequence[SlotState]:

@@ -4,15 +4,9 @@
      changedAt, holdMinutes, cancelCutoffMinutes, waitlistCapacity, waitlistOfferMinutes,
      choiceGroup, description?, searchWords: [str], titleKey, spans: [int], cancellation: {at, by},
      campaign?: terms, groupLimits?, meetings?: [{start, end}], resource: str | [str] | null,
-     admission, revision, revisedAt, series?, nextDeadline?, schemaVersion,
-     bookings: [booking], waitlist: [{id, user, since, groups?}]}
-     choiceGroup, searchWords: [str], titleKey, spans: [int], cancellation: {at, by},
-     campaign?: terms, groupLimits?, meetings?: [{start, end}], resource, admission, revision,
-     revisedAt, series?, nextDeadline?, schemaVersion,
-     bookings: [booking], waitlist: [{id, user, since, groups?, waitlistedBy?}]}
-     revisedAt, series?, nextDeadline?, holdCooldownMinutes?, endedHolds?: [{user, at}],
-     schemaVersion,
-     bookings: [booking], waitlist: [{id, user, since, groups?}]}
+     admission, revision, revisedAt, series?, nextDeadline?, holdCooldownMinutes?,
+     endedHolds?: [{user, at}], schemaVersion, bookings: [booking],
+     waitlist: [{id, user, since, groups?, waitlistedBy?}]}
 
 `SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
 (`version`, `changedAt`, `remaining`, `nextDeadline`, `bookings`, `waitlist`) and what only queries
@@ -70,8 +64,14 @@ _STATE_FIELDS = ("version", "changedAt", "remaining", "endedHolds", SCHEMA_VERSI
 MAX_ENDED_HOLDS = 1000
 LOADED_FIELDS = (*STORED_NAMES.values(), *_STATE_FIELDS)
 # A slot without these has no such field, and partial indexes leave it out.
-OMITTED_IF_EMPTY = ("terms", "group_limits", "meetings", "series_id", "several_resources")
-OMITTED_IF_EMPTY = ("terms", "group_limits", "meetings", "series_id", "hold_cooldown_minutes")
+OMITTED_IF_EMPTY = (
+    "terms",
+    "group_limits",
+    "meetings",
+    "series_id",
+    "several_resources",
+    "hold_cooldown_minutes",
+)
 PARTIAL_DEADLINE = {"partialFilterExpression": {"nextDeadline": {"$exists": True}}}
 # Not `$type`: MongoDB would not recognize that a query for one choice group is for a string.
 PARTIAL_CHOICE_GROUP = {"partialFilterExpression": {"choiceGroup": {"$gt": ""}}}
@@ -172,7 +172,7 @@ def _to_slot(slot_id: SlotId, document: Document) -> Slot:
         find("revisedAt"),
         from_stored(admission, SlotAdmission.QUEUE_ONLY),
         tuple(resource) if type(resource) is list else (),
-        find("holdCooldownMinutes", 0),
+        hold_cooldown_minutes=find("holdCooldownMinutes", 0),
     )
 
 
