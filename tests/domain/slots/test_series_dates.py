@@ -88,7 +88,7 @@ def test_a_new_slot_has_every_setting_of_the_nearest_slot() -> None:
 
 
 def test_of_two_equally_near_slots_the_earlier_one_is_copied() -> None:
-    dates = planned([on_day(0), on_day(4), on_day(8)], -3, 2, 5, 6, 7)
+    dates = planned([on_day(0), on_day(4), on_day(8)], -0.5, 2, 5, 6, 7)
     assert dates.template_ids == ("day 0", "day 0", "day 4", "day 4", "day 8")
 
 
