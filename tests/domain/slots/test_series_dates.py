@@ -21,7 +21,7 @@ from slotlock.domain.slots.series_dates import (
     plan_removal,
 )
 from slotlock.domain.users.user import UserId
-from tests.support.domain.builders import NOW, book_users, build_slot
+from tests.support.domain.builders import NOW, book_users, build_slot, with_facts
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -33,7 +33,8 @@ OF_THE_COPY = {"id", "start", "end", "revised_at", "revision", "cancellation"}
 def on_day(day: int, hours: int = 1, **values: object) -> SlotState:
     """Return a slot some days after START."""
     start = START + day * DAY
-    return build_slot(**{"id": f"day {day}", "start": start, "end": start + hours * HOUR, **values})
+    values = {"id": f"day {day}", "start": start, "end": start + hours * HOUR, **values}
+    return with_facts(build_slot(), **values)
 
 
 def plan(

@@ -84,7 +84,7 @@ async def fetch_edits(organizer: BookingClient, slot_id: str, action: str) -> li
 async def test_new_dates_are_published_copies_that_users_can_book(clients: Clients) -> None:
     ada, organizer = clients
     campaign_id = await create_campaign(organizer, name="Spring")
-    settings = {"capacity": 7, "description": "# Mats", "holdMinutes": 9}
+    settings: Json = {"capacity": 7, "description": "# Mats", "holdMinutes": 9}
     settings |= {"resource": f"Room {secrets.token_hex(4)}", "campaignId": campaign_id}
     series = await create_series(organizer, **settings)
     added = await add_dates(organizer, series, APRIL[1], LAST_OF_MARCH, APRIL[0])
