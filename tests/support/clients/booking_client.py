@@ -160,6 +160,7 @@ class BookingClient(GraphQLTestClient):
 
     async def update_slot(self, slot_id: str, **changes: Any) -> Json:
         """Change a slot as an organizer and return the result."""
+        await self.import_resources(changes.get("resource"))
         outcome: Json = await self.execute(UPDATE_SLOT, input={"slotId": slot_id, **changes})
         return outcome
 
