@@ -174,8 +174,8 @@ class CampaignTooLarge(Refusal):
         """Show how many slots and meetings there may be."""
         return cls(
             code=RefusalCode.CAMPAIGN_TOO_LARGE,
-            message=f"At most {outcome.max_slots} slots with {outcome.max_meetings} meetings can be "
-            "copied at once.",
+            message=f"At most {outcome.max_slots} slots with {outcome.max_meetings} meetings can "
+            "be copied at once.",
             max_slots=outcome.max_slots,
             max_meetings=outcome.max_meetings,
         )
