@@ -120,18 +120,15 @@ def plan_copy(
         campaign = _copy_campaign(source.campaign, request, names.campaign_id, by, zone)
         if problems := tuple(campaign_problems(campaign)):
             return InvalidInput(problems)
-        slots = [
+        copies = [
             _copy_slot(slot, campaign.terms, names, by, known_zones[slot.time_zone], now)
             for slot in source.slots
         ]
     except OverflowError:
         return InvalidInput((FieldProblem("weeks", "These dates are too late."),))
+    slots = [copied for copied, _ in copies]
     shown = [_to_shown(slot, copied) for slot, copied in zip(source.slots, slots, strict=True)]
-    adjusted = [
-        each
-        for each, slot in zip(shown, source.slots, strict=True)
-        if _has_skipped_time(slot, by, known_zones[slot.time_zone])
-    ]
+    adjusted = [each for each, (_, is_skipped) in zip(shown, copies, strict=True) if is_skipped]
     copy = CampaignCopy(
         campaign,
         slot_count=len(slots),
@@ -140,8 +137,8 @@ def plan_copy(
         slots=tuple(shown[:MAX_SHOWN]),
         adjusted=tuple(adjusted[:MAX_SHOWN]),
     )
-    problems_of_times = _time_problems(source, campaign, slots, request, now)
     states = tuple(SlotState(slot, version=1, changed_at=now) for slot in slots)
+    problems_of_times = _time_problems(source, campaign, slots, request, now)
     return CopyPlan(copy, states, tuple(problems_of_times))
 
 
@@ -195,47 +192,43 @@ def _copy_slot(
     by: timedelta,
     zone: ZoneInfo,
     now: datetime,
-) -> Slot:
-    meetings = tuple(_move_meeting(meeting, by, zone) for meeting in slot.all_meetings)
-    return replace(
+) -> tuple[Slot, bool]:
+    """Return the copy of a slot, and whether a clock change skips one of its local times."""
+    moved = [_move_meeting(meeting, by, zone) for meeting in slot.all_meetings]
+    meetings = tuple(meeting for meeting, _ in moved)
+    copied = replace(
         slot,
         id=names.slot_ids[slot.id],
         start=meetings[0].start,
         end=meetings[-1].end,
         meetings=meetings if slot.meetings else (),
-        series_id=None if slot.series_id is None else names.series_ids[slot.series_id],
-        choice_group=None if slot.choice_group is None else names.choice_groups[slot.choice_group],
+        series_id=slot.series_id and names.series_ids[slot.series_id],
+        choice_group=slot.choice_group and names.choice_groups[slot.choice_group],
         terms=terms,
         cancellation=None,
         revision=0,
         revised_at=now,
     )
+    return copied, any(is_skipped for _, is_skipped in moved)
 
 
 def _move(instant: datetime, by: timedelta, zone: ZoneInfo) -> datetime:
     return to_instant(to_wall_clock(instant, zone) + by, zone)
 
 
-def _move_meeting(meeting: Meeting, by: timedelta, zone: ZoneInfo) -> Meeting:
-    """Move both local times. A meeting whose start is skipped has its usual duration."""
-    start, end = _move(meeting.start, by, zone), _move(meeting.end, by, zone)
-    if end <= start or _is_skipped(meeting.start, by, zone):
+def _move_meeting(meeting: Meeting, by: timedelta, zone: ZoneInfo) -> tuple[Meeting, bool]:
+    """Move both local times, and return whether the clock change skips one of them.
+
+    A meeting whose start is skipped has its usual duration.
+    """
+    local_start = to_wall_clock(meeting.start, zone) + by
+    local_end = to_wall_clock(meeting.end, zone) + by
+    start, end = to_instant(local_start, zone), to_instant(local_end, zone)
+    is_start_skipped = to_wall_clock(start, zone) != local_start
+    is_end_skipped = to_wall_clock(end, zone) != local_end
+    if end <= start or is_start_skipped:
         end = start + (meeting.end - meeting.start)
-    return Meeting(start, end)
-
-
-def _is_skipped(instant: datetime, by: timedelta, zone: ZoneInfo) -> bool:
-    """Return whether the local time does not exist on the new date."""
-    local_time = to_wall_clock(instant, zone) + by
-    return to_wall_clock(to_instant(local_time, zone), zone) != local_time
-
-
-def _has_skipped_time(slot: Slot, by: timedelta, zone: ZoneInfo) -> bool:
-    return any(
-        _is_skipped(instant, by, zone)
-        for meeting in slot.all_meetings
-        for instant in (meeting.start, meeting.end)
-    )
+    return Meeting(start, end), is_start_skipped or is_end_skipped
 
 
 def _time_problems(

@@ -10,7 +10,7 @@ from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.shared.values import value_object
 
 MAX_COPIED_SLOTS = 2_000
-MAX_COPIED_MEETINGS = 20_000
+MAX_COPIED_MEETINGS = 10_000
 # The outcome shows so many slots and so many problems.
 MAX_SHOWN = 100
 
