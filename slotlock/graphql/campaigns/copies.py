@@ -20,7 +20,7 @@ from slotlock.graphql.core.arguments import KEY_DESCRIPTION, require_valid_key
 from slotlock.graphql.core.enums import CopyProblemKind
 from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
-from slotlock.services.campaigns import copying as copies
+from slotlock.services.campaigns import copies
 
 
 @strawberry.input(description="The campaign to copy, and the dates of the copy.")

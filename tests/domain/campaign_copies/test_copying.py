@@ -250,8 +250,12 @@ def test_dates_that_no_calendar_has_are_refused() -> None:
 def test_a_resource_that_is_taken_or_gone_is_a_problem() -> None:
     slot = a_slot(resource="Room 1")
     taken, gone = CopyProblemKind.RESOURCE_TAKEN, CopyProblemKind.RESOURCE_NOT_FOUND
-    times = {"start": berlin(2031, 5, 5, 9, 59), "end": berlin(2031, 5, 5, 11)}
-    rival = build_slot(id=SlotId("rival"), resource="Room 1", **times)
+    rival = build_slot(
+        id=SlotId("rival"),
+        resource="Room 1",
+        start=berlin(2031, 5, 5, 9, 59),
+        end=berlin(2031, 5, 5, 11),
+    )
     assert problems_of(slot, known=("Room 1",)) == []
     assert problems_of(slot) == [(gone, slot.id, None)]
     assert problems_of(slot, (rival,), ("Room 1",)) == [(taken, slot.id, "rival")]

@@ -25,7 +25,7 @@ from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.documents import to_document
 from slotlock.infrastructure.mongo.terms_documents import campaign_to_document
 from slotlock.services import teams
-from slotlock.services.campaigns import campaigns, copying
+from slotlock.services.campaigns import campaigns, copies
 from slotlock.services.container import Services
 from slotlock.services.slots import editing, series
 from tests.support.domain.builders import NOW, build_slot
@@ -87,7 +87,7 @@ async def copy_campaign(services: Services, user_id: UserId, key: str | None) ->
         database = services.slot_writer._database
         await database["campaigns"].insert_one(stored)
         await database["slots"].insert_one(to_document(build_slot(id=user_id, terms=terms)))
-    outcome = await copying.copy(services, CopyRequest(campaign_id, "Copy", 52), user_id, key)
+    outcome = await copies.copy(services, CopyRequest(campaign_id, "Copy", 52), user_id, key)
     assert isinstance(outcome, CampaignCopy), outcome
     return outcome
 
