@@ -223,13 +223,14 @@ async def test_an_invalid_copy_is_refused(
     organizer: BookingClient, members: list[BookingClient]
 ) -> None:
     campaign_id = await a_campaign(organizer)
-    for fields, name in (
+    invalid: list[tuple[Json, str]] = [
         ({"weeks": 0}, "weeks"),
         ({"weeks": 201}, "weeks"),
         ({"name": ""}, "name"),
-    ):
+    ]
+    for wrong, name in invalid:
         for dry_run in (True, False):
-            refused = await copy(organizer, campaign_id, dryRun=dry_run, **fields)
+            refused = await copy(organizer, campaign_id, dryRun=dry_run, **wrong)
             assert [each["field"] for each in refused["fields"]] == [name]
     for unknown in ("campaign_" + "0" * 24, "nonsense"):
         refused = await copy(organizer, unknown)
