@@ -15,6 +15,11 @@ def delete_slots(
     `slots_with_history` are those in which a booking or a waitlist entry has ended.
     """
     for state in slots:
-        if state.booked_count or state.waitlist_length or state.id in slots_with_history:
+        if has_history(state, slots_with_history):
             return SlotHasBookings(state.id)
     return SlotsDeleted(tuple(state.id for state in slots))
+
+
+def has_history(state: SlotState, slots_with_history: Collection[SlotId]) -> bool:
+    """Return whether somebody has booked a slot or waited for it, now or earlier."""
+    return bool(state.booked_count or state.waitlist_length or state.id in slots_with_history)

@@ -16,7 +16,7 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft, create, past_problems
-from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage
+from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage, uses_resource
 
 
 class OnConflict(StrEnum):
@@ -53,6 +53,25 @@ class SkippedDate:
     other_meeting: Meeting
 
 
+def skipped_dates(conflicts: Sequence[ResourceTaken]) -> tuple[SkippedDate, ...]:
+    """Return the dates that conflicts are about, without the other slots."""
+    return tuple(
+        SkippedDate(each.resource, each.meeting, each.other.id, each.other_meeting)
+        for each in conflicts
+    )
+
+
+def conflicts_of(
+    skipped: Sequence[SkippedDate], others: Mapping[SlotId, SlotState]
+) -> tuple[ResourceTaken, ...]:
+    """Return the conflicts of skipped dates with those of the other slots that still exist."""
+    return tuple(
+        ResourceTaken(each.resource, each.meeting, others[each.other_id], each.other_meeting)
+        for each in skipped
+        if each.other_id in others
+    )
+
+
 @value_object
 class SeriesSummary:
     """A new series without its slots: each of up to 500 may have a copy of long terms."""
@@ -63,22 +82,13 @@ class SeriesSummary:
     @classmethod
     def from_created(cls, created: SeriesCreated) -> "SeriesSummary":
         """Return the summary of a new series."""
-        skipped = (
-            SkippedDate(each.resource, each.meeting, each.other.id, each.other_meeting)
-            for each in created.conflicts
-        )
-        return cls(created.series_id, tuple(skipped))
+        return cls(created.series_id, skipped_dates(created.conflicts))
 
     def with_slots(
         self, slots: Sequence[SlotState], others: Mapping[SlotId, SlotState]
     ) -> SeriesCreated:
         """Return the series with its slots and those that use the resource."""
-        conflicts = (
-            ResourceTaken(each.resource, each.meeting, others[each.other_id], each.other_meeting)
-            for each in self.skipped
-            if each.other_id in others
-        )
-        return SeriesCreated(self.series_id, tuple(slots), tuple(conflicts))
+        return SeriesCreated(self.series_id, tuple(slots), conflicts_of(self.skipped, others))
 
 
 @value_object
@@ -117,16 +127,19 @@ def occurrences_of_draft(
 def split_conflicts(
     slots: Sequence[SlotState], others: Sequence[SlotState]
 ) -> tuple[tuple[SlotState, ...], tuple[ResourceTaken, ...]]:
-    """Split slots into those whose resource is free and the conflicts of the others."""
+    """Split slots, by start, into those whose resource is free and the conflicts of the others."""
     free: list[SlotState] = []
     conflicts: list[ResourceTaken] = []
     occupied = ResourceUsage.from_slots(others)
+    running: list[SlotState] = []
     for state in slots:
-        # The slots are in order and equally long: within the series the previous one is enough.
-        previous = ResourceUsage.from_slots(free[-1:])
-        taken = occupied.conflict_with(state.slot) or previous.conflict_with(state.slot)
+        running = [each for each in running if each.slot.end > state.slot.start]
+        within = ResourceUsage.from_slots(running)
+        taken = occupied.conflict_with(state.slot) or within.conflict_with(state.slot)
         if taken is None:
             free.append(state)
+            if uses_resource(state.slot):
+                running.append(state)
         else:
             conflicts.append(taken)
     return tuple(free), tuple(conflicts)

@@ -16,7 +16,6 @@ from slotlock.graphql.booking.book import (
 from slotlock.graphql.booking.refusals.present import present_booking_refusal
 from slotlock.graphql.booking.refusals.series import (
     NothingToBook,
-    SeriesNotFound,
     SeriesTooLong,
     present_series_refusal,
 )
@@ -33,7 +32,7 @@ from slotlock.graphql.core.enums import SeriesMode
 from slotlock.graphql.core.refusals import KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.limits.operation_kinds import OperationKind
-from slotlock.graphql.slots.refusals import Locked
+from slotlock.graphql.slots.refusals import Locked, SeriesNotFound
 from slotlock.graphql.slots.types import Booking
 from slotlock.graphql.users.refusals import OnBehalfRefusal, UserNotFound
 from slotlock.services.booking import book_series

@@ -113,6 +113,9 @@ class RefusalCode(Enum):
     RESOURCE_IN_USE = enum_value(
         "RESOURCE_IN_USE", description="Slots that are not over use the resource."
     )
+    SLOTS_HAVE_BOOKINGS = enum_value(
+        "SLOTS_HAVE_BOOKINGS", description="Some of the slots have or had bookings."
+    )
     SERIES_CONFLICTS = enum_value(
         "SERIES_CONFLICTS", description="The resource is taken on some dates of the series."
     )

@@ -1,7 +1,7 @@
 """Refusals about slots themselves and the resources that slots occupy.
 
-Commands on bookings return three of them, too: `Locked`, `SlotNotFound` and `SlotCancelled`. The
-refusals that only such commands return are in `graphql.booking.refusals`.
+Commands on bookings return some of them, too: `Locked`, `SlotNotFound`, `SlotCancelled` and
+`SeriesNotFound`. The refusals that only such commands return are in `graphql.booking.refusals`.
 """
 
 from typing import ClassVar, Self, assert_never
@@ -13,9 +13,9 @@ from slotlock.domain.booking import refusals
 from slotlock.domain.booking.refusals import SlotOutcome
 from slotlock.domain.campaigns import campaign
 from slotlock.domain.shared import validation
-from slotlock.domain.slots import outcomes, resources, series
+from slotlock.domain.slots import outcomes, resources, series, series_dates
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
-from slotlock.graphql.core.ids import slot_global_id
+from slotlock.graphql.core.ids import series_global_id, slot_global_id
 from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.core.values import Meeting
@@ -97,6 +97,23 @@ class SlotHasBookings(RefusalWithSlot):
     MESSAGE = "This slot has or had bookings. Please cancel it instead."
 
 
+@strawberry.type(
+    description="Users have booked some of the slots or have waited for them, now or earlier. "
+    "Nothing was removed."
+)
+class SlotsHaveBookings(Refusal):
+    slots: list[Slot] = field(description="The slots that have or had bookings, by start.")
+
+    @classmethod
+    def from_domain(cls, outcome: series_dates.SlotsHaveBookings, view: ResultView) -> Self:
+        """Show the slots that can be cancelled, but not deleted."""
+        return cls(
+            code=RefusalCode.SLOTS_HAVE_BOOKINGS,
+            message="Some of these slots have or had bookings. Set `cancelBooked` to cancel them.",
+            slots=[Slot.from_domain(view.slots[id_], view.viewer) for id_ in outcome.slot_ids],
+        )
+
+
 @strawberry.type(description="The new capacity is lower than the number of taken places.")
 class CapacityBelowTaken(Refusal):
     taken: int = field(description="The number of taken places.")
@@ -151,12 +168,28 @@ class SeriesConflicts(Refusal):
         )
 
 
+@strawberry.type(description="The series does not exist, or the caller may see none of its slots.")
+class SeriesNotFound(Refusal):
+    series_id: strawberry.ID = field(description="The id that the request contained.")
+
+    @classmethod
+    def for_id(cls, global_id: str) -> Self:
+        """Refuse an id that names no series."""
+        return cls(
+            code=RefusalCode.SERIES_NOT_FOUND,
+            message="This series does not exist.",
+            series_id=strawberry.ID(global_id),
+        )
+
+
 SlotRefusal = (
     refusals.Locked
     | refusals.SlotNotFound
     | refusals.SlotCancelled
     | outcomes.SlotNotPublished
     | outcomes.SlotHasBookings
+    | series_dates.SlotsHaveBookings
+    | refusals.SeriesNotFound
     | refusals.CapacityBelowTaken
     | refusals.KeyReused
     | resources.ResourceTaken
@@ -181,6 +214,10 @@ def present_slot_refusal(  # noqa: C901 - a case for each refusal
             return SlotNotPublished.from_domain(refusal, view)
         case outcomes.SlotHasBookings():
             return SlotHasBookings.from_domain(refusal, view)
+        case series_dates.SlotsHaveBookings():
+            return SlotsHaveBookings.from_domain(refusal, view)
+        case refusals.SeriesNotFound(series_id=series_id):
+            return SeriesNotFound.for_id(series_global_id(series_id))
         case refusals.CapacityBelowTaken():
             return CapacityBelowTaken.from_domain(refusal, view)
         case refusals.KeyReused():

@@ -1,12 +1,14 @@
-"""The mutation that creates a series of slots."""
+"""The mutations that create a series of slots, add dates to it and remove dates from it."""
 
-from datetime import date
+from datetime import date, datetime
 from typing import Annotated, Self
 
 import strawberry
 from strawberry import argument, field
 
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.slots.series import SeriesCreated
+from slotlock.domain.slots.series_dates import DatesAdded, DatesRemoved
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
@@ -20,10 +22,15 @@ from slotlock.graphql.slots.refusals import (
     Locked,
     ResourceTaken,
     SeriesConflicts,
+    SeriesNotFound,
+    SlotNotFound,
+    SlotNotPublished,
+    SlotsHaveBookings,
     present_slot_refusal,
 )
 from slotlock.graphql.slots.types import Slot, SlotSeries
-from slotlock.services.slots import series
+from slotlock.services.slots import series, series_dates
+from slotlock.services.slots.series_dates import NewDates
 
 
 @strawberry.input(description="The series of slots to create.")
@@ -83,6 +90,103 @@ CreateSlotSeriesArgument = Annotated[
 ]
 
 
+@strawberry.input(description="The dates to add to a series.")
+class AddSeriesDatesInput:
+    series_id: strawberry.ID = field(description="The series.")
+    start_times: list[datetime] = field(
+        description="When the new slots start, 1 to 500 times. Each new slot has the length and "
+        "all settings of the slot of the series that starts nearest to it, cancelled ones "
+        "excepted. With them, a series has at most 500 slots within 5 years."
+    )
+    on_conflict: OnConflict = field(
+        default=OnConflict.STRICT,
+        description="How to handle dates on which a resource is taken.",
+    )
+    allow_past: bool = field(
+        default=False, description="Whether the new slots may lie wholly in the past."
+    )
+    idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
+
+
+@strawberry.type(description="The dates were added to the series, except those listed.")
+class SeriesDatesAdded:
+    series: SlotSeries = field(description="The series, which lists its slots in pages.")
+    slots: list[Slot] = field(description="The new slots, by start.")
+    existing: list[Slot] = field(
+        description="The slots that the series had on other dates of the request, by start."
+    )
+    conflicts: list[ResourceTaken] = field(
+        description="The dates that were skipped because a resource is taken."
+    )
+
+    @classmethod
+    def from_domain(cls, outcome: DatesAdded, view: ResultView) -> Self:
+        """Show the new slots, those that existed and the skipped dates."""
+        return cls(
+            series=SlotSeries(outcome.series_id),
+            slots=[Slot.from_domain(slot, view.viewer) for slot in outcome.slots],
+            existing=[Slot.from_domain(slot, view.viewer) for slot in outcome.existing],
+            conflicts=[ResourceTaken.from_domain(conflict, view) for conflict in outcome.conflicts],
+        )
+
+
+@strawberry.input(description="The slots to remove from a series.")
+class RemoveSeriesDatesInput:
+    series_id: strawberry.ID = field(description="The series.")
+    slot_ids: list[strawberry.ID] = field(description="The slots to remove, 1 to 500.")
+    cancel_booked: bool = field(
+        default=False,
+        description="Whether slots that users have booked or waited for, now or earlier, are "
+        "cancelled, as `cancelSlot` does it. Otherwise such a slot leads to `SlotsHaveBookings`.",
+    )
+
+
+@strawberry.type(description="Each of the slots was deleted, or is cancelled.")
+class SeriesDatesRemoved:
+    series: SlotSeries = field(description="The series, which lists its other slots in pages.")
+    deleted_slot_ids: list[strawberry.ID] = field(
+        description="The slots that nobody had booked or waited for."
+    )
+    cancelled: list[Slot] = field(
+        description="The slots that were cancelled with their bookings, now or earlier."
+    )
+
+    @classmethod
+    def from_domain(cls, outcome: DatesRemoved, view: ResultView) -> Self:
+        """Show which slots were deleted, and those that are cancelled."""
+        return cls(
+            series=SlotSeries(outcome.series_id),
+            deleted_slot_ids=[ids.slot_global_id(slot_id) for slot_id in outcome.deleted_ids],
+            cancelled=[
+                Slot.from_domain(view.slots[slot_id], view.viewer)
+                for slot_id in outcome.cancelled_ids
+            ],
+        )
+
+
+AddSeriesDatesResult = Annotated[
+    SeriesDatesAdded | SeriesNotFound | SeriesConflicts | InvalidInput | Locked | KeyReused,
+    strawberry.union("AddSeriesDatesResult", description="The new slots, or a refusal."),
+]
+RemoveSeriesDatesResult = Annotated[
+    SeriesDatesRemoved
+    | SeriesNotFound
+    | SlotNotFound
+    | SlotsHaveBookings
+    | SlotNotPublished
+    | InvalidInput
+    | Locked,
+    strawberry.union("RemoveSeriesDatesResult", description="The removed slots, or a refusal."),
+]
+
+AddSeriesDatesArgument = Annotated[
+    AddSeriesDatesInput, argument(description="The dates to add, and the series.")
+]
+RemoveSeriesDatesArgument = Annotated[
+    RemoveSeriesDatesInput, argument(description="The slots to remove, and their series.")
+]
+
+
 @strawberry.type
 class SeriesMutations:
     @field(
@@ -117,4 +221,60 @@ class SeriesMutations:
         view = ResultView(organizer)
         if isinstance(outcome, SeriesCreated):
             return SlotSeriesCreated.from_domain(outcome, view)
+        return present_slot_refusal(outcome, view)
+
+    @field(
+        description="Add slots to a series, as copies of its slots at other times. A date on which "
+        "the series has a slot that is not cancelled gets no second one. Organizers only.",
+        graphql_type=AddSeriesDatesResult,
+    )
+    async def add_series_dates(
+        self,
+        info: Info,
+        input: AddSeriesDatesArgument,  # noqa: A002
+    ) -> SeriesDatesAdded | Refusal:
+        organizer = info.context.require_organizer()
+        key = require_valid_key(input.idempotency_key)
+        series_id = ids.parse_series_id(input.series_id)
+        if series_id is None:
+            return SeriesNotFound.for_id(input.series_id)
+        dates = NewDates(
+            series_id, frozenset(input.start_times), input.on_conflict, input.allow_past
+        )
+        outcome = await series_dates.add(info.context.services, dates, organizer.user_id, key)
+        view = ResultView(organizer)
+        if isinstance(outcome, DatesAdded):
+            return SeriesDatesAdded.from_domain(outcome, view)
+        return present_slot_refusal(outcome, view)
+
+    @field(
+        description="Remove slots from a series, all of them or none. Slots that nobody has booked "
+        "or waited for are deleted; others can only be cancelled. Organizers only.",
+        graphql_type=RemoveSeriesDatesResult,
+    )
+    async def remove_series_dates(
+        self,
+        info: Info,
+        input: RemoveSeriesDatesArgument,  # noqa: A002
+    ) -> SeriesDatesRemoved | Refusal:
+        organizer = info.context.require_organizer()
+        series_id = ids.parse_series_id(input.series_id)
+        if series_id is None:
+            return SeriesNotFound.for_id(input.series_id)
+        slot_ids: dict[SlotId, None] = {}  # each once, in their order
+        for global_id in input.slot_ids:
+            slot_id = ids.parse_slot_id(global_id)
+            if slot_id is None:
+                return SlotNotFound.for_id(global_id)
+            slot_ids[slot_id] = None
+        result = await series_dates.remove(
+            info.context.services,
+            series_id,
+            tuple(slot_ids),
+            organizer.user_id,
+            cancel_booked=input.cancel_booked,
+        )
+        outcome, view = result.outcome, ResultView(organizer, result.slots)
+        if isinstance(outcome, DatesRemoved):
+            return SeriesDatesRemoved.from_domain(outcome, view)
         return present_slot_refusal(outcome, view)

@@ -1,11 +1,15 @@
 """Deleting slots that nobody has booked or waited for, one or several of a series."""
 
-from slotlock.domain.audit.notes import note_slot_deletion
+from collections.abc import Sequence
+from datetime import datetime
+
+from slotlock.domain.audit.notes import AuditNote, note_slot_deletion
 from slotlock.domain.booking.availability import after_deletion, to_availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import SlotNotFound
 from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.slots.deletion import delete_slots
 from slotlock.domain.slots.outcomes import DeleteSlotOutcome, SlotsDeleted
 from slotlock.domain.slots.series import SeriesScope
@@ -37,19 +41,29 @@ async def delete(
         outcome = delete_slots(slots, used)
         if not isinstance(outcome, SlotsDeleted):
             return CommandResult(outcome, {slot.id: as_of(slot, now) for slot in slots})
-        times = [max(now, slot.changed_at) for slot in slots]
         changes = ChangeSet(
             (),
             deleted_slots=tuple(slots),
-            audit_notes=tuple(
-                note_slot_deletion(slot.slot, organizer_id, at)
-                for slot, at in zip(slots, times, strict=True)
-            ),
+            audit_notes=deletion_notes(slots, organizer_id, now),
         )
         if check_written(await services.slot_writer.commit(changes)):
-            for slot, at in zip(slots, times, strict=True):
-                last = after_deletion(to_availability(slot), at)
-                services.availability.publish(last)
-                services.slot_events.publish(last)
+            publish_deletions(services, slots, now)
             return CommandResult(outcome)
     return CommandResult(locked_refusal(slot_id))
+
+
+def deletion_notes(
+    slots: Sequence[SlotState], organizer_id: UserId, now: datetime
+) -> tuple[AuditNote, ...]:
+    """Return the audit notes for slots that are deleted."""
+    return tuple(
+        note_slot_deletion(slot.slot, organizer_id, max(now, slot.changed_at)) for slot in slots
+    )
+
+
+def publish_deletions(services: Services, slots: Sequence[SlotState], now: datetime) -> None:
+    """Notify the subscribers of slots, which were deleted, in all processes."""
+    for slot in slots:
+        last = after_deletion(to_availability(slot), max(now, slot.changed_at))
+        services.availability.publish(last)
+        services.slot_events.publish(last)

@@ -157,11 +157,21 @@ async def cancel(
     """Cancel a slot for everyone, with a wider scope other slots of its series too."""
     target = _EditTarget(slot_id, scope, organizer_id, editing.MAX_WAITLIST_CAPACITY)
     result = await _edit_all(services, target, Cancel(organizer_id))
+    if isinstance(result.outcome, SlotsSaved):
+        await publish_cancelled_bookings(services, result.outcome)
+    return _result_of_named(result)
+
+
+async def publish_cancelled_bookings(services: Services, cancelled: SlotsSaved) -> None:
+    """Notify the users of the bookings in slots that were cancelled.
+
+    Raises:
+        CommitUnknownError: MongoDB is unavailable now, and the slots are cancelled.
+    """
     with after_write():
-        for saved in result.outcome.saved if isinstance(result.outcome, SlotsSaved) else ():
+        for saved in cancelled.saved:
             if roster := await services.slots.find_with_roster(saved.slot_id):
                 services.slot_events.publish_booking_changed(roster.bookings)
-    return _result_of_named(result)
 
 
 def _result_of_named(result: CommandResult[EditSlotsOutcome]) -> CommandResult[EditSlotOutcome]:

@@ -1,11 +1,13 @@
 """Creating the slots of a series in one write."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.refusals import KeyReused, Locked
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.schedule.meetings import MAX_MEETINGS
@@ -17,6 +19,7 @@ from slotlock.domain.slots.series import (
     SeriesConflicts,
     SeriesCreated,
     SeriesSummary,
+    SkippedDate,
 )
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_series_id, new_slot_id
@@ -109,9 +112,16 @@ async def _find_created_series(
         return stored.outcome
     summary, now = stored.outcome, services.now()
     slots = await services.slots.find_by_series(summary.series_id, now)
-    other_ids = {each.other_id for each in summary.skipped}
+    others = await find_conflicting_slots(services, summary.skipped, now)
+    return summary.with_slots(slots, others)
+
+
+async def find_conflicting_slots(
+    services: Services, skipped: Sequence[SkippedDate], now: datetime
+) -> Mapping[SlotId, SlotState]:
+    """Return those of the other slots of skipped dates that still exist."""
+    other_ids = {each.other_id for each in skipped}
     found = await asyncio.gather(
         *(services.slots.find(SlotQuery(slot_id, now)) for slot_id in other_ids)
     )
-    others = {other.id: other for other in found if other is not None}
-    return summary.with_slots(slots, others)
+    return {other.id: other for other in found if other is not None}

@@ -26,7 +26,7 @@ from slotlock.graphql.booking.refusals.attendance import InvalidCheckInCode
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.services import resources
 from slotlock.services.campaigns import campaigns, copies
-from slotlock.services.slots import editing, series
+from slotlock.services.slots import editing, series, series_dates
 
 
 def returned_by(use_case: Callable[..., object]) -> UnionType:
@@ -55,6 +55,8 @@ OUTCOMES = {
     "UpdateSlotResult": EditSlotOutcome,
     "DeleteSlotResult": DeleteSlotOutcome,
     "CreateSlotSeriesResult": series.CreateSeriesOutcome,
+    "AddSeriesDatesResult": series_dates.AddDatesOutcome,
+    "RemoveSeriesDatesResult": series_dates.RemoveDatesOutcome,
     "CreateResourceResult": resource.CreateResourceOutcome,
     "UpdateResourceResult": resource.UpdateResourceOutcome,
     "DeleteResourceResult": resource.DeleteResourceOutcome,
@@ -92,6 +94,8 @@ SHOWN_AS = {
     "ResourceSaved": "Resource",
     "SlotSaved": "Slot",
     "SeriesCreated": "SlotSeriesCreated",
+    "DatesAdded": "SeriesDatesAdded",
+    "DatesRemoved": "SeriesDatesRemoved",
     "CampaignSaved": "Campaign",
     "CampaignCopyPreview": "CampaignCopy",
     "TeamSaved": "Team",

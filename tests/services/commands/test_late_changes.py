@@ -36,7 +36,8 @@ from slotlock.services.booking.book_series import SeriesRequest, book_series
 from slotlock.services.booking.changes import BookingChangeRequest
 from slotlock.services.campaigns import campaigns
 from slotlock.services.idempotency_key import IdempotencyKey
-from slotlock.services.slots import deletion, editing, series
+from slotlock.services.slots import deletion, editing, series, series_dates
+from slotlock.services.slots.series_dates import NewDates
 from tests.support.domain.builders import NOW
 from tests.support.stores.late_store import (
     ADA,
@@ -149,6 +150,24 @@ async def prepare_series_publication(store: LateStore) -> Act:
     return lambda: editing.publish(store.services, first_id, ADA.user_id, SeriesScope.ALL)
 
 
+async def prepare_series_addition(store: LateStore) -> Act:
+    """Return what adds a date to a series."""
+    created = await new_series(store, is_published=True)
+    start = created.slots[0].slot.start + timedelta(days=1)
+    dates = NewDates(created.series_id, frozenset({start}))
+    return lambda: series_dates.add(store.services, dates, ADA.user_id)
+
+
+async def prepare_series_removal(store: LateStore) -> Act:
+    """Return what deletes a slot of a series and cancels another."""
+    created = await new_series(store, is_published=True)
+    slot_ids = tuple(state.id for state in created.slots[:2])
+    await store.new_booking(slot_ids[0])
+    return lambda: series_dates.remove(
+        store.services, created.series_id, slot_ids, ADA.user_id, cancel_booked=True
+    )
+
+
 async def prepare_hold_extension(store: LateStore) -> Act:
     """Return what extends a hold."""
     slot_id = await store.insert_slot(hold_minutes=10)
@@ -198,6 +217,8 @@ async def prepare_queued_booking(store: LateStore) -> Act:
         prepare_slot_cancellation,
         prepare_slot_deletion,
         prepare_series_publication,
+        prepare_series_addition,
+        prepare_series_removal,
         prepare_hold_extension,
         prepare_several_bookings,
         prepare_series_booking,

@@ -8,20 +8,7 @@ from strawberry import field
 from slotlock.domain.booking import refusals
 from slotlock.graphql.core.ids import series_global_id
 from slotlock.graphql.core.refusals import Refusal, RefusalCode
-
-
-@strawberry.type(description="The series does not exist, or the caller may see none of its slots.")
-class SeriesNotFound(Refusal):
-    series_id: strawberry.ID = field(description="The id that the request contained.")
-
-    @classmethod
-    def for_id(cls, global_id: str) -> Self:
-        """Refuse an id that names no series."""
-        return cls(
-            code=RefusalCode.SERIES_NOT_FOUND,
-            message="This series does not exist.",
-            series_id=strawberry.ID(global_id),
-        )
+from slotlock.graphql.slots.refusals import SeriesNotFound
 
 
 @strawberry.type(description="Every slot of the series has started, was cancelled or is a draft.")

@@ -30,6 +30,7 @@ from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, NoShowLim
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.slots.series import SeriesSummary, SkippedDate
+from slotlock.domain.slots.series_dates import SeriesDatesSummary
 from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.teams.team import Invitation, Member, Team
 from slotlock.infrastructure.stored_enums import from_stored
@@ -50,6 +51,7 @@ TYPE_TAGS: Mapping[str, type] = {
     REQUEST_LOST_TAG: RequestLost,
     "SlotSaved": SlotSaved,
     "SeriesSummary": SeriesSummary,
+    "SeriesDatesSummary": SeriesDatesSummary,
     "CampaignSaved": CampaignSaved,
     "CampaignCopy": CampaignCopy,
     "TeamSaved": TeamSaved,

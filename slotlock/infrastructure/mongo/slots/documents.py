@@ -13,6 +13,9 @@
 read (`searchWords`, `titleKey`, `spans`) stand literally in the queries and updates of this package
 and of `campaigns`, `users` and `audit`.
 
+The slot with the lowest id of a series has `seriesVersion` once dates were added to the series: how
+often that happened.
+
 `bookings` contains the live bookings in the order they were made, and `waitlist` the entries in the
 order they are served. A booking or entry that ends moves to a document of its own in the same
 transaction (see booking_documents). `nextDeadline` is not later than the end of the next hold.

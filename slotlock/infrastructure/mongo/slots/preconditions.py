@@ -1,4 +1,4 @@
-"""The preconditions of new and changed slots: campaign terms and the use of resources.
+"""The preconditions of new and changed slots: campaign terms, resources and dates of a series.
 
 Each commit that depends on them checks that their versions are those that were loaded.
 """
@@ -6,6 +6,7 @@ Each commit that depends on them checks that their versions are those that were 
 from bson import ObjectId
 from pymongo import UpdateOne
 
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.resources.resource import name_key
 from slotlock.domain.shared.values import value_object
@@ -27,7 +28,15 @@ class ResourceVersion:
     version: int
 
 
-Precondition = CampaignVersion | ResourceVersion
+@value_object
+class SeriesVersion:
+    """How often dates were added to a series, which its slot with the lowest id counts."""
+
+    counting_slot_id: SlotId
+    version: int
+
+
+Precondition = CampaignVersion | ResourceVersion | SeriesVersion
 
 
 def version_check(precondition: Precondition) -> tuple[str, UpdateOne]:
@@ -38,6 +47,13 @@ def version_check(precondition: Precondition) -> tuple[str, UpdateOne]:
     if isinstance(precondition, CampaignVersion):
         loaded = {"_id": ObjectId(precondition.campaign_id), "terms.version": precondition.version}
         return "campaigns", UpdateOne(loaded, {"$inc": {"touchCount": 1}})
+    if isinstance(precondition, SeriesVersion):
+        # No field means that no dates were added yet.
+        counting = {
+            "_id": ObjectId(precondition.counting_slot_id),
+            "seriesVersion": precondition.version or None,
+        }
+        return "slots", UpdateOne(counting, {"$inc": {"seriesVersion": 1}})
     by_version = {"_id": precondition.name, "version": precondition.version}
     if precondition.version:
         return "resources", UpdateOne(by_version, {"$inc": {"version": 1}})

@@ -29,6 +29,7 @@ from slotlock.infrastructure.mongo.client import (
 from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
 from slotlock.infrastructure.mongo.slots.documents import list_fields, to_slot_state
+from slotlock.infrastructure.mongo.slots.preconditions import SeriesVersion
 from slotlock.infrastructure.mongo.slots.queries import list_query, page_query, series_query
 from slotlock.infrastructure.mongo.slots.reads.decision_reads import (
     DecisionReader,
@@ -297,6 +298,15 @@ class SlotRepository:
         query, order = {"series": ObjectId(series_id)}, [("start", 1), ("_id", 1)]
         found = self._slots.find(query, slot_projection(now), sort=order)
         return [to_slot_state(document) async for document in found]
+
+    @limited
+    async def find_series_version(self, series_id: SeriesId) -> SeriesVersion | None:
+        """Return how often dates were added to a series; None if it has no slot."""
+        query, order = {"series": ObjectId(series_id)}, [("_id", 1)]
+        found = await self._slots.find_one(query, {"seriesVersion": 1}, sort=order)
+        if found is None:
+            return None
+        return SeriesVersion(SlotId(str(found["_id"])), found.get("seriesVersion", 0))
 
     @limited
     async def find_due(self, now: datetime, limit: int) -> list[SlotId]:

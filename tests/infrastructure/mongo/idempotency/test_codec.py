@@ -47,6 +47,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.changes import Unchanged
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.slots.series import SeriesSummary, SkippedDate
+from slotlock.domain.slots.series_dates import SeriesDatesSummary
 from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.teams.team import Invitation, Member, Team, TeamId
 from slotlock.domain.users.user import UserId
@@ -158,6 +159,9 @@ def records() -> dict[str, IdempotencyRecord]:
         "cancelled": record(RequestLost(was_cancelled=True)),
         "created slot": record(SlotSaved(one.id), one),
         "created series": record(SeriesSummary(SeriesId("5" * 24), (skipped,))),
+        "added dates": record(
+            SeriesDatesSummary(SeriesId("5" * 24), (one.id,), (other.id,), (skipped,))
+        ),
         "created campaign": record(CampaignSaved(campaign)),
         "copied campaign": record(
             CampaignCopy(campaign, 1, copied.start, copied.end, (copied,), (copied,))
@@ -236,6 +240,7 @@ def test_exactly_the_types_that_can_be_stored_have_tags() -> None:
         | SlotState
         | SlotSaved
         | SeriesSummary
+        | SeriesDatesSummary
         | CampaignSaved
         | CampaignCopy
         | TeamSaved
