@@ -206,11 +206,12 @@ def _past_problems(terms: CampaignTerms, now: datetime) -> tuple[FieldProblem, .
 
 
 def _validated(campaign: Campaign, *more: FieldProblem) -> CampaignSaved | InvalidInput:
-    problems = (*_campaign_problems(campaign), *more)
+    problems = (*campaign_problems(campaign), *more)
     return InvalidInput(problems) if problems else CampaignSaved(campaign)
 
 
-def _campaign_problems(campaign: Campaign) -> Iterator[FieldProblem]:
+def campaign_problems(campaign: Campaign) -> Iterator[FieldProblem]:
+    """Yield the problems of a campaign, each with the field of the input."""
     terms = campaign.terms
     name_problem = validate_line(campaign.name, MAX_CAMPAIGN_NAME_LENGTH)
     if not campaign.name:

@@ -18,6 +18,7 @@ from slotlock.domain.booking.booking import (
 )
 from slotlock.domain.booking.rules.series import SeriesMode
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
+from slotlock.domain.campaign_copies.outcomes import CopyProblemKind
 from slotlock.domain.campaigns.terms import CampaignState, SlotAdmission
 from slotlock.domain.reports.campaign_reports import Interval
 from slotlock.domain.reports.exports import ExportFormat
@@ -34,6 +35,7 @@ __all__ = [
     "BookingLimit",
     "BookingStatus",
     "CampaignState",
+    "CopyProblemKind",
     "ExportFormat",
     "Interval",
     "OnConflict",
@@ -226,6 +228,15 @@ _register_enum(
     description="How to handle dates on which the resource of a new series is taken.",
     STRICT="Create nothing.",
     SKIP_CONFLICTS="Create the slots of the other dates.",
+)
+_register_enum(
+    CopyProblemKind,
+    name="CampaignCopyProblemKind",
+    description="Why a campaign cannot be copied to the new dates.",
+    RESOURCE_TAKEN="Another published slot uses a resource of the slot at the new time.",
+    RESOURCE_NOT_FOUND="A resource of the slot does not exist any more.",
+    IN_PAST="The slot would lie in the past, or the campaign would close there.",
+    INVALID_TIMES="Meetings of the slot would overlap, because of a clock change.",
 )
 _register_enum(
     SeriesScope,

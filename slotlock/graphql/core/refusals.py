@@ -97,6 +97,13 @@ class RefusalCode(Enum):
     CAMPAIGN_IN_USE = enum_value(
         "CAMPAIGN_IN_USE", description="The campaign is published or has slots."
     )
+    CAMPAIGN_NOT_COPIED = enum_value(
+        "CAMPAIGN_NOT_COPIED", description="The campaign cannot be copied to the new dates."
+    )
+    CAMPAIGN_TOO_LARGE = enum_value(
+        "CAMPAIGN_TOO_LARGE",
+        description="The campaign has more slots or meetings than one request may copy.",
+    )
     RESOURCE_TAKEN = enum_value(
         "RESOURCE_TAKEN", description="Another slot uses the resource at the same time."
     )

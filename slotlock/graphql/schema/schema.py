@@ -15,6 +15,7 @@ from slotlock.graphql.booking.changes import BookingChangeMutations
 from slotlock.graphql.booking.tickets import TicketMutations, TicketQueries
 from slotlock.graphql.booking.waitlist import WaitlistMutations
 from slotlock.graphql.booking.waitlist_queries import WaitlistQueries
+from slotlock.graphql.campaigns.copies import CampaignCopyMutations
 from slotlock.graphql.campaigns.mutations import CampaignMutations
 from slotlock.graphql.campaigns.queries import CampaignQueries
 from slotlock.graphql.core.scalars import SCALARS
@@ -68,6 +69,7 @@ Mutation = merge_types(
         SlotMutations,
         ResourceMutations,
         CampaignMutations,
+        CampaignCopyMutations,
         SeriesMutations,
         TeamMutations,
         UserMutations,

@@ -1,13 +1,15 @@
-"""The shape of campaign terms, in the campaign's document and copied into each of its slots.
+"""The shape of a campaign's document, and of its terms, which each of its slots has a copy of.
 
 {id, version, published, opensAt, closesAt, eligibleGroups: [[str]], maxBookings, forbidOverlap,
  groupLimits: [{group, limit}], cancelUntil, admission, noShowLimit?: {count, days}}
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from bson import ObjectId
 
+from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import (
     CampaignId,
     CampaignTerms,
@@ -17,6 +19,7 @@ from slotlock.domain.campaigns.terms import (
 )
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.schema.unknown_fields import unknown_fields
+from slotlock.infrastructure.mongo.schema.versions import with_schema_version
 from slotlock.infrastructure.stored_enums import from_stored
 
 TERMS_FIELDS = (
@@ -24,6 +27,20 @@ TERMS_FIELDS = (
     *("maxBookings", "forbidOverlap", "groupLimits", "cancelUntil", "admission"),
     "noShowLimit",
 )
+
+
+def campaign_to_document(campaign: Campaign, now: datetime) -> Document:
+    """Return the document of a new campaign."""
+    fields = {"_id": ObjectId(campaign.id), **campaign_to_fields(campaign, now), "pending": False}
+    return with_schema_version("campaigns", fields)
+
+
+def campaign_to_fields(campaign: Campaign, now: datetime) -> Document:
+    """Return the fields of a campaign that was created or changed now."""
+    fields = {"name": campaign.name, "terms": terms_to_document(campaign.terms), "changedAt": now}
+    if isinstance(campaign.description, str):
+        fields["description"] = campaign.description
+    return fields
 
 
 def to_terms(document: Document) -> CampaignTerms:

@@ -25,7 +25,7 @@ from slotlock.domain.teams.outcomes import (
 from slotlock.graphql.booking.refusals.attendance import InvalidCheckInCode
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.services import resources
-from slotlock.services.campaigns import campaigns
+from slotlock.services.campaigns import campaigns, copies
 from slotlock.services.slots import editing, series, series_dates
 
 
@@ -62,6 +62,7 @@ OUTCOMES = {
     "DeleteResourceResult": resource.DeleteResourceOutcome,
     "ImportResourcesResult": returned_by(resources.import_names),
     "CreateCampaignResult": returned_by(campaigns.create),
+    "CopyCampaignResult": copies.CopyCampaignOutcome,
     "UpdateCampaignResult": campaign.CampaignOutcome,
     "DeleteCampaignResult": campaign.DeleteCampaignOutcome,
     "CreateTeamResult": CreateTeamOutcome,
@@ -96,6 +97,7 @@ SHOWN_AS = {
     "DatesAdded": "SeriesDatesAdded",
     "DatesRemoved": "SeriesDatesRemoved",
     "CampaignSaved": "Campaign",
+    "CampaignCopyPreview": "CampaignCopy",
     "TeamSaved": "Team",
     "NoneBooked": "ClaimsRefused",
     "SignedInSession": "Session",

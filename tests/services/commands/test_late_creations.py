@@ -10,7 +10,10 @@ import pytest
 from pymongo.errors import PyMongoError
 
 from slotlock.domain.booking.slot import SlotKind
-from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
+from slotlock.domain.campaign_copies.copying import CopyRequest
+from slotlock.domain.campaign_copies.outcomes import CampaignCopy
+from slotlock.domain.campaigns.campaign import Campaign, CampaignDraft, CampaignSaved
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
 from slotlock.domain.resources.resource import Resource
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.outcomes import SlotSaved
@@ -19,11 +22,13 @@ from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import CommitUnknownError, is_unavailable
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.slots.documents import to_document
+from slotlock.infrastructure.mongo.terms_documents import campaign_to_document
 from slotlock.services import teams
-from slotlock.services.campaigns import campaigns
+from slotlock.services.campaigns import campaigns, copies
 from slotlock.services.container import Services
 from slotlock.services.slots import editing, series
-from tests.support.domain.builders import NOW
+from tests.support.domain.builders import NOW, build_slot
 from tests.support.stores.late_store import LateStore, is_commit, short_timeouts, store
 
 __all__ = ["short_timeouts", "store"]
@@ -73,6 +78,20 @@ async def create_campaign(services: Services, user_id: UserId, key: str | None) 
     return outcome.campaign
 
 
+async def copy_campaign(services: Services, user_id: UserId, key: str | None) -> object:
+    """Copy a campaign of the user with one slot, which exists from the first call on."""
+    campaign_id = CampaignId(user_id)
+    if await services.campaigns.find(campaign_id) is None:
+        terms = CampaignTerms(campaign_id, 1, True, NOW, NOW + timedelta(days=1))
+        stored = campaign_to_document(Campaign(campaign_id, "Late", terms), NOW)
+        database = services.slot_writer._database
+        await database["campaigns"].insert_one(stored)
+        await database["slots"].insert_one(to_document(build_slot(id=user_id, terms=terms)))
+    outcome = await copies.copy(services, CopyRequest(campaign_id, "Copy", 52), user_id, key)
+    assert isinstance(outcome, CampaignCopy), outcome
+    return outcome
+
+
 async def create_team(services: Services, user_id: UserId, key: str | None) -> object:
     """Create a team and return it."""
     outcome = await teams.create(services, "Late", user_id, key)
@@ -85,6 +104,7 @@ CREATIONS: dict[str, tuple[Create, str, int]] = {
     "slot with a resource": (create_slot_with_resource, "slots", 1),
     "series": (create_series, "slots", 3),
     "campaign": (create_campaign, "campaigns", 1),
+    "campaign copy": (copy_campaign, "slots", 2),  # the original and the copy
     "team": (create_team, "teams", 1),
 }
 

@@ -14,6 +14,7 @@ from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
 from slotlock.domain.audit.notes import AuditNote
+from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
@@ -29,10 +30,14 @@ from slotlock.infrastructure.mongo.client import (
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, insert_record
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
-from slotlock.infrastructure.mongo.schema.versions import with_schema_version
-from slotlock.infrastructure.mongo.slots.documents import to_slot_state
+from slotlock.infrastructure.mongo.slots.documents import LOADED_FIELDS, to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
-from slotlock.infrastructure.mongo.terms_documents import terms_to_document, to_terms
+from slotlock.infrastructure.mongo.terms_documents import (
+    campaign_to_document,
+    campaign_to_fields,
+    terms_to_document,
+    to_terms,
+)
 from slotlock.infrastructure.mongo.transactions import in_transaction
 
 WITHOUT_DESCRIPTION = {"description": 0}
@@ -70,8 +75,7 @@ class CampaignRepository:
 
         Return False if the key has a record by now.
         """
-        fields = {"_id": ObjectId(campaign.id), **_to_fields(campaign, now), "pending": False}
-        document = with_schema_version("campaigns", fields)
+        document = campaign_to_document(campaign, now)
 
         async def write(session: AsyncClientSession) -> None:
             await self._campaigns.insert_one(document, session=session)
@@ -115,7 +119,7 @@ class CampaignRepository:
     ) -> bool:
         """Update a campaign with an audit note. Return False if it changed in the meantime."""
         loaded_version = {"_id": ObjectId(before.id), "terms.version": before.terms.version}
-        changes: Document = {"$set": {**_to_fields(after, now), "pending": True}}
+        changes: Document = {"$set": {**campaign_to_fields(after, now), "pending": True}}
         if after.description is None:
             changes["$unset"] = {"description": ""}
 
@@ -193,6 +197,18 @@ class CampaignRepository:
         return [to_slot_state(document) async for document in found]
 
     @limited
+    async def find_slots_to_copy(self, campaign_id: CampaignId, limit: int) -> Sequence[Slot]:
+        """Return the first slots of a campaign that are not cancelled, by start."""
+        cancelled = SlotStatus.CANCELLED.value
+        query = {"campaign.id": ObjectId(campaign_id), "status": {"$ne": cancelled}}
+        order, without_users = [("start", 1), ("_id", 1)], dict.fromkeys(LOADED_FIELDS, 1)
+        found = self._slots.find(query, without_users, sort=order, limit=limit)
+        return [
+            to_slot_state({**document, "bookings": [], "waitlist": []}).slot
+            async for document in found
+        ]
+
+    @limited
     async def warm_cache(self, campaign: Campaign) -> None:
         """Load what a rush will read into MongoDB's cache: the slots and the eligible users."""
         async for _ in self._slots.find({"campaign.id": ObjectId(campaign.id)}):
@@ -201,13 +217,6 @@ class CampaignRepository:
         eligible = {"groups": {"$in": groups}} if groups else {}
         async for _ in self._users.find(eligible, {"groups": 1}, limit=20_000):
             pass
-
-
-def _to_fields(campaign: Campaign, now: datetime) -> Document:
-    fields = {"name": campaign.name, "terms": terms_to_document(campaign.terms), "changedAt": now}
-    if isinstance(campaign.description, str):
-        fields["description"] = campaign.description
-    return fields
 
 
 def _to_campaign(document: Document) -> Campaign:

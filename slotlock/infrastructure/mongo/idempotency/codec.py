@@ -24,6 +24,7 @@ from slotlock.domain.booking.booking import (
 from slotlock.domain.booking.slot import Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_change import SlotChange
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.campaign_copies.outcomes import CampaignCopy, CopiedSlot
 from slotlock.domain.campaigns.campaign import Campaign, CampaignSaved
 from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, NoShowLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
@@ -52,6 +53,7 @@ TYPE_TAGS: Mapping[str, type] = {
     "SeriesSummary": SeriesSummary,
     "SeriesDatesSummary": SeriesDatesSummary,
     "CampaignSaved": CampaignSaved,
+    "CampaignCopy": CampaignCopy,
     "TeamSaved": TeamSaved,
     # Refusals of the admission queue, and of slots of a series
     "SlotNotFound": refusals.SlotNotFound,
@@ -79,6 +81,7 @@ TYPE_TAGS: Mapping[str, type] = {
     "BookingStatus": BookingStatus,
     "Campaign": Campaign,
     "CampaignTerms": CampaignTerms,
+    "CopiedSlot": CopiedSlot,
     "GroupLimit": GroupLimit,
     "HistoryEntry": HistoryEntry,
     "Invitation": Invitation,

@@ -1,6 +1,7 @@
 """The changes that one commit writes, the documents that hold them, and the results."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from enum import Enum, auto
 
 from pymongo import DeleteOne, UpdateOne
@@ -8,6 +9,7 @@ from pymongo import DeleteOne, UpdateOne
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContext, UserContexts
+from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import UserId
@@ -25,6 +27,7 @@ from slotlock.infrastructure.mongo.slots.booking_documents import (
 )
 from slotlock.infrastructure.mongo.slots.preconditions import Precondition, version_check
 from slotlock.infrastructure.mongo.slots.user_contexts import user_version_updates
+from slotlock.infrastructure.mongo.terms_documents import campaign_to_document
 
 
 class CommitResult(Enum):
@@ -58,6 +61,14 @@ class SlotUpdate:
 
 
 @value_object
+class NewCampaign:
+    """A campaign that is inserted with its slots."""
+
+    campaign: Campaign
+    created_at: datetime
+
+
+@value_object
 class ChangeSet:
     """The changes that are written together, or not at all.
 
@@ -69,6 +80,7 @@ class ChangeSet:
     idempotency_records: tuple[IdempotencyRecord, ...] = ()
     team_versions: tuple[TeamVersion, ...] = ()
     new_slots: tuple[SlotState, ...] = ()
+    new_campaigns: tuple[NewCampaign, ...] = ()
     deleted_slots: tuple[SlotState, ...] = ()
     preconditions: tuple[Precondition, ...] = ()
     audit_notes: tuple[AuditNote, ...] = ()
@@ -85,7 +97,7 @@ class ChangeSet:
     def must_commit_alone(self) -> bool:
         """Whether it concerns documents that other change sets of a group may concern, too."""
         edits = self.new_slots or self.deleted_slots or self.preconditions or self.audit_notes
-        return bool(self.team_versions or edits)
+        return bool(self.team_versions or edits or self.new_campaigns)
 
 
 def combine(change_sets: Sequence[ChangeSet]) -> ChangeSet:
@@ -119,6 +131,10 @@ def inserts_of(changes: ChangeSet) -> Iterator[tuple[str, list[Document]]]:
         ],
     )
     yield "idempotency_records", records_to_documents(changes.idempotency_records)
+    yield (
+        "campaigns",
+        [campaign_to_document(new.campaign, new.created_at) for new in changes.new_campaigns],
+    )
     yield "slots", [documents.to_document(slot) for slot in changes.new_slots]
     yield "audit_notes", [note_to_document(note) for note in changes.audit_notes]
 

@@ -34,6 +34,7 @@ from slotlock.domain.booking.outcomes import (
 from slotlock.domain.booking.refusals import KeyReused, Locked, NotYetOpen, SlotFull
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.campaign_copies.outcomes import CampaignCopy, CopiedSlot
 from slotlock.domain.campaigns.campaign import Campaign, CampaignSaved
 from slotlock.domain.campaigns.terms import (
     CampaignId,
@@ -146,6 +147,8 @@ def records() -> dict[str, IdempotencyRecord]:
     skipped = SkippedDate("Room 5", meeting, other.id, meeting)
     terms = one.slot.terms
     assert terms is not None
+    campaign = Campaign(terms.campaign_id, "Sports", terms)
+    copied = CopiedSlot(one.id, "Yoga", NOW, NOW + timedelta(hours=2), "Europe/Berlin")
     members, invitations = (Member(ADA, NOW, 7),), (Invitation("ben@slotlock.test", NOW, ADA, 8),)
     return {
         "moved": record(moved, one, other),
@@ -159,7 +162,10 @@ def records() -> dict[str, IdempotencyRecord]:
         "added dates": record(
             SeriesDatesSummary(SeriesId("5" * 24), (one.id,), (other.id,), (skipped,))
         ),
-        "created campaign": record(CampaignSaved(Campaign(terms.campaign_id, "Sports", terms))),
+        "created campaign": record(CampaignSaved(campaign)),
+        "copied campaign": record(
+            CampaignCopy(campaign, 1, copied.start, copied.end, (copied,), (copied,))
+        ),
         "created team": record(
             TeamSaved(Team(TeamId("7" * 24), "Relay", members, invitations, 3, NOW))
         ),
@@ -236,6 +242,7 @@ def test_exactly_the_types_that_can_be_stored_have_tags() -> None:
         | SeriesSummary
         | SeriesDatesSummary
         | CampaignSaved
+        | CampaignCopy
         | TeamSaved
     )
     assert set(TYPE_TAGS.values()) == stored - never_stored

@@ -1,0 +1,1 @@
+"""Copies of campaigns with their slots, moved by whole weeks."""
