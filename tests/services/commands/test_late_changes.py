@@ -23,14 +23,14 @@ from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.series import OnConflict, SeriesCreated, SeriesScope
 from slotlock.domain.teams.outcomes import TeamBusy, TeamSaved
 from slotlock.domain.teams.team import TeamId
-from slotlock.domain.users.user import Caller, Role, User, UserId
+from slotlock.domain.users.user import User
 from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
 from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking
 from slotlock.services import teams
 from slotlock.services.admission.batch import serve_batch
-from slotlock.services.booking import attendance, book, changes, waitlist
+from slotlock.services.booking import book, changes
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.booking.book_series import SeriesRequest, book_series
 from slotlock.services.booking.changes import BookingChangeRequest
@@ -52,8 +52,6 @@ from tests.support.stores.late_store import (
 from tests.support.stores.users import new_email
 
 __all__ = ["short_timeouts", "store"]
-
-ORGANIZER = Caller(UserId("e" * 24), Role.ORGANIZER, "session", NOW)
 
 
 async def prepare_invitation(store: LateStore) -> Act:
@@ -160,48 +158,6 @@ async def prepare_hold_extension(store: LateStore) -> Act:
     return lambda: changes.extend(store.services, request)
 
 
-async def prepare_attendance(store: LateStore) -> BookingChangeRequest:
-    """Return a booking, whose slot has started, as an organizer names it."""
-    slot_id = await store.insert_slot()
-    booking = await store.new_booking(slot_id)
-    store.advance(timedelta(days=1))
-    return BookingChangeRequest(slot_id, booking.id, ORGANIZER)
-
-
-async def prepare_check_in(store: LateStore) -> Act:
-    """Return what checks a user in."""
-    request = await prepare_attendance(store)
-    return lambda: attendance.check_in(store.services, request)
-
-
-async def prepare_undone_check_in(store: LateStore) -> Act:
-    """Return what takes a check-in back."""
-    request = await prepare_attendance(store)
-    await attendance.check_in(store.services, request)
-    return lambda: attendance.undo_check_in(store.services, request)
-
-
-async def prepare_no_show(store: LateStore) -> Act:
-    """Return what marks a booking as a no-show."""
-    request = await prepare_attendance(store)
-    return lambda: attendance.mark_no_show(store.services, request)
-
-
-async def prepare_undone_no_show(store: LateStore) -> Act:
-    """Return what takes a no-show back."""
-    request = await prepare_attendance(store)
-    await attendance.mark_no_show(store.services, request)
-    return lambda: attendance.undo_no_show(store.services, request)
-
-
-async def prepare_waitlisted_user(store: LateStore) -> Act:
-    """Return what puts another user on the waiting list of a full slot."""
-    user, slot_id = await store.new_user(), await store.insert_slot()
-    await store.new_booking(slot_id)
-    by = ORGANIZER.user_id
-    return lambda: waitlist.join(store.services, slot_id, user.id, 0.0, waitlisted_by=by)
-
-
 async def prepare_several_bookings(store: LateStore) -> Act:
     """Return what books two slots."""
     claims = [(await store.insert_slot(), ADA.user_id) for _ in range(2)]
@@ -243,11 +199,6 @@ async def prepare_queued_booking(store: LateStore) -> Act:
         prepare_slot_deletion,
         prepare_series_publication,
         prepare_hold_extension,
-        prepare_check_in,
-        prepare_undone_check_in,
-        prepare_no_show,
-        prepare_undone_no_show,
-        prepare_waitlisted_user,
         prepare_several_bookings,
         prepare_series_booking,
         prepare_queued_booking,
