@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from slotlock.domain.audit.notes import note_resource_creation, note_resource_deletion
 from slotlock.domain.resources.resource import (
     CreateResourceOutcome,
     DeleteResourceOutcome,
@@ -25,34 +26,52 @@ from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
+from slotlock.domain.users.user import UserId
 from slotlock.services.container import Services
 
 
-async def create(services: Services, name: str, kind: ResourceKind) -> CreateResourceOutcome:
+async def create(
+    services: Services, name: str, kind: ResourceKind, organizer_id: UserId
+) -> CreateResourceOutcome:
     """Create a resource. Its name differs from all others in more than capitals."""
     resource = Resource(normalize_name(name), kind)
     problem = validate_name(resource.name)
-    if problem is None and not await services.resources.insert(resource):
+    if problem is None and not await _insert(services, resource, organizer_id):
         problem = "A resource has this name already."
     return InvalidInput((FieldProblem("name", problem),)) if problem else ResourceSaved(resource)
 
 
-async def update(services: Services, name: str, kind: ResourceKind) -> UpdateResourceOutcome:
+async def _insert(services: Services, resource: Resource, organizer_id: UserId) -> bool:
+    note = note_resource_creation(resource, organizer_id, services.now())
+    return await services.resources.insert(resource, note)
+
+
+async def update(
+    services: Services, name: str, kind: ResourceKind, organizer_id: UserId
+) -> UpdateResourceOutcome:
     """Change the kind of a resource."""
-    changed = await services.resources.set_kind(name, kind)
-    return ResourceSaved(Resource(name, kind)) if changed else ResourceNotFound(name)
+    resource = Resource(name, kind)
+    changed = await services.resources.update(resource, organizer_id, services.now())
+    return ResourceSaved(resource) if changed else ResourceNotFound(name)
 
 
-async def delete(services: Services, name: str) -> DeleteResourceOutcome:
+async def delete(services: Services, name: str, organizer_id: UserId) -> DeleteResourceOutcome:
     """Delete a resource that only slots use which are over or cancelled."""
-    if name not in await services.resources.find_all([name]):
+    resource, now = await find(services, name), services.now()
+    if resource is None:
         return ResourceNotFound(name)
-    used_by = await services.resources.delete(name, services.now())
+    note = note_resource_deletion(resource, organizer_id, now)
+    used_by = await services.resources.delete(name, now, note)
     return ResourceInUse(tuple(used_by)) if used_by else ResourceDeleted(name)
 
 
 async def import_names(
-    services: Services, texts: Sequence[str], kind: ResourceKind, *, dry_run: bool
+    services: Services,
+    texts: Sequence[str],
+    kind: ResourceKind,
+    organizer_id: UserId,
+    *,
+    dry_run: bool,
 ) -> ResourcesImported | InvalidInput:
     """Create the resources of a list that do not exist yet. A dry run creates nothing."""
     names = list({name_key(text): normalize_name(text) for text in reversed(texts)}.values())[::-1]
@@ -64,7 +83,7 @@ async def import_names(
     for name in names:
         if name not in found:
             resource = Resource(name, kind)
-            if dry_run or await services.resources.insert(resource):
+            if dry_run or await _insert(services, resource, organizer_id):
                 created.append(resource)
     return ResourcesImported(tuple(created), tuple(found[name] for name in names if name in found))
 

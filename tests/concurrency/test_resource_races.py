@@ -12,6 +12,7 @@ from bson import ObjectId
 
 from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json, slot_input
 from tests.support.clients.series import (
     CREATE_SERIES,
@@ -64,6 +65,13 @@ async def at_once(
     return Counter(outcome["__typename"] for outcome in await send_simultaneously(shots))
 
 
+async def resource_ids(organizer: BookingClient, names: list[str]) -> dict[str, str]:
+    """Create resources and return their ids by name."""
+    await organizer.import_resources(*names)
+    found = (await organizer.execute(RESOURCES, names=names))["existing"]
+    return {each["name"]: each["id"] for each in found}
+
+
 def published(deployment: Deployment, resource: str) -> list[Json]:
     """Return the published slots of a resource, by start."""
     slots = deployment.mongo.get_default_database()["slots"]
@@ -103,11 +111,8 @@ async def test_slots_of_one_room_that_do_not_overlap_are_all_created_at_once(
 async def test_of_20_slots_with_one_common_resource_of_three_one_is_created(
     deployment: Deployment, two_apps: Pair
 ) -> None:
-    common, organizer = room(), deployment.organizer(two_apps[0])
-    others = [room() for _ in range(20)]
-    await organizer.import_resources(common, *others)
-    found = (await organizer.execute(RESOURCES, names=[common, *others]))["existing"]
-    ids = {each["name"]: each["id"] for each in found}
+    common, others = room(), [room() for _ in range(20)]
+    ids = await resource_ids(deployment.organizer(two_apps[0]), [common, *others])
     requests = [
         (CREATE, {"input": at(9 + n / 40, resourceIds=[ids[each], ids[common]])})
         for n, each in enumerate(others)
@@ -207,31 +212,42 @@ async def test_a_freed_resource_goes_to_one_of_the_concurrent_requests(
 
 
 async def created_meanwhile(
-    deployment: Deployment, app: AppProcess, off: str
+    deployment: Deployment, app: AppProcess, off: str, other_resources: int
 ) -> tuple[set[str], int]:
-    """Create two slots of a room at once; return the outcomes and the number of overlaps."""
-    hall = room()
-    await deployment.organizer(app).import_resources(hall)
+    """Create two slots of a room at once, one of them with so many resources more.
+
+    Return the outcomes and the number of overlaps.
+    """
+    hall, organizer = room(), deployment.organizer(app)
+    names = [hall, *(room() for _ in range(other_resources))]
+    ids = await resource_ids(organizer, names)
     slow, stage = deployment.paused_app("commit", off)
-    wanted = {"input": at(9, resource=hall)}
-    late = asyncio.create_task(deployment.organizer(slow).execute(CREATE, **wanted))
+    # The common resource is the last one of the list.
+    several = {"input": at(9, resourceIds=[ids[name] for name in reversed(names)])}
+    late = asyncio.create_task(deployment.organizer(slow).execute(CREATE, **several))
     await asyncio.to_thread(stage.wait_until_reached)
-    early = await deployment.organizer(app).execute(CREATE, **wanted)
+    early = await organizer.execute(CREATE, input=at(9, resource=hall))
     stage.resume()
     return {early["__typename"], (await late)["__typename"]}, overlaps(deployment, hall)
 
 
+with_other_resources = pytest.mark.parametrize("other_resources", [0, 2])
+
+
+@with_other_resources
 async def test_a_room_that_was_free_when_it_was_read_is_checked_again_at_the_write(
-    deployment: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair, other_resources: int
 ) -> None:
-    received = await created_meanwhile(deployment, two_apps[0], "")
+    received = await created_meanwhile(deployment, two_apps[0], "", other_resources)
     assert received == ({"Slot", "ResourceTaken"}, 0)
 
 
+@with_other_resources
 async def test_control_without_the_resource_version_two_slots_share_a_room(
-    deployment: Deployment, two_apps: Pair
+    deployment: Deployment, two_apps: Pair, other_resources: int
 ) -> None:
-    assert await created_meanwhile(deployment, two_apps[0], "resources") == ({"Slot"}, 1)
+    received = await created_meanwhile(deployment, two_apps[0], "resources", other_resources)
+    assert received == ({"Slot"}, 1)
 
 
 async def test_two_concurrent_edits_of_a_series_lose_no_slot(

@@ -49,6 +49,9 @@ class AuditAction(StrEnum):
     ROLE_SET = "role_set"
     BANNED = "banned"
     UNBANNED = "unbanned"
+    RESOURCE_CREATED = "resource_created"
+    RESOURCE_EDITED = "resource_edited"
+    RESOURCE_DELETED = "resource_deleted"
     USERS_IMPORTED = "users_imported"
     USERS_INVITED = "users_invited"
     USER_CREATED = "user_created"
@@ -92,7 +95,7 @@ class AuditEntry:
     """One entry of the log.
 
     `by` is None for waiting lists, expiry and the command line. `before` and `after` are the
-    booking's status; `edits` are the fields that an organizer changed.
+    booking's status; `edits` are the fields that an organizer changed; `resource` is a name.
     """
 
     position: AuditPosition
@@ -106,6 +109,7 @@ class AuditEntry:
     held_until: datetime | None = None
     overridden_limits: tuple[BookingLimit, ...] = ()
     campaign_id: CampaignId | None = None
+    resource: str | None = None
     edits: tuple[FieldEdit, ...] = ()
 
 

@@ -13,6 +13,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit, NoShowLimit
+from slotlock.domain.resources.resource import Resource
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.fields import SLOT_FIELDS
@@ -48,6 +49,7 @@ TERMS_FIELDS = {
     "admission": "admission",
     "noShowLimit": "no_show_limit",
 }
+RESOURCE_FIELDS = {"name": "name", "kind": "kind"}
 USER_FIELDS = {
     "email": "email",
     "name": "name",
@@ -60,7 +62,10 @@ USER_FIELDS = {
 
 @value_object
 class AuditNote:
-    """One change; `by` is None for the command line, `user_ids` are the users it concerns."""
+    """One change; `by` is None for the command line, `user_ids` are the users it concerns.
+
+    `resource` is the name of one.
+    """
 
     at: datetime
     by: UserId | None
@@ -69,6 +74,7 @@ class AuditNote:
     slot_id: SlotId | None = None
     campaign_id: CampaignId | None = None
     user_ids: tuple[UserId, ...] = ()
+    resource: str | None = None
 
 
 def note_slot_change(
@@ -139,6 +145,27 @@ def _campaign_action(before: Campaign | None, after: Campaign) -> AuditAction:
     if after.terms.published:
         return AuditAction.CAMPAIGN_PUBLISHED
     return AuditAction.CAMPAIGN_UNPUBLISHED
+
+
+def note_resource_creation(resource: Resource, by: UserId, now: datetime) -> AuditNote:
+    """Return the note of a new resource."""
+    edits = tuple(_field_edits(RESOURCE_FIELDS, None, resource))
+    return AuditNote(now, by, AuditAction.RESOURCE_CREATED, edits, resource=resource.name)
+
+
+def note_resource_change(
+    before: Resource, after: Resource, by: UserId, now: datetime
+) -> AuditNote | None:
+    """Return the note of a resource's change; None if nothing changed."""
+    edits = tuple(_field_edits(RESOURCE_FIELDS, before, after))
+    note = AuditNote(now, by, AuditAction.RESOURCE_EDITED, edits, resource=after.name)
+    return note if edits else None
+
+
+def note_resource_deletion(resource: Resource, by: UserId, now: datetime) -> AuditNote:
+    """Return the note of a resource's deletion, with the fields that it had."""
+    edits = tuple(_field_edits(RESOURCE_FIELDS, resource, None))
+    return AuditNote(now, by, AuditAction.RESOURCE_DELETED, edits, resource=resource.name)
 
 
 def note_user_change(

@@ -60,6 +60,10 @@ class AuditEntry:
     overridden_limits: list[BookingLimit] = field(
         description="The limits that an organizer overrode with the action."
     )
+    resource_name: str | None = field(
+        description="The name of the resource that was created, changed or deleted; null for other "
+        "actions."
+    )
     edits: list[AuditEdit] = field(description="The fields that an organizer changed.")
     entry: strawberry.Private[log.AuditEntry]
 
@@ -110,6 +114,7 @@ class AuditEntry:
             after=entry.after,
             held_until=entry.held_until,
             overridden_limits=list(entry.overridden_limits),
+            resource_name=entry.resource,
             edits=[AuditEdit.from_domain(edit) for edit in entry.edits],
             entry=entry,
         )

@@ -73,7 +73,9 @@ class ResourceMutations:
         input: Annotated[CreateResourceInput, argument(description="The resource to create.")],  # noqa: A002
     ) -> Resource | Refusal:
         viewer = info.context.require_organizer()
-        outcome = await resources.create(info.context.services, input.name, input.kind)
+        outcome = await resources.create(
+            info.context.services, input.name, input.kind, viewer.user_id
+        )
         if isinstance(outcome, resource.ResourceSaved):
             return Resource.from_domain(outcome.resource)
         return InvalidInput.from_domain(outcome, ResultView(viewer))
@@ -87,11 +89,11 @@ class ResourceMutations:
         info: Info,
         input: Annotated[UpdateResourceInput, argument(description="The changes.")],  # noqa: A002
     ) -> Resource | Refusal:
-        info.context.require_organizer()
+        viewer = info.context.require_organizer()
         name = ids.parse_resource_id(input.resource_id)
         if name is None:
             return ResourceNotFound.create()
-        outcome = await resources.update(info.context.services, name, input.kind)
+        outcome = await resources.update(info.context.services, name, input.kind, viewer.user_id)
         if isinstance(outcome, resource.ResourceSaved):
             return Resource.from_domain(outcome.resource)
         return ResourceNotFound.create()
@@ -106,11 +108,11 @@ class ResourceMutations:
         info: Info,
         resource_id: Annotated[strawberry.ID, argument(description="The resource to delete.")],
     ) -> ResourceDeleted | Refusal:
-        info.context.require_organizer()
+        viewer = info.context.require_organizer()
         name = ids.parse_resource_id(resource_id)
         if name is None:
             return ResourceNotFound.create()
-        outcome = await resources.delete(info.context.services, name)
+        outcome = await resources.delete(info.context.services, name, viewer.user_id)
         if isinstance(outcome, resource.ResourceDeleted):
             return ResourceDeleted(resource_id=resource_id)
         if isinstance(outcome, resource.ResourceInUse):
@@ -136,7 +138,9 @@ class ResourceMutations:
         viewer = info.context.require_organizer()
         if len(names) > resource.MAX_IMPORTED_NAMES:
             raise bad_input("names", f"`names` has at most {resource.MAX_IMPORTED_NAMES} items.")
-        outcome = await resources.import_names(info.context.services, names, kind, dry_run=dry_run)
+        outcome = await resources.import_names(
+            info.context.services, names, kind, viewer.user_id, dry_run=dry_run
+        )
         if isinstance(outcome, validation.InvalidInput):
             return InvalidInput.from_domain(outcome, ResultView(viewer))
         return ResourcesImported(

@@ -6,6 +6,7 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.domain.resources import resource
+from slotlock.domain.shared.text import validate_line
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import (
@@ -22,6 +23,8 @@ from slotlock.graphql.resources.types import Resource
 from slotlock.services import resources
 
 RESOURCES_CURSOR = "resources"
+# A key has up to three characters for each of a name, and the name itself after a zero character.
+MAX_KEY_LENGTH = 4 * resource.MAX_NAME_LENGTH
 ResourceConnection = Connection[Resource]
 
 
@@ -73,7 +76,7 @@ def _decode(after: str | None) -> str | None:
     if after is None:
         return None
     match decode_cursor(RESOURCES_CURSOR, after):
-        case [str(key)]:
+        case [str(key)] if key and not validate_line(key.replace("\0", ""), MAX_KEY_LENGTH):
             return key
         case _:
             raise bad_input("after", "This is not a cursor of this list.")

@@ -1,5 +1,8 @@
 """Who came to a slot: check-in, no-show and undoing them, in two processes."""
 
+import asyncio
+from contextlib import suppress
+
 import httpx
 import pytest
 
@@ -14,9 +17,13 @@ from tests.support.clients.attendance import (
     mark_no_show,
     missed,
 )
-from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.booking_client import (
+    WATCH_MY_BOOKINGS,
+    BookingClient,
+    create_booking_clients,
+)
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import hours_from_now
+from tests.support.clients.client import hours_from_now, open_websocket
 from tests.support.clients.exports import csv_rows, download_export
 
 Pair = tuple[AppProcess, AppProcess]
@@ -149,3 +156,22 @@ async def test_the_audit_log_names_the_organizer_of_each_change(clients: Three) 
     )
     by = {"id": await organizer.fetch_user_id()}
     assert log["nodes"] == [{"action": "NO_SHOW", "by": by}]
+
+
+async def test_my_bookings_reports_a_check_in_to_its_user_at_another_process(
+    clients: Three, two_apps: Pair
+) -> None:
+    ada, _, organizer = clients
+    _, booking_id = await booked_soon(organizer, ada)
+    async with open_websocket(two_apps[1], ada.token) as watching:
+        await watching.subscribe("1", WATCH_MY_BOOKINGS)
+        event = {"action": None}
+        while event["action"] != "CHECKED_IN":
+            # Nothing confirms that a subscription has started, except an event.
+            await organizer.execute(UNDO_CHECK_IN, booking=booking_id)
+            await check_in(organizer, bookingId=booking_id)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(3):
+                    event = await watching.next_result()
+    assert event["by"] == {"id": await organizer.fetch_user_id()}
+    assert event["booking"]["id"] == booking_id

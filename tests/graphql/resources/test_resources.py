@@ -42,6 +42,9 @@ UPDATE_SLOT = """mutation($input: UpdateSlotInput!) { updateSlot(input: $input) 
   __typename ... on Slot { resource resources { name } }
 } }"""
 SLOT_RESOURCES = "query($slot: ID!) { slot(id: $slot) { resources { kind } } }"
+AUDIT_LOG = """query($by: ID!) { auditLog(filter: {by: $by}) {
+  nodes { action resourceName by { id } edits { field before after } }
+} }"""
 FREE_BUSY = """query($ids: [ID!]!, $from: DateTime!, $until: DateTime!) {
   freeBusy(resourceIds: $ids, from: $from, until: $until) {
     resource { name } spans { startTime endTime slot { id } } isComplete
@@ -86,6 +89,31 @@ async def test_a_resource_is_created_found_changed_and_deleted(
     assert await organizer.execute(DELETE, id=room) == {"resourceId": room}
     assert await organizer.execute(DELETE, id=room) == {"code": "RESOURCE_NOT_FOUND"}
     assert await organizer.execute(UPDATE, id=room) == {"code": "RESOURCE_NOT_FOUND"}
+
+
+async def test_the_audit_log_names_the_resource_and_the_organizer_of_each_change(
+    organizer: GraphQLTestClient,
+) -> None:
+    one, imported = new_name(), new_name()
+    (room,) = await create(organizer, one)
+    for _ in range(2):
+        await organizer.execute(UPDATE, id=room)
+        await organizer.execute(DELETE, id=room)
+        await organizer.execute(IMPORT, names=[imported])
+    me = (await organizer.execute("{ me { id } }"))["id"]
+    entries = (await organizer.execute(AUDIT_LOG, by=me))["nodes"]
+    assert all(entry.pop("by") == {"id": me} for entry in entries)
+
+    def entry(action: str, name: str, *edits: tuple[str, str | None, str | None]) -> Json:
+        changed = [dict(zip(("field", "before", "after"), edit, strict=True)) for edit in edits]
+        return {"action": action, "resourceName": name, "edits": changed}
+
+    assert entries[::-1] == [
+        entry("RESOURCE_CREATED", one, ("name", None, one), ("kind", None, "ROOM")),
+        entry("RESOURCE_EDITED", one, ("kind", "ROOM", "STAFF")),
+        entry("RESOURCE_DELETED", one, ("name", one, None), ("kind", "STAFF", None)),
+        entry("RESOURCE_CREATED", imported, ("name", None, imported), ("kind", None, "ROOM")),
+    ]
 
 
 async def test_a_name_that_differs_in_capitals_only_is_refused(

@@ -41,13 +41,14 @@ class ConnectionFixture:
     reader: BookingClient
     app: AppProcess
     slot_id: str
+    full_slot_id: str
     campaign_id: str
     series_id: str
 
     def page_query(self, connection: str) -> str:
         """Return the query for a page of a connection with its required arguments."""
         arguments = {
-            "slotId": f'"{self.slot_id}"',
+            "slotId": f'"{self.full_slot_id if connection == "slotWaitlist" else self.slot_id}"',
             "campaignId": f'"{self.campaign_id}"',
             "filter": f'{{campaignId: "{self.campaign_id}"}}',
         }
@@ -91,6 +92,8 @@ class ConnectionFixture:
         for user in (booked_user, cancelling_user):
             await set_groups(reader, user, secrets.token_hex(4))
         await reader.book_slot(self.slot_id, userId=await booked_user.fetch_user_id())
+        await booked_user.join(self.full_slot_id)
+        await reader.import_resources(f"Room {secrets.token_hex(4)}")
         await cancelling_user.cancel_booking(
             (await cancelling_user.book_slot(self.slot_id))["booking"]["id"]
         )
@@ -109,10 +112,12 @@ async def create_connection_fixture(
     campaign_id = await create_campaign(reader)
     times = {"startTime": hours_from_now(500), "endTime": hours_from_now(501)}
     weekly = {"slot": {"title": "Weekly", **times}, "rrule": "FREQ=WEEKLY;COUNT=8"}
+    await reader.book_slot(full_slot_id := await reader.add_slot(**times))
     fixture = ConnectionFixture(
         reader,
         app,
         await reader.add_slot(capacity=50, campaignId=campaign_id, **times),
+        full_slot_id,
         campaign_id,
         (await reader.execute(CREATE_SERIES, input=weekly))["seriesId"],
     )

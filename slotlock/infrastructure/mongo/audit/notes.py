@@ -1,7 +1,7 @@
 """Stores audit notes, each in the transaction of the change that it describes.
 
 audit_notes: {_id, at, by, action, edits: [{field, before, after, user?}], slot?, campaign?,
-users?: [id], schemaVersion}
+users?: [id], resource?: name, schemaVersion}
 """
 
 from collections.abc import Iterable
@@ -53,6 +53,8 @@ def note_to_document(note: AuditNote) -> Document:
         document["campaign"] = ObjectId(note.campaign_id)
     if note.user_ids:
         document["users"] = [ObjectId(user_id) for user_id in note.user_ids]
+    if note.resource:
+        document["resource"] = note.resource
     return with_schema_version("audit_notes", document)
 
 
@@ -129,6 +131,7 @@ def _to_entry(document: Document) -> AuditEntry:
         users[0] if len(users) == 1 else None,
         SlotId(str(document["slot"])) if "slot" in document else None,
         campaign_id=CampaignId(str(document["campaign"])) if "campaign" in document else None,
+        resource=document.get("resource"),
         edits=tuple(_to_edit(edit) for edit in document["edits"]),
     )
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import DuplicateKeyError
 
+from slotlock.domain.audit.notes import AuditNote, note_resource_change
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
@@ -28,6 +29,8 @@ from slotlock.domain.resources.resource import (
 )
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.pagination import Page
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.audit.notes import insert_notes
 from slotlock.infrastructure.mongo.client import RESOURCES_CONCURRENCY, Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
@@ -114,8 +117,8 @@ class ResourceRepository:
         return Page(tuple(items[:first]), len(items) > first)
 
     @limited
-    async def insert(self, resource: Resource) -> bool:
-        """Insert a resource. Return False if one has the name, in whatever capitals."""
+    async def insert(self, resource: Resource, note: AuditNote | None = None) -> bool:
+        """Insert a resource with a note. Return False if one has the name, in whatever capitals."""
         self._required.require(UNIQUE_INDEX)
         document = {
             "_id": resource.name,
@@ -123,21 +126,40 @@ class ResourceRepository:
             "nameKey": name_key(resource.name),
             "kind": resource.kind.value,
         }
+
+        async def write(session: AsyncClientSession) -> None:
+            await self._resources.insert_one(document, session=session)
+            await insert_notes(self._database, [note], session)
+
         try:
-            await self._resources.insert_one(document)
+            await in_transaction(self._database, write)
         except DuplicateKeyError:
             return False
         return True
 
     @limited
-    async def set_kind(self, name: str, kind: ResourceKind) -> bool:
-        """Change the kind of a resource. Return False if there is no such resource."""
-        change = {"$set": {"kind": kind.value}}
-        return (await self._resources.update_one({"_id": name}, change)).matched_count == 1
+    async def update(self, resource: Resource, by: UserId, now: datetime) -> bool:
+        """Change the kind of a resource, with a note. Return False if there is no such resource."""
+        change = {"$set": {"kind": resource.kind.value}}
+
+        async def write(session: AsyncClientSession) -> bool:
+            found = await self._resources.find_one_and_update(
+                {"_id": resource.name}, change, session=session
+            )
+            if found is not None:
+                note = note_resource_change(_to_resource(found), resource, by, now)
+                await insert_notes(self._database, [note], session)
+            return found is not None
+
+        return await in_transaction(self._database, write)
 
     @limited
-    async def delete(self, name: str, now: datetime) -> Sequence[SlotId]:
-        """Delete a resource unless slots that are not over use it; return some of these.
+    async def delete(
+        self, name: str, now: datetime, note: AuditNote | None = None
+    ) -> Sequence[SlotId]:
+        """Delete a resource, with a note, unless slots that are not over use it.
+
+        Return some of these slots.
 
         A slot that is published meanwhile gives the resource a new version: one of both fails.
         """
@@ -148,11 +170,13 @@ class ResourceRepository:
         }
 
         async def write(session: AsyncClientSession) -> Sequence[SlotId]:
-            await self._resources.delete_one({"_id": name}, session=session)
+            deleted = await self._resources.delete_one({"_id": name}, session=session)
             found = self._slots.find(unfinished, {"_id": 1}, limit=MAX_SHOWN_USERS, session=session)
             users = [SlotId(str(document["_id"])) async for document in found]
             if users:
                 await session.abort_transaction()
+            elif deleted.deleted_count:
+                await insert_notes(self._database, [note], session)
             return users
 
         return await in_transaction(self._database, write)
