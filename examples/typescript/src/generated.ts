@@ -23,6 +23,10 @@ export type BookingAction =
   | 'BOOKED'
   /** The booking was cancelled, or its slot was cancelled. */
   | 'CANCELLED'
+  /** An organizer checked the user in. */
+  | 'CHECKED_IN'
+  /** An organizer took the check-in back. */
+  | 'CHECK_IN_UNDONE'
   /** A hold was confirmed. */
   | 'CONFIRMED'
   /** A hold expired. */
@@ -33,6 +37,10 @@ export type BookingAction =
   | 'HELD'
   /** The booking was moved to another slot. */
   | 'MOVED'
+  /** An organizer marked the booking as a no-show. */
+  | 'NO_SHOW'
+  /** An organizer took the no-show back. */
+  | 'NO_SHOW_UNDONE'
   /** The waiting list placed a hold for its first user. */
   | 'OFFERED'
   /** The action is one of a newer version, which this server does not know. */
@@ -69,12 +77,16 @@ export type CreateSlotInput = {
   capacity?: number;
   /** A name that alternative slots share, at most 100 characters. Each user can have at most one booking in a choice group. It cannot be changed later. */
   choiceGroup?: string | null | undefined;
+  /** A text in Markdown, at most 10,000 characters, which is stored as it is. */
+  description?: string | null | undefined;
   /** Whether the slot stays hidden until `publishSlot`. */
   draft?: boolean;
   /** When the slot ends, after its start. Required unless there is a timetable. */
   endTime?: string | null | undefined;
   /** How many places a group may have in the slot, in addition to the limits of the campaign. */
   groupLimits?: Array<GroupLimitInput>;
+  /** How many minutes a user whose hold ended without a confirmation cannot hold a place in the slot again, 0 to 10080. A booking without a hold is not affected. */
+  holdCooldownMinutes?: number;
   /** How long a hold lasts, 1 to 60 minutes. */
   holdMinutes?: number;
   /** A key that makes retries safe, 1 to 255 characters. Repeated requests with the same key and the same arguments take effect once and return the same result. The server remembers a key for at least 24 hours. */
@@ -83,8 +95,10 @@ export type CreateSlotInput = {
   kind?: SlotKind;
   /** Where the slot takes place, at most 200 characters. */
   location?: string | null | undefined;
-  /** A resource that the slot occupies, such as a room, at most 100 characters. Published slots with the same resource cannot overlap. */
+  /** The name of an existing resource that the slot occupies, such as a room. Published slots with the same resource cannot overlap. */
   resource?: string | null | undefined;
+  /** The resources that the slot occupies, at most 10, instead of `resource`. */
+  resourceIds?: Array<string | number> | null | undefined;
   /** When the slot starts. Required unless there is a timetable. */
   startTime?: string | null | undefined;
   /** The time zone in which the slot takes place. */
@@ -129,6 +143,8 @@ export type RefusalCode =
   | 'ADMIN_REQUIRED'
   /** The user already has a booking in the slot. */
   | 'ALREADY_BOOKED'
+  /** The user of the booking is checked in. */
+  | 'ALREADY_CHECKED_IN'
   /** The invited user is already in the team. */
   | 'ALREADY_MEMBER'
   /** The caller is already on the waiting list. */
@@ -141,12 +157,20 @@ export type RefusalCode =
   | 'CAMPAIGN_BUSY'
   /** The campaign is published or has slots. */
   | 'CAMPAIGN_IN_USE'
+  /** The campaign cannot be copied to the new dates. */
+  | 'CAMPAIGN_NOT_COPIED'
   /** The campaign does not exist. */
   | 'CAMPAIGN_NOT_FOUND'
+  /** The campaign has more slots or meetings than one request may copy. */
+  | 'CAMPAIGN_TOO_LARGE'
   /** The caller cannot ban or unban their own account. */
   | 'CANNOT_BAN_SELF'
+  /** Admins cannot erase their own account. */
+  | 'CANNOT_ERASE_SELF'
   /** The new capacity is below the number of bookings. */
   | 'CAPACITY_BELOW_TAKEN'
+  /** It is too early to check in for the slot. */
+  | 'CHECK_IN_NOT_OPEN'
   /** At least one claim was refused, so nothing was booked. */
   | 'CLAIMS_REFUSED'
   /** The campaign takes no bookings any more. */
@@ -157,10 +181,14 @@ export type RefusalCode =
   | 'EMAIL_TAKEN'
   /** The user's group has all of its places in the slot. */
   | 'GROUP_FULL'
+  /** The user gave up a hold in the slot, and may hold a place again later. */
+  | 'HOLD_COOLDOWN'
   /** The hold has expired. */
   | 'HOLD_EXPIRED'
   /** The hold cannot be extended any further. */
   | 'HOLD_LIMIT_REACHED'
+  /** The text is no check-in code of this server. */
+  | 'INVALID_CHECK_IN_CODE'
   /** The e-mail address or the password is wrong. */
   | 'INVALID_CREDENTIALS'
   /** A field of the input is invalid. */
@@ -171,12 +199,16 @@ export type RefusalCode =
   | 'INVALID_SESSION'
   /** The idempotency key was sent before with other arguments. */
   | 'KEY_REUSED'
+  /** The user is the last admin. */
+  | 'LAST_ADMIN'
   /** The user has the maximum number of bookings. */
   | 'LIMIT_REACHED'
   /** Another request is using the slot. Retry soon. */
   | 'LOCKED'
   /** No slot of the series can be booked any more. */
   | 'NOTHING_TO_BOOK'
+  /** The booking is a hold, or has ended. */
+  | 'NOT_CONFIRMED'
   /** The campaign is for other groups. */
   | 'NOT_ELIGIBLE'
   /** The booking is confirmed and does not expire. */
@@ -193,6 +225,10 @@ export type RefusalCode =
   | 'QUEUE_FULL'
   /** Members get places through the booking queue only. */
   | 'QUEUE_ONLY'
+  /** Slots that are not over use the resource. */
+  | 'RESOURCE_IN_USE'
+  /** The resource does not exist. */
+  | 'RESOURCE_NOT_FOUND'
   /** Another slot uses the resource at the same time. */
   | 'RESOURCE_TAKEN'
   /** The resource is taken on some dates of the series. */
@@ -203,6 +239,8 @@ export type RefusalCode =
   | 'SERIES_TOO_LONG'
   /** The caller has no such session. */
   | 'SESSION_NOT_FOUND'
+  /** Some of the slots have or had bookings. */
+  | 'SLOTS_HAVE_BOOKINGS'
   /** The slot was cancelled. */
   | 'SLOT_CANCELLED'
   /** The slot has no free place. */
@@ -215,6 +253,8 @@ export type RefusalCode =
   | 'SLOT_NOT_FULL'
   /** The slot is a draft, which can only be deleted. */
   | 'SLOT_NOT_PUBLISHED'
+  /** The slot has not started, so nobody has missed it. */
+  | 'SLOT_NOT_STARTED'
   /** The slot has already started. */
   | 'SLOT_STARTED'
   /** Other requests are changing the team. Retry soon. */
@@ -233,6 +273,8 @@ export type RefusalCode =
   | 'TOO_MANY_ATTEMPTS'
   /** The e-mail address has the maximum number of open invitations. */
   | 'TOO_MANY_INVITATIONS'
+  /** The user missed too many bookings of the campaign. */
+  | 'TOO_MANY_NO_SHOWS'
   /** The caller is in the maximum number of teams. */
   | 'TOO_MANY_TEAMS'
   /** The user to book for is banned. */
@@ -240,7 +282,9 @@ export type RefusalCode =
   /** The user does not exist. */
   | 'USER_NOT_FOUND'
   /** The waiting list is full. */
-  | 'WAITLIST_FULL';
+  | 'WAITLIST_FULL'
+  /** The booking is for another slot. */
+  | 'WRONG_SLOT';
 
 /** The account to create. */
 export type RegisterInput = {
@@ -390,6 +434,7 @@ export type BookMutation = { bookSlot:
     | { __typename: 'Booked', booking: { id: string, status: BookingStatus, heldUntil: string | null }, slot: { version: number } }
     | { __typename: 'Closed', code: RefusalCode, message: string }
     | { __typename: 'GroupFull', code: RefusalCode, message: string }
+    | { __typename: 'HoldCooldown', code: RefusalCode, message: string }
     | { __typename: 'KeyReused', code: RefusalCode, message: string }
     | { __typename: 'LimitReached', code: RefusalCode, message: string }
     | { __typename: 'Locked', retryAfterMs: number, code: RefusalCode, message: string }
@@ -402,6 +447,7 @@ export type BookMutation = { bookSlot:
     | { __typename: 'SlotNotFound', code: RefusalCode, message: string }
     | { __typename: 'SlotStarted', code: RefusalCode, message: string }
     | { __typename: 'TimeConflict', code: RefusalCode, message: string }
+    | { __typename: 'TooManyNoShows', code: RefusalCode, message: string }
     | { __typename: 'UserBanned', code: RefusalCode, message: string }
     | { __typename: 'UserNotFound', code: RefusalCode, message: string }
    };
@@ -458,6 +504,9 @@ export type JoinWaitlistMutation = { joinWaitlist:
     | { __typename: 'SlotNotFull', code: RefusalCode, message: string }
     | { __typename: 'SlotStarted', code: RefusalCode, message: string }
     | { __typename: 'TimeConflict', code: RefusalCode, message: string }
+    | { __typename: 'TooManyNoShows', code: RefusalCode, message: string }
+    | { __typename: 'UserBanned', code: RefusalCode, message: string }
+    | { __typename: 'UserNotFound', code: RefusalCode, message: string }
     | { __typename: 'WaitlistFull', code: RefusalCode, message: string }
     | { __typename: 'WaitlistJoined', position: number }
    };
@@ -483,6 +532,7 @@ export type RequestTicketMutation = { requestBooking:
     | { __typename: 'AlreadyBooked', code: RefusalCode, message: string }
     | { __typename: 'Closed', code: RefusalCode, message: string }
     | { __typename: 'GroupFull', code: RefusalCode, message: string }
+    | { __typename: 'HoldCooldown', code: RefusalCode, message: string }
     | { __typename: 'KeyReused', code: RefusalCode, message: string }
     | { __typename: 'LimitReached', code: RefusalCode, message: string }
     | { __typename: 'NotEligible', code: RefusalCode, message: string }
@@ -496,6 +546,7 @@ export type RequestTicketMutation = { requestBooking:
     | { __typename: 'SlotStarted', code: RefusalCode, message: string }
     | { __typename: 'Ticket', id: string, status: TicketStatus, position: number | null }
     | { __typename: 'TimeConflict', code: RefusalCode, message: string }
+    | { __typename: 'TooManyNoShows', code: RefusalCode, message: string }
     | { __typename: 'UserBanned', code: RefusalCode, message: string }
     | { __typename: 'UserNotFound', code: RefusalCode, message: string }
    };
@@ -510,6 +561,7 @@ export type FollowTicketSubscription = { ticket: { status: TicketStatus, positio
       | { __typename: 'Booked', booking: { id: string, status: BookingStatus, heldUntil: string | null }, slot: { version: number } }
       | { __typename: 'Closed', code: RefusalCode, message: string }
       | { __typename: 'GroupFull', code: RefusalCode, message: string }
+      | { __typename: 'HoldCooldown', code: RefusalCode, message: string }
       | { __typename: 'KeyReused', code: RefusalCode, message: string }
       | { __typename: 'LimitReached', code: RefusalCode, message: string }
       | { __typename: 'Locked', code: RefusalCode, message: string }
@@ -522,6 +574,7 @@ export type FollowTicketSubscription = { ticket: { status: TicketStatus, positio
       | { __typename: 'SlotNotFound', code: RefusalCode, message: string }
       | { __typename: 'SlotStarted', code: RefusalCode, message: string }
       | { __typename: 'TimeConflict', code: RefusalCode, message: string }
+      | { __typename: 'TooManyNoShows', code: RefusalCode, message: string }
       | { __typename: 'UserBanned', code: RefusalCode, message: string }
       | { __typename: 'UserNotFound', code: RefusalCode, message: string }
      | null } };
