@@ -23,7 +23,7 @@ from tests.support.clients.booking_client import (
     create_booking_clients,
 )
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import hours_from_now, open_websocket
+from tests.support.clients.client import Json, hours_from_now, open_websocket
 from tests.support.clients.exports import csv_rows, download_export
 
 Pair = tuple[AppProcess, AppProcess]
@@ -165,7 +165,7 @@ async def test_my_bookings_reports_a_check_in_to_its_user_at_another_process(
     _, booking_id = await booked_soon(organizer, ada)
     async with open_websocket(two_apps[1], ada.token) as watching:
         await watching.subscribe("1", WATCH_MY_BOOKINGS)
-        event = {"action": None}
+        event: Json = {"action": None}
         while event["action"] != "CHECKED_IN":
             # Nothing confirms that a subscription has started, except an event.
             await organizer.execute(UNDO_CHECK_IN, booking=booking_id)

@@ -206,11 +206,10 @@ class ResourceRepository:
 
     async def backfill(self) -> None:
         """Make resources of the texts that slots name, and complete those of an older version."""
-        complete = {"nameKey": {"$exists": True}}
-        existing = {each["_id"] async for each in self._resources.find(complete, {"_id": 1})}
+        stored = await self._resources.find({"_id": {"$gt": ""}}, {"nameKey": 1}).to_list()
+        complete = {each["_id"] for each in stored if "nameKey" in each}
         in_slots = await self._slots.distinct("resource", {"resource": {"$gt": ""}})
-        older = await self._resources.distinct("_id", {"nameKey": None})
-        for name in sorted({*in_slots, *older} - existing):
+        for name in sorted({*in_slots, *(each["_id"] for each in stored)} - complete):
             for key in (name_key(name), f"{name_key(name)}\0{name}"):
                 try:
                     await self._resources.update_one(

@@ -1,6 +1,7 @@
 """Resources and slots that an older version stored go on to work, beside those of this one."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.support.polling import eventually
 from tests.support.stores.slot_store import SlotStore
 
 DAYS = NOW, NOW + timedelta(days=3)
-SEVERAL = {"resource": "Beamer", "several_resources": ("Beamer", "Hall")}
+SEVERAL: dict[str, Any] = {"resource": "Beamer", "several_resources": ("Beamer", "Hall")}
 
 
 async def resources_by_name(store: SlotStore) -> list[Document]:
@@ -69,7 +70,7 @@ async def test_migrate_makes_resources_of_the_texts_of_slots(
     ("stored", "new"), [({"resource": "Hall"}, SEVERAL), (SEVERAL, {"resource": "Hall"})]
 )
 async def test_a_slot_with_one_resource_and_one_with_a_list_do_not_overlap(
-    store: SlotStore, stored: dict[str, object], new: dict[str, object]
+    store: SlotStore, stored: dict[str, Any], new: dict[str, Any]
 ) -> None:
     old = await store.insert_slot(**stored)
     (document,) = await store.documents("slots")
