@@ -1,5 +1,6 @@
 """`node` and `nodes` return each object to the users who may see it, and to no others."""
 
+import secrets
 from typing import cast
 
 import httpx
@@ -17,9 +18,13 @@ from tests.support.queue.documents import REQUEST_BOOKING
 Clients = tuple[BookingClient, BookingClient, BookingClient]
 
 NODE = "query($id: ID!) { node(id: $id) { __typename id } }"
+CREATE_RESOURCE = """mutation($name: String!) {
+  createResource(input: {name: $name, kind: ROOM}) { ... on Resource { id } }
+}"""
 NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }"
 PUBLIC_TYPES = ("Slot", "SlotSeries", "Campaign")
 PRIVATE_TYPES = ("Booking", "User", "Team", "Ticket", "OpenSession", "WaitlistEntry")
+ORGANIZER_TYPES = ("Resource",)
 MALFORMED_IDS = ("", "slot_", "waitlistEntry_" + "0" * 24, "\u0000")
 
 
@@ -47,6 +52,7 @@ async def ids(clients: Clients) -> Json:
         "Ticket": ticket["id"],
         "WaitlistEntry": (await ada.join(slots[2]))["entry"]["id"],
         "OpenSession": (await ada.execute("{ mySessions { id } }"))[0]["id"],
+        "Resource": (await organizer.execute(CREATE_RESOURCE, name=secrets.token_hex(8)))["id"],
     }
 
 
@@ -70,10 +76,14 @@ async def test_objects_come_in_the_order_of_their_ids(clients: Clients, ids: Jso
     types = executable_schema.get_possible_types(
         cast("GraphQLInterfaceType", executable_schema.type_map["Node"])
     )
-    assert {*ids} == {*PUBLIC_TYPES, *PRIVATE_TYPES} == {type_.name for type_ in types}
+    for_members = (*PUBLIC_TYPES, *PRIVATE_TYPES)
+    assert {*ids} == {*for_members, *ORGANIZER_TYPES} == {type_.name for type_ in types}
     with_id = {name for name, type_ in executable_schema.type_map.items() if has_id(type_)}
     assert with_id == {*ids}
-    shown = [{"__typename": name, "id": id_} for name, id_ in ids.items()]
+    shown = [
+        {"__typename": name, "id": id_} if name in for_members else None
+        for name, id_ in ids.items()
+    ]
     found = await fetch_nodes(clients[0], [*MALFORMED_IDS, *ids.values()])
     assert found == [None] * len(MALFORMED_IDS) + shown
     assert await fetch_nodes(clients[0], [*reversed(ids.values())]) == [*reversed(shown)]
@@ -83,6 +93,12 @@ async def test_private_objects_of_others_are_null(clients: Clients, ids: Json) -
     found = await fetch_nodes(clients[1], [*ids.values()])
     assert [name for name, node in zip(ids, found, strict=True) if node] == [*PUBLIC_TYPES]
     assert not any(isinstance(node, str) for node in found)
+
+
+async def test_organizers_see_the_objects_that_only_they_see(clients: Clients, ids: Json) -> None:
+    requested = {name: ids[name] for name in ORGANIZER_TYPES}
+    found = await fetch_nodes(clients[2], [*requested.values()])
+    assert found == [{"__typename": name, "id": id_} for name, id_ in requested.items()]
 
 
 @pytest.mark.parametrize("exists", [True, False])

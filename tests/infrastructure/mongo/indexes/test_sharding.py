@@ -21,7 +21,7 @@ SHARDED = {
 # Unique indexes of collections that stay on one shard.
 UNIQUE_ON_ONE_SHARD = {
     *("users.email", "users.invitation", "users.calendar"),
-    *("teams.members", "teams.invitations"),
+    *("teams.members", "teams.invitations", "resources.name_key"),
 }
 
 # Reads of these fields of slots, with any other filter.
