@@ -234,6 +234,7 @@ async def assert_retryable(
     for (error,) in (response.json()["errors"], message["payload"], visitor["errors"]):
         assert "mongo" not in error["message"].lower()
         assert error["extensions"].pop("errorId") in app.log
+        assert error["extensions"].pop("requestId")
         assert error["extensions"] == {"code": "INTERNAL", "retryAfterMs": 1_000}
     assert refused == 1013  # after which clients come again; after 1011 they do not
     assert "Traceback" not in app.log
