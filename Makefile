@@ -97,7 +97,7 @@ PIN := uv pip compile pyproject.toml --universal --python-version 3.11 --generat
 
 lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
-	$(PIN) --constraints requirements.lock --output-file requirements-serve.lock
+	$(PIN) --constraints requirements.lock --extra tracing --output-file requirements-serve.lock
 	$(PIN) --constraints requirements.lock --extra embedded --extra editable --output-file requirements-run.lock
 	$(PIN) --constraints requirements.lock --extra embedded --extra editable --extra simulate --output-file requirements-simulate.lock
 

@@ -40,14 +40,11 @@ ALLOWED_ALIASES = {
 # The table of old and new names.
 TRANSLATION_PAGE = ROOT / "docs" / "decisions" / "0028-standard-terms.md"
 # The nodes that define or bind a name, and where it is.
-NAME_ATTRIBUTES: tuple[tuple[type[ast.AST] | tuple[type[ast.AST], ...], str], ...] = (
-    (ast.Name, "id"),
-    (ast.Attribute, "attr"),
-    ((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler), "name"),
-    ((ast.MatchAs, ast.MatchStar), "name"),
-    (ast.arg, "arg"),
-    (ast.alias, "asname"),
-)
+NAME_ATTRIBUTES: dict[type[ast.AST], str] = {
+    **{ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.alias: "asname"},
+    **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name"),
+    **dict.fromkeys((ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
+}
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -79,12 +76,10 @@ def python_files() -> list[Path]:
 def defined_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of everything that a module defines or binds."""
     for node in ast.walk(tree):
-        for kind, attribute in NAME_ATTRIBUTES:
-            if isinstance(node, kind):
-                name = getattr(node, attribute)
-                if name and isinstance(getattr(node, "ctx", ast.Store()), ast.Store):
-                    yield getattr(node, "lineno", 1), name
-                break
+        if attribute := NAME_ATTRIBUTES.get(type(node)):
+            name = getattr(node, attribute)
+            if name and not isinstance(getattr(node, "ctx", None), ast.Load | ast.Del):
+                yield getattr(node, "lineno", 1), name
 
 
 def renaming_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:

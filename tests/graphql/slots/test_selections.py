@@ -143,8 +143,8 @@ async def test_each_field_has_the_same_value_alone_as_with_all_others(
         await ada.book_slot(slot_id)
     assert (await ben.join(next(iter(titles))))["position"] == 1
     all_fields = " ".join(text for _, text in slot_fields())
-    for client in (ada, ben, organizer):
-        for slot_id, title in titles.items():
+    for client, shown in ((ada, 3), (ben, 1), (organizer, 1)):
+        for slot_id, title in [*titles.items()][:shown]:
             together, *others = await read_fields(client, slot_id, title, all_fields)
             assert others == [together] * 3
             for name, text in slot_fields():
