@@ -41,10 +41,15 @@ ALLOWED_ALIASES = {
 TRANSLATION_PAGE = ROOT / "docs" / "decisions" / "0028-standard-terms.md"
 # The nodes that define or bind a name, and where it is.
 NAME_ATTRIBUTES: dict[type[ast.AST], str] = {
-    **{ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.alias: "asname"},
+    ast.Name: "id",
+    ast.Attribute: "attr",
+    ast.arg: "arg",
+    ast.alias: "asname",
     **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name"),
     **dict.fromkeys((ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
 }
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+READ_NODES = {*NAME_ATTRIBUTES, *DOCUMENTED, ast.Import, ast.ImportFrom}
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -68,23 +73,29 @@ def parsed(path: Path) -> ast.Module:
 
 
 @cache
+def read_nodes(path: Path) -> list[ast.AST]:
+    """Return the nodes of a module that bind a name, import something or have a docstring."""
+    return [node for node in ast.walk(parsed(path)) if type(node) in READ_NODES]
+
+
+@cache
 def python_files() -> list[Path]:
     """Return all Python files of the project, without generated folders."""
     return [path for folder in CODE_FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
-def defined_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def defined_names(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of everything that a module defines or binds."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if attribute := NAME_ATTRIBUTES.get(type(node)):
             name = getattr(node, attribute)
             if name and not isinstance(getattr(node, "ctx", None), ast.Load | ast.Del):
                 yield getattr(node, "lineno", 1), name
 
 
-def renaming_imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def renaming_imports(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Yield the line of each import under another name, and the two names."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
         package = f"{node.module}." if isinstance(node, ast.ImportFrom) and node.module else ""
@@ -102,10 +113,10 @@ def public_classes(tree: ast.Module) -> Iterator[tuple[str, bool]]:
             yield node.name, any(name.startswith("strawberry.") for name in decorators)
 
 
-def texts(source: str, tree: ast.AST) -> Iterator[tuple[int, str]]:
+def texts(source: str, nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
     """Yield the line and the text of every docstring and comment of a module."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+    for node in nodes:
+        if isinstance(node, DOCUMENTED):
             docstring = ast.get_docstring(node)
             if docstring:
                 yield getattr(node, "lineno", 1), docstring
@@ -116,14 +127,14 @@ def texts(source: str, tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 def word_hits(path: Path) -> Iterator[str]:
     """Yield each use of a forbidden word in a Python file."""
-    source, tree = path.read_text(), parsed(path)
+    source, nodes = path.read_text(), read_nodes(path)
     place = path.relative_to(ROOT)
     for word in forbidden_words(path.stem):
         yield f"{place}: module name: {word}"
-    for line, name in sorted(set(defined_names(tree))):
+    for line, name in sorted(set(defined_names(nodes))):
         for word in forbidden_words(name):
             yield f"{place}:{line}: {name}: {word}"
-    for line, text in texts(source, tree):
+    for line, text in texts(source, nodes):
         for word in forbidden_text_words(text):
             yield f"{place}:{line}: text: {word}"
 
@@ -162,7 +173,7 @@ def test_no_import_renames_a_module_or_a_name() -> None:
     assert [
         f"{path.relative_to(ROOT)}:{line}: {names}"
         for path in python_files()
-        for line, names in renaming_imports(parsed(path))
+        for line, names in renaming_imports(read_nodes(path))
     ] == []
 
 
