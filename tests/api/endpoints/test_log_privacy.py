@@ -27,6 +27,7 @@ from tests.support.apps.processes import (
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.calendars import create_calendar
 from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.clients.exports import create_export_link
 from tests.support.clients.user_files import create_invitations, import_users, user_csv
 from tests.support.polling import wait_until
 
@@ -43,8 +44,9 @@ BOOK = "mutation($input: BookSlotInput!) { bookSlot(input: $input) { __typename 
 
 @pytest.fixture
 def own_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[AppProcess]:
-    """Yield an app whose log belongs to one test."""
-    with forked_app(app_environment(servers, f"logs_{secrets.token_hex(4)}"), tmp_path) as running:
+    """Yield an app with an access log, whose log belongs to one test."""
+    settings = app_environment(servers, f"logs_{secrets.token_hex(4)}")
+    with forked_app({**settings, "SLOTLOCK_ACCESS_LOG": "on"}, tmp_path) as running:
         yield running
 
 
@@ -116,6 +118,8 @@ async def cause_internal_errors(
     """Let a query, a mutation, a calendar and an export fail; return what they were about."""
     key, location = secrets.token_hex(8), secrets.token_hex(8)
     slot_id = await organizer.add_slot(location=location)
+    link = await create_export_link(organizer, slot_id)
+    assert (await ada.http.get(ada.url + link)).status_code == 200
     calendar_path = await create_calendar(ada)
     await ada.book_slot(slot_id)
     corrupt_slot(app.environment["SLOTLOCK_MONGO_URL"], slot_id)
@@ -128,7 +132,8 @@ async def cause_internal_errors(
     export_url = f"{ada.url}/exports/slots/{slot_id}.csv"
     assert (await ada.http.get(export_url, headers=organizer.headers)).status_code == 500
     wait_until(lambda: app.log.count(" ERROR ") >= before + 4, "the failures are in the log")
-    return [key, location, calendar_path.rpartition("/")[2].removesuffix(".ics")]
+    link_secret, calendar_secret = (path.rpartition("/")[2] for path in (link, calendar_path))
+    return [key, location, link_secret, calendar_secret.removesuffix(".ics")]
 
 
 async def test_the_log_contains_no_secret_of_a_user_whatever_fails(
@@ -144,6 +149,7 @@ async def test_the_log_contains_no_secret_of_a_user_whatever_fails(
     ]
     assert own_app.stop() == 0
     assert "Traceback" in own_app.log
+    assert "slotlock.access" in own_app.log
     assert "Invalid HTTP" not in own_app.log
     settings = [SECRET, ADMIN_PASSWORD, own_app.environment["SLOTLOCK_MONGO_URL"]]
     assert [each for each in (*user_secrets, *settings) if each in own_app.log] == []

@@ -10,20 +10,7 @@ from slotlock.auth.links.export_links import EXPORT_LINK_TTL
 from tests.support.apps.processes import SECRET, AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.exports import RosterUsers, csv_rows
-
-CREATE_LINK = """mutation($id: ID!, $format: ExportFormat!) {
-  createExportLink(id: $id, format: $format) {
-    __typename ... on ExportLink { url expiresAt } ... on Refusal { code }
-  }
-}"""
-
-
-async def create_link(client: BookingClient, id_: str, file_format: str = "CSV") -> str:
-    """Create a link and return its path."""
-    link = await client.execute(CREATE_LINK, id=id_, format=file_format)
-    assert link["__typename"] == "ExportLink", link
-    return str(link["url"])
+from tests.support.clients.exports import CREATE_LINK, RosterUsers, create_export_link, csv_rows
 
 
 async def follow(client: BookingClient, path: str) -> httpx.Response:
@@ -45,7 +32,7 @@ async def test_a_link_opens_its_file_without_a_header_and_leaves_no_trace(
 ) -> None:
     organizer = roster_users.organizer
     slot_id = await organizer.add_slot()
-    response = await follow(organizer, await create_link(organizer, slot_id, file_format))
+    response = await follow(organizer, await create_export_link(organizer, slot_id, file_format))
     assert (response.status_code, response.content[: len(start)]) == (200, start)
     name = f"{slot_id}.{file_format.lower()}"
     assert response.headers["content-disposition"] == f'attachment; filename="{name}"'
@@ -71,7 +58,7 @@ async def test_an_altered_link_or_another_kind_of_token_opens_nothing(
     roster_users: RosterUsers,
 ) -> None:
     organizer = roster_users.organizer
-    path = await create_link(organizer, await organizer.add_slot())
+    path = await create_export_link(organizer, await organizer.add_slot())
     signature_start = path.rindex(".") + 1
     other = "A" if path[signature_start] != "A" else "B"
     for link in (
@@ -99,7 +86,7 @@ async def test_an_altered_link_or_another_kind_of_token_opens_nothing(
 
 async def test_a_link_ends_with_the_session_that_created_it(roster_users: RosterUsers) -> None:
     organizer = roster_users.organizer
-    path = await create_link(organizer, await organizer.add_slot())
+    path = await create_export_link(organizer, await organizer.add_slot())
     await organizer.execute("mutation { logout }")
     response = await follow(organizer, path)
     assert (response.status_code, "session" in response.text) == (403, True)
@@ -109,7 +96,7 @@ async def test_a_link_ends_when_its_user_is_no_organizer_any_more(
     two_apps: tuple[AppProcess, AppProcess], roster_users: RosterUsers
 ) -> None:
     ada, organizer = roster_users.ada, roster_users.organizer
-    path = await create_link(organizer, await organizer.add_slot())
+    path = await create_export_link(organizer, await organizer.add_slot())
     claims = jwt.decode(ada.token or "", options={"verify_signature": False})
     of_member = altered_claims(path, sub=claims["sub"], sid=claims["sid"])
     response = await follow(organizer, of_member)
@@ -121,7 +108,7 @@ async def test_only_organizers_create_links_and_only_to_what_exists(
 ) -> None:
     ada, organizer = roster_users.ada, roster_users.organizer
     campaign_id = await create_campaign(organizer)
-    path = await create_link(organizer, campaign_id)
+    path = await create_export_link(organizer, campaign_id)
     assert csv_rows((await follow(organizer, path)).content) == []
     for id_, code in (
         ("slot_" + "0" * 24, "SLOT_NOT_FOUND"),

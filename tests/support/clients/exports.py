@@ -27,6 +27,13 @@ class RosterUsers(NamedTuple):
     organizer: BookingClient
 
 
+CREATE_LINK = """mutation($id: ID!, $format: ExportFormat!) {
+  createExportLink(id: $id, format: $format) {
+    __typename ... on ExportLink { url expiresAt } ... on Refusal { code }
+  }
+}"""
+
+
 async def get_checked(client: GraphQLTestClient, path: str) -> httpx.Response:
     """Send a GET request and return the response, which must not be an internal error."""
     response = await client.http.get(f"{client.url}/{path}", headers=client.headers)
@@ -92,3 +99,10 @@ def child_pids(app: AppProcess) -> list[int]:
 def leftover_files(folder: Path) -> list[str]:
     """Return the names of the temporary files of exports in a folder."""
     return [name for name in os.listdir(folder) if name.startswith("slotlock-export-")]
+
+
+async def create_export_link(client: BookingClient, id_: str, file_format: str = "CSV") -> str:
+    """Create a link and return its path."""
+    link = await client.execute(CREATE_LINK, id=id_, format=file_format)
+    assert link["__typename"] == "ExportLink", link
+    return str(link["url"])
