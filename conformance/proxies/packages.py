@@ -19,7 +19,12 @@ def find_proxy(name: str, home: Path) -> Path:
         if (program := home / folder / name).exists():
             return program
     home.mkdir(parents=True, exist_ok=True)
-    _run(name, ["apt-get", "download", name], home)
+    try:
+        _run(name, ["apt-get", "download", name], home)
+    except ProxyMissingError:
+        # The list of packages on a new machine may be empty, or name a version that was replaced.
+        _run(name, ["apt-get", "update"], home)
+        _run(name, ["apt-get", "download", name], home)
     for package in home.glob(f"{name}_*.deb"):
         _run(name, ["dpkg-deb", "-x", str(package), "."], home)
     for folder in ("usr/bin", "usr/sbin"):
