@@ -1,5 +1,6 @@
 """Tickets of the booking queue, as the users who requested them see them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Self
 
@@ -8,6 +9,8 @@ from strawberry import field
 
 from slotlock.domain.admission import tickets
 from slotlock.domain.admission.tickets import TicketRef
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.booking.refusals.book import BookingRefusal, QueueFull
 from slotlock.graphql.booking.results import Booked, BookSlotResult, present_book_outcome
@@ -56,7 +59,7 @@ class Ticket(Node):
         """Show a ticket to the user who requested it."""
         result = ticket.result
         outcome = (
-            present_book_outcome(result.outcome, ResultView(viewer, result.slots))
+            present_book_outcome(result.outcome, ticket_view(viewer, result.slots))
             if result
             else None
         )
@@ -129,6 +132,14 @@ CancelTicketResult = Annotated[
     TicketCancelled | TicketNotQueued | TicketNotFound,
     strawberry.union("CancelTicketResult", description="The cancelled ticket, or a refusal."),
 ]
+
+
+def ticket_view(viewer: Caller, slots: Mapping[SlotId, SlotState]) -> ResultView:
+    """Return the view of a ticket's outcome, which reads the same in every answer.
+
+    Only organizers make requests for others, and a ticket does not say for whom.
+    """
+    return ResultView(viewer, slots, None if viewer.is_organizer else viewer.user_id)
 
 
 async def load_ticket(services: Services, ref: TicketRef, caller: Caller) -> Ticket | None:

@@ -21,13 +21,13 @@ from slotlock.graphql.booking.ticket_types import (
     TicketNotFound,
     TicketNotQueued,
     load_ticket,
+    ticket_view,
 )
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import DEFAULT_FIRST, After, First, require_valid_first
 from slotlock.graphql.core.cursors import decode_ticket, encode_ticket
 from slotlock.graphql.core.refusals import Refusal
-from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.refusals import SlotNotFound
 from slotlock.graphql.users.refusals import UserNotFound
 from slotlock.services.admission import enqueue
@@ -61,7 +61,7 @@ class TicketMutations:
         )
         if isinstance(result.outcome, tickets.Ticket):
             return Ticket.from_domain(result.outcome, caller)
-        return present_booking_refusal(result.outcome, ResultView(caller, result.slots, user_id))
+        return present_booking_refusal(result.outcome, ticket_view(caller, result.slots))
 
     @field(
         description="Cancel a queued request, so that it never books a place. Requests behind it "

@@ -13,8 +13,8 @@ from slotlock.domain.users.user import Caller, UserId
 class ResultView:
     """The viewer of a result, the slots that its outcome names, and whom the request was for.
 
-    `booked_for` is None if that is not known, as for a ticket and for the bookings that an
-    organizer changes.
+    `booked_for` is None if that is not known, as for the tickets of an organizer and for the
+    bookings that an organizer changes.
     """
 
     viewer: Caller | None

@@ -7,11 +7,17 @@ from typing import get_args
 
 import pytest
 
+from slotlock.domain.admission import tickets
+from slotlock.domain.admission.tickets import TicketRef, TicketStatus
 from slotlock.domain.booking import refusals
 from slotlock.domain.booking.booking import WaitlistEntry, WaitlistEntryId
+from slotlock.domain.booking.decision import CommandResult
+from slotlock.domain.booking.outcomes import BookOutcome
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import Role, UserId
 from slotlock.graphql.booking.refusals.present import BookingCommandRefusal, present_booking_refusal
+from slotlock.graphql.booking.ticket_types import Ticket, ticket_view
+from slotlock.graphql.core.refusals import Refusal
 from slotlock.graphql.core.result_view import ResultView
 from tests.support.domain.builders import NOW, book_place, booking_request, build_caller
 from tests.support.domain.campaign_builders import build_campaign_slot
@@ -22,7 +28,7 @@ SLOT, BOOKING = book_place(build_campaign_slot(), booking_request("ada"))
 MEETING = Meeting(NOW, NOW + timedelta(hours=1))
 ENTRY = WaitlistEntry(WaitlistEntryId("entry"), SLOT.id, ADA.user_id, NOW)
 # What each refusal says to Ada about her own request, and to an organizer about hers.
-MESSAGES: dict[BookingCommandRefusal, tuple[str, str]] = {
+MESSAGES: dict[refusals.BookingRefusal, tuple[str, str]] = {
     refusals.AlreadyBooked(SLOT.id, BOOKING): (
         "You already have a booking in this slot.",
         "This user already has a booking in this slot.",
@@ -98,7 +104,7 @@ def message(refusal: BookingCommandRefusal, view: ResultView) -> str:
 
 @pytest.mark.parametrize("refusal", MESSAGES, ids=lambda refusal: type(refusal).__name__)
 def test_a_refusal_speaks_to_the_user_it_is_about_and_to_others_about_that_user(
-    refusal: BookingCommandRefusal,
+    refusal: refusals.BookingRefusal,
 ) -> None:
     slots = {SLOT.id: SLOT}
     own, other = MESSAGES[refusal]
@@ -108,6 +114,17 @@ def test_a_refusal_speaks_to_the_user_it_is_about_and_to_others_about_that_user(
         unknown = message(refusal, ResultView(ADA, slots))
         assert not YOU.search(unknown)
         assert "this user" not in unknown.lower()
+
+
+@pytest.mark.parametrize("refusal", MESSAGES, ids=lambda refusal: type(refusal).__name__)
+def test_a_ticket_reads_the_same_as_the_direct_answer(refusal: refusals.BookingRefusal) -> None:
+    slots = {SLOT.id: SLOT}
+    direct = present_booking_refusal(refusal, ticket_view(ADA, slots))
+    ref = TicketRef(SLOT.id, ADA.user_id, "0" * 32, "0" * 16, NOW)
+    result = CommandResult[BookOutcome](refusal, slots)
+    ticket = Ticket.from_domain(tickets.Ticket(ref, TicketStatus.ANSWERED, result=result), ADA)
+    assert isinstance(ticket.outcome, Refusal)
+    assert ticket.outcome.message == direct.message == MESSAGES[refusal][0]
 
 
 @pytest.mark.parametrize("refusal", ABOUT_NOBODY, ids=lambda refusal: type(refusal).__name__)
