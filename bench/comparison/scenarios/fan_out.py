@@ -7,7 +7,7 @@ a booking.
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, Self
 from bench.comparison.plan import Plan
 from bench.comparison.servers import BenchmarkServers
 from bench.comparison.targets import node_peers, slotlock_target
-from bench.comparison.targets.apps import TargetApp, running
+from bench.comparison.targets.apps import Command, TargetApp, running
 from bench.comparison.targets.slots import SlotRange
 from bench.comparison.targets.targets import P2, SLOTLOCK, Databases
 
@@ -82,21 +82,37 @@ def run_fan_out(
         SLOTLOCK: slotlock_target.command(servers.embedded, 1, SETTINGS),
     }
     databases.slotlock_slots.seed(SlotRange(FIRST_SLOT, len(plan.subscribers), PLACES))
-    changes = WARM_UP_CHANGES + plan.rounds * CHANGES_PER_ROUND
-    tokens = slotlock_target.tokens(servers.embedded, changes)
+    tokens = slotlock_target.tokens(servers.embedded, change_count(plan))
     for index, count in enumerate(plan.subscribers):
         publishers = {P2: p2_publisher(), SLOTLOCK: slotlock_publisher(FIRST_SLOT + index, tokens)}
-        with ExitStack() as stack:
-            audiences = []
-            for name, publisher in publishers.items():
-                app = stack.enter_context(running(name, commands[name], servers.folder))
-                subscribers = stack.enter_context(opened_subscribers(peers_home))
-                audiences.append(Audience.open(name, app, publisher, subscribers, count))
-            for audience in audiences:
-                audience.warm_up()
-            for number in range(plan.rounds):
-                for audience in (audiences, audiences[::-1])[number % 2]:
-                    yield audience.measure(number)
+        yield from run_audiences(plan, servers, peers_home, commands, publishers, count)
+
+
+def change_count(plan: Plan) -> int:
+    """Return the number of changes that each target makes for one number of subscribers."""
+    return WARM_UP_CHANGES + plan.rounds * CHANGES_PER_ROUND
+
+
+def run_audiences(
+    plan: Plan,
+    servers: BenchmarkServers,
+    peers_home: Path,
+    commands: Mapping[str, Command],
+    publishers: Mapping[str, Publisher],
+    count: int,
+) -> Iterator[FanOutRun]:
+    """Yield a run of each round and target, for one number of subscribers; raises FanOutError."""
+    with ExitStack() as stack:
+        audiences = []
+        for name, publisher in publishers.items():
+            app = stack.enter_context(running(name, commands[name], servers.folder))
+            subscribers = stack.enter_context(opened_subscribers(peers_home))
+            audiences.append(Audience.open(name, app, publisher, subscribers, count))
+        for audience in audiences:
+            audience.warm_up()
+        for number in range(plan.rounds):
+            for audience in (audiences, audiences[::-1])[number % 2]:
+                yield audience.measure(number)
 
 
 def p2_publisher() -> Publisher:

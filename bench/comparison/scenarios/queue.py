@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from redis import Redis
 
@@ -68,16 +69,25 @@ def slots_of_round(number: int) -> SlotRange:
     return SlotRange(FIRST_SLOT + number * SLOTS_PER_ROUND, SLOTS_PER_ROUND, PLACES)
 
 
-def run_queues(plan: Plan, servers: BenchmarkServers, databases: Databases) -> Iterator[QueueRun]:
-    """Yield a run of each round. A round before them warms the processes up."""
-    command = slotlock_target.command(servers.embedded, WORKERS, SETTINGS)
+def run_queues(
+    plan: Plan,
+    servers: BenchmarkServers,
+    databases: Databases,
+    project: Path = slotlock_target.PROJECT,
+    first_round: int = 0,
+) -> Iterator[QueueRun]:
+    """Yield a run of each round. A round before them, `first_round`, warms the processes up."""
+    command = slotlock_target.command(servers.embedded, WORKERS, SETTINGS, project=project)
     databases.slotlock_slots.free_all()
     servers.redis.flushall()
     tokens = servers.folder / "queue.tokens"
     new_tokens = slotlock_target.tokens(servers.embedded, USERS)
     tokens.write_text("".join(f"{token}\n" for token in new_tokens))
-    with running("queue", command, servers.folder) as app, running_workers(servers) as workers:
-        for number in range(1 + plan.rounds):
+    with (
+        running("queue", command, servers.folder) as app,
+        running_workers(servers, project) as workers,
+    ):
+        for number in range(first_round, first_round + 1 + plan.rounds):
             slots = slots_of_round(number)
             databases.slotlock_slots.seed(slots)
             booked_before = databases.slotlock_slots.tally().booked
@@ -95,7 +105,7 @@ def run_queues(plan: Plan, servers: BenchmarkServers, databases: Databases) -> I
             tally = settled_tally(databases.slotlock_slots, load)
             booked = tally.booked - booked_before
             problems = find_problems(load, booked, tally.wrong, drained=drained)
-            if number > 0:
+            if number > first_round:
                 yield QueueRun(number, load, seconds, booked, cpu, worker_cpu_s, problems)
 
 
@@ -138,8 +148,10 @@ def wait_until_drained(redis: "Redis") -> bool:
 
 
 @contextmanager
-def running_workers(servers: BenchmarkServers) -> Iterator[list[int]]:
-    """Run the queue workers and yield their process ids; raises TargetAppError."""
+def running_workers(
+    servers: BenchmarkServers, project: Path = slotlock_target.PROJECT
+) -> Iterator[list[int]]:
+    """Run the queue workers of a checkout and yield their process ids; raises TargetAppError."""
     settings = {**slotlock_target.settings(servers.embedded), **SETTINGS}
     with ExitStack() as stack:
         workers = []
@@ -148,7 +160,7 @@ def running_workers(servers: BenchmarkServers) -> Iterator[list[int]]:
             log = stack.enter_context(log_file.open("wb"))
             worker = subprocess.Popen(
                 [sys.executable, "-m", "slotlock", "worker"],
-                cwd=slotlock_target.PROJECT,
+                cwd=project,
                 env={**inherited_environment(), **settings},
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -40,11 +40,12 @@ def command(
     processes: int,
     options: Mapping[str, str],
     database_name: str = DATABASE_NAME,
+    project: Path = PROJECT,
 ) -> Command:
-    """Return the command that starts so many processes of slotlock with these settings."""
+    """Return the command that starts so many processes of a checkout with these settings."""
     arguments = (sys.executable, "-m", "slotlock", "serve", "--workers", str(processes))
     environment = {**settings(servers, database_name), **options}
-    return Command(arguments, environment, PROJECT, "/readyz")
+    return Command(arguments, environment, project, "/readyz")
 
 
 def settings(servers: EmbeddedServers, database_name: str = DATABASE_NAME) -> dict[str, str]:

@@ -17,6 +17,8 @@ USERS = 500
 SLOTLOCK, P1, P2, P2B = "slotlock", "P1", "P2", "P2b"
 # slotlock with rate limits; all other targets have none.
 LIMITED = "limited"
+# Another checkout of slotlock.
+BASE = "base"
 PEERS = (P1, P2, P2B)
 LIMITED_WORKLOADS = ("spread", "one")
 
@@ -71,6 +73,15 @@ def create_targets(databases: Databases, peers_home: Path, processes: int) -> li
     ]
 
 
+def create_checkouts(databases: Databases, base: Path, processes: int) -> list[Target]:
+    """Return this checkout and the one in the folder `base`, with so many processes each."""
+    options, workloads = slotlock_target.RATE_LIMITS_OFF, WORKLOADS
+    return [
+        _slotlock(SLOTLOCK, databases, processes, options, workloads),
+        _slotlock(BASE, databases, processes, options, workloads, base),
+    ]
+
+
 def _p1(databases: Databases, peers_home: Path, processes: int) -> Target:
     return Target(
         name=P1,
@@ -100,11 +111,12 @@ def _slotlock(
     processes: int,
     options: Mapping[str, str],
     workloads: tuple[str, ...],
+    project: Path = slotlock_target.PROJECT,
 ) -> Target:
     return Target(
         name=name,
         kind="slotlock",
-        command=slotlock_target.command(databases.servers, processes, options),
+        command=slotlock_target.command(databases.servers, processes, options, project=project),
         slots=databases.slotlock_slots,
         fresh_tokens=lambda count: slotlock_target.tokens(databases.servers, count),
         workloads=workloads,

@@ -1,0 +1,1 @@
+"""Compares two checkouts of slotlock."""

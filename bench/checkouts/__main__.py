@@ -1,0 +1,152 @@
+"""Compares this checkout of slotlock with another one: `python -m bench.checkouts FOLDER`.
+
+Both run on the same servers and slots, in alternation. The output is a table of ratios, this
+checkout divided by the other one. CPU times vary less than rates, on which the whole machine acts.
+"""
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+
+from bench.comparison.load import WORKLOADS, LoadError
+from bench.comparison.plan import Plan
+from bench.comparison.ratios import Metric, app_cpu, rate, spread_of_ratios
+from bench.comparison.report import format_run
+from bench.comparison.rounds import BenchmarkSetup, Run, RunningTarget, run_rounds, warm_up
+from bench.comparison.scenarios import crowd, fan_out, queue
+from bench.comparison.scenarios.fan_out import FanOutError, FanOutRun
+from bench.comparison.scenarios.queue import QueueRun
+from bench.comparison.scenarios.report import FAN_OUT_COLUMNS, divide
+from bench.comparison.servers import BenchmarkServers, running_servers
+from bench.comparison.targets import node_peers, slotlock_target
+from bench.comparison.targets.apps import TargetAppError, running
+from bench.comparison.targets.slots import SlotRange
+from bench.comparison.targets.targets import BASE, SLOTLOCK, Databases, create_checkouts
+from bench.machine import describe_machine, load_warning, missing_tools
+from bench.packages import InstallError
+from slotlock.devserver.binaries import ServerStartError
+
+PEERS_HOME = Path(__file__).parents[2] / ".bench" / "peers"
+PROCESSES = 2
+METRICS: tuple[tuple[str, Metric], ...] = (
+    ("requests/s", rate),
+    ("CPU of the app", app_cpu),
+    ("CPU of mongod", lambda run: run.mongod_cpu_us),
+    ("CPU of Valkey", lambda run: run.valkey_cpu_us),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return 0 if every run was correct, 1 if one was wrong, 2 if the machine lacks a tool."""
+    parser = argparse.ArgumentParser(prog="python -m bench.checkouts", description=__doc__)
+    parser.add_argument("base", type=Path, help="the folder of the other checkout")
+    parser.add_argument("--rounds", type=int, default=8, metavar="N")
+    parser.add_argument("--seconds", type=int, default=1, metavar="S", help="seconds of each run")
+    args = parser.parse_args(arguments)
+    # An exception on SIGTERM lets the context managers stop the servers.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if missing := missing_tools():
+        print("\n".join(missing), file=sys.stderr)
+        return 2
+    plan = Plan(args.rounds, args.seconds, 24_000, (PROCESSES,), (1_000,))
+    try:
+        node_peers.install(PEERS_HOME)
+        warning = load_warning()
+        with running_servers() as servers:
+            print(describe_machine(servers.client, servers.redis), flush=True)
+            problems = list(_compare(plan, servers, args.base.resolve()))
+    except (ServerStartError, InstallError, TargetAppError, LoadError, FanOutError) as error:
+        print(f"checkouts: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    if warning:
+        print(warning)
+    print("\n".join(problems) or "every run was correct")
+    return 1 if problems else 0
+
+
+def _compare(plan: Plan, servers: BenchmarkServers, base: Path) -> Iterator[str]:
+    """Measure everything, print the ratios and yield the problems of all runs."""
+    first_day = datetime.combine(datetime.now(UTC).date(), time(), UTC) + timedelta(days=1)
+    databases = Databases.create(servers.embedded, servers.client, first_day)
+    databases.slotlock_slots.seed(SlotRange(0, plan.slots))
+    databases.slotlock_slots.seed(crowd.SLOTS)
+    runs = list(_runs(plan, servers, databases, base))
+    print(f"ratios to {base}, {plan.rounds} rounds: median (lowest-highest)")
+    for workload in (*WORKLOADS, crowd.WORKLOAD):
+        print(_ratios(runs, workload), flush=True)
+    yield from (problem for run in runs for problem in run.problems)
+    queues = {
+        name: list(queue.run_queues(plan, servers, databases, project, number * 1_000))
+        for number, (name, project) in enumerate(_projects(base).items())
+    }
+    print(f"{'queue':10}{_queue_ratios(queues[SLOTLOCK], queues[BASE])}", flush=True)
+    yield from (problem for name in queues for run in queues[name] for problem in run.problems)
+    fan_outs = list(_fan_outs(plan, servers, databases, base))
+    own, other = ([run for run in fan_outs if run.target == name] for name in (SLOTLOCK, BASE))
+    for title, metric in FAN_OUT_COLUMNS:
+        print(f"{'fan-out':10}{title} {divide([*map(metric, own)], [*map(metric, other)])}")
+
+
+def _projects(base: Path) -> dict[str, Path]:
+    return {SLOTLOCK: slotlock_target.PROJECT, BASE: base}
+
+
+def _runs(plan: Plan, servers: BenchmarkServers, databases: Databases, base: Path) -> Iterator[Run]:
+    with ExitStack() as stack:
+        targets = [
+            RunningTarget(
+                target, stack.enter_context(running(target.name, target.command, servers.folder))
+            )
+            for target in create_checkouts(databases, base, PROCESSES)
+        ]
+        setup = BenchmarkSetup(plan, PROCESSES, targets, servers, databases.first_day)
+        warm_up(setup)
+        for run in (*run_rounds(setup), *crowd.run_crowds(setup)):
+            print(format_run(run), file=sys.stderr, flush=True)
+            yield run
+
+
+def _ratios(runs: Sequence[Run], workload: str) -> str:
+    case = (PROCESSES, workload)
+    cells = [
+        f"{title} {spread_of_ratios(runs, metric, case, SLOTLOCK, BASE)}"
+        for title, metric in METRICS
+    ]
+    return f"{workload:10}{', '.join(cells)}"
+
+
+def _queue_ratios(own: Sequence[QueueRun], other: Sequence[QueueRun]) -> str:
+    def cpu_us(run: QueueRun) -> float:
+        return (run.cpu.app_sum_s + run.worker_cpu_s) / run.load.requests * 1e6
+
+    rates = divide([run.rate for run in own], [run.rate for run in other])
+    cpu = divide([*map(cpu_us, own)], [*map(cpu_us, other)])
+    return f"answers/s {rates}, CPU of apps and workers {cpu}"
+
+
+def _fan_outs(
+    plan: Plan, servers: BenchmarkServers, databases: Databases, base: Path
+) -> Iterator[FanOutRun]:
+    tokens = slotlock_target.tokens(servers.embedded, fan_out.change_count(plan))
+    projects = _projects(base)
+    databases.slotlock_slots.seed(SlotRange(fan_out.FIRST_SLOT, len(projects), fan_out.PLACES))
+    commands = {
+        name: slotlock_target.command(servers.embedded, 1, fan_out.SETTINGS, project=project)
+        for name, project in projects.items()
+    }
+    publishers = {
+        name: fan_out.slotlock_publisher(fan_out.FIRST_SLOT + number, tokens)
+        for number, name in enumerate(projects)
+    }
+    for count in plan.subscribers:
+        yield from fan_out.run_audiences(plan, servers, PEERS_HOME, commands, publishers, count)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
