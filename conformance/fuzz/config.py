@@ -32,19 +32,19 @@ PLAIN_VALUES: dict[str, list[str] | list[int]] = {
 PLAIN_PROBABILITY, SEEDED_PROBABILITY = 0.8, 0.5
 
 
-def config(schema: GraphQLSchema, seeds: Seeds, cursors: dict[str, str]) -> str:
+def config(schema: GraphQLSchema, seeds: Seeds) -> str:
     """Return the text of schemathesis.toml."""
-    all_ids = [seed for ids in seeds.values() for seed in ids]
-    values: dict[str, list[str] | list[int]] = {**seeds, "all_ids": [*all_ids]}
+    all_ids = [seed for ids in seeds.ids.values() for seed in ids]
+    values: dict[str, list[str] | list[int]] = {**seeds.ids, "all_ids": [*all_ids]}
     values |= PLAIN_VALUES
-    values |= {f"cursor_{name}": [cursor] for name, cursor in cursors.items()}
+    values |= {f"cursor_{name}": [cursor] for name, cursor in seeds.cursors.items()}
     bindings = [
         _binding(f"*.*.{path}", name, PLAIN_PROBABILITY)
         for name in PLAIN_VALUES
         for path in (name, f"input.{name}")
     ]
     bindings += [
-        _binding(f"*.{name}.after", f"cursor_{name}", SEEDED_PROBABILITY) for name in cursors
+        _binding(f"*.{name}.after", f"cursor_{name}", SEEDED_PROBABILITY) for name in seeds.cursors
     ]
     for field, path in _ids(schema):
         kind = ID_KINDS.get(path.rpartition(".")[2]) or FIELD_ID_KINDS.get(field, "all_ids")

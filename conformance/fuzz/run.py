@@ -45,12 +45,14 @@ def fuzz(app: ConformanceApp, examples: int, folder: Path) -> list[Row]:
     """Fuzz with and without a signed-in user at the same time; return a row for each run."""
     admin = admin_token(app)
     member_tokens(app, SEEDED_USERS)
-    settings = config(executable_schema, *create_seeds(app, admin))
+    seeds = create_seeds(app, admin)
+    settings = config(executable_schema, seeds)
     # Registered after the users whose ids are seeds, because the admin bans those.
     spare_tokens = member_tokens(app, SPARE_USERS)
+    user_ids = [seeds.caller_id, seeds.ids["users"][0]]
     plans: dict[str, dict[str, Any]] = {
-        "signed in": {"token": admin, "spare_tokens": spare_tokens},
-        "not signed in": {"token": None, "spare_tokens": []},
+        "signed in": {"token": admin, "spare_tokens": spare_tokens, "user_ids": user_ids},
+        "not signed in": {"token": None, "spare_tokens": [], "user_ids": user_ids},
     }
     fuzzers: list[Fuzzer] = []
     try:

@@ -1,5 +1,6 @@
 """Creates data before the fuzzing, so that its requests find existing objects."""
 
+from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Any
 
@@ -40,11 +41,18 @@ CALLER = "{ me { id } }"
 CURSOR = "{ %s(first: 1) { pageInfo { endCursor } } }"
 PAGED_FIELDS = ("slots", "users", "campaigns", "myBookings")
 
-Seeds = dict[str, list[str]]
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """Ids by kind, cursors by list, and the id of the user who created the objects."""
+
+    ids: dict[str, list[str]]
+    cursors: dict[str, str]
+    caller_id: str
 
 
-def create_seeds(app: ConformanceApp, token: str) -> tuple[Seeds, dict[str, str]]:
-    """Create objects as the token's user; return ids by kind, and a cursor for some lists."""
+def create_seeds(app: ConformanceApp, token: str) -> Seeds:
+    """Create objects as the token's user."""
     with httpx.Client(
         trust_env=False, timeout=60, headers={"Authorization": f"Bearer {token}"}
     ) as http:
@@ -62,15 +70,15 @@ def create_seeds(app: ConformanceApp, token: str) -> tuple[Seeds, dict[str, str]
         booked = [execute(BOOK, slot=slot, hold=False) for slot in slots[3:6]]
         series = execute(SERIES)
         caller_id = execute(CALLER)["id"]
-        seeds = {
+        users = [user["id"] for user in execute(USERS)["nodes"] if user["id"] != caller_id]
+        ids = {
             "campaigns": campaigns,
             "slots": [*slots, *(slot["id"] for slot in series["slots"])],
             "series": [series["seriesId"]],
             "bookings": [outcome["booking"]["id"] for outcome in (*held, *booked)],
             "tickets": [execute(REQUEST, slot=slot)["id"] for slot in slots[6:9]],
             "teams": [execute(TEAM)["id"] for _ in range(2)],
-            # Without the caller, whose session or role a request would otherwise end.
-            "users": [user["id"] for user in execute(USERS)["nodes"] if user["id"] != caller_id],
+            "users": users,
         }
         cursors = {name: execute(CURSOR % name)["pageInfo"]["endCursor"] for name in PAGED_FIELDS}
-    return seeds, cursors
+    return Seeds(ids, cursors, caller_id)

@@ -13,6 +13,7 @@ from conformance.__main__ import format_audits
 from conformance.fuzz.config import FIELD_ID_KINDS, ID_KINDS, config
 from conformance.fuzz.judgment import judge
 from conformance.fuzz.run import SIGN_OUT_MUTATIONS
+from conformance.fuzz.seeds import Seeds
 from conformance.table import Row, format_table
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.schema.schema import executable_schema
@@ -68,8 +69,9 @@ def test_a_refusal_of_an_anonymous_caller_is_no_failure() -> None:
 
 
 def test_every_id_argument_is_fuzzed_with_existing_ids() -> None:
-    seeds = {name: [f"{name} 1"] for name in {*ID_KINDS.values(), *FIELD_ID_KINDS.values()}}
-    parsed = tomllib.loads(config(executable_schema, seeds, {"slots": "a cursor"}))
+    ids = {name: [f"{name} 1"] for name in {*ID_KINDS.values(), *FIELD_ID_KINDS.values()}}
+    seeds = Seeds(ids, {"slots": "a cursor"}, caller_id="users 2")
+    parsed = tomllib.loads(config(executable_schema, seeds))
     assert {
         "*.slot.id",
         "*.bookSlots.input.claims[*].slotId",
