@@ -1,10 +1,11 @@
 """Use cases of resources: create, change, delete, import and find them, and when they are busy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from slotlock.domain.audit.notes import note_resource_creation, note_resource_deletion
+from slotlock.domain.booking.slot import Slot
 from slotlock.domain.resources.resource import (
     CreateResourceOutcome,
     DeleteResourceOutcome,
@@ -27,6 +28,7 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.slots.preconditions import ResourceVersion
 from slotlock.services.container import Services
 
 
@@ -134,13 +136,31 @@ async def changes_with_resources(
     return replace(changes, resource=names[0], several_resources=several)
 
 
+async def find_missing(
+    services: Services, slots: Iterable[Slot], versions: Iterable[ResourceVersion]
+) -> InvalidInput | None:
+    """Return the problem of a resource that slots name and that was deleted, if there is one."""
+    missing = {resource.name for resource in versions if resource.version is None}
+    for slot in slots if missing else ():
+        for name in slot.resources:
+            if name in missing:
+                names = await services.resources.find_names()
+                return unknown_resource(_field_of(slot.resources), name, names)
+    return None
+
+
+def _field_of(names: Sequence[str]) -> str:
+    """Return the field of an input that has these names of resources."""
+    return "resource" if len(names) == 1 else "resourceIds"
+
+
 async def _find_names(services: Services, texts: Sequence[str]) -> tuple[str, ...] | InvalidInput:
     """Return the names of the resources that texts name, or the problem of an unknown one."""
     names = list(map(normalize_name, texts))
     found = await services.resources.find_all(names)
     for name in names:
         if name not in found:
-            field = "resource" if len(names) == 1 else "resourceIds"
+            field = _field_of(names)
             if problem := validate_name(name):
                 return InvalidInput((FieldProblem(field, problem),))
             return unknown_resource(field, name, await services.resources.find_names())

@@ -1,4 +1,4 @@
-"""Two published slots of one resource never overlap, even under concurrent edits."""
+"""Slots that change at once never share a resource, nor bring back one that is deleted."""
 
 import asyncio
 import secrets
@@ -27,7 +27,12 @@ CREATE = """mutation($input: CreateSlotInput!) { createSlot(input: $input) { __t
 RESOURCES = """mutation($names: [String!]!) {
   importResources(names: $names) { ... on ResourcesImported { existing { id name } } }
 }"""
+DELETE_RESOURCE = """mutation($id: ID!) {
+  deleteResource(resourceId: $id) { __typename }
+}"""
 ROUNDS = 8
+DELETION_ROUNDS = 30
+PAST = {"startTime": "2024-03-18T09:00:00Z", "endTime": "2024-03-18T10:00:00Z"}
 
 
 @pytest.fixture
@@ -248,6 +253,88 @@ async def test_control_without_the_resource_version_two_slots_share_a_room(
 ) -> None:
     received = await created_meanwhile(deployment, two_apps[0], "resources", other_resources)
     assert received == ({"Slot"}, 1)
+
+
+def stored_resource(deployment: Deployment, name: str) -> Json | None:
+    """Return the document of a resource."""
+    return deployment.mongo.get_default_database()["resources"].find_one({"_id": name})
+
+
+drafts_or_not = pytest.mark.parametrize("draft", [False, True])
+
+
+@drafts_or_not
+async def test_of_a_new_slot_and_the_deletion_of_its_resource_at_once_one_succeeds(
+    deployment: Deployment, two_apps: Pair, draft: bool
+) -> None:
+    for number in range(DELETION_ROUNDS):
+        hall = room()
+        ids = await resource_ids(deployment.organizer(two_apps[0]), [hall])
+        requests: list[tuple[str, Json]] = [
+            (CREATE, {"input": at(9, resource=hall, draft=draft)}),
+            (DELETE_RESOURCE, {"id": ids[hall]}),
+        ]
+        in_order = requests if number % 2 else requests[::-1]
+        shots = [
+            (app.url, deployment.user_tokens.organizer, *request)
+            for app, request in zip(two_apps, in_order, strict=True)
+        ]
+        outcomes = {each["__typename"] for each in await send_simultaneously(shots)}
+        exists = stored_resource(deployment, hall) is not None
+        assert outcomes == (
+            {"Slot", "ResourceInUse"} if exists else {"InvalidInput", "ResourceDeleted"}
+        )
+
+
+async def deleted_before_write(
+    deployment: Deployment, app: AppProcess, pause_at: str, off: str, *, draft: bool, past: bool
+) -> tuple[str, bool]:
+    """Delete a resource while the writer of a slot pauses: of a new one, or a past one that moves.
+
+    Return the outcome, and whether the resource exists afterwards.
+    """
+    hall, organizer = room(), deployment.organizer(app)
+    hall_id = (await resource_ids(organizer, [hall]))[hall]
+    request: tuple[str, Json] = (CREATE, {"input": at(9, resource=hall, draft=draft)})
+    if past:
+        slot = await organizer.create_slot(**PAST, resource=hall, draft=draft, allowPast=True)
+        times = {name: at(9)[name] for name in PAST}
+        request = (UPDATE_SERIES, {"input": {"slotId": slot["id"], **times}})
+    slow, stage = deployment.paused_app(pause_at, off)
+    late = asyncio.create_task(deployment.organizer(slow).execute(request[0], **request[1]))
+    await asyncio.to_thread(stage.wait_until_reached)
+    deleted = await organizer.execute(DELETE_RESOURCE, id=hall_id)
+    assert deleted["__typename"] == "ResourceDeleted"
+    stage.resume()
+    outcome = (await late)["__typename"]
+    return outcome, stored_resource(deployment, hall) is not None
+
+
+scenes = pytest.mark.parametrize(
+    ("pause_at", "past"), [("plan", False), ("commit", False), ("commit", True)]
+)
+
+
+@drafts_or_not
+@scenes
+async def test_a_resource_that_is_deleted_before_the_write_of_its_slot_stays_deleted(
+    deployment: Deployment, two_apps: Pair, draft: bool, pause_at: str, past: bool
+) -> None:
+    received = await deleted_before_write(
+        deployment, two_apps[0], pause_at, "", draft=draft, past=past
+    )
+    assert received == ("InvalidInput", False)
+
+
+@drafts_or_not
+@scenes
+async def test_control_without_the_resource_version_a_slot_brings_a_deleted_resource_back(
+    deployment: Deployment, two_apps: Pair, draft: bool, pause_at: str, past: bool
+) -> None:
+    received = await deleted_before_write(
+        deployment, two_apps[0], pause_at, "resources", draft=draft, past=past
+    )
+    assert received == ("Slot", True)
 
 
 async def test_two_concurrent_edits_of_a_series_lose_no_slot(

@@ -21,6 +21,11 @@ class ResourceTaken:
     other_meeting: Meeting
 
 
+def needs_resource(slot: Slot) -> bool:
+    """Return whether the resources of a slot have to exist: a draft will occupy them later."""
+    return slot.resource is not None and slot.status is not SlotStatus.CANCELLED
+
+
 def uses_resource(slot: Slot) -> bool:
     """Return whether a slot occupies its resources: drafts and cancelled slots do not."""
     return slot.resource is not None and slot.status is SlotStatus.PUBLISHED

@@ -112,12 +112,10 @@ async def _check(
     plan = plan_copy(source, request, _new_names(source), services.now())
     if isinstance(plan, InvalidInput):
         return plan
-    names = {name for slot in source.slots for name in slot.resources}
-    known = await services.resources.find_all(names) if names else {}
-    known_names = {resource.name for resource in known.values()}
-    rivals, preconditions = await resource_rivals(services, [state.slot for state in plan.slots])
+    rivals, versions = await resource_rivals(services, [state.slot for state in plan.slots])
+    known_names = {resource.name for resource in versions if resource.version is not None}
     problems = (*plan.problems, *resource_problems(source, plan, rivals, known_names))
-    return _CheckedCopy(plan, CopyProblems.of(problems), preconditions)
+    return _CheckedCopy(plan, CopyProblems.of(problems), versions)
 
 
 async def _load(

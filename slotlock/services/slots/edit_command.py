@@ -12,7 +12,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.edits import SlotEdit
 from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
-from slotlock.domain.slots.resources import ResourceUsage, uses_resource
+from slotlock.domain.slots.resources import ResourceUsage, needs_resource
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.infrastructure.mongo.slots.preconditions import Precondition
@@ -85,7 +85,7 @@ class EditSlots(SlotCommand[EditSlotsOutcome]):
 
 def needs_new_resource_time(before: Slot, after: Slot) -> bool:
     """Return whether a slot needs its resource at other times than before, or another resource."""
-    return uses_resource(after) and resource_use(after) != resource_use(before)
+    return needs_resource(after) and resource_use(after) != resource_use(before)
 
 
 def resource_use(slot: Slot) -> tuple[tuple[str, ...], SlotStatus, tuple[Meeting, ...]]:

@@ -19,13 +19,17 @@ from slotlock.domain.slots import editing
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.edits import Cancel, Publish, RequestedEdit, plan_edit
 from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
-from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage, uses_resource
+from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage, needs_resource
 from slotlock.domain.slots.series import SeriesScope, is_in_scope
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
-from slotlock.infrastructure.mongo.slots.preconditions import CampaignVersion, Precondition
+from slotlock.infrastructure.mongo.slots.preconditions import (
+    CampaignVersion,
+    Precondition,
+    ResourceVersion,
+)
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services import resources
 from slotlock.services.commands.batches import decide_and_commit, locked_refusal
@@ -226,7 +230,9 @@ async def _plan(
         for after in plan.apply(before, now).changed_slots
     )
     rescheduled = tuple(after for before, after in edited if needs_new_resource_time(before, after))
-    rivals, preconditions = await resource_rivals(services, rescheduled)
+    rivals, resource_versions = await resource_rivals(services, rescheduled)
+    if missing := await resources.find_missing(services, rescheduled, resource_versions):
+        return missing
     loaded_ids = {slot.id for slot in slots}
     return EditSlots(
         target.organizer_id,
@@ -235,7 +241,7 @@ async def _plan(
         rescheduled,
         tuple(rival for rival in rivals if rival.id not in loaded_ids),
         target.waitlist_depth,
-        preconditions,
+        resource_versions,
     )
 
 
@@ -260,12 +266,15 @@ async def load_slots_in_scope(
 
 async def resource_rivals(
     services: Services, slots: Sequence[Slot]
-) -> tuple[Sequence[SlotState], tuple[Precondition, ...]]:
-    """Return the slots that use the same resources at these times, and the resource versions."""
-    users = [slot for slot in slots if uses_resource(slot)]
-    if not users:
+) -> tuple[Sequence[SlotState], tuple[ResourceVersion, ...]]:
+    """Return the slots that use the same resources at these times, and the resource versions.
+
+    A draft has no rivals. The version of its resources guards against their deletion.
+    """
+    naming = [slot for slot in slots if needs_resource(slot)]
+    if not naming:
         return (), ()
-    names = sorted({name for slot in users for name in slot.resources})
-    start, end = min(slot.start for slot in users), max(slot.end for slot in users)
+    names = sorted({name for slot in naming for name in slot.resources})
+    start, end = min(slot.start for slot in naming), max(slot.end for slot in naming)
     versions, rivals = await services.resources.find_overlapping(names, start, end)
     return rivals, tuple(versions)

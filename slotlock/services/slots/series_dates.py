@@ -1,7 +1,7 @@
 """Adding dates to a series of slots, and removing dates from it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -32,7 +32,11 @@ from slotlock.domain.slots.series_dates import (
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
-from slotlock.infrastructure.mongo.slots.preconditions import CampaignVersion, Precondition
+from slotlock.infrastructure.mongo.slots.preconditions import (
+    CampaignVersion,
+    Precondition,
+    ResourceVersion,
+)
 from slotlock.services.commands.batches import (
     audit_notes,
     change_set,
@@ -99,13 +103,13 @@ async def add(
         planned = plan_added_dates(series, dates.starts, ids, now, allow_past=dates.allow_past)
         if isinstance(planned, InvalidInput):
             return planned
-        if unknown := await _unknown_resource(services, planned):
-            return unknown
         placed = await _with_current_terms(services, planned)
         if placed is None:
             continue
         slots, campaign_versions = placed
         rivals, resource_versions = await resource_rivals(services, slots)
+        if unknown := _unknown_resource(resource_versions):
+            return unknown
         states = tuple(SlotState(slot, version=1, changed_at=now) for slot in slots)
         free, conflicts = split_conflicts(states, rivals)
         if conflicts and (not free or dates.on_conflict is OnConflict.STRICT):
@@ -127,13 +131,12 @@ async def add(
     return await _find_added(services, key) or refusal
 
 
-async def _unknown_resource(services: Services, planned: PlannedDates) -> InvalidInput | None:
+def _unknown_resource(versions: Iterable[ResourceVersion]) -> InvalidInput | None:
     """Return the problem of a resource that was deleted after the copied slot had used it."""
-    names = {name for slot in planned.slots for name in slot.resources}
-    found = await services.resources.find_all(names) if names else {}
-    if unknown := min(names - found.keys(), default=None):
-        problem = f"The nearest slot uses {unknown!r}, which is no resource any more."
-        return InvalidInput((FieldProblem("startTimes", problem),))
+    for resource in versions:
+        if resource.version is None:
+            problem = f"The nearest slot uses {resource.name!r}, which is no resource any more."
+            return InvalidInput((FieldProblem("startTimes", problem),))
     return None
 
 

@@ -40,7 +40,13 @@ CREATE_SLOT = """mutation($input: CreateSlotInput!) { createSlot(input: $input) 
 } }"""
 UPDATE_SLOT = """mutation($input: UpdateSlotInput!) { updateSlot(input: $input) {
   __typename ... on Slot { resource resources { name } }
+  ... on InvalidInput { fields { field message } }
 } }"""
+PUBLISH_SLOT = """mutation($slot: ID!) { publishSlot(slotId: $slot) {
+  __typename ... on InvalidInput { fields { field message } }
+} }"""
+PAST = {"startTime": "2024-03-18T09:00:00Z", "endTime": "2024-03-18T10:00:00Z"}
+FUTURE = {"startTime": "2031-03-18T09:00:00Z", "endTime": "2031-03-18T10:00:00Z"}
 SLOT_RESOURCES = "query($slot: ID!) { slot(id: $slot) { resources { kind } } }"
 AUDIT_LOG = """query($by: ID!) { auditLog(filter: {by: $by}) {
   nodes { action resourceName by { id } edits { field before after } }
@@ -211,6 +217,45 @@ async def test_a_resource_of_a_slot_that_is_not_over_is_not_deleted(
     assert await organizer.execute(DELETE, id=beamer) == {"resourceId": beamer}
     refused = await create_slot(organizer, resourceIds=[room, beamer])
     assert refused["fields"][0]["field"] == "resourceIds"
+
+
+async def test_a_past_slot_of_a_deleted_resource_moves_to_the_future_only_without_it(
+    organizer: GraphQLTestClient,
+) -> None:
+    name = new_name()
+    (room,) = await create(organizer, name)
+    slot = await create_slot(organizer, resource=name, allowPast=True, **PAST)
+    assert await organizer.execute(DELETE, id=room) == {"resourceId": room}
+    moved = {"slotId": slot["id"], **FUTURE}
+    assert (await organizer.execute(UPDATE_SLOT, input={"slotId": slot["id"], "title": "Old"}))[
+        "resource"
+    ] == name
+    refused = await organizer.execute(UPDATE_SLOT, input=moved)
+    assert [each["field"] for each in refused["fields"]] == ["resource"]
+    assert name in refused["fields"][0]["message"]
+    assert await organizer.execute(NODE, id=room) is None
+    assert await organizer.execute(UPDATE_SLOT, input={**moved, "resource": None}) == {
+        "__typename": "Slot",
+        "resource": None,
+        "resources": [],
+    }
+
+
+async def test_a_past_draft_of_a_deleted_resource_is_not_published(
+    organizer: GraphQLTestClient,
+) -> None:
+    names = [new_name(), new_name()]
+    room, beamer = await create(organizer, *names)
+    fields = {"resourceIds": [room, beamer], "draft": True, "allowPast": True, **PAST}
+    slot = await create_slot(organizer, **fields)
+    assert await organizer.execute(DELETE, id=beamer) == {"resourceId": beamer}
+    refused = await organizer.execute(PUBLISH_SLOT, slot=slot["id"])
+    assert [each["field"] for each in refused["fields"]] == ["resourceIds"]
+    assert names[1] in refused["fields"][0]["message"]
+    assert await organizer.execute(NODE, id=beamer) is None
+    assert (await create(organizer, names[1])) == [beamer]
+    published = await organizer.execute(PUBLISH_SLOT, slot=slot["id"])
+    assert published["__typename"] == "Slot"
 
 
 async def test_free_busy_lists_the_meetings_of_each_resource(organizer: GraphQLTestClient) -> None:

@@ -14,6 +14,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import GroupLimit
+from slotlock.domain.resources.resource import Resource
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.teams import membership
@@ -188,7 +189,8 @@ async def run_campaign_queries(repositories: Repositories) -> None:
         1, id=new_slot_id(), terms=before.terms, group_limits=limits, resource="Room 5"
     )
     drafts = (first, with_facts(first, resource=None, series_id=series_id))
-    for version in (0, 1):
+    assert await repositories.resources.insert(Resource("Room 5"))
+    for version in (1, 2):
         preconditions = (CampaignVersion(before.id, 1), ResourceVersion("Room 5", version))
         added = tuple(with_facts(each, id=new_slot_id()) for each in drafts)
         changes = ChangeSet((), new_slots=added, preconditions=preconditions)

@@ -2,8 +2,8 @@
 
     resources: {_id: name, version, nameKey?, kind?}
 
-The version counts the slots that began to use the resource, so that of two concurrent ones only one
-is written. An older version stores a resource without `nameKey`, and only once a published slot
+The version counts the slots that began to name the resource, so that of two concurrent ones only
+one is written. An older version stores a resource without `nameKey`, and only once a published slot
 uses it. `nameKey` is unique. Of older names that differ in nothing but capitals, all but one have
 the name itself in it, too.
 """
@@ -48,6 +48,7 @@ UNIQUE_INDEX = "resources.name_key"
 # A refusal of an unknown name compares it with so many names.
 MAX_COMPARED_NAMES = 1_000
 MAX_SHOWN_USERS = 10
+NOT_CANCELLED = {"status": {"$ne": SlotStatus.CANCELLED.value}}
 
 
 class ResourceRepository:
@@ -77,7 +78,7 @@ class ResourceRepository:
             "end": {"$gt": start},
         }
         slots = self._slots.find(query, slot_projection(start), sort=[("start", 1)])
-        versions = [ResourceVersion(name, numbers.get(name, 0)) for name in names]
+        versions = [ResourceVersion(name, numbers.get(name)) for name in names]
         return versions, [to_slot_state(document) async for document in slots]
 
     @limited
@@ -161,13 +162,9 @@ class ResourceRepository:
 
         Return some of these slots.
 
-        A slot that is published meanwhile gives the resource a new version: one of both fails.
+        A slot that begins to name it meanwhile gives it a new version: one of both fails.
         """
-        unfinished = {
-            "resource": name,
-            "status": {"$ne": SlotStatus.CANCELLED.value},
-            "end": {"$gt": now},
-        }
+        unfinished = {"resource": name, "end": {"$gt": now}, **NOT_CANCELLED}
 
         async def write(session: AsyncClientSession) -> Sequence[SlotId]:
             deleted = await self._resources.delete_one({"_id": name}, session=session)
@@ -205,17 +202,26 @@ class ResourceRepository:
         return found
 
     async def backfill(self) -> None:
-        """Make resources of the texts that slots name, and complete those of an older version."""
+        """Complete the resources of an older version, and make resources of the texts of slots.
+
+        A slot that is over may name a resource that was deleted, and which stays deleted.
+        """
         stored = await self._resources.find({"_id": {"$gt": ""}}, {"nameKey": 1}).to_list()
         complete = {each["_id"] for each in stored if "nameKey" in each}
-        in_slots = await self._slots.distinct("resource", {"resource": {"$gt": ""}})
-        for name in sorted({*in_slots, *(each["_id"] for each in stored)} - complete):
+        incomplete = {each["_id"] for each in stored} - complete
+        unfinished = {"resource": {"$gt": ""}, "$expr": {"$gt": ["$end", "$$NOW"]}, **NOT_CANCELLED}
+        by_name = {"$group": {"_id": "$resource"}}
+        in_slots = await self._slots.aggregate(
+            [{"$match": unfinished}, {"$unwind": "$resource"}, by_name]
+        )
+        names = {document["_id"] async for document in in_slots}
+        for name in sorted((names | incomplete) - complete):
             for key in (name_key(name), f"{name_key(name)}\0{name}"):
                 try:
                     await self._resources.update_one(
                         {"_id": name, "nameKey": None},
                         {"$set": {"nameKey": key}, "$setOnInsert": {"version": 1}},
-                        upsert=True,
+                        upsert=name not in incomplete,
                     )
                     break
                 except DuplicateKeyError:

@@ -8,7 +8,6 @@ from pymongo import UpdateOne
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.resources.resource import name_key
 from slotlock.domain.shared.values import value_object
 
 
@@ -22,10 +21,10 @@ class CampaignVersion:
 
 @value_object
 class ResourceVersion:
-    """The version of a resource when its slots were loaded."""
+    """The version of a resource when its slots were loaded; no version if there was none."""
 
     name: str
-    version: int
+    version: int | None
 
 
 @value_object
@@ -54,9 +53,6 @@ def version_check(precondition: Precondition) -> tuple[str, UpdateOne]:
             "seriesVersion": precondition.version or None,
         }
         return "slots", UpdateOne(counting, {"$inc": {"seriesVersion": 1}})
+    # No upsert: a slot never creates a resource that was missing, or is deleted meanwhile.
     by_version = {"_id": precondition.name, "version": precondition.version}
-    if precondition.version:
-        return "resources", UpdateOne(by_version, {"$inc": {"version": 1}})
-    # If another transaction inserts the first version, this upsert has a duplicate key.
-    inserted = {"$set": {"version": 1}, "$setOnInsert": {"nameKey": name_key(precondition.name)}}
-    return "resources", UpdateOne(by_version, inserted, upsert=True)
+    return "resources", UpdateOne(by_version, {"$inc": {"version": 1}})

@@ -1,11 +1,13 @@
 """Resources and slots that an older version stored go on to work, beside those of this one."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.resources.resource import Resource
 from slotlock.domain.slots.resources import ResourceUsage
 from slotlock.infrastructure.mongo.client import Document
 from tests.support.apps.fork_server import run_forked_command
@@ -43,6 +45,18 @@ async def test_texts_of_slots_become_resources_once_and_those_of_an_older_versio
             {"_id": "Lab", "nameKey": "lab", "version": 3},
             {"_id": "hall", "nameKey": "hall\0hall", "version": 1},
         ]
+
+
+async def test_a_deleted_resource_that_only_slots_name_which_are_over_stays_deleted(
+    store: SlotStore,
+) -> None:
+    resources, long_ago = store.repositories.resources, NOW.replace(year=2020)
+    assert await resources.insert(Resource("Hall"))
+    await store.insert_slot(resource="Hall", status=SlotStatus.CANCELLED)
+    await store.insert_slot(resource="Hall", start=long_ago, end=long_ago + timedelta(hours=1))
+    assert await resources.delete("Hall", datetime.now(UTC)) == []
+    await resources.backfill()
+    assert await resources_by_name(store) == []
 
 
 async def test_a_start_makes_resources_of_the_texts_of_slots(store: SlotStore) -> None:
