@@ -57,17 +57,36 @@ async def invite(
     while users := await auth.invitations.find_invitable(group, roles, BATCH_SIZE, after):
         if caller is not None and not await session_still_valid(auth, caller):
             return
-        now = auth.now()
-        expires_at = now + INVITATION_TTL
-        # Hexadecimal, because spreadsheets never read it as a formula.
-        tokens = {user.id: secrets.token_hex(TOKEN_BYTES) for user in users}
-        hashes = {user_id: hash_token(token) for user_id, token in tokens.items()}
-        note = _invitation_note(group, users, caller.user_id if caller else None, now)
-        invited_ids = await auth.invitations.save(hashes, roles, expires_at, note)
-        for user in users:
-            if user.id in invited_ids:
-                yield PasswordInvitation(user.email, user.name, tokens[user.id], expires_at)
+        for invitation in await _invite_users(auth, users, group, roles, caller):
+            yield invitation
         after = users[-1].email
+
+
+async def invite_user(auth: Auth, user: User, caller: Caller) -> PasswordInvitation | None:
+    """Replace the invitation of a user; None if they changed meanwhile, or cannot be invited."""
+    invited = await _invite_users(auth, [user], None, [user.role], caller)
+    return invited[0] if invited else None
+
+
+async def _invite_users(
+    auth: Auth,
+    users: Sequence[User],
+    group: str | None,
+    roles: Sequence[Role],
+    caller: Caller | None,
+) -> list[PasswordInvitation]:
+    now = auth.now()
+    expires_at = now + INVITATION_TTL
+    # Hexadecimal, because spreadsheets never read it as a formula.
+    tokens = {user.id: secrets.token_hex(TOKEN_BYTES) for user in users}
+    hashes = {hash_token(tokens[user.id]): user for user in users}
+    note = _invitation_note(group, users, caller.user_id if caller else None, now)
+    invited_ids = await auth.invitations.save(hashes, roles, expires_at, note)
+    return [
+        PasswordInvitation(user.email, user.name, tokens[user.id], expires_at)
+        for user in users
+        if user.id in invited_ids
+    ]
 
 
 async def create_password_reset(auth: Auth, user: User) -> PasswordInvitation | None:

@@ -11,6 +11,7 @@ from pymongo import AsyncMongoClient
 
 from slotlock.auth import accounts, user_admin
 from slotlock.auth.accounts import Banned, InvalidCredentials, TooManyAttempts
+from slotlock.auth.administration import account_admin
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import (
@@ -150,7 +151,16 @@ async def test_a_user_with_a_password_is_not_invited(auth: Auth, email_domain: s
     # Also if the user sets the password between the read and the write.
     ada = (await users_by_local_part(auth, email_domain))["ada"]
     expires_at = utc_now() + INVITATION_TTL
-    assert not await auth.invitations.save({ada.id: "hash"}, ALL_ROLES, expires_at)
+    assert not await auth.invitations.save({"hash": ada}, ALL_ROLES, expires_at)
+    assert await auth.invitations.find("hash", utc_now()) is None
+
+
+async def test_a_user_whose_address_changes_before_the_write_is_not_invited(
+    auth: Auth, email_domain: str
+) -> None:
+    ada = (await users_by_local_part(auth, email_domain))["ada"]
+    await account_admin.update_user(auth, ADMIN, ada.id, None, f"lovelace@{email_domain}")
+    assert not await auth.invitations.save({"hash": ada}, ALL_ROLES, utc_now() + INVITATION_TTL)
     assert await auth.invitations.find("hash", utc_now()) is None
 
 

@@ -11,7 +11,12 @@ from slotlock.auth.accounts import (
     validate_password,
 )
 from slotlock.auth.container import Auth
-from slotlock.auth.invitations import INVITATION_TTL, TOKEN_BYTES, PasswordInvitation
+from slotlock.auth.invitations import (
+    INVITATION_TTL,
+    TOKEN_BYTES,
+    PasswordInvitation,
+    invite_user,
+)
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.booking.refusals import UserNotFound
@@ -33,6 +38,14 @@ from slotlock.infrastructure.mongo.users.erasures import Erasure
 @value_object
 class UserCreated:
     """A new account, and the invitation with which its user sets a password."""
+
+    user: User
+    invitation: PasswordInvitation
+
+
+@value_object
+class UserInvited:
+    """A user without a password, and the invitation that replaces earlier ones."""
 
     user: User
     invitation: PasswordInvitation
@@ -104,6 +117,24 @@ async def update_user(
             return EmailTaken(email_after)
         if updated is not None:
             return UserUpdated(updated)
+
+
+async def invite(
+    auth: Auth, caller: Caller, user_id: UserId
+) -> UserInvited | UserNotFound | AdminRequired | InvalidInput:
+    """Invite one user who has no password to set one; an earlier invitation ends."""
+    # A retry means that a concurrent change of the user was written, so the loop ends.
+    while True:
+        user = await _find(auth, user_id)
+        if user is None:
+            return UserNotFound(user_id)
+        if refusal := change_refusal(caller, user):
+            return refusal
+        if user.has_password or user.banned:
+            problem = "The user is banned." if user.banned else "The user has a password already."
+            return InvalidInput((FieldProblem("userId", problem),))
+        if invitation := await invite_user(auth, user, caller):
+            return UserInvited(user, invitation)
 
 
 async def set_role(

@@ -39,6 +39,16 @@ class UserCreated:
     invitation_expires_at: datetime = field(description="When the token expires.")
 
 
+@strawberry.type(description="A user without a password was invited to set one.")
+class UserInvited:
+    user: User = field(description="The invited user.")
+    invitation_token: str = field(
+        description="The token with which the user sets their first password (`setPassword`). Only "
+        "this response contains it, and earlier tokens no longer work."
+    )
+    invitation_expires_at: datetime = field(description="When the token expires.")
+
+
 @strawberry.type(description="The user was changed.")
 class UserUpdated:
     user: User = field(description="The changed user.")
@@ -60,6 +70,10 @@ class UserErased:
 CreateUserResult = Annotated[
     UserCreated | EmailTaken | AdminRequired | InvalidInput,
     strawberry.union("CreateUserResult", description="The new user, or a refusal."),
+]
+InviteUserResult = Annotated[
+    UserInvited | UserNotFound | AdminRequired | InvalidInput,
+    strawberry.union("InviteUserResult", description="The invitation, or a refusal."),
 ]
 UpdateUserResult = Annotated[
     UserUpdated | UserNotFound | EmailTaken | AdminRequired | InvalidInput,
@@ -129,8 +143,32 @@ class UserAdministrationMutations:
         return _present(outcome, ResultView(organizer))
 
     @field(
-        description="Change the name or the e-mail address of a user. Organizers change members "
-        "and themselves, admins change everyone.",
+        description="Invite one user who has no password to set one, for example after a change of "
+        "the e-mail address. Organizers invite members, admins invite everyone.",
+        graphql_type=InviteUserResult,
+    )
+    async def invite_user(
+        self,
+        info: Info,
+        user_id: Annotated[strawberry.ID, argument(description="The user to invite.")],
+    ) -> UserInvited | Refusal:
+        organizer = info.context.require_organizer()
+        parsed_id = ids.parse_user_id(user_id)
+        if parsed_id is None:
+            return UserNotFound.for_id(user_id)
+        outcome = await account_admin.invite(info.context.auth, organizer, parsed_id)
+        if isinstance(outcome, account_admin.UserInvited):
+            return UserInvited(
+                user=User.from_domain(outcome.user, organizer),
+                invitation_token=outcome.invitation.token,
+                invitation_expires_at=outcome.invitation.expires_at,
+            )
+        return _present(outcome, ResultView(organizer))
+
+    @field(
+        description="Change the name or the e-mail address of a user. A new address ends the "
+        "user's invitation and reset tokens. Organizers change members and themselves, admins "
+        "change everyone.",
         graphql_type=UpdateUserResult,
     )
     async def update_user(self, info: Info, input: UpdateUserArgument) -> UserUpdated | Refusal:  # noqa: A002

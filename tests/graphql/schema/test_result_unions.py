@@ -74,6 +74,7 @@ OUTCOMES = {
     "CreateUserResult": returned_by(account_admin.create_invited_user),
     "UpdateUserResult": returned_by(account_admin.update_user),
     "SetUserRoleResult": returned_by(account_admin.set_role),
+    "InviteUserResult": returned_by(account_admin.invite),
     "EndUserSessionsResult": returned_by(account_admin.end_sessions),
     "EraseUserResult": returned_by(account_admin.erase_account),
     "SetGroupsResult": returned_by(user_admin.set_groups),

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from slotlock.auth.invitations import create_password_reset
 from slotlock.domain.users.user import Role
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
@@ -19,6 +20,9 @@ Pair = tuple[AppProcess, AppProcess]
 CREATE = """mutation($input: CreateUserInput!) { createUser(input: $input) {
   __typename ... on Refusal { code }
   ... on UserCreated { invitationToken user { id name email role groups hasPassword } } } }"""
+INVITE = """mutation($user: ID!) { inviteUser(userId: $user) {
+  __typename ... on InvalidInput { fields { field } }
+  ... on UserInvited { invitationToken invitationExpiresAt user { email } } } }"""
 UPDATE = """mutation($input: UpdateUserInput!) { updateUser(input: $input) {
   __typename ... on Refusal { code } ... on UserUpdated { user { name email } } } }"""
 SET_ROLE = """mutation($user: ID!, $role: Role!) { setUserRole(userId: $user, role: $role) {
@@ -75,6 +79,44 @@ async def test_a_created_user_sets_a_password_with_the_returned_invitation(
     assert signed_in["user"]["email"] == email
 
 
+async def set_password(client: GraphQLTestClient, token: str) -> str:
+    """Set a password with a token and return the type of the result."""
+    result = await client.execute(SET_PASSWORD, token=token, password="correct horse battery")
+    return str(result["__typename"])
+
+
+async def test_a_new_address_ends_the_invitation_and_a_new_one_is_for_the_new_address(
+    member_and_organizer: tuple[BookingClient, BookingClient],
+) -> None:
+    member, organizer = member_and_organizer
+    created, email = await create(organizer, email=new_email()), new_email()
+    user_id, first_token = created["user"]["id"], created["invitationToken"]
+    await organizer.execute(UPDATE, input={"userId": user_id, "email": email})
+    assert await set_password(organizer, first_token) == "InvalidInvitation"
+    assert await member.error_code(INVITE, user=user_id) == "FORBIDDEN"
+    second = await organizer.execute(INVITE, user=user_id)
+    third = await organizer.execute(INVITE, user=user_id)
+    assert (third["__typename"], third["user"]["email"]) == ("UserInvited", email)
+    assert await set_password(organizer, second["invitationToken"]) == "InvalidInvitation"
+    await organizer.execute(UPDATE, input={"userId": user_id, "name": "Ada Lovelace"})
+    assert await set_password(organizer, third["invitationToken"]) == "Session"
+    invited = await organizer.execute(INVITE, user=user_id)
+    assert invited == {"__typename": "InvalidInput", "fields": [{"field": "userId"}]}
+
+
+async def test_a_new_address_ends_a_reset_token(
+    two_apps: Pair, member_and_organizer: tuple[BookingClient, BookingClient]
+) -> None:
+    member, organizer = member_and_organizer
+    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
+        user = await insert_user(auth)
+        reset = await create_password_reset(auth, user)
+    assert reset is not None
+    user_id = (await organizer.execute(USERS, text=user.email))["nodes"][0]["id"]
+    await organizer.execute(UPDATE, input={"userId": user_id, "email": new_email()})
+    assert await set_password(member, reset.token) == "InvalidInvitation"
+
+
 async def test_only_an_admin_creates_edits_and_signs_out_organizers(
     member_and_organizer: tuple[BookingClient, BookingClient], admin: BookingClient
 ) -> None:
@@ -85,6 +127,8 @@ async def test_only_an_admin_creates_edits_and_signs_out_organizers(
     user_id = created["user"]["id"]
     assert await organizer.execute(UPDATE, input={"userId": user_id, "name": "Eve"}) == refusal
     assert await organizer.execute(END_SESSIONS, user=user_id) == refusal
+    assert (await organizer.execute(INVITE, user=user_id))["__typename"] == "AdminRequired"
+    assert (await admin.execute(INVITE, user=user_id))["__typename"] == "UserInvited"
     for document in (SET_ROLE, ERASE):
         variables = {"user": user_id, **({"role": "MEMBER"} if document is SET_ROLE else {})}
         assert await organizer.error_code(document, **variables) == "FORBIDDEN"

@@ -88,5 +88,5 @@ async def test_nobody_is_invited_without_a_note(database: Database) -> None:
     (ada,) = await invitations.find_invitable(None, list(Role), 10, None)
     note = AuditNote(now, ORGANIZER, AuditAction.USERS_INVITED, ())
     with pytest.raises(OperationFailure):
-        await invitations.save({ada.id: "hash"}, list(Role), now + timedelta(days=1), note)
+        await invitations.save({"hash": ada}, list(Role), now + timedelta(days=1), note)
     assert await invitations.find("hash", now) is None

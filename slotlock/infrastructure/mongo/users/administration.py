@@ -80,7 +80,10 @@ class AccountAdministration:
     async def update(
         self, expected: User, name: str, email: str, by: UserId, now: datetime
     ) -> User | AddressTaken | None:
-        """Change the name and the address. Return None if the user changed meanwhile."""
+        """Change the name and the address. Return None if the user changed meanwhile.
+
+        A new address ends the invitation or reset token that was sent to the old one.
+        """
         self._required.require(EMAIL_INDEX)
         query: Document = {
             "_id": ObjectId(expected.id),
@@ -90,7 +93,9 @@ class AccountAdministration:
             "erasedAt": None,
         }
         search_words = search_words_of(name, email)
-        update = {"$set": {"name": name, "email": email, "searchWords": search_words}}
+        update: Document = {"$set": {"name": name, "email": email, "searchWords": search_words}}
+        if email != expected.email:
+            update["$unset"] = {"invitation": ""}
         info = AuditInfo(AuditAction.USER_EDITED, by, now)
         try:
             return await in_transaction(

@@ -50,25 +50,26 @@ class InvitationRepository:
     @limited_listing
     async def save(
         self,
-        hashes: Mapping[UserId, str],
+        users: Mapping[str, User],
         roles: Sequence[Role],
         until: datetime,
         note: AuditNote | None = None,
     ) -> set[UserId]:
-        """Replace the users' invitations. Return the ids of the users who have the new ones.
+        """Replace the invitations of users, by the hash of the new one.
 
-        Users who set a password, were banned or got another role in the meantime are skipped.
+        Return the ids of the users who have the new ones. Users who set a password, were banned or
+        got another role or address in the meantime are skipped.
         """
-        if not hashes:
+        if not users:
             return set()
         # Without the hint, MongoDB compares several indexes again for each user.
         updates = [
             UpdateOne(
-                {"_id": ObjectId(user_id), **_invitable_filter(roles)},
+                {"_id": ObjectId(user.id), "email": user.email, **_invitable_filter(roles)},
                 {"$set": {"invitation": {"hash": hash_, "until": until}}},
                 hint="_id_",
             )
-            for user_id, hash_ in hashes.items()
+            for hash_, user in users.items()
         ]
 
         async def write(session: AsyncClientSession) -> None:
@@ -77,10 +78,10 @@ class InvitationRepository:
 
         await in_transaction(self._database, write)
         # A bulk write returns how many documents it changed, and not which ones.
-        query = {"_id": {"$in": [ObjectId(user_id) for user_id in hashes]}}
+        query = {"_id": {"$in": [ObjectId(user.id) for user in users.values()]}}
         found = self._users.find(query, {"invitation.hash": 1})
         stored = {UserId(str(d["_id"])): d.get("invitation", {}).get("hash") async for d in found}
-        return {user_id for user_id, hash_ in hashes.items() if stored.get(user_id) == hash_}
+        return {user.id for hash_, user in users.items() if stored.get(user.id) == hash_}
 
     @limited
     async def save_reset(self, user_id: UserId, hash_: str, until: datetime, now: datetime) -> bool:
