@@ -112,11 +112,6 @@ async def login(
     return Banned() if user.banned else await open_session(auth, user, password_hash, user_agent)
 
 
-async def set_role(auth: Auth, email: str, role: Role) -> User | None:
-    """Change the role of the user and of their open sessions; None for an unknown address."""
-    return await auth.users.set_role(normalize_email(email) or "", role, None, auth.now())
-
-
 def normalize_email(email: str) -> str | None:
     """Return the address in lower case and Unicode NFC, as it is stored; None if it is invalid."""
     if len(email) > MAX_NORMALIZED_LENGTH:

@@ -11,6 +11,7 @@ from slotlock.auth.container import Auth
 from slotlock.auth.invitations import create_password_reset, invite
 from slotlock.auth.user_import import import_users
 from slotlock.cli.backends import CommandError, open_auth
+from slotlock.domain.booking.refusals import UserNotFound
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.administration import LastAdmin
 from slotlock.domain.users.groups import clean_groups, validate_group
@@ -44,10 +45,14 @@ async def list_users(settings: Settings) -> list[str]:
 async def set_role(settings: Settings, email: str, role: Role) -> str:
     """Change the role of an account, also in its open sessions; raises CommandError."""
     async with open_auth(settings) as auth:
-        user = await accounts.set_role(auth, email, role)
-        if user is None:
-            raise CommandError(f"no account has the address {email}")
-        return f"now {_format_user(user)}"
+        user = await _find_user(auth, email)
+        match await account_admin.set_role(auth, None, user.id, role):
+            case User() as changed:
+                return f"now {_format_user(changed)}"
+            case LastAdmin():
+                raise CommandError(_last_admin_text(email))
+            case UserNotFound():
+                raise CommandError(f"no account has the address {email}")
 
 
 async def set_password(settings: Settings, email: str, password: str) -> str:
@@ -79,7 +84,7 @@ async def erase_user(settings: Settings, email: str) -> str:
         user = await _find_user(auth, email)
         outcome = await auth.erasures.erase_account(user.id, None, auth.now())
     if isinstance(outcome, LastAdmin):
-        raise CommandError(f"{email} is the last admin; make another user an admin first")
+        raise CommandError(_last_admin_text(email))
     return (
         f"erased the account {user.email}; "
         "the running server cancels its future bookings within seconds"
@@ -91,6 +96,10 @@ async def _find_user(auth: Auth, email: str) -> User:
     if found is None or found[0].erased:
         raise CommandError(f"no account has the address {email}")
     return found[0]
+
+
+def _last_admin_text(email: str) -> str:
+    return f"{email} is the last admin; make another user an admin first"
 
 
 def _format_user(user: User) -> str:

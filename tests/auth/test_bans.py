@@ -11,6 +11,7 @@ from pymongo import MongoClient
 
 from slotlock.auth import accounts, user_admin
 from slotlock.auth.accounts import Banned, InvalidCredentials
+from slotlock.auth.administration import account_admin
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import InvalidSession, SignedInSession, open_session, refresh_session
@@ -151,7 +152,7 @@ async def test_a_user_who_becomes_an_organizer_during_the_ban_is_not_banned_by_o
     ban = BanWriter.ban
 
     async def ban_after_promotion(self: BanWriter, loaded: User, *arguments: object) -> User | None:
-        await accounts.set_role(auth, user.email, Role.ORGANIZER)
+        await account_admin.set_role(auth, None, user.id, Role.ORGANIZER)
         return await ban(self, loaded, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(BanWriter, "ban", ban_after_promotion)

@@ -213,7 +213,8 @@ async def test_an_account_without_a_password_behaves_like_a_wrong_password(
 
 
 async def test_only_users_of_the_given_roles_are_invited(auth: Auth, email_domain: str) -> None:
-    await accounts.set_role(auth, f"ada@{email_domain}", Role.ADMIN)
+    ada = (await users_by_local_part(auth, email_domain))["ada"]
+    await account_admin.set_role(auth, None, ada.id, Role.ADMIN)
     assert set(await invite_domain(auth, email_domain, (Role.MEMBER,))) == {"ben"}
     assert set(await invite_domain(auth, email_domain)) == {"ada", "ben"}
 
@@ -222,7 +223,8 @@ async def test_an_invitation_ends_when_the_user_gets_another_role(
     auth: Auth, email_domain: str
 ) -> None:
     token = (await invite_domain(auth, email_domain, (Role.MEMBER,)))["ada"]
-    await accounts.set_role(auth, f"ada@{email_domain}", Role.ADMIN)
+    ada = (await users_by_local_part(auth, email_domain))["ada"]
+    await account_admin.set_role(auth, None, ada.id, Role.ADMIN)
     assert await set_password(auth, token, PASSWORD) == InvalidInvitation()
 
 
@@ -261,11 +263,6 @@ async def test_invitations_end_with_the_session_or_role_of_the_organizer(
     if ending == "session":
         await end_session(auth, organizer.user_id, organizer.session_id)
     else:
-        await auth.users.set_role(await email_of(auth, organizer), Role.MEMBER, None, utc_now())
+        await account_admin.set_role(auth, None, organizer.user_id, Role.MEMBER)
     others = {invitation.token async for invitation in invitations}
     assert len({first.token} | others) == BATCH_SIZE
-
-
-async def email_of(auth: Auth, caller: Caller) -> str:
-    """Return the caller's e-mail address."""
-    return (await auth.users.find_many([caller.user_id]))[caller.user_id].email

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pymongo.asynchronous.client_session import AsyncClientSession
 
+from slotlock.auth.administration import account_admin
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import InvalidSession, SignedInSession, open_session, refresh_session
@@ -46,7 +47,7 @@ async def ban(auth: Auth, user: User, own_caller: Caller) -> None:
 
 
 async def demote(auth: Auth, user: User, own_caller: Caller) -> None:
-    assert await auth.users.set_role(user.email, Role.MEMBER, None, auth.now())
+    assert await account_admin.set_role(auth, None, user.id, Role.MEMBER)
 
 
 Change = Callable[[Auth, User, Caller], Coroutine[Any, Any, None]]

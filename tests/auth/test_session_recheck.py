@@ -12,6 +12,7 @@ import pytest
 from redis import Redis
 from websockets.exceptions import ConnectionClosed
 
+from slotlock.auth.administration import account_admin
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import open_session
 from slotlock.domain.users.user import Role, User
@@ -76,7 +77,7 @@ async def log_out(auth: Auth, ada: OrganizerWithTwoSessions) -> None:
 
 async def demote(auth: Auth, ada: OrganizerWithTwoSessions) -> None:
     """Remove the role."""
-    await auth.users.set_role(ada.user.email, Role.MEMBER, None, auth.now())
+    await account_admin.set_role(auth, None, ada.user.id, Role.MEMBER)
 
 
 async def post_in_halves(

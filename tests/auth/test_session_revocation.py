@@ -11,6 +11,7 @@ import httpx
 import pytest
 from redis import Redis
 
+from slotlock.auth.administration import account_admin
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import end_session, open_session, refresh_session
@@ -106,11 +107,11 @@ async def test_control_a_process_that_caches_sessions_accepts_tokens_of_ended_on
 async def test_a_new_role_applies_in_every_process_at_once(
     two_apps: Pair, http: httpx.AsyncClient, auth: Auth
 ) -> None:
-    user = await insert_user(auth, Role.ADMIN)
+    user = await insert_user(auth)
     session = await open_session(auth, user)
     clients = [GraphQLTestClient(http, app.url, session.access_token) for app in two_apps]
-    for role in (Role.MEMBER, Role.ORGANIZER, Role.MEMBER):
-        await auth.users.set_role(user.email, role, None, auth.now())
+    for role in (Role.ORGANIZER, Role.MEMBER, Role.ADMIN):
+        await account_admin.set_role(auth, None, user.id, role)
         for client in clients:
             assert (await client.execute(ME))["role"] == role.name
 

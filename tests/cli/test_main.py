@@ -91,6 +91,29 @@ def test_a_role_can_be_changed(capsys: pytest.CaptureFixture[str], email: str) -
     assert f"{email}\tadmin\t" in run_command(capsys, "users", "list")
 
 
+def test_the_last_admin_keeps_the_role(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, servers: EmbeddedServers
+) -> None:
+    environ.setenv("SLOTLOCK_MONGO_URL", database_url(servers, f"admins_{secrets.token_hex(4)}"))
+    run_command(capsys, *create_arguments("ada@a.test", "--role", "admin"))
+    sys.stdin.seek(0)
+    run_command(capsys, *create_arguments("ben@a.test"))
+    for command in (("set-role", "ada@a.test", "member"), ("delete", "ada@a.test", "--yes")):
+        assert "is the last admin" in error_line(capsys, "users", *command)
+    assert "\tadmin\t" in run_command(capsys, "users", "set-role", "ada@a.test", "admin")
+    run_command(capsys, "users", "set-role", "ben@a.test", "admin")
+    assert "\tmember\t" in run_command(capsys, "users", "set-role", "ada@a.test", "member")
+
+
+def test_a_deployment_without_an_admin_can_change_other_roles(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, servers: EmbeddedServers
+) -> None:
+    environ.setenv("SLOTLOCK_MONGO_URL", database_url(servers, f"admins_{secrets.token_hex(4)}"))
+    run_command(capsys, *create_arguments("ben@a.test"))
+    changed = run_command(capsys, "users", "set-role", "BEN@a.test", "organizer")
+    assert "\torganizer\t" in changed
+
+
 def test_users_are_listed_by_address(capsys: pytest.CaptureFixture[str], email: str) -> None:
     run_command(capsys, *create_arguments(f"b{email}"))
     sys.stdin.seek(0)

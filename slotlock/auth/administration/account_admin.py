@@ -138,10 +138,14 @@ async def invite(
 
 
 async def set_role(
-    auth: Auth, caller: Caller, user_id: UserId, role: Role
+    auth: Auth, caller: Caller | None, user_id: UserId, role: Role
 ) -> User | UserNotFound | LastAdmin:
-    """Set the role of a user, also in their open sessions. For admins."""
-    outcome = await auth.administration.set_role(user_id, role, caller.user_id, auth.now())
+    """Set the role of a user, also in their open sessions. For admins.
+
+    `caller` is None for the command line.
+    """
+    by = None if caller is None else caller.user_id
+    outcome = await auth.administration.set_role(user_id, role, by, auth.now())
     if isinstance(outcome, User):
         auth.session_streams.session_changed(user_id)
     return outcome or UserNotFound(user_id)

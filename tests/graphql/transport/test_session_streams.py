@@ -10,6 +10,7 @@ import pytest
 from redis import Redis
 from websockets.exceptions import ConnectionClosed
 
+from slotlock.auth.administration import account_admin
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import open_session
 from slotlock.devserver.embedded import EmbeddedServers
@@ -122,7 +123,7 @@ async def test_a_user_with_a_new_role_has_to_open_their_socket_again(
     token = (await open_session(auth, user)).access_token
     async with open_websocket(two_apps[0], token) as opened:
         # As the command line does it, without a message over Redis.
-        await auth.users.set_role(user.email, Role.MEMBER, None, auth.now())
+        await account_admin.set_role(auth, None, user.id, Role.MEMBER)
         code, reason = await closing_code(opened)
     assert (code, "role" in reason) == (FORBIDDEN, True)
     async with open_websocket(two_apps[0], token) as opened:

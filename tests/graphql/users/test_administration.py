@@ -2,14 +2,21 @@
 
 import asyncio
 import json
+import secrets
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
 import pytest
+from bson import ObjectId
+from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.auth.invitations import create_password_reset
-from slotlock.domain.users.user import Role
-from tests.support.apps.processes import AppProcess
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.users.user import Role, UserId
+from slotlock.infrastructure.mongo.client import Database
+from slotlock.infrastructure.mongo.users import administration
+from tests.support.apps.processes import AppProcess, database_url
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.calendars import parse_calendar
 from tests.support.clients.client import GraphQLTestClient, Json, open_websocket
@@ -161,19 +168,56 @@ async def test_a_member_becomes_an_organizer_and_loses_the_role_again(
     assert await member.error_code(USERS, text="nobody") == "FORBIDDEN"
 
 
-async def test_of_two_admins_who_lose_the_role_at_once_one_stays_an_admin(two_apps: Pair) -> None:
-    url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
-    own_database = url.replace("/two_apps", "/two_admins")
-    assert own_database != url
+Check = Callable[[Database, UserId, AsyncClientSession], Awaitable[bool]]
+
+
+async def demote_each_other(
+    servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch, has_other_admin: Check
+) -> list[Role]:
+    """Let the only two admins take the role from each other, and return their roles.
+
+    Both transactions have written the new role before either looks for another admin.
+    """
+    arrived: set[UserId] = set()
+    both_arrived = asyncio.Barrier(2)
+
+    async def check_together(*arguments: Any) -> bool:
+        user_id: UserId = arguments[1]
+        if user_id not in arrived:
+            arrived.add(user_id)
+            await both_arrived.wait()
+        return await has_other_admin(*arguments)
+
+    monkeypatch.setattr(administration, "has_other_admin", check_together)
+    own_database = database_url(servers, f"two_admins_{secrets.token_hex(4)}")
     async with auth_for_database(own_database) as auth:
         first, second = await insert_user(auth, Role.ADMIN), await insert_user(auth, Role.ADMIN)
-        now = auth.now()
         await asyncio.gather(
-            auth.administration.set_role(first.id, Role.MEMBER, second.id, now),
-            auth.administration.set_role(second.id, Role.MEMBER, first.id, now),
+            auth.administration.set_role(first.id, Role.MEMBER, second.id, auth.now()),
+            auth.administration.set_role(second.id, Role.MEMBER, first.id, auth.now()),
         )
         found = await auth.users.find_many([first.id, second.id])
-        assert sorted(user.role for user in found.values()) == [Role.ADMIN, Role.MEMBER]
+    return sorted(user.role for user in found.values())
+
+
+async def test_of_two_admins_who_lose_the_role_at_once_one_stays_an_admin(
+    servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roles = await demote_each_other(servers, monkeypatch, administration.has_other_admin)
+    assert roles == [Role.ADMIN, Role.MEMBER]
+
+
+async def test_control_with_a_read_of_the_other_admin_both_lose_the_role(
+    servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def reads_other_admin(
+        database: Database, user_id: UserId, session: AsyncClientSession
+    ) -> bool:
+        other = {"_id": {"$ne": ObjectId(user_id)}, "role": Role.ADMIN.value}
+        return await database["users"].find_one(other, session=session) is not None
+
+    roles = await demote_each_other(servers, monkeypatch, reads_other_admin)
+    assert roles == [Role.MEMBER, Role.MEMBER]
 
 
 async def test_ending_the_sessions_of_a_user_closes_their_sockets_in_every_process(

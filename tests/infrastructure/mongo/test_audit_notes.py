@@ -70,7 +70,7 @@ async def test_a_user_is_not_changed_without_a_note(database: Database) -> None:
     assert ada is not None
     for change in (
         users.set_groups(ada.id, ["5a"], ORGANIZER, now),
-        users.set_role(ada.email, Role.ADMIN, None, now),
+        repositories.administration.set_role(ada.id, Role.ADMIN, None, now),
         repositories.bans.ban(ada, ORGANIZER, "Loud", now),
         users.insert("Ben", "ben@slotlock.test", Role.ORGANIZER, "hash", now),
     ):

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from slotlock.auth import accounts
-from slotlock.domain.users.user import Role
+from slotlock.auth.administration import account_admin
+from slotlock.domain.users.user import Role, User, UserId
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import (
     create_campaign,
@@ -209,9 +209,9 @@ async def ban_sender(
 async def demote_sender(
     deployment: QueueDeployment, sender: BookingClient, user: BookingClient
 ) -> None:
-    email = (await sender.execute("{ me { email } }"))["email"]
+    user_id = UserId((await sender.fetch_user_id())[-24:])
     async with auth_for_database(deployment.mongo_url) as auth:
-        assert await accounts.set_role(auth, email, Role.MEMBER)
+        assert isinstance(await account_admin.set_role(auth, None, user_id, Role.MEMBER), User)
 
 
 @dataclass(frozen=True)

@@ -236,7 +236,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     await users.find_with_password_hash(email)
     await users.find_many([user.id])
     assert [found async for found in users.find_all()]
-    await users.set_role(email, Role.ADMIN, None, now)
+    assert await repositories.administration.set_role(user.id, Role.ADMIN, None, now)
     await users.set_groups(user.id, ["5a"], None, now)
     await repositories.waitlist_groups.sync_pending(now + timedelta(minutes=1), now)
     tomorrow = now + timedelta(days=1)

@@ -107,20 +107,24 @@ class AccountAdministration:
 
     @limited
     async def set_role(
-        self, user_id: UserId, role: Role, by: UserId, now: datetime
+        self, user_id: UserId, role: Role, by: UserId | None, now: datetime
     ) -> User | LastAdmin | None:
-        """Set a user's role, also in their open sessions. Return None without a user."""
+        """Set a user's role, also in their open sessions. Return None without a user.
+
+        It ends an open invitation, which was made for the old role.
+        """
         update = {"$set": {"role": role.value}, "$unset": {"invitation": ""}}
         info = AuditInfo(AuditAction.ROLE_SET, by, now)
 
         async def write(session: AsyncClientSession) -> User | LastAdmin | None:
-            query = {"_id": ObjectId(user_id), "erasedAt": None}
+            query: Document = {"_id": ObjectId(user_id), "erasedAt": None}
+            is_admin = {**query, "role": Role.ADMIN.value}
+            was_admin = await self._users.find_one(is_admin, {"_id": 1}, session=session)
             changed = await update_user(self._database, query, update, info, session)
             if changed is None:
                 return None
-            if role is not Role.ADMIN and not await has_other_admin(
-                self._database, user_id, session
-            ):
+            loses_admin = was_admin and role is not Role.ADMIN
+            if loses_admin and not await has_other_admin(self._database, user_id, session):
                 await session.abort_transaction()
                 return LastAdmin()
             await set_session_roles(self._database, user_id, role, session)

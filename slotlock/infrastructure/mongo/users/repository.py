@@ -32,7 +32,6 @@ from slotlock.infrastructure.mongo.users.account_updates import (
     update_user,
 )
 from slotlock.infrastructure.mongo.users.documents import EMAIL_INDEX, PUBLIC_FIELDS, to_user
-from slotlock.infrastructure.mongo.users.sessions import set_session_roles
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 
 BACKFILL_BATCH_SIZE = 1_000
@@ -135,26 +134,6 @@ class UserRepository:
         )
         users = [to_user(document) async for document in found]
         return Page(tuple(users[:first]), len(users) > first)
-
-    async def set_role(
-        self, email: str, role: Role, by: UserId | None, now: datetime
-    ) -> User | None:
-        """Set a user's role. Return None if no user has this address.
-
-        The same transaction stores the role in the open sessions and deletes an open invitation,
-        which was made for the old role.
-        """
-        update = {"$set": {"role": role.value}, "$unset": {"invitation": ""}}
-        audit_info = AuditInfo(AuditAction.ROLE_SET, by, now)
-
-        async def write(session: AsyncClientSession) -> User | None:
-            query = {"email": email}
-            changed = await update_user(self._database, query, update, audit_info, session)
-            if changed is not None:
-                await set_session_roles(self._database, changed.id, role, session)
-            return changed
-
-        return await self._in_transaction(write)
 
     async def set_groups(
         self, user_id: UserId, groups: Sequence[str], by: UserId | None, now: datetime

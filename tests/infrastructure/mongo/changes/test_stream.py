@@ -6,6 +6,7 @@ import pytest
 from bson import ObjectId
 from pymongo.errors import PyMongoError
 
+from slotlock.auth.administration import account_admin
 from slotlock.auth.sessions import open_session, refresh_session
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
@@ -115,7 +116,7 @@ async def test_the_stream_names_the_sessions_that_ended_or_got_another_role(
         await auth.sessions.end(ended_id)
         assert (await stream.next_changes()).session_ids == {ended_id}
         await refresh_session(auth, other.refresh_token)  # changes neither
-        await auth.users.set_role(user.email, Role.ORGANIZER, None, auth.now())
+        await account_admin.set_role(auth, None, user.id, Role.ORGANIZER)
         assert (await stream.next_changes()).session_ids == {other_id}
         await stream.end()
         await client.close()
