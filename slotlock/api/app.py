@@ -125,12 +125,11 @@ class _StateEndpoint:
 
 
 async def _readyz(request: Request[LifespanState]) -> Response:
-    # Bookings continue without Redis, so a load balancer should ask for `?of=mongodb`.
-    return await request.state["app"].health.readyz(request.query_params.get("of"))
+    return await request.state["app"].health.readyz(request)
 
 
 async def _metrics(request: Request[LifespanState]) -> Response:
-    return await request.state["app"].health.metrics(request.headers.get("accept", ""))
+    return await request.state["app"].health.metrics(request)
 
 
 def _service_info(public_url: str) -> Callable[[Request], Awaitable[Response]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from slotlock.api.backend import (
+    health_endpoints,
     login_throttle,
     open_backend,
     rate_limits,
@@ -36,7 +37,7 @@ from slotlock.graphql.transport.http import HttpEndpoint
 from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
-from slotlock.infrastructure.mongo.client import IndexMissingError, MongoHealth
+from slotlock.infrastructure.mongo.client import IndexMissingError
 from slotlock.infrastructure.mongo.users.personal_data import PersonalDataQueries
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.telemetry import tracing
@@ -120,12 +121,7 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             exports=exports_endpoint(auth, limits, exports),
             export_links=ExportLinkEndpoint(auth, limits, exports),
             calendars=CalendarEndpoint(services, auth, limits, public_reads=settings.public_reads),
-            health=HealthEndpoints(
-                MongoHealth(backend.database),
-                backend.clock,
-                backend.pipeline,
-                services.admission_queue,
-            ),
+            health=health_endpoints(backend),
         )
 
 

@@ -5,12 +5,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from slotlock.api.endpoints.health import HealthEndpoints
 from slotlock.api.settings.settings import Settings
 from slotlock.api.telemetry.traces import run_tracing
 from slotlock.auth.container import Auth
 from slotlock.auth.login_throttle import LoginThrottle
 from slotlock.graphql.limits.rates import OperationRateLimits
-from slotlock.infrastructure.mongo.client import Database, connect
+from slotlock.infrastructure.mongo.client import Database, MongoHealth, connect
 from slotlock.infrastructure.mongo.clock import MongoClock, mongo_clock
 from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
@@ -57,6 +58,16 @@ async def open_backend(settings: Settings) -> AsyncIterator[Backend]:
         await services.locks.start()
         stack.push_async_callback(services.locks.stop)
         yield Backend(services, repositories, database, redis, pipeline, clock)
+
+
+def health_endpoints(backend: Backend) -> HealthEndpoints:
+    """Build the endpoints for monitoring systems."""
+    return HealthEndpoints(
+        MongoHealth(backend.database),
+        backend.clock,
+        backend.pipeline,
+        backend.services.admission_queue,
+    )
 
 
 def login_throttle(settings: Settings, pipeline: AutoPipeline) -> LoginThrottle:

@@ -217,7 +217,7 @@ def _serve(args: argparse.Namespace) -> int:
     asyncio.run(check_mongodb(settings))
     from slotlock.api.app import build_app
 
-    with bind(settings) as bound:
+    with bind(settings.host, settings.port) as bound:
         if args.workers > 1:
             address = f"{base_url(settings)} with {args.workers} server processes"
             print(f"listening on {address}", flush=True)

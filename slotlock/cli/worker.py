@@ -2,28 +2,72 @@
 
 import asyncio
 import logging.config
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 
+from starlette.applications import Starlette
+from starlette.routing import Route
 from uvicorn import Config
 
-from slotlock.api.backend import open_backend, run_admission_workers
+from slotlock.api.backend import Backend, health_endpoints, open_backend, run_admission_workers
+from slotlock.api.endpoints.health import healthz
+from slotlock.api.middleware.security_headers import SecurityHeadersMiddleware
 from slotlock.api.server.graceful_shutdown import STOP_SIGNALS
-from slotlock.api.settings.settings import Settings
+from slotlock.api.server.serve import bind, serving
+from slotlock.api.settings.settings import Settings, env_name
 from slotlock.api.telemetry.logs import logging_config
 
 
 def run_worker(settings: Settings) -> int:
-    """Serve the queue until a stop signal, and return the exit code."""
+    """Serve the queue until a stop signal, and return the exit code.
+
+    Raises:
+        ListenError: the port for monitoring systems cannot be used.
+    """
     logging.config.dictConfig(logging_config(settings.log_format, settings.log_level))
     # The event loop of `slotlock serve`.
-    with asyncio.Runner(loop_factory=Config("").get_loop_factory()) as runner:
-        runner.run(_serve_queue(settings))
+    with (
+        _bind(settings) as listener,
+        asyncio.Runner(loop_factory=Config("").get_loop_factory()) as runner,
+    ):
+        runner.run(_serve_queue(settings, listener))
     return 0
 
 
-async def _serve_queue(settings: Settings) -> None:
+def _bind(settings: Settings) -> AbstractContextManager[socket.socket | None]:
+    port = settings.queue_worker_metrics_port
+    if port is None:
+        return nullcontext()
+    return bind(settings.host, port, env_name("queue_worker_metrics_port"))
+
+
+async def _serve_queue(settings: Settings, listener: socket.socket | None) -> None:
     stop = asyncio.Event()
     for number in STOP_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with open_backend(settings) as backend, run_admission_workers(backend):
+    async with (
+        open_backend(settings) as backend,
+        _serve_health(settings, listener, backend),
+        run_admission_workers(backend),
+    ):
         print("serving the admission queue", flush=True)
         await stop.wait()
+
+
+@asynccontextmanager
+async def _serve_health(
+    settings: Settings, listener: socket.socket | None, backend: Backend
+) -> AsyncIterator[None]:
+    """Serve probes and metrics, also while the last requests of the queue are processed."""
+    if listener is None:
+        yield
+        return
+    health = health_endpoints(backend)
+    routes = [
+        Route("/healthz", healthz),
+        Route("/readyz", health.readyz),
+        Route("/metrics", health.metrics),
+    ]
+    async with serving(settings, listener, SecurityHeadersMiddleware(Starlette(routes=routes))):
+        yield

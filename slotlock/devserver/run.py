@@ -21,7 +21,7 @@ def run_dev(settings: Settings) -> int:
         ListenError: The port cannot be used.
     """
     with (
-        bind(settings) as bound,
+        bind(settings.host, settings.port) as bound,
         embedded_servers(
             settings.data_dir,
             mongo_url=settings.mongo_url,

@@ -41,6 +41,11 @@ def pods() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield document["metadata"]["name"], template["spec"]
 
 
+def environment(container: dict[str, Any]) -> dict[str, str]:
+    """Return the variables that a container sets itself."""
+    return {variable["name"]: variable["value"] for variable in container["env"]}
+
+
 def config() -> dict[str, str]:
     """Return the settings of the config map."""
     (document,) = documents(KUBERNETES / "base" / "config-map.yaml")
@@ -116,15 +121,32 @@ def test_the_app_has_time_for_a_graceful_stop() -> None:
         assert int(directives(unit)["TimeoutStopSec"][0]) > default
 
 
-def test_the_paths_of_the_probes_respond(app: AppProcess) -> None:
-    (container,) = dict(pods())["slotlock"]["containers"]
-    paths = {
-        container[f"{kind}Probe"]["httpGet"]["path"]
-        for kind in ("startup", "liveness", "readiness")
-    }
-    assert paths == {"/healthz", "/readyz?of=mongodb"}
-    for path in paths:
-        assert httpx.get(app.url + path, trust_env=False).status_code == 200
+@pytest.mark.parametrize(
+    ("name", "readiness"), [("slotlock", "/readyz?of=mongodb"), ("slotlock-worker", "/readyz")]
+)
+def test_the_paths_of_the_probes_respond(app: AppProcess, name: str, readiness: str) -> None:
+    (container,) = dict(pods())[name]["containers"]
+    probes = [container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
+    assert [probe["path"] for probe in probes] == ["/healthz", "/healthz", readiness]
+    assert {probe["port"] for probe in probes} == {container["ports"][0]["name"]}
+    for probe in probes:
+        assert httpx.get(app.url + probe["path"], trust_env=False).status_code == 200
+
+
+def test_prometheus_scrapes_the_ports_on_which_the_app_and_the_worker_listen() -> None:
+    ports = {"app": Settings.model_fields["port"].default}
+    (worker,) = dict(pods())["slotlock-worker"]["containers"]
+    ports["worker"] = int(environment(worker)["SLOTLOCK_QUEUE_WORKER_METRICS_PORT"])
+    for name, port in ports.items():
+        (document,) = documents(KUBERNETES / "base" / f"{name}.yaml")
+        template = document["spec"]["template"]
+        assert template["metadata"]["annotations"] == {
+            "prometheus.io/scrape": "true",
+            "prometheus.io/port": str(port),
+            "prometheus.io/path": "/metrics",
+        }
+        (container,) = template["spec"]["containers"]
+        assert container["ports"] == [{"name": "http", "containerPort": port}]
 
 
 def test_the_secrets_are_none() -> None:

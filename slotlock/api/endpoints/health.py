@@ -5,6 +5,7 @@ import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from prometheus_client import (
     REGISTRY,
@@ -51,12 +52,14 @@ class HealthEndpoints:
     pipeline: AutoPipeline
     admission_queue: AdmissionQueue
 
-    async def readyz(self, required: str | None) -> Response:
+    async def readyz(self, request: Request[Any]) -> Response:
         """Return 200 if MongoDB and Redis respond, else 503 with the names of those that do not.
 
         `clockSkewSeconds` tells how far the clock of this host is ahead of MongoDB's.
-        `required` is "mongodb" or "redis" if only that server matters, else None.
+        The parameter `of` is "mongodb" or "redis" if only that server matters: bookings continue
+        without Redis, so a load balancer should ask for MongoDB.
         """
+        required = request.query_params.get("of")
         mongodb, redis = await asyncio.gather(
             self.mongo_health.is_available(), self.pipeline.check()
         )
@@ -73,7 +76,7 @@ class HealthEndpoints:
         }
         return JSONResponse(body, status_code=503 if unavailable else 200)
 
-    async def metrics(self, accept: str = "") -> Response:
+    async def metrics(self, request: Request[Any]) -> Response:
         """Return the metrics of this process, or the sums over all processes of `serve`."""
         await self._update_queue_gauges()
         request_seconds.flush()
@@ -82,7 +85,7 @@ class HealthEndpoints:
             registry = CollectorRegistry()
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
             registry.register(ServerProcessCollector(Path(directory)))
-        encode, content_type = choose_encoder(accept)
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
 
     async def _update_queue_gauges(self) -> None:

@@ -1,12 +1,13 @@
 """Running the application under uvicorn, in one server process or several."""
 
+import asyncio
 import errno
 import logging
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import uvicorn
@@ -44,6 +45,12 @@ class _Server(uvicorn.Server):
             self._on_started()
 
 
+class _ServerWithoutSignals(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
 class _Supervisor(Multiprocess):
     _server_pids: frozenset[int | None] = frozenset()
 
@@ -69,25 +76,25 @@ def base_url(settings: Settings) -> str:
     return f"http://{host}:{settings.port}"
 
 
-def bind(settings: Settings) -> socket.socket:
-    """Return a socket that listens on the address of the settings.
+def bind(host: str, port: int, port_variable: str = "PORT") -> socket.socket:
+    """Return a socket that listens on this address; the variable is the one to advise to change.
 
     Raises:
         ListenError: the address is in use or not available.
     """
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind((settings.host, settings.port))
+        bound.bind((host, port))
         bound.listen(2048)
     except OSError as error:
         bound.close()
         if error.errno == errno.EADDRINUSE:
-            advice = "stop the process that uses it, or set PORT to another port"
+            advice = f"stop the process that uses it, or set {port_variable} to another port"
         else:
-            advice = "set SLOTLOCK_HOST or PORT"
-        address = f"{settings.host}:{settings.port}"
+            advice = f"set SLOTLOCK_HOST or {port_variable}"
+        address = f"{host}:{port}"
         raise ListenError(f"cannot listen on {address} ({error.strerror}); {advice}") from None
     return bound
 
@@ -103,6 +110,18 @@ def serve(
     with _ignoring_repeated_signals():
         server.run(sockets=[listener])
     return server.started
+
+
+@asynccontextmanager
+async def serving(settings: Settings, listener: socket.socket, app: ASGIApp) -> AsyncIterator[None]:
+    """Serve an application inside a process that does something else and handles the signals."""
+    server = _ServerWithoutSignals(_uvicorn_config(settings, app, lifespan="off"))
+    task = asyncio.create_task(server.serve([listener]))
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await task
 
 
 @contextmanager

@@ -141,6 +141,15 @@ class Settings(LogSettings, LimitSettings):
         description="Whether `serve` processes the admission queue itself. "
         "Use `off` if `slotlock worker` processes do.",
     )
+    queue_worker_metrics_port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65535,
+        description="The port at which `slotlock worker` serves `/healthz`, `/readyz` and "
+        "`/metrics`, on the address of `SLOTLOCK_HOST`. "
+        "Without it, such a process does not listen. "
+        "`serve` ignores it.",
+    )
     queue_partitions: int = Field(
         default=PARTITIONS,
         ge=1,

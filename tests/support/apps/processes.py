@@ -120,6 +120,7 @@ def app_process(
     directory: Path,
     command: Sequence[str] = SERVE_COMMAND,
     ready_path: str = "/readyz",
+    port_variable: str = "PORT",
 ) -> Iterator[AppProcess]:
     """Run a process of the app. It is ready when this yields."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -129,7 +130,7 @@ def app_process(
     with log_file.open("wb") as log:
         process = subprocess.Popen(
             command,
-            env={**own, **settings, "PORT": str(port)},
+            env={**own, **settings, port_variable: str(port)},
             stdout=log,
             stderr=subprocess.STDOUT,
         )
