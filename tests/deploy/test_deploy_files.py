@@ -99,6 +99,8 @@ def test_every_container_runs_a_command_of_slotlock_without_privileges() -> None
     for name, pod in pods():
         assert pod["securityContext"]["runAsNonRoot"], name
         assert f"--uid {pod['securityContext']['runAsUser']} " in (ROOT / "Dockerfile").read_text()
+        # The service would set SLOTLOCK_PORT=tcp://..., which is no port to listen on.
+        assert pod["enableServiceLinks"] is False, name
         (container,) = pod["containers"]
         _parser().parse_args(container["args"])
         commands.add(container["args"][0])
