@@ -1,8 +1,12 @@
 """Finds the servers that a command works on: those of the settings, or of a running `dev`."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from slotlock.api.settings.settings import Settings, SettingsError, env_name, require
+from slotlock.cli.backends import CommandError
+from slotlock.devserver.embedded import embedded_servers
 from slotlock.devserver.running import RunningDeployment, find_running
 
 
@@ -26,8 +30,41 @@ def with_deployment(settings: Settings, *names: str) -> Settings:
             f"{variables} {verb} not set, and no `make run` (`slotlock dev`) is running with its "
             f"data in {settings.data_dir}: set {variables}, or start one"
         )
-    print(f"slotlock: {describe(settings, running)}", file=sys.stderr, flush=True)
+    _tell(describe(settings, running))
     return with_running(settings, running)
+
+
+@contextmanager
+def stopped_deployment(settings: Settings) -> Iterator[Settings]:
+    """Yield settings with the `mongo_url` of a database that no app of `slotlock dev` serves.
+
+    If neither address is set, the MongoDB of a stopped `slotlock dev` runs during the block.
+
+    Raises:
+        CommandError: `slotlock dev` runs, whose app would serve a database that changes under it.
+        SettingsError: the address is missing, and there is no data of `slotlock dev`.
+        ServerStartError: its MongoDB cannot run.
+    """
+    if settings.mongo_url or settings.redis_url:
+        require(settings, "mongo_url")
+        yield settings
+        return
+    running, data_dir = find_running(settings.data_dir), settings.data_dir
+    if running is not None:
+        raise CommandError(
+            f"`make run` (`slotlock dev`) serves {data_dir} at {running.address}: stop it, then "
+            "repeat the command, which starts its MongoDB by itself"
+        )
+    if not data_dir.exists():
+        variable = env_name("mongo_url")
+        raise SettingsError(f"{variable} is not set, and there is no {data_dir} of a `make run`")
+    _tell(f"starting the MongoDB of `make run`, with its data in {data_dir}")
+    with embedded_servers(data_dir, mongod=settings.mongod, valkey=settings.valkey) as servers:
+        yield settings.model_copy(update={"mongo_url": servers.mongo_url})
+
+
+def _tell(text: str) -> None:
+    print(f"slotlock: {text}", file=sys.stderr, flush=True)
 
 
 def with_running(settings: Settings, running: RunningDeployment) -> Settings:

@@ -24,7 +24,7 @@ from slotlock.api.settings.settings import (
 from slotlock.api.telemetry.traces import TracingUnavailableError, check_tracing
 from slotlock.cli.backends import CommandError, check_mongodb
 from slotlock.cli.backup import add_backup_commands, backup, restore
-from slotlock.cli.deployment import with_deployment
+from slotlock.cli.deployment import stopped_deployment, with_deployment
 from slotlock.cli.doctor.command import examine
 from slotlock.cli.migrate import migrate
 from slotlock.cli.queue import discard, requeue, show_queue
@@ -254,9 +254,9 @@ def _backup(args: argparse.Namespace) -> None:
 
 
 def _restore(args: argparse.Namespace) -> None:
-    settings = _user_command_settings()
-    asyncio.run(check_mongodb(settings))
-    print(asyncio.run(restore(settings, args.file, replace=args.replace)))
+    with stopped_deployment(read_settings()) as settings:
+        asyncio.run(check_mongodb(settings))
+        print(asyncio.run(restore(settings, args.file, replace=args.replace)))
 
 
 def _simulate(args: argparse.Namespace) -> int:

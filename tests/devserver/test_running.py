@@ -2,6 +2,7 @@
 
 import os
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,35 @@ def test_commands_use_the_running_deployment_and_name_it_until_it_is_killed(
             assert str(running.data) in line
         (line,) = command_errors(capsys, "worker")
         assert "SLOTLOCK_MONGO_URL and SLOTLOCK_REDIS_URL are not set" in line
+
+
+def test_a_restore_waits_until_the_app_has_stopped_and_starts_its_mongodb_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    data, file = tmp_path / "data", str(tmp_path / "backup")
+    replace_environment(monkeypatch, {"SLOTLOCK_DATA_DIR": str(data)})
+    (line,) = command_errors(capsys, "restore", file)
+    assert line.startswith("SLOTLOCK_MONGO_URL is not set")
+    with run_dev_server(data) as running:
+        assert main(["backup", file]) == 0
+        admin, _ = running.sign_in()
+        monkeypatch.setattr(sys, "stdin", StringIO("correct horse battery\n"))
+        later = ("users", "create", "later@slotlock.test", "--password-stdin")
+        assert main(later) == 0
+        capsys.readouterr()
+        (line,) = command_errors(capsys, "restore", file, "--replace")
+        assert f"serves {data} at {running.url}: stop it" in line
+        assert main(["users", "list"]) == 0
+        assert "later@slotlock.test" in capsys.readouterr().out
+    assert main(["restore", file, "--replace"]) == 0
+    output = capsys.readouterr()
+    assert "restored" in output.out
+    assert "starting the MongoDB of `make run`" in output.err
+    with run_dev_server(data):
+        assert main(["users", "list"]) == 0
+        listed = capsys.readouterr().out
+        assert admin in listed
+        assert "later@slotlock.test" not in listed
 
 
 def test_explicit_settings_win_and_are_never_combined_with_a_running_deployment(
