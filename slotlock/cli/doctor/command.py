@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from slotlock.api.settings.settings import Settings, SettingsError, read_settings
 from slotlock.cli.deployment import describe, with_deployment, with_running
 from slotlock.cli.doctor.finding import Finding, Level, fail, ok
-from slotlock.cli.doctor.machine import check_file_limit, check_settings
+from slotlock.cli.doctor.machine import check_file_limit, check_settings, check_traces
 from slotlock.cli.doctor.mongodb_checks import check_mongodb
 from slotlock.cli.doctor.redis_checks import check_redis
 from slotlock.devserver.running import find_running
@@ -33,6 +33,7 @@ async def _find_all() -> AsyncIterator[Finding]:
         settings = with_running(settings, running)
     for finding in check_settings(settings, is_development=running is not None):
         yield finding
+    yield check_traces()
     yield check_file_limit(settings)
     try:
         with_deployment(settings, "mongo_url", "redis_url")

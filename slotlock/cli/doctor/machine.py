@@ -3,6 +3,7 @@
 import sys
 
 from slotlock.api.settings.settings import Settings, env_name
+from slotlock.api.telemetry.traces import TracingUnavailableError, check_tracing, has_endpoint
 from slotlock.cli.doctor.finding import Finding, fail, ok, warning
 
 if sys.platform != "win32":
@@ -25,6 +26,15 @@ def check_settings(settings: Settings, *, is_development: bool) -> list[Finding]
         advice = f"remove {env_name('rate_limits')}, which is for tests and closed networks"
         findings.append(warning("settings", "rates are not limited", advice))
     return findings or [ok("settings", "valid")]
+
+
+def check_traces() -> Finding:
+    """Check that traces can be sent, if a variable of OpenTelemetry asks for them."""
+    try:
+        check_tracing()
+    except TracingUnavailableError as error:
+        return fail("traces", str(error), "or unset the variable")
+    return ok("traces", "on" if has_endpoint() else "off")
 
 
 def check_clock(check: str, sent_s: float, server_s: float, received_s: float, max_skew_s: float

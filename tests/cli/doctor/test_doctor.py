@@ -20,7 +20,7 @@ from slotlock.infrastructure.mongo.client import Document
 from tests.support.apps.processes import app_environment, database_url, free_port
 from tests.support.apps.redis_topologies import RedisNode, start_node
 from tests.support.apps.restartable_servers import RestartableServer
-from tests.support.cli.command_line import replace_environment, run_command
+from tests.support.cli.command_line import command_errors, replace_environment, run_command
 
 DATABASE = "doctor"
 
@@ -63,9 +63,10 @@ def test_a_healthy_deployment_has_no_failure(
     assert {text.split()[0] for text in findings.values()} <= {"ok", "warning"}
     assert findings["MongoDB indexes"].startswith("ok all ")
     assert set(findings) == {
-        "settings", "open files", "MongoDB", "MongoDB clock", "MongoDB topology", "MongoDB members",
-        "MongoDB transactions", "MongoDB majority", "MongoDB indexes", "MongoDB documents", "Redis",
-        "Redis clock", "Redis eviction", "Redis memory", "Redis persistence",
+        "settings", "traces", "open files", "MongoDB", "MongoDB clock", "MongoDB topology",
+        "MongoDB members", "MongoDB transactions", "MongoDB majority", "MongoDB indexes",
+        "MongoDB documents", "Redis", "Redis clock", "Redis eviction", "Redis memory",
+        "Redis persistence",
     }  # fmt: skip
 
 
@@ -88,6 +89,21 @@ def test_each_setting_that_is_wrong_is_reported(
 ) -> None:
     environ.setenv(variable, value)
     assert text in examine(capsys, exit_code=int(text.startswith("FAIL")))["settings"]
+
+
+def test_an_endpoint_for_traces_without_the_packages_fails_as_serve_and_worker_do(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch
+) -> None:
+    assert examine(capsys)["traces"] == "ok off"
+    environ.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
+    assert examine(capsys)["traces"] == "ok on"
+    environ.setitem(sys.modules, "opentelemetry.sdk", None)  # as if it were not installed
+    text = examine(capsys, exit_code=1)["traces"]
+    assert text.startswith("FAIL OTEL_EXPORTER_OTLP_ENDPOINT or ")
+    assert "pip install 'slotlock[tracing]'" in text
+    for command in ("serve", "worker"):
+        (line,) = command_errors(capsys, command)
+        assert line in text
 
 
 def test_indexes_that_are_missing_or_different_and_newer_documents_are_reported(
