@@ -30,7 +30,7 @@ def with_deployment(settings: Settings, *names: str) -> Settings:
             f"{variables} {verb} not set, and no `make run` (`slotlock dev`) is running with its "
             f"data in {settings.data_dir}: set {variables}, or start one"
         )
-    _tell(describe(settings, running))
+    _announce(describe(settings, running))
     return with_running(settings, running)
 
 
@@ -58,12 +58,12 @@ def stopped_deployment(settings: Settings) -> Iterator[Settings]:
     if not data_dir.exists():
         variable = env_name("mongo_url")
         raise SettingsError(f"{variable} is not set, and there is no {data_dir} of a `make run`")
-    _tell(f"starting the MongoDB of `make run`, with its data in {data_dir}")
+    _announce(f"starting the MongoDB of `make run`, with its data in {data_dir}")
     with embedded_servers(data_dir, mongod=settings.mongod, valkey=settings.valkey) as servers:
         yield settings.model_copy(update={"mongo_url": servers.mongo_url})
 
 
-def _tell(text: str) -> None:
+def _announce(text: str) -> None:
     print(f"slotlock: {text}", file=sys.stderr, flush=True)
 
 

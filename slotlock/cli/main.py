@@ -154,7 +154,9 @@ def _add_users_commands(commands: Any) -> None:
     )
     password.set_defaults(run=_set_password)
 
-    reset = users.add_parser("reset-link", help="print a token that replaces a password once")
+    reset = users.add_parser(
+        "reset-link", help="print a token that replaces a password, and its request"
+    )
     reset.add_argument("email")
     reset.set_defaults(run=_create_reset)
 

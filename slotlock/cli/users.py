@@ -1,5 +1,6 @@
 """Commands for accounts, which work on MongoDB without a running app."""
 
+import json
 from pathlib import Path
 
 from slotlock.api.endpoints.users import invitation_csv_lines
@@ -19,6 +20,12 @@ from slotlock.domain.users.import_file import MAX_FILE_BYTES, InvalidUserFile, L
 from slotlock.domain.users.import_plan import ImportBusy, ImportTooLarge
 from slotlock.domain.users.user import Role, User
 from slotlock.graphql.core.scalars import format_time
+
+# What the user of a reset token sends; slotlock has no page for it.
+RESET_MUTATION = (
+    "mutation ($token: String!, $password: String!) { setPassword(token: $token, "
+    "password: $password) { __typename ... on Refusal { code message } } }"
+)
 
 
 async def create_user(settings: Settings, name: str, email: str, password: str, role: Role) -> str:
@@ -69,13 +76,26 @@ async def set_password(settings: Settings, email: str, password: str) -> str:
 
 
 async def create_reset(settings: Settings, email: str) -> str:
-    """Return the lines with a token that replaces a password once; raises CommandError."""
+    """Return a token that replaces a password once, and how to use it; raises CommandError."""
     async with open_auth(settings) as auth:
         user = await _find_user(auth, email)
         reset = await create_password_reset(auth, user)
     if reset is None:
         raise CommandError(f"{email} is banned")
-    return f"token\t{reset.token}\nexpires\t{format_time(reset.expires_at)}"
+    lines = {
+        "token": reset.token,
+        "expires": format_time(reset.expires_at),
+        "request": _set_password_request(settings, reset.token),
+    }
+    return "\n".join(f"{name}\t{text}" for name, text in lines.items())
+
+
+def _set_password_request(settings: Settings, token: str) -> str:
+    """Return the request that uses the token, as a command for a shell."""
+    variables = {"token": token, "password": "NEW-PASSWORD"}
+    body = json.dumps({"query": RESET_MUTATION, "variables": variables})
+    server = f"{settings.public_url}/graphql" if settings.public_url else '"$SERVER/graphql"'
+    return f"curl -sS {server} -H 'content-type: application/json' -d '{body}'"
 
 
 async def erase_user(settings: Settings, email: str) -> str:

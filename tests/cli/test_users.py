@@ -1,16 +1,19 @@
 """Operators import user files and print invitations without a running app."""
 
 import csv
+import json
 import secrets
+import shlex
 from io import StringIO
 from pathlib import Path
 
+import httpx
 import pytest
 
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
-from tests.support.apps.processes import app_environment
+from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.cli.command_line import (
     command_errors,
     replace_environment,
@@ -118,9 +121,28 @@ def test_a_reset_token_is_printed_for_an_account_with_a_password(
 ) -> None:
     email = f"ada@{school}"
     create_account(capsys, monkeypatch, email)
-    token, expires = run_command(capsys, "users", "reset-link", email).splitlines()
+    token, expires, request = run_command(capsys, "users", "reset-link", email).splitlines()
     assert len(token.removeprefix("token\t")) == 64
     assert expires.startswith("expires\t")
+    assert '"$SERVER/graphql"' in request
+
+
+def test_the_request_that_is_printed_with_a_reset_token_sets_the_password(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    app: AppProcess,
+    school: str,
+) -> None:
+    replace_environment(monkeypatch, {**app.environment, "SLOTLOCK_PUBLIC_URL": app.url})
+    email = f"ada@{school}"
+    create_account(capsys, monkeypatch, email)
+    printed = run_command(capsys, "users", "reset-link", email).splitlines()[2]
+    command = shlex.split(printed.removeprefix("request\t"))
+    assert command[:2] == ["curl", "-sS"]
+    assert command[3:5] == ["-H", "content-type: application/json"]
+    body = json.loads(command[6])
+    response = httpx.post(command[2], json=body, trust_env=False, timeout=30)
+    assert response.json() == {"data": {"setPassword": {"__typename": "Session"}}}
 
 
 def test_an_account_is_deleted_after_a_confirmation_and_then_unknown(
