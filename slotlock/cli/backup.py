@@ -1,14 +1,16 @@
 """`slotlock backup` and `slotlock restore`: the database as a file, and its way back."""
 
+import asyncio
 import os
-from argparse import ArgumentParser
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from slotlock.api.settings.settings import Settings
-from slotlock.cli.backends import CommandError
+from slotlock.api.settings.settings import Settings, read_settings
+from slotlock.cli.backends import CommandError, check_mongodb
+from slotlock.cli.deployment import settings_with_mongodb, stopped_deployment
 from slotlock.infrastructure.mongo.backup.archive import ArchiveError, ArchiveHeader
 from slotlock.infrastructure.mongo.backup.dump import NoSnapshotError, write_backup
 from slotlock.infrastructure.mongo.backup.restore import (
@@ -19,16 +21,30 @@ from slotlock.infrastructure.mongo.backup.restore import (
 from slotlock.infrastructure.mongo.client import connect
 
 
-def add_backup_commands(commands: Any) -> tuple[ArgumentParser, ArgumentParser]:
-    """Add both commands and their arguments, and return their parsers: backup, restore."""
-    backup: ArgumentParser = commands.add_parser("backup", help="write the database into a file")
-    backup.add_argument("file", type=Path, help="a new file")
-    restore: ArgumentParser = commands.add_parser("restore", help="restore the file of a backup")
-    restore.add_argument("file", type=Path)
-    restore.add_argument(
+def add_backup_commands(commands: Any) -> None:
+    """Add `slotlock backup` and `slotlock restore`."""
+    backing_up = commands.add_parser("backup", help="write the database into a file")
+    backing_up.add_argument("file", type=Path, help="a new file")
+    backing_up.set_defaults(run=_backup)
+
+    restoring = commands.add_parser("restore", help="restore the file of a backup")
+    restoring.add_argument("file", type=Path)
+    restoring.add_argument(
         "--replace", action="store_true", help="delete everything in the database first"
     )
-    return backup, restore
+    restoring.set_defaults(run=_restore)
+
+
+def _backup(args: Namespace) -> None:
+    settings = settings_with_mongodb()
+    asyncio.run(check_mongodb(settings))
+    print(asyncio.run(backup(settings, args.file)))
+
+
+def _restore(args: Namespace) -> None:
+    with stopped_deployment(read_settings()) as settings:
+        asyncio.run(check_mongodb(settings))
+        print(asyncio.run(restore(settings, args.file, replace=args.replace)))
 
 
 async def backup(settings: Settings, file: Path) -> str:

@@ -4,10 +4,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from slotlock.api.settings.settings import Settings, SettingsError, env_name, require
+from slotlock.api.settings.settings import Settings, SettingsError, env_name, read_settings, require
 from slotlock.cli.backends import CommandError
 from slotlock.devserver.embedded import embedded_servers
 from slotlock.devserver.running import RunningDeployment, find_running
+
+
+def settings_with_mongodb() -> Settings:
+    """Read the settings of a command that works on MongoDB; raises SettingsError."""
+    return with_deployment(read_settings(), "mongo_url")
+
+
+def settings_with_redis() -> Settings:
+    """Read the settings of a command that works on Redis; raises SettingsError."""
+    return with_deployment(read_settings(), "redis_url")
 
 
 def with_deployment(settings: Settings, *names: str) -> Settings:

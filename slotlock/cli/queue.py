@@ -1,11 +1,46 @@
 """Commands for the admission queue, which work on Redis without a running app."""
 
+import asyncio
+from argparse import Namespace
+from typing import Any
+
 from slotlock.api.settings.settings import Settings
 from slotlock.cli.backends import CommandError, open_pipeline
+from slotlock.cli.deployment import settings_with_redis
 from slotlock.infrastructure.redis.admission.dead_letters import DeadLetter, DeadLetterQueue
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 
 NAME_HINT = "; `slotlock queue show` lists the names, like 0/1795313120145-0"
+
+
+def add_queue_commands(commands: Any) -> None:
+    """Add `slotlock queue` and its actions."""
+    queue = commands.add_parser("queue", help="manage the admission queue").add_subparsers(
+        required=True, metavar="ACTION"
+    )
+    queue.add_parser("show", help="print queue lengths and dead letters").set_defaults(
+        run=_show_queue
+    )
+
+    requeuing = queue.add_parser("requeue", help="put dead letters back into the queue")
+    requeuing.add_argument("entry", nargs="?", help="a name from `show`; default: all")
+    requeuing.set_defaults(run=_requeue)
+
+    discarding = queue.add_parser("discard", help="delete a dead letter; its ticket is LOST then")
+    discarding.add_argument("entry", help="a name from `show`")
+    discarding.set_defaults(run=_discard)
+
+
+def _show_queue(args: Namespace) -> None:
+    asyncio.run(show_queue(settings_with_redis()))
+
+
+def _requeue(args: Namespace) -> None:
+    print(asyncio.run(requeue(settings_with_redis(), args.entry)))
+
+
+def _discard(args: Namespace) -> None:
+    print(asyncio.run(discard(settings_with_redis(), args.entry)))
 
 
 async def show_queue(settings: Settings) -> None:

@@ -1,7 +1,12 @@
 """Commands for accounts, which work on MongoDB without a running app."""
 
+import asyncio
+import getpass
 import json
+import sys
+from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 from slotlock.api.endpoints.users import invitation_csv_lines
 from slotlock.api.settings.settings import Settings
@@ -12,6 +17,7 @@ from slotlock.auth.container import Auth
 from slotlock.auth.invitations import create_password_reset, invite
 from slotlock.auth.user_import import import_users
 from slotlock.cli.backends import CommandError, open_auth
+from slotlock.cli.deployment import settings_with_mongodb
 from slotlock.domain.booking.refusals import UserNotFound
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.administration import LastAdmin
@@ -26,6 +32,106 @@ RESET_MUTATION = (
     "mutation ($token: String!, $password: String!) { setPassword(token: $token, "
     "password: $password) { __typename ... on Refusal { code message } } }"
 )
+
+
+def add_users_commands(commands: Any) -> None:
+    """Add `slotlock users` and its actions."""
+    users = commands.add_parser("users", help="manage accounts").add_subparsers(
+        required=True, metavar="ACTION"
+    )
+    create = users.add_parser("create", help="create an account; asks for the password")
+    create.add_argument("email")
+    create.add_argument("--name", help="default: the part of the address before the @")
+    create.add_argument("--role", type=Role, choices=list(Role), default=Role.MEMBER)
+    create.add_argument(
+        "--password-stdin", action="store_true", help="read the password from stdin"
+    )
+    create.set_defaults(run=_create_user)
+
+    users.add_parser("list", help="list all accounts").set_defaults(run=_list_users)
+
+    role = users.add_parser("set-role", help="change the role of an account")
+    role.add_argument("email")
+    role.add_argument("role", type=Role, choices=list(Role))
+    role.set_defaults(run=_set_role)
+
+    password = users.add_parser("set-password", help="set a password; ends all sessions")
+    password.add_argument("email")
+    password.add_argument(
+        "--password-stdin", action="store_true", help="read the password from stdin"
+    )
+    password.set_defaults(run=_set_password)
+
+    reset = users.add_parser(
+        "reset-link", help="print a token that replaces a password, and its request"
+    )
+    reset.add_argument("email")
+    reset.set_defaults(run=_create_reset)
+
+    deletion = users.add_parser("delete", help="erase an account and cancel its future bookings")
+    deletion.add_argument("email")
+    deletion.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    deletion.set_defaults(run=_delete_user)
+
+    importing = users.add_parser("import", help="create and update users from a CSV file")
+    importing.add_argument("file", type=Path, help="columns email, name, groups (separated by ;)")
+    importing.add_argument("--dry-run", action="store_true", help="only count the changes")
+    importing.set_defaults(run=_import_users)
+
+    inviting = users.add_parser("invite", help="print tokens for users without a password")
+    inviting.add_argument("--group", help="only for users in this group")
+    inviting.set_defaults(run=_invite_users)
+
+
+def _create_user(args: Namespace) -> None:
+    password = _read_password(args)
+    name = args.name or args.email.partition("@")[0]
+    print(asyncio.run(create_user(settings_with_mongodb(), name, args.email, password, args.role)))
+
+
+def _read_password(args: Namespace) -> str:
+    if args.password_stdin:
+        return sys.stdin.readline().rstrip("\n")
+    try:
+        return getpass.getpass("Password: ")
+    except EOFError:
+        raise CommandError("no password; --password-stdin reads one from stdin") from None
+
+
+def _set_password(args: Namespace) -> None:
+    settings, password = settings_with_mongodb(), _read_password(args)
+    print(asyncio.run(set_password(settings, args.email, password)))
+
+
+def _create_reset(args: Namespace) -> None:
+    print(asyncio.run(create_reset(settings_with_mongodb(), args.email)))
+
+
+def _delete_user(args: Namespace) -> None:
+    settings = settings_with_mongodb()
+    if not args.yes:
+        question = f"Erase {args.email}? This cannot be undone. Type the address again: "
+        print(question, end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip() != args.email:
+            raise CommandError("not confirmed; nothing was erased. --yes does not ask")
+    print(asyncio.run(erase_user(settings, args.email)))
+
+
+def _list_users(args: Namespace) -> None:
+    for line in asyncio.run(list_users(settings_with_mongodb())):
+        print(line)
+
+
+def _set_role(args: Namespace) -> None:
+    print(asyncio.run(set_role(settings_with_mongodb(), args.email, args.role)))
+
+
+def _import_users(args: Namespace) -> None:
+    print(asyncio.run(import_users_file(settings_with_mongodb(), args.file, dry_run=args.dry_run)))
+
+
+def _invite_users(args: Namespace) -> None:
+    asyncio.run(print_invitations(settings_with_mongodb(), args.group))
 
 
 async def create_user(settings: Settings, name: str, email: str, password: str, role: Role) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from slotlock.cli.main import main
-from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
 from slotlock.devserver.running import RunningDeployment, find_running, record_running
 from tests.support.apps.dev_server import run_dev_server
 from tests.support.apps.processes import app_environment
@@ -63,11 +63,11 @@ def test_a_restore_waits_until_the_app_has_stopped_and_starts_its_mongodb_then(
     output = capsys.readouterr()
     assert "restored" in output.out
     assert "starting the MongoDB of `make run`" in output.err
-    with run_dev_server(data):
-        assert main(["users", "list"]) == 0
-        listed = capsys.readouterr().out
-        assert admin in listed
-        assert "later@slotlock.test" not in listed
+    with embedded_servers(data) as servers:
+        monkeypatch.setenv("SLOTLOCK_MONGO_URL", servers.mongo_url)
+        listed = run_command(capsys, "users", "list")
+    assert admin in listed
+    assert "later@slotlock.test" not in listed
 
 
 def test_explicit_settings_win_and_are_never_combined_with_a_running_deployment(
