@@ -36,7 +36,8 @@ def _ended_session_cache() -> LRUCache[bool]:
 class Auth:
     """Accounts, sessions, signing keys, the login throttle and open streams.
 
-    A refresh token that is sent again within `refresh_grace` gets the same successor.
+    A refresh token that is sent again within `refresh_grace` of its response gets the same
+    successor.
     `verified_tokens` holds the claims of access tokens whose signature was verified, by the
     `Authorization` header with the token.
     `ended_sessions` holds the ids of sessions that MongoDB reported as ended.

@@ -1,7 +1,7 @@
 """Sessions: short access tokens, rotating refresh tokens, one session per login."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import (
@@ -13,8 +13,11 @@ from slotlock.auth.tokens import (
     new_token_id,
 )
 from slotlock.domain.users.user import Caller, User, UserId
-from slotlock.infrastructure.mongo.client import after_write
+from slotlock.infrastructure.mongo.client import after_write, is_unavailable
 from slotlock.infrastructure.mongo.users.sessions import NewSession, Rotation
+
+# Longer than most outages: a client whose exchange fails cannot know that it happened.
+UNANSWERED_GRACE = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,11 @@ async def open_session(
 async def refresh_session(auth: Auth, refresh_token: str) -> SignedInSession | InvalidSession:
     """Exchange a refresh token, which is valid once, for new tokens.
 
-    A response can be lost, and two tabs can refresh at once: for `refresh_grace` after the first
-    exchange, a token gets the same successor again, unless the successor was exchanged itself. A
-    token that comes twice otherwise was stolen, and the server cannot know which client is the
-    thief: the session ends for both (RFC 9700, 4.14.2).
+    A response can be lost, and two tabs can refresh at once: for `refresh_grace` after a client
+    first got the successor, a token gets the same one again, unless that was exchanged itself. An
+    exchange that no client has got, because of an outage, is repeated for UNANSWERED_GRACE. A token
+    that comes twice otherwise was stolen, and the server cannot know which client is the thief: the
+    session ends for both (RFC 9700, 4.14.2).
     """
     now = auth.now()
     try:
@@ -67,6 +71,7 @@ async def refresh_session(auth: Auth, refresh_token: str) -> SignedInSession | I
         Rotation(new_token_id(), now),
         now + REFRESH_TOKEN_TTL,
         now - auth.refresh_grace,
+        now - (UNANSWERED_GRACE if auth.refresh_grace else auth.refresh_grace),
     )
     if rotation is None:
         await end_session(auth, claims.user_id, claims.session_id)
@@ -76,7 +81,17 @@ async def refresh_session(auth: Auth, refresh_token: str) -> SignedInSession | I
     if user is None or user.banned:
         await end_session(auth, claims.user_id, claims.session_id)
         return InvalidSession()
+    await _mark_answered(auth, claims.session_id, rotation.token_id)
     return _issue_tokens(auth, user, claims.session_id, rotation.token_id, now, rotation.at)
+
+
+async def _mark_answered(auth: Auth, session_id: str, refresh_id: str) -> None:
+    """Begin the grace of a rotation, unless that failed: the client needs its response more."""
+    try:
+        await auth.sessions.mark_answered(session_id, refresh_id, auth.now())
+    except Exception as error:
+        if not is_unavailable(error):
+            raise
 
 
 async def logout(auth: Auth, caller: Caller) -> None:

@@ -13,6 +13,7 @@ from pymongo import timeout
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import (
+    UNANSWERED_GRACE,
     InvalidSession,
     SignedInSession,
     open_session,
@@ -28,6 +29,7 @@ from tests.support.stores.users import auth_for_database, insert_user
 __all__ = ["short_timeouts", "store"]
 
 NEW_SECRET = "another secret of thirty-two bytes or more"
+LONGER_THAN_GRACE = timedelta(seconds=36)
 REFRESH = """mutation ($token: String!) {
   refreshSession(refreshToken: $token) { __typename ... on Session { accessToken refreshToken } }
 }"""
@@ -77,6 +79,72 @@ async def test_control_without_grace_an_exchange_of_unknown_outcome_signs_out(
     token = await refresh_before_write(store, no_grace)
     await store.deliver_held()
     assert await refresh_session(no_grace, token) == InvalidSession()
+
+
+async def test_an_exchange_of_unknown_outcome_can_be_repeated_after_a_long_outage(
+    store: LateStore,
+) -> None:
+    token = await refresh_before_write(store, store.auth)
+    await store.deliver_held()
+    store.advance(UNANSWERED_GRACE - timedelta(seconds=1))
+    session = await refresh(store.auth, token)
+    await refresh(store.auth, session.refresh_token)
+
+
+async def test_control_the_grace_of_an_exchange_that_counts_as_answered_ends_in_an_outage(
+    store: LateStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("slotlock.auth.sessions.UNANSWERED_GRACE", store.auth.refresh_grace)
+    token = await refresh_before_write(store, store.auth)
+    await store.deliver_held()
+    store.advance(LONGER_THAN_GRACE)
+    assert await refresh_session(store.auth, token) == InvalidSession()
+
+
+async def test_an_exchange_of_unknown_outcome_cannot_be_repeated_forever(store: LateStore) -> None:
+    token = await refresh_before_write(store, store.auth)
+    await store.deliver_held()
+    store.advance(UNANSWERED_GRACE)
+    assert await refresh_session(store.auth, token) == InvalidSession()
+
+
+async def test_the_grace_begins_with_the_first_answer_and_is_not_prolonged(
+    store: LateStore,
+) -> None:
+    token = await refresh_before_write(store, store.auth)
+    await store.deliver_held()
+    store.advance(LONGER_THAN_GRACE)
+    first = await refresh(store.auth, token)
+    store.advance(store.auth.refresh_grace - timedelta(seconds=1))
+    second = await refresh(store.auth, token)
+    assert first.refresh_token == second.refresh_token
+    store.advance(timedelta(seconds=1))
+    assert await refresh_session(store.auth, token) == InvalidSession()
+    assert await refresh_session(store.auth, second.refresh_token) == InvalidSession()
+
+
+async def test_a_long_outage_does_not_let_a_token_return_after_its_successor_was_used(
+    store: LateStore,
+) -> None:
+    token = await refresh_before_write(store, store.auth)
+    await store.deliver_held()
+    store.advance(LONGER_THAN_GRACE)
+    session = await refresh(store.auth, token)
+    latest = await refresh(store.auth, session.refresh_token)
+    assert await refresh_session(store.auth, token) == InvalidSession()
+    assert await refresh_session(store.auth, latest.refresh_token) == InvalidSession()
+
+
+async def test_an_exchange_succeeds_although_mongodb_does_not_confirm_that_it_was_answered(
+    store: LateStore,
+) -> None:
+    token = (await open_session(store.auth, await insert_user(store.auth))).refresh_token
+    store.route.is_held = lambda message: b"rotation.answeredAt" in message
+    with timeout(1.0):
+        first = await refresh(store.auth, token)
+    assert store.route.held
+    await store.deliver_held()
+    assert (await refresh(store.auth, token)).refresh_token == first.refresh_token
 
 
 async def refresh_in_tabs(tabs: Sequence[GraphQLTestClient], tokens: Sequence[str]) -> list[Any]:

@@ -94,6 +94,7 @@ class Settings(LogSettings, LimitSettings):
         le=300,
         description="The seconds for which a used refresh token returns the same successor again, "
         "if nobody has used the successor yet. "
+        "They begin with the first response that contains the successor. "
         "This is for lost responses and for two tabs. "
         "With 0, every second use of a refresh token ends the session.",
     )

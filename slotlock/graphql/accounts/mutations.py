@@ -119,8 +119,8 @@ class AccountMutations:
 
     @field(
         description="Exchange a refresh token for new tokens. Each refresh token works once. For "
-        "30 seconds, one that is sent again returns the same refresh token again, unless that one "
-        "was used meanwhile. Any other second use ends the session.",
+        "30 seconds after the response, one that is sent again returns the same refresh token "
+        "again, unless that one was used meanwhile. Any other second use ends the session.",
         graphql_type=RefreshResult,
     )
     async def refresh_session(

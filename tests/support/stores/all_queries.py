@@ -246,12 +246,14 @@ async def run_user_queries(repositories: Repositories) -> None:
     assert await sessions.find_role(session_id)
     assert await sessions.find_roles([session_id])
     assert await sessions.find_open(user.id, now)
+    recently = now - timedelta(seconds=1)
     for new_id in ("second", "unused"):
         rotation = Rotation(new_id, now)
         rotated = await sessions.rotate_refresh_token(
-            session_id, "first", rotation, tomorrow, now - timedelta(seconds=1)
+            session_id, "first", rotation, tomorrow, recently, recently
         )
         assert rotated == Rotation("second", now)
+        await sessions.mark_answered(session_id, "second", now)
     assert await repositories.password_writer.find_hash(user.id) == "hash"
     assert await repositories.password_writer.update(user.id, session_id, "hash", "new") == 0
     assert await sessions.end_others(user.id, session_id) == 0

@@ -1,13 +1,14 @@
 """Stores the sessions of signed-in users.
 
     sessions          {_id, user, role, refreshTokenId, createdAt, expiresAt, userAgent?,
-                       passwordChanges?, rotation?: {from, to, at}}
+                       passwordChanges?, rotation?: {from, to, at, answeredAt?}}
     session_versions  {_id: user, version}
 
 A session is the family of all refresh tokens that descend from one sign-in.
 `refreshTokenId` names the only token that is still valid. Each rotation moves `expiresAt`, and a
 TTL index deletes expired sessions. `rotation` is the last one: the ids of the token that was
-exchanged and of its successor, and when. `passwordChanges` counts the password changes made in a
+exchanged and of its successor, when that was, and when a client first got the successor; a process
+of an older version stores no `answeredAt`. `passwordChanges` counts the password changes made in a
 session. `serialize_user_sessions` explains the versions.
 """
 
@@ -18,7 +19,7 @@ from datetime import datetime
 from functools import partial
 
 from bson import ObjectId
-from pymongo import ReturnDocument
+from pymongo import ReturnDocument, WriteConcern
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.domain.users.user import Role, User, UserId
@@ -213,12 +214,14 @@ class SessionRepository:
         old_token_id: str,
         new_token: Rotation,
         expires_at: datetime,
-        repeat_after: datetime,
+        answered_after: datetime,
+        unanswered_after: datetime,
     ) -> Rotation | None:
         """Replace the refresh token if the old one is valid: of two concurrent calls, one is.
 
-        Return the rotation. If the old token was exchanged after `repeat_after`, and nobody has
-        exchanged its successor yet, return that rotation again. Otherwise return None.
+        Return the rotation. If the old token was exchanged before, and nobody has exchanged its
+        successor yet, return that rotation again if a client first got it after `answered_after`,
+        or if no client has got it and it is of after `unanswered_after`. Otherwise return None.
         """
         rotation = {"from": old_token_id, "to": new_token.token_id, "at": new_token.at}
         changes = {
@@ -234,12 +237,25 @@ class SessionRepository:
         repeated: Document = {
             "_id": session_id,
             "rotation.from": old_token_id,
-            "rotation.at": {"$gt": repeat_after},
+            "$or": [
+                {"rotation.answeredAt": {"$gt": answered_after}},
+                {"rotation.answeredAt": None, "rotation.at": {"$gt": unanswered_after}},
+            ],
             # A process of an older version rotates without changing `rotation`.
             "$expr": {"$eq": ["$refreshTokenId", "$rotation.to"]},
         }
         found = await self._sessions.find_one(repeated, {"rotation": 1})
         return Rotation(found["rotation"]["to"], found["rotation"]["at"]) if found else None
+
+    @limited
+    async def mark_answered(self, session_id: str, token_id: str, now: datetime) -> None:
+        """Store that a client gets this successor now, unless one got it before.
+
+        This does not wait for other members: an election that loses it only prolongs the grace.
+        """
+        query = {"_id": session_id, "rotation.to": token_id, "rotation.answeredAt": None}
+        sessions = self._sessions.with_options(write_concern=WriteConcern(w=1))
+        await sessions.update_one(query, {"$set": {"rotation.answeredAt": now}})
 
     @limited
     async def end(self, session_id: str) -> None:
