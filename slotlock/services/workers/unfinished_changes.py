@@ -2,7 +2,8 @@
 
 A change is committed first and applied afterwards, so that it does not block bookings meanwhile.
 Examples are the terms of a campaign, the groups of users in waitlist entries, the waitlist entries
-of banned users, and what is left of erased users. MongoDB shows which of them are incomplete. The
+of banned users, what is left of erased users, and what a process of an older version does not store
+with a slot. MongoDB shows which of them are incomplete. The
 hold sweeper runs this about every two seconds, in one process at a time.
 """
 
@@ -15,12 +16,16 @@ from slotlock.services.users.erasure import finish_erasures
 
 # A write that was decided longer ago is done or abandoned.
 WRITE_GRACE_PERIOD = timedelta(seconds=10)
+# Longer than any pause between two sweeps while a process of an older version changes slots, and
+# than its clock may be behind. A start repairs what was changed before.
+REVISED_WITHIN = timedelta(minutes=10)
 
 
 async def finish_changes(services: Services) -> None:
-    """Finish changes of campaigns, bans and groups that a process did not apply everywhere."""
+    """Finish changes of campaigns, bans, groups and slots that were not applied everywhere."""
     await resume_propagation(services)
     await remove_recently_banned(services)
     await finish_erasures(services)
     now = services.now()
     await services.waitlist_groups.sync_pending(now - WRITE_GRACE_PERIOD, now)
+    await services.slots.repair_list_fields(now - REVISED_WITHIN)

@@ -130,6 +130,7 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
     assert not check_written(await repositories.slot_writer.commit(ChangeSet((update,))))
     assert await repositories.ended_bookings.find_slots_with_history(ids[:3]) == set(ids[:2])
     await slots.find_due(now, 10)
+    await slots.repair_list_fields(now)
     assert await slots.find_by_users([ADA, BEN], now, now)
     assert await slots.find_waitlist_positions([ADA], now) == {ADA: {}}
     await repositories.ended_bookings.find_waitlist_entry(new_waitlist_entry_id())

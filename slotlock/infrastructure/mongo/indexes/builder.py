@@ -119,8 +119,9 @@ class IndexBuilder:
             await asyncio.sleep(RETRY_INTERVAL_S)
 
     async def _backfill(self) -> None:
-        for backfill in self._backfills:
-            await backfill()
+        with timeout(BUILD_DEADLINE_S):  # the first one may read many documents
+            for backfill in self._backfills:
+                await backfill()
 
     async def _build(self, collection: str, indexes: list[Index]) -> None:
         names = ", ".join(index.name for index in indexes)

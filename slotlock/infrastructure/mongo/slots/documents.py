@@ -2,16 +2,17 @@
 
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes, cancelCutoffMinutes, waitlistCapacity, waitlistOfferMinutes,
-     choiceGroup, description?, searchWords: [str], titleKey, spans: [int], cancellation: {at, by},
-     campaign?: terms, groupLimits?, meetings?: [{start, end}], resource: str | [str] | null,
-     admission, revision, revisedAt, series?, nextDeadline?, holdCooldownMinutes?,
-     endedHolds?: [{user, at}], schemaVersion, bookings: [booking],
+     choiceGroup, description?, searchWords: [str], titleKey, spans: [int], listedRevision,
+     cancellation: {at, by}, campaign?: terms, groupLimits?, meetings?: [{start, end}],
+     resource: str | [str] | null, admission, revision, revisedAt, series?, nextDeadline?,
+     holdCooldownMinutes?, endedHolds?: [{user, at}], schemaVersion, bookings: [booking],
      waitlist: [{id, user, since, groups?, waitlistedBy?}]}
 
 `SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
 (`version`, `changedAt`, `remaining`, `nextDeadline`, `bookings`, `waitlist`) and what only queries
 read (`searchWords`, `titleKey`, `spans`) stand literally in the queries and updates of this package
-and of `campaigns`, `users` and `audit`.
+and of `campaigns`, `users` and `audit`. `titleKey` and `spans` follow from the facts in revision
+`listedRevision`, which is not `revision` after a change by a version that does not know them.
 
 The slot with the lowest id of a series has `seriesVersion` once dates were added to the series: how
 often that happened.
@@ -85,6 +86,8 @@ PARTIAL_SERIES = {"partialFilterExpression": {"series": {"$exists": True}}}
 PARTIAL_WAITLIST = {"partialFilterExpression": {"waitlist.user": {"$exists": True}}}
 # A plain booking has no history, and therefore no entry in this index.
 PARTIAL_HISTORY = {"partialFilterExpression": {"bookings.history.by": {"$exists": True}}}
+# Most slots are never changed after their creation.
+PARTIAL_REVISED = {"partialFilterExpression": {"revision": {"$gt": 0}}}
 PARTIAL_CANCELLATION = {"partialFilterExpression": {"cancellation.by": {"$exists": True}}}
 # Few users are put on a waiting list by an organizer.
 PARTIAL_WAITLISTED_BY = {"partialFilterExpression": {"waitlist.waitlistedBy": {"$exists": True}}}
@@ -95,6 +98,7 @@ SLOT_INDEXES = indexes_of(
         "list": ([("status", 1), ("start", 1), ("_id", 1)], {}),
         "in_progress": ([("status", 1), ("spans", 1), ("start", 1), ("_id", 1), ("end", 1)], {}),
         "title": ([("status", 1), ("titleKey", 1), ("_id", 1), ("end", 1)], {}),
+        "revised": ([("revisedAt", 1), ("_id", 1)], PARTIAL_REVISED),
         "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
         "search_words": ([("status", 1), ("searchWords", 1)], {}),
         "booked_user": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
@@ -209,8 +213,12 @@ def to_fields(slot: Slot) -> Document:
 
 
 def list_fields(document: Document) -> Document:
-    """Return what lists find and order a slot by, from its title, start and end."""
+    """Return what lists find and order a slot by, from its title, start and end.
+
+    With it is the revision of which they are, so that a change by an older version shows.
+    """
     return {
+        "listedRevision": document.get("revision", 0),
         "titleKey": sort_key(document["title"]),
         "spans": spans_of(document["start"], document["end"]),
     }
@@ -318,11 +326,13 @@ def _edited_fields(before: Slot, after: Slot) -> Document:
     old, new = to_fields(before), to_fields(after)
     if after.description is None:  # an edit removes it: it is not loaded with the slot
         old["description"] = None
-    return {
+    changed = {
         stored_name: new.get(stored_name, _REMOVED)
         for stored_name in {**old, **new}
         if old.get(stored_name, _REMOVED) != new.get(stored_name, _REMOVED)
     }
+    # What is stored of these may be older than the slot: see `list_fields`.
+    return {**changed, **list_fields(new)}
 
 
 def _array_expression(

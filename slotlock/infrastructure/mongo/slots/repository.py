@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from bson import ObjectId
 from pymongo import UpdateOne
+from pymongo.errors import OperationFailure
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntryId
 from slotlock.domain.booking.decision import LoadedState
@@ -54,6 +55,10 @@ Loaded = TypeVar("Loaded")
 
 TITLE_INDEX = "title"
 BACKFILL_BATCH_SIZE = 500
+LIST_FIELD_SOURCES = ("title", "start", "end", "revision", "revisedAt")
+EARLIEST_REVISION = datetime(1970, 1, 1, tzinfo=UTC)
+# BadValue: there is no index with the name of the hint.
+NO_SUCH_INDEX = 2
 
 
 class SlotRepository:
@@ -234,17 +239,41 @@ class SlotRepository:
         return await self._slot_lists.read(read)
 
     async def backfill_list_fields(self) -> None:
-        """Add what lists find and order slots by to slots that an older version stored."""
+        """Write what lists find and order slots by, wherever an older version did not."""
+        await self.repair_list_fields(EARLIEST_REVISION)
+
+    async def repair_list_fields(self, revised_since: datetime) -> None:
+        """Write what lists find and order slots by, where an older version did not.
+
+        These are slots that it created, and slots that it changed since this time.
+        """
         statuses = [status.value for status in SlotStatus]
-        while found := await self._slots.find(
-            {"status": {"$in": statuses}, "spans": None},
-            {"title": 1, "start": 1, "end": 1},
-            limit=BACKFILL_BATCH_SIZE,
-        ).to_list():
-            updates = [
-                UpdateOne({**each, "spans": None}, {"$set": list_fields(each)}) for each in found
-            ]
-            await self._slots.bulk_write(updates, ordered=False)
+        created = {"status": {"$in": statuses}, "spans": None}
+        while found := await self._find_outdated(created, "in_progress"):
+            await self._write_list_fields(found)
+        since = revised_since
+        while found := await self._find_outdated(_revised_query(since), "revised", "revisedAt"):
+            await self._write_list_fields(found)
+            since = found[-1]["revisedAt"]  # so that MongoDB reads no slot again
+
+    async def _find_outdated(
+        self, query: Document, index: str, order: str | None = None
+    ) -> list[Document]:
+        """Return what list fields of some slots follow from; nothing before the index is built."""
+        sort = [(order, 1)] if order else None
+        try:
+            return await self._slots.find(
+                query, LIST_FIELD_SOURCES, sort=sort, limit=BACKFILL_BATCH_SIZE, hint=index
+            ).to_list()
+        except OperationFailure as error:
+            if error.code == NO_SUCH_INDEX:  # a scan of all slots every two seconds is no repair
+                return []
+            raise
+
+    async def _write_list_fields(self, found: Sequence[Document]) -> None:
+        # A slot that changes meanwhile is no longer as it was found.
+        updates = [UpdateOne(each, {"$set": list_fields(each)}) for each in found]
+        await self._slots.bulk_write(updates, ordered=False)
 
     @limited
     async def find_by_users(
@@ -339,6 +368,12 @@ def _affected_users(slot: SlotState, query: SlotQuery) -> Iterator[UserId]:
         entry.user_id
         for entry in promotion_candidates(slot, query.waitlist_depth + len(slot.bookings))
     )
+
+
+def _revised_query(since: datetime) -> Document:
+    """Return the query for slots that an older version changed, without their list fields."""
+    is_outdated = {"$ne": ["$revision", "$listedRevision"]}
+    return {"revision": {"$gt": 0}, "revisedAt": {"$gte": since}, "$expr": is_outdated}
 
 
 def _of_users(user_ids: Sequence[UserId], since: datetime) -> Document:

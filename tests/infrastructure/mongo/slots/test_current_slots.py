@@ -21,7 +21,7 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.indexes.time_spans import spans_at, spans_of
 from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.mongo.slots.documents import to_document
+from slotlock.infrastructure.mongo.slots.documents import to_document, to_update
 from slotlock.infrastructure.mongo.slots.queries import list_query
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.services.booking.book import BookSlotCommand
@@ -34,6 +34,7 @@ __all__ = ["recorded_commands"]
 
 Recorded = tuple[Database, CommandRecorder]
 DAY = timedelta(days=1)
+LIST_FIELDS = {"titleKey", "spans", "listedRevision"}
 PAGE_SIZE = 20
 DURATIONS = [HOUR / 2, HOUR, 3 * HOUR, DAY, 3 * DAY, 20 * DAY, 100 * DAY, 400 * DAY, 4000 * DAY]
 
@@ -231,6 +232,29 @@ async def test_slots_of_an_older_version_are_listed_and_get_their_spans(
     assert set(await all_ids(slots, SlotFilter(), order)) == current
     await repositories_on(database).indexes.build_missing()
     assert [each async for each in database["slots"].find({}, sort=[("_id", 1)])] == everything
+
+
+async def test_a_repair_scans_no_slots_while_its_indexes_are_missing(
+    recorded_commands: Recorded,
+) -> None:
+    database, _ = recorded_commands
+    slots = await insert(database, build_slots(3))
+    await database["slots"].update_many({}, {"$unset": {"spans": ""}, "$set": {"revision": 1}})
+    outdated = [each async for each in database["slots"].find()]
+    for index in ("in_progress", "revised"):
+        await database["slots"].drop_index(index)
+    await slots.repair_list_fields(NOW - DAY)
+    assert [each async for each in database["slots"].find()] == outdated
+
+
+def test_an_edit_writes_what_lists_find_a_slot_by_even_if_it_concerns_something_else() -> None:
+    before = build_slot(3, id=new_slot_id())
+    edited = replace(before.slot, capacity=4)
+    update = to_update(before, replace(before, slot=edited, change=before.change.with_edit()))
+    assert isinstance(update, list)
+    written = {name: each for name, each in update[0]["$set"].items() if name in LIST_FIELDS}
+    assert written.keys() == LIST_FIELDS
+    assert written["spans"] == {"$literal": spans_of(edited.start, edited.end)}
 
 
 async def test_the_eligibility_for_a_page_of_slots_is_one_read_for_all(
