@@ -59,20 +59,7 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
                 parent_watch.cancel()
 
     app = Starlette(
-        routes=[
-            Route("/users/import", _StateEndpoint(lambda state: state.user_import)),
-            Route("/users/invitations", _StateEndpoint(lambda state: state.user_invitations)),
-            Route("/personal-data", _StateEndpoint(lambda state: state.personal_data)),
-            Route("/personal-data/{user}", _StateEndpoint(lambda state: state.personal_data)),
-            Route("/exports/links/{token}", _StateEndpoint(lambda state: state.export_links)),
-            Route("/exports/{path:path}", _StateEndpoint(lambda state: state.exports)),
-            Route("/calendars/{path:path}", _StateEndpoint(lambda state: state.calendars)),
-            Route("/healthz", healthz),
-            Route("/readyz", _readyz),
-            Route("/metrics", _metrics),
-            *(development_routes(settings) if development else ()),
-            Route("/", _service_info(settings.public_url or "")),
-        ],
+        routes=http_routes(settings, development=development),
         lifespan=lifespan,
         exception_handlers={404: _not_found, 405: _method_not_allowed},
     )
@@ -82,6 +69,24 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
         _GraphQLFirst(app), max_requests=settings.max_requests, max_sockets=settings.max_sockets
     )
     return RequestIdMiddleware(SecurityHeadersMiddleware(_with_cors(limited, settings)))
+
+
+def http_routes(settings: Settings, *, development: bool) -> list[Route]:
+    """Return the routes of everything except `/graphql`."""
+    return [
+        Route("/users/import", _StateEndpoint(lambda state: state.user_import)),
+        Route("/users/invitations", _StateEndpoint(lambda state: state.user_invitations)),
+        Route("/personal-data", _StateEndpoint(lambda state: state.personal_data)),
+        Route("/personal-data/{user}", _StateEndpoint(lambda state: state.personal_data)),
+        Route("/exports/links/{token}", _StateEndpoint(lambda state: state.export_links)),
+        Route("/exports/{path:path}", _StateEndpoint(lambda state: state.exports)),
+        Route("/calendars/{path:path}", _StateEndpoint(lambda state: state.calendars)),
+        Route("/healthz", healthz),
+        Route("/readyz", _readyz),
+        Route("/metrics", _metrics),
+        *(development_routes(settings) if development else ()),
+        Route("/", _service_info(settings.public_url or "")),
+    ]
 
 
 def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
