@@ -7,6 +7,7 @@ import secrets
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -247,6 +248,8 @@ def test_a_number_of_workers_is_1_to_64(capsys: pytest.CaptureFixture[str], numb
 def test_the_package_runs_as_a_module() -> None:
     ended = subprocess.run((*MODULE, "--version"), capture_output=True, text=True, check=True)
     assert ended.stdout == f"slotlock {__version__}\n"
+    project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
+    assert project["version"] == __version__
 
 
 def test_a_closed_output_pipe_causes_no_traceback() -> None:

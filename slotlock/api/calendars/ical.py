@@ -9,10 +9,10 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from importlib.metadata import version
 
 from icalendar import Calendar, Event, vText
 
+from slotlock import __version__
 from slotlock.api.calendars.vtimezone import build_vtimezone
 from slotlock.domain.reports.calendar_events import CalendarEvent
 from slotlock.domain.schedule.meetings import Meeting
@@ -46,7 +46,7 @@ async def render_calendar(name: str, events: Sequence[CalendarEvent]) -> bytes:
 async def _render_header(name: str, events: Sequence[CalendarEvent]) -> bytes:
     calendar = Calendar()
     calendar.add("VERSION", "2.0")
-    calendar.add("PRODID", f"-//slotlock//slotlock {version('slotlock')}//EN")
+    calendar.add("PRODID", f"-//slotlock//slotlock {__version__}//EN")
     calendar.add("CALSCALE", "GREGORIAN")
     for property_ in ("NAME", "X-WR-CALNAME"):
         # The library does not know these properties; vText escapes the value.

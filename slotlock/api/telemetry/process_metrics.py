@@ -3,7 +3,6 @@
 import os
 import platform
 from collections.abc import Iterable
-from importlib.metadata import version
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Gauge
@@ -11,13 +10,15 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from slotlock import __version__
+
 BUILD_INFO = Gauge(
     "slotlock_build_info",
     "The versions of slotlock and Python, as labels; the value is 1",
     ["version", "python"],
     multiprocess_mode="max",
 )
-BUILD_INFO.labels(version("slotlock"), platform.python_version()).set(1)
+BUILD_INFO.labels(__version__, platform.python_version()).set(1)
 
 
 class ServerProcessCollector(Collector):

@@ -4,9 +4,9 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from importlib.util import find_spec
 
+from slotlock import __version__
 from slotlock.infrastructure.telemetry import tracing
 
 ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -32,7 +32,7 @@ async def run_tracing() -> AsyncIterator[None]:
         yield
         return
     check_tracing()
-    tracing.start(version("slotlock"))
+    tracing.start(__version__)
     try:
         yield
     finally:

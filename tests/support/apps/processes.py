@@ -121,8 +121,9 @@ def app_process(
     command: Sequence[str] = SERVE_COMMAND,
     ready_path: str = "/readyz",
     port_variable: str = "PORT",
+    cwd: Path | None = None,
 ) -> Iterator[AppProcess]:
-    """Run a process of the app. It is ready when this yields."""
+    """Run a process of the app, in this folder if one is given. It is ready when this yields."""
     directory.mkdir(parents=True, exist_ok=True)
     port = free_port()
     own = {name: value for name, value in os.environ.items() if not name.startswith("SLOTLOCK_")}
@@ -130,6 +131,7 @@ def app_process(
     with log_file.open("wb") as log:
         process = subprocess.Popen(
             command,
+            cwd=cwd,
             env={**own, **settings, port_variable: str(port)},
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -1,0 +1,67 @@
+"""The app runs as the Dockerfile starts it: from a copy of its package, which is not installed."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from slotlock import __version__
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.processes import AppProcess, app_environment, app_process
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def container_command(python: Path) -> list[str]:
+    """Return the command of the Dockerfile, with this program as Python."""
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    (entrypoint,) = re.findall(r"^ENTRYPOINT (.+)$", dockerfile, re.MULTILINE)
+    (arguments,) = re.findall(r"^CMD (.+)$", dockerfile, re.MULTILINE)
+    program, *command = json.loads(entrypoint) + json.loads(arguments)
+    assert program == "python"
+    return [str(python), *command]
+
+
+def create_venv(directory: Path) -> Path:
+    """Create a venv with every installed package except slotlock; return its Python."""
+    packages = directory / "packages"
+    packages.mkdir()
+    for installed in Path(sysconfig.get_path("purelib")).iterdir():
+        if "slotlock" not in installed.name and installed.suffix != ".pth":
+            (packages / installed.name).symlink_to(installed)
+    venv = directory / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    (site_packages,) = (venv / "lib").glob("python*/site-packages")
+    (site_packages / "packages.pth").write_text(f"{packages}\n")
+    return venv / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def container(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
+    """Yield an app that runs as in the container image."""
+    directory = tmp_path_factory.mktemp("container")
+    shutil.copytree(ROOT / "slotlock", directory / "app" / "slotlock")
+    command = container_command(create_venv(directory))
+    settings = app_environment(servers, "container") | {"PYTHONPATH": ""}
+    with app_process(settings, directory, command, cwd=directory / "app") as app:
+        yield app
+
+
+def test_the_app_serves_calendars_and_metrics_without_being_installed(
+    container: AppProcess,
+) -> None:
+    with httpx.Client(base_url=container.url, trust_env=False) as client:
+        calendar = client.get("/calendars/published.ics")
+        metrics = client.get("/metrics")
+    assert calendar.status_code == 200, container.log
+    assert f"PRODID:-//slotlock//slotlock {__version__}//EN" in calendar.text
+    assert f'version="{__version__}"' in metrics.text
