@@ -55,10 +55,12 @@ class AuditLogFilter:
     def to_domain(self) -> AuditFilter:
         """Convert the filter to the domain's. Errors: BAD_USER_INPUT."""
         audit_filter = AuditFilter(
-            campaign_id=_require_valid_id("campaignId", self.campaign_id, ids.parse_campaign_id),
-            slot_id=_require_valid_id("slotId", self.slot_id, ids.parse_slot_id),
-            user_id=_require_valid_id("userId", self.user_id, ids.parse_user_id),
-            by=_require_valid_id("by", self.by, ids.parse_user_id),
+            campaign_id=_require_valid_id(
+                "campaignId", "campaign", self.campaign_id, ids.parse_campaign_id
+            ),
+            slot_id=_require_valid_id("slotId", "slot", self.slot_id, ids.parse_slot_id),
+            user_id=_require_valid_id("userId", "user", self.user_id, ids.parse_user_id),
+            by=_require_valid_id("by", "user", self.by, ids.parse_user_id),
             system_only=self.by_nobody,
             actions=None if self.actions is None else frozenset(self.actions),
             since=self.from_,
@@ -74,13 +76,13 @@ class AuditLogFilter:
 
 
 def _require_valid_id(
-    field_name: str, global_id: str | None, parse: Callable[[str], Id | None]
+    field_name: str, kind: str, global_id: str | None, parse: Callable[[str], Id | None]
 ) -> Id | None:
     if global_id is None:
         return None
     parsed_id = parse(global_id)
     if parsed_id is None:
-        raise bad_input(field_name, f"The id {global_id[:60]!r} does not exist.")
+        raise bad_input(field_name, f"`{field_name}` must be the id of a {kind}.")
     return parsed_id
 
 

@@ -76,7 +76,7 @@ class Subscription:
         context = info.context
         caller, ref = context.caller, ids.parse_ticket_id(id)
         if ref is None or await tickets.find_ticket(context.services, ref, caller) is None:
-            raise bad_input("id", f"There is no ticket {id[:128]}.")
+            raise bad_input("id", "There is no such ticket.")
         async with (
             context.services.ticket_updates.subscribe(ref) as subscription,
             aclosing(subscription.states()) as states,

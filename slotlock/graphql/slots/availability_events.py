@@ -35,9 +35,9 @@ class AvailabilityEvents:
         parsed_ids = {global_id: ids.parse_slot_id(global_id) for global_id in self._global_ids}
         valid_ids = [slot_id for slot_id in parsed_ids.values() if slot_id]
         found = await queries.find_slots(context.services, valid_ids, context.viewer)
-        for global_id, slot_id in parsed_ids.items():
-            if slot_id not in found:
-                raise bad_input("slotIds", f"There is no slot {global_id[:64]}.")
+        for item, global_id in enumerate(self._global_ids, start=1):
+            if parsed_ids[global_id] not in found:
+                raise bad_input("slotIds", f"Item {item}: There is no such slot.")
         async with context.services.availability.subscribe(valid_ids) as subscription:
             yield subscription
 

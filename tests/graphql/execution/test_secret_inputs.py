@@ -1,4 +1,4 @@
-"""Errors and the log never repeat a password, a token or an e-mail address from a request."""
+"""Errors never repeat a password, a token, an e-mail address or an id; the log no secret."""
 
 import dataclasses
 import json
@@ -6,21 +6,28 @@ import logging
 from collections.abc import Iterator
 from typing import Any, cast
 
+import httpx
 import pytest
 from graphql import (
     GraphQLArgument,
+    GraphQLEnumType,
     GraphQLInputField,
     GraphQLInputObjectType,
     GraphQLInputType,
+    GraphQLList,
     get_named_type,
     get_nullable_type,
     is_composite_type,
+    is_required_argument,
+    is_required_input_field,
 )
 
 from slotlock.graphql.context import Context
 from slotlock.graphql.execution.documents import DocumentCache, DocumentError
 from slotlock.graphql.execution.operation_executor import execute_operation
 from slotlock.graphql.schema.schema import executable_schema
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import create_booking_clients
 
 SECRET_NAMES = ("password", "token", "email")
 MARK = "4711471147"
@@ -52,15 +59,16 @@ WRONG_LITERALS = [
 
 def secret_paths(type_: GraphQLInputType) -> Iterator[tuple[str, ...]]:
     """Yield the path of each secret inside an input object, in which nothing refers to itself."""
-    nullable = get_nullable_type(type_)
-    if isinstance(nullable, GraphQLInputObjectType):
-        for name, field in nullable.fields.items():
+    named = get_named_type(type_)
+    if isinstance(named, GraphQLInputObjectType):
+        for name, field in named.fields.items():
             yield from ((name, *path) for path in paths_of(name, field))
 
 
 def paths_of(name: str, value: GraphQLArgument | GraphQLInputField) -> Iterator[tuple[str, ...]]:
-    """Yield the empty path for a secret, and the paths inside of any other value."""
-    if any(secret in name.lower() for secret in SECRET_NAMES):
+    """Yield the empty path for a secret or an id, and the paths inside of any other value."""
+    is_id = get_named_type(value.type).name == "ID"
+    if is_id or any(secret in name.lower() for secret in SECRET_NAMES):
         if not str(value.type).startswith("Boolean"):
             yield ()
     else:
@@ -70,6 +78,7 @@ def paths_of(name: str, value: GraphQLArgument | GraphQLInputField) -> Iterator[
 ROOT_TYPES = (
     ("query", executable_schema.query_type),
     ("mutation", executable_schema.mutation_type),
+    ("subscription", executable_schema.subscription_type),
 )
 # The root field, its argument, and the path of the secret inside of the argument.
 SECRETS = [
@@ -106,7 +115,7 @@ async def response_to(text: str, variables: dict[str, Any], *, is_compiled: bool
     if not is_compiled:
         operation = dataclasses.replace(operation, compiled=None)
     response = await execute_operation(operation, variables, cast("Context", None))
-    return json.dumps(response.body["errors"])
+    return json.dumps(response.body.get("errors"))
 
 
 def test_the_secrets_of_the_schema_are_found() -> None:
@@ -122,6 +131,10 @@ def test_the_secrets_of_the_schema_are_found() -> None:
         ("refreshSession",),
         ("inviteToTeam", "email"),
         ("withdrawTeamInvitation",),
+        ("auditLog", "userId"),
+        ("bookSlots", "claims", "slotId"),
+        ("slotAvailability",),
+        ("ticket",),
     }
 
 
@@ -149,3 +162,86 @@ async def test_a_secret_of_a_wrong_type_is_in_no_error_and_not_in_the_log(
             responses.append(await response_to(text, {}, is_compiled=True))
     assert [each for each in responses if MARK in each] == []
     assert MARK not in caplog.text
+
+
+# A text that is no id, in the place of one.
+NO_ID = f"ada{MARK}@school.example"
+VALID_VALUES: dict[str, Any] = {
+    "ID": "slot_000000000000000000000000",
+    "String": "a",
+    "Int": 1,
+    "Boolean": True,
+    "DateTime": "2031-05-05T09:00:00Z",
+    "EmailAddress": "ben@school.example",
+}
+
+
+def type_at(type_: GraphQLInputType, path: tuple[str, ...]) -> str:
+    """Return the name of the type at a path inside of a value."""
+    for name in path:
+        type_ = cast("GraphQLInputObjectType", get_named_type(type_)).fields[name].type
+    return get_named_type(type_).name
+
+
+def value_with_no_id(type_: GraphQLInputType, path: tuple[str, ...] | None) -> Any:
+    """Return a value of a type, with `NO_ID` at a path and only required fields besides."""
+    nullable = get_nullable_type(type_)
+    if isinstance(nullable, GraphQLList):
+        return [value_with_no_id(nullable.of_type, path)]
+    if isinstance(nullable, GraphQLInputObjectType):
+        next_name = path[0] if path else None
+        return {
+            name: value_with_no_id(field.type, path[1:] if path and name == next_name else None)
+            for name, field in nullable.fields.items()
+            if name == next_name or is_required_input_field(field)
+        }
+    if isinstance(nullable, GraphQLEnumType):
+        return next(iter(nullable.values))
+    return NO_ID if path == () else VALID_VALUES[get_named_type(type_).name]
+
+
+def request_with_no_id(
+    keyword: str, name: str, argument_name: str, path: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return a request with `NO_ID` at a path inside of an argument of a root field."""
+    field = dict(ROOT_TYPES)[keyword].fields[name]  # type: ignore[union-attr]
+    sent = {
+        each: argument.type
+        for each, argument in field.args.items()
+        if each == argument_name or is_required_argument(argument)
+    }
+    declared = ", ".join(f"${each}: {type_}" for each, type_ in sent.items())
+    passed = ", ".join(f"{each}: ${each}" for each in sent)
+    selection = " { __typename }" if is_composite_type(get_named_type(field.type)) else ""
+    return {
+        "query": f"{keyword}({declared}) {{ {name}({passed}){selection} }}",
+        "variables": {
+            each: value_with_no_id(type_, path if each == argument_name else None)
+            for each, type_ in sent.items()
+        },
+    }
+
+
+IDS = [
+    (keyword, name, argument_name, path)
+    for keyword, name, argument_name, path in SECRETS
+    if type_at(dict(ROOT_TYPES)[keyword].fields[name].args[argument_name].type, path) == "ID"  # type: ignore[union-attr]
+]
+
+
+async def test_no_error_repeats_a_text_that_is_no_id(
+    app: AppProcess, http: httpx.AsyncClient
+) -> None:
+    _, organizer = create_booking_clients(http, 0, app)
+    repeated = []
+    for place in IDS:
+        accept = "text/event-stream" if place[0] == "subscription" else "application/json"
+        response = await http.post(
+            app.url + "/graphql",
+            json=request_with_no_id(*place),
+            headers=organizer.headers | {"Accept": accept},
+        )
+        assert "VALIDATION_FAILED" not in response.text, (place, response.text)
+        if MARK in response.text:
+            repeated.append((place, response.text))
+    assert repeated == []
