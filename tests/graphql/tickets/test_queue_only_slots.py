@@ -93,3 +93,24 @@ async def test_the_waiting_list_of_a_full_slot_gives_out_its_free_places(
     assert (await ben.join(slot_id))["__typename"] == "WaitlistJoined"
     await ada.cancel_booking(booked["booking"]["id"])
     assert (await ben.fetch_slot(slot_id))["myBooking"]["status"] == "CONFIRMED"
+
+
+@pytest.mark.parametrize("is_by_campaign", [False, True])
+async def test_the_waiting_list_of_a_slot_with_a_free_place_names_the_way_that_works(
+    queue_deployment: QueueDeployment, app: AppProcess, is_by_campaign: bool
+) -> None:
+    organizer, ada = queue_deployment.organizer(app), queue_deployment.client(app, 0)
+    fields = (
+        {"campaignId": await create_campaign(organizer, **QUEUE_ONLY)}
+        if is_by_campaign
+        else QUEUE_ONLY
+    )
+    slot_id = await organizer.add_slot(**fields)
+    refused, refused_organizer = await ada.join(slot_id), await organizer.join(slot_id)
+    assert (refused["code"], refused_organizer["code"]) == ("SLOT_NOT_FULL", "SLOT_NOT_FULL")
+    assert refused["message"] == (
+        "This slot has a free place. Please request it through the queue instead."
+    )
+    assert refused_organizer["message"] == "This slot has a free place. Please book it instead."
+    assert (await ada.book_slot(slot_id))["code"] == "QUEUE_ONLY"
+    assert (await organizer.book_slot(slot_id))["__typename"] == "Booked"

@@ -8,7 +8,6 @@ from strawberry import field
 from slotlock.domain.booking import refusals
 from slotlock.graphql.core.refusals import Refusal, RefusalCode
 from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.slots.refusals import RefusalWithSlot
 from slotlock.graphql.slots.types import Slot, WaitlistEntry
 
 
@@ -35,9 +34,21 @@ class AlreadyWaiting(Refusal):
 
 
 @strawberry.type(description="The slot has a free place, so there is no need to wait.")
-class SlotNotFull(RefusalWithSlot):
-    CODE = RefusalCode.SLOT_NOT_FULL
-    MESSAGE = "This slot has a free place. Please book it instead."
+class SlotNotFull(Refusal):
+    slot: Slot = field(description="The current state of the slot.")
+
+    @classmethod
+    def from_domain(cls, outcome: refusals.SlotNotFull, view: ResultView) -> Self:
+        """Show the slot, and the way in which the viewer can get its free place."""
+        viewer, slot = view.viewer, view.slots[outcome.slot_id].slot
+        is_bookable = not slot.is_queue_only or (viewer is not None and viewer.is_organizer)
+        return cls(
+            code=RefusalCode.SLOT_NOT_FULL,
+            message="This slot has a free place. Please book it instead."
+            if is_bookable
+            else "This slot has a free place. Please request it through the queue instead.",
+            slot=Slot.for_outcome(outcome, view),
+        )
 
 
 @strawberry.type(description="The waiting list is full, or the slot has none.")
