@@ -1,5 +1,6 @@
 """The booking queue: request a booking, cancel the request, and read tickets."""
 
+from functools import partial
 from typing import Annotated
 
 import strawberry
@@ -31,7 +32,7 @@ from slotlock.graphql.core.refusals import Refusal
 from slotlock.graphql.slots.refusals import SlotNotFound
 from slotlock.graphql.users.refusals import UserNotFound
 from slotlock.services.admission import enqueue
-from slotlock.services.admission.tickets import cancel_ticket, list_tickets
+from slotlock.services.admission.tickets import cancel_ticket, count_tickets, list_tickets
 
 MY_TICKETS_CURSOR = "myTickets"
 
@@ -113,4 +114,9 @@ class TicketQueries:
             (encode_ticket(MY_TICKETS_CURSOR, ticket.ref), Ticket.from_domain(ticket, caller))
             for ticket in page.items
         ]
-        return TicketConnection.from_items(items, has_more=page.has_more, after=after)
+        return TicketConnection.from_items(
+            items,
+            has_more=page.has_more,
+            after=after,
+            count=partial(count_tickets, info.context.services, caller),
+        )

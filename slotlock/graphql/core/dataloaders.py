@@ -66,6 +66,11 @@ class DataLoaders:
         return DataLoader(self._load_series_pages)
 
     @cached_property
+    def series_counts(self) -> DataLoader[SeriesId, int | None]:
+        """Count the visible slots of series, once for all slots of a series."""
+        return DataLoader(self._load_series_counts)
+
+    @cached_property
     def waitlists(self) -> DataLoader[SlotId, Sequence[WaitlistEntryId]]:
         """Load the ids of waiting list entries by slot, in the order of the list."""
         return DataLoader(self._load_waitlists)
@@ -139,6 +144,11 @@ class DataLoaders:
                 )
                 for page in pages
             )
+        )
+
+    async def _load_series_counts(self, series_ids: list[SeriesId]) -> Sequence[int | None]:
+        return await asyncio.gather(
+            *(queries.count_series(self._services, id_, self._viewer) for id_ in series_ids)
         )
 
     async def _load_waitlists(self, slot_ids: list[SlotId]) -> Sequence[Sequence[WaitlistEntryId]]:

@@ -144,7 +144,12 @@ class SlotQueries:
             for found in page.items
             if (own_entry := Slot.from_domain(found, caller).my_waitlist_entry) is not None
         ]
-        return WaitlistEntryConnection.from_items(items, has_more=page.has_more, after=after)
+        return WaitlistEntryConnection.from_items(
+            items,
+            has_more=page.has_more,
+            after=after,
+            count=partial(queries.count_waitlist_entries, info.context.services, caller),
+        )
 
     @field(
         description="The bookings of the caller that were cancelled, moved or expired, latest "

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Self
 
 import strawberry
@@ -374,8 +375,8 @@ class SlotSeries(Node):
     async def slots(
         self, info: Info, first: First = DEFAULT_FIRST, after: After = None
     ) -> SlotConnection:
-        position = decode_position(SERIES_SLOTS_CURSOR, after)
-        page = await info.context.loaders.series_pages.load(
+        position, loaders = decode_position(SERIES_SLOTS_CURSOR, after), info.context.loaders
+        page = await loaders.series_pages.load(
             SeriesPage(self._series_id, require_valid_first(first), position, slot_selection(info))
         )
         items = [
@@ -385,7 +386,12 @@ class SlotSeries(Node):
             )
             for found in page.items
         ]
-        return SlotConnection.from_items(items, has_more=page.has_more, after=after)
+        return SlotConnection.from_items(
+            items,
+            has_more=page.has_more,
+            after=after,
+            count=partial(loaders.series_counts.load, self._series_id),
+        )
 
 
 def _visible_booker_id(state: ReadableSlot, viewer: Caller | None) -> UserId | None:

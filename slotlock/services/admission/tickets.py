@@ -58,6 +58,15 @@ async def list_tickets(
     return Page(tuple(t for t in tickets if isinstance(t, Ticket)), len(refs) > first)
 
 
+async def count_tickets(services: Services, caller: Caller) -> int:
+    """Return how many tickets `list_tickets` lists, at most 1,000.
+
+    Raises:
+        RedisUnavailableError: the index of tickets cannot be read.
+    """
+    return await services.ticket_index.count(caller.user_id, services.now() - TICKET_TTL)
+
+
 def _order(ref: TicketRef) -> tuple[datetime, str]:
     return ref.requested_at, f"{ref.slot_id}{ref.key_hash}{ref.request_hash}"
 

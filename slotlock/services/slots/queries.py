@@ -141,6 +141,21 @@ async def count_bookings(services: Services, caller: Caller) -> int | None:
     return _exact(await services.slots.count_of_user(caller.user_id, MAX_COUNT + 1))
 
 
+async def count_waitlist_entries(services: Services, caller: Caller) -> int | None:
+    """Return how many waiting list entries the caller has; None for more than `MAX_COUNT`."""
+    return _exact(await services.slots.count_of_waiting_user(caller.user_id, MAX_COUNT + 1))
+
+
+async def count_series(
+    services: Services, series_id: SeriesId, viewer: Caller | None
+) -> int | None:
+    """Return how many slots `list_series` lists; None for more than `MAX_COUNT`."""
+    count = await services.slots.count_of_series(
+        series_id, MAX_COUNT + 1, include_hidden=_sees_hidden(viewer)
+    )
+    return _exact(count)
+
+
 async def count_ended_bookings(services: Services, caller: Caller) -> int | None:
     """Return how many ended bookings the caller has; None for more than `MAX_COUNT`."""
     count = await services.ended_bookings.count_of_user(caller.user_id, MAX_COUNT + 1)
@@ -198,7 +213,7 @@ async def list_series(
         now,
         selection,
         _user_id(viewer),
-        include_hidden=viewer is not None and viewer.is_organizer,
+        include_hidden=_sees_hidden(viewer),
     )
     return _page_as_of(page, selection, now)
 
@@ -294,6 +309,10 @@ async def list_ended_bookings(
     page = await services.ended_bookings.page_of_user(caller.user_id, first, after)
     slot_ids = {booking.slot_id for booking in page.items}
     return page, await _find_all(services, slot_ids, caller, selection)
+
+
+def _sees_hidden(viewer: Caller | None) -> bool:
+    return viewer is not None and viewer.is_organizer
 
 
 def _user_id(viewer: Caller | None) -> UserId | None:

@@ -47,7 +47,7 @@ UPDATE_SERIES = """mutation($input: UpdateSlotInput!) { updateSlot(input: $input
 } }"""
 SERIES_PAGE = """query($id: ID!, $first: Int!, $after: String) { node(id: $id) {
   ... on SlotSeries { id slots(first: $first, after: $after) {
-    nodes { id status series { id } } pageInfo { hasNextPage endCursor }
+    totalCount nodes { id status series { id } } pageInfo { hasNextPage endCursor }
   } }
 } }"""
 
@@ -240,6 +240,7 @@ async def create_series(organizer: BookingClient, **fields: Any) -> Json:
 async def fetch_series(client: GraphQLTestClient, created: Json, first: int = 100) -> list[Json]:
     """Return the slots of a series, fetched in pages; none if the client sees no such series."""
     nodes: list[Json] = []
+    counts: set[int] = set()
     after, has_more = None, True
     while has_more:
         series = await client.execute(SERIES_PAGE, id=created["seriesId"], first=first, after=after)
@@ -247,9 +248,11 @@ async def fetch_series(client: GraphQLTestClient, created: Json, first: int = 10
             return nodes
         assert series["id"] == created["seriesId"]
         nodes += series["slots"]["nodes"]
+        counts.add(series["slots"]["totalCount"])
         assert len(series["slots"]["nodes"]) <= first
         page = series["slots"]["pageInfo"]
         after, has_more = page["endCursor"], page["hasNextPage"]
+    assert counts == {len(nodes)}
     return nodes
 
 

@@ -229,4 +229,6 @@ async def test_lists_that_are_cheap_to_count_say_how_many_items_they_have(
     assert await organizer.execute(history, id=ids[0]) == {"totalCount": 1}
     assert await ada.execute("{ myBookings(first: 1) { totalCount } }") == {"totalCount": 2}
     assert await ben.execute("{ myEndedBookings { totalCount } }") == {"totalCount": 1}
+    assert await ada.execute("{ myWaitlistEntries { totalCount } }") == {"totalCount": 0}
+    assert await ada.execute("{ myTickets { totalCount } }") == {"totalCount": 0}
     assert await organizer.execute("{ users(first: 1) { totalCount } }") == {"totalCount": None}

@@ -71,6 +71,7 @@ async def test_the_list_has_pages(queue_deployment: QueueDeployment) -> None:
         seen += [ticket["id"] for ticket in page["nodes"]]
         after = page["pageInfo"]["endCursor"]
         assert page["pageInfo"]["hasNextPage"] is has_next
+        assert page["totalCount"] == 5
     assert seen == ids[::-1]
 
 

@@ -12,7 +12,7 @@ Four = tuple[BookingClient, BookingClient, BookingClient, BookingClient]
 
 MY_ENTRIES = """query($first: Int! = 20, $after: String) {
   myWaitlistEntries(first: $first, after: $after) {
-    nodes { id since position slot { id title myWaitlistEntry { id } } }
+    totalCount nodes { id since position slot { id title myWaitlistEntry { id } } }
     pageInfo { hasNextPage endCursor }
   }
 }"""
@@ -65,6 +65,7 @@ async def test_the_entries_of_the_caller_are_listed_by_start_with_their_position
     first = await ada.execute(MY_ENTRIES, first=1)
     assert (first["nodes"], first["pageInfo"]["hasNextPage"]) == (found["nodes"][:1], True)
     rest = await ada.execute(MY_ENTRIES, after=first["pageInfo"]["endCursor"])
+    assert [page["totalCount"] for page in (found, first, rest)] == [2, 2, 2]
     assert (rest["nodes"], rest["pageInfo"]["hasNextPage"]) == (found["nodes"][1:], False)
     await free_place(organizer, early)
     assert [each["position"] for each in (await ada.execute(MY_ENTRIES))["nodes"]] == [2]

@@ -23,6 +23,6 @@ CANCEL_TICKET = f"""mutation($id: ID!) {{ cancelTicket(ticketId: $id) {{
 }} }} {TICKET_FRAGMENT}"""
 MY_TICKETS = f"""query($first: Int! = 20, $after: String) {{
   myTickets(first: $first, after: $after) {{
-    nodes {{ ...T }} pageInfo {{ hasNextPage endCursor }}
+    totalCount nodes {{ ...T }} pageInfo {{ hasNextPage endCursor }}
   }}
 }} {TICKET_FRAGMENT}"""

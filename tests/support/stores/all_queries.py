@@ -171,6 +171,7 @@ async def run_list_queries(slots: SlotRepository) -> None:
             await slots.page(slot_filter, order, 10, after, now, EVERYTHING, ADA)
     await slots.count(SlotFilter(), now, 10)
     await slots.count_of_user(ADA, 10)
+    await slots.count_of_waiting_user(ADA, 10)
     await slots.page_of_user(ADA, 10, None, now, EVERYTHING)
     await slots.page_of_user(ADA, 10, position, now, NOTHING)
     await slots.page_of_waiting_user(ADA, 10, None, now, EVERYTHING)
@@ -219,6 +220,7 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     assert await repositories.resources.find_overlapping(["Room 5"], start, end)
     assert await slots.find_by_series(series_id, now)
     for include_hidden in (False, True):
+        await slots.count_of_series(series_id, 10, include_hidden=include_hidden)
         for position in (None, Position(now, new_slot_id())):
             await slots.page_of_series(
                 series_id, 10, position, now, NOTHING, include_hidden=include_hidden

@@ -193,6 +193,17 @@ class SlotRepository:
         """Return the number of slots in which a user has a live booking, at most `limit`."""
         return await self._slot_lists.count({"bookings.user": ObjectId(user_id)}, limit)
 
+    async def count_of_waiting_user(self, user_id: UserId, limit: int) -> int:
+        """Return the number of slots on whose waitlists a user is, at most `limit`."""
+        return await self._slot_lists.count({"waitlist.user": ObjectId(user_id)}, limit)
+
+    async def count_of_series(
+        self, series_id: SeriesId, limit: int, *, include_hidden: bool
+    ) -> int:
+        """Return the number of slots of a series, hidden ones only if included."""
+        query = series_query(series_id, include_hidden=include_hidden)
+        return await self._slot_lists.count(query, limit)
+
     async def page_of_user(
         self,
         user_id: UserId,

@@ -50,6 +50,16 @@ class TicketIndex:
         """Delete the index of a user's tickets, without waiting."""
         self._pipeline.send("DEL", ticket_index_key(user_id))
 
+    async def count(self, user_id: UserId, since: datetime) -> int:
+        """Return the number of tickets that `find` returns.
+
+        Raises:
+            RedisUnavailableError: the index cannot be read.
+        """
+        key, since_ms = ticket_index_key(user_id), to_milliseconds(since)
+        found: int = await self._pipeline.send("ZCOUNT", key, f"({since_ms}", "+inf")
+        return found
+
     async def find(self, user_id: UserId, since: datetime) -> Sequence[TicketRef]:
         """Return the tickets that a user requested after `since`, the newest first.
 
