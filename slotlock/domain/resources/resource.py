@@ -114,16 +114,6 @@ def unknown_resource(field: str, name: str, known_names: Collection[str]) -> Inv
     return InvalidInput((FieldProblem(field, problem),))
 
 
-def validate_period(start: datetime, end: datetime) -> InvalidInput | None:
-    """Return the problem with the period of a free/busy query, or None."""
-    if end <= start:
-        return InvalidInput((FieldProblem("until", "`until` must be later than `from`."),))
-    if end - start > MAX_FREE_BUSY_TIME:
-        problem = f"Please ask for at most {MAX_FREE_BUSY_TIME.days} days."
-        return InvalidInput((FieldProblem("until", problem),))
-    return None
-
-
 def free_busy(
     name: str, meetings: Iterable[tuple[SlotId, Sequence[Meeting]]], start: datetime, end: datetime
 ) -> FreeBusy:

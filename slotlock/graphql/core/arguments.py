@@ -1,5 +1,6 @@
 """Arguments that several mutations share, and the conversion and validation of inputs."""
 
+from datetime import datetime
 from typing import Annotated, TypeVar
 
 import strawberry
@@ -45,6 +46,14 @@ def require_valid_key(key: str | None) -> str | None:
             f"`idempotencyKey` must be a single line of 1 to {MAX_KEY_LENGTH} characters.",
         )
     return key
+
+
+def require_valid_period(
+    begin_name: str, begin: datetime | None, end_name: str, end: datetime | None
+) -> None:
+    """Check that a period ends later than it begins. Errors: BAD_USER_INPUT."""
+    if begin is not None and end is not None and end <= begin:
+        raise bad_input(end_name, f"`{end_name}` must be later than `{begin_name}`.")
 
 
 def to_change(value: Value | None) -> Value | Unchanged | None:

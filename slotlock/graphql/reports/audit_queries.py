@@ -10,6 +10,7 @@ from strawberry import argument, field
 from slotlock.domain.audit.log import AuditFilter
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
+from slotlock.graphql.core.arguments import require_valid_period
 from slotlock.graphql.core.connections import DEFAULT_FIRST, After, First, require_valid_first
 from slotlock.graphql.core.cursors import decode_audit_position, encode_audit_position
 from slotlock.graphql.core.enums import AuditAction
@@ -54,6 +55,7 @@ class AuditLogFilter:
 
     def to_domain(self) -> AuditFilter:
         """Convert the filter to the domain's. Errors: BAD_USER_INPUT."""
+        require_valid_period("from", self.from_, "until", self.until)
         audit_filter = AuditFilter(
             campaign_id=_require_valid_id(
                 "campaignId", "campaign", self.campaign_id, ids.parse_campaign_id

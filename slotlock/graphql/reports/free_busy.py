@@ -10,6 +10,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.resources import resource
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
+from slotlock.graphql.core.arguments import require_valid_period
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.resources.types import Resource
 from slotlock.graphql.slots.types import Slot, load_slot
@@ -59,9 +60,10 @@ class FreeBusyQueries:
         info.context.require_organizer()
         if len(resource_ids) > resource.MAX_FREE_BUSY_RESOURCES:
             raise bad_input("resourceIds", "`resourceIds` has at most 50 items.")
-        problem = resource.validate_period(from_, until)
-        if problem is not None:
-            raise bad_input("until", problem.problems[0].message)
+        require_valid_period("from", from_, "until", until)
+        if until - from_ > resource.MAX_FREE_BUSY_TIME:
+            days = resource.MAX_FREE_BUSY_TIME.days
+            raise bad_input("until", f"Please ask for at most {days} days.")
         names = [ids.parse_resource_id(each) for each in resource_ids]
         found = await info.context.loaders.resources.load_many(
             [name for name in names if name is not None]

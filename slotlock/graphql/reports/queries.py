@@ -12,6 +12,7 @@ from slotlock.domain.reports import campaign_reports
 from slotlock.domain.reports.campaign_reports import TooManyPoints
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
+from slotlock.graphql.core.arguments import require_valid_period
 from slotlock.graphql.core.connections import DEFAULT_FIRST, After, First, require_valid_first
 from slotlock.graphql.core.enums import Interval
 from slotlock.graphql.core.errors import bad_input
@@ -40,7 +41,8 @@ class TimeSeriesInput:
     )
 
     def to_options(self) -> reports.TimeSeriesOptions:
-        """Convert the input to the service's options."""
+        """Convert the input to the service's options. Errors: BAD_USER_INPUT."""
+        require_valid_period("from", self.from_, "until", self.until)
         return reports.TimeSeriesOptions(self.every, self.from_, self.until)
 
 

@@ -9,6 +9,7 @@ from strawberry import argument, field
 
 from slotlock.domain.booking import slot
 from slotlock.domain.schedule.meetings import MAX_MEETINGS
+from slotlock.graphql.core.arguments import require_valid_period
 from slotlock.graphql.core.enums import SlotAdmission, SlotKind, SlotStatus
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.ids import series_global_id
@@ -61,6 +62,7 @@ class SlotFacts(Node):
     ) -> list[Meeting]:
         if not 1 <= first <= MAX_MEETINGS:
             raise bad_input("first", f"`first` must be a number from 1 to {MAX_MEETINGS}.")
+        require_valid_period("from", from_, "until", until)
         found = (
             meeting
             for meeting in self._slot.all_meetings

@@ -9,6 +9,7 @@ from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.slots.listing import SlotFilter
 from slotlock.graphql.context import Context
 from slotlock.graphql.core import ids
+from slotlock.graphql.core.arguments import require_valid_period
 from slotlock.graphql.core.enums import SlotKind, SlotStatus
 from slotlock.graphql.core.errors import bad_input
 
@@ -74,9 +75,8 @@ class SlotsFilter:
             raise bad_input("campaignId", "There is no such campaign.")
         if self.series_id is not None and series_id is None:
             raise bad_input("seriesId", "There is no such series.")
-        begin, end = self.meets_from, self.meets_before
-        if begin is not None and end is not None and end <= begin:
-            raise bad_input("meetsBefore", "`meetsBefore` must be later than `meetsFrom`.")
+        require_valid_period("startsFrom", self.starts_from, "startsBefore", self.starts_before)
+        require_valid_period("meetsFrom", self.meets_from, "meetsBefore", self.meets_before)
         viewer = context.viewer
         text = (self.text or "").strip()
         if len(text) > MAX_SEARCH_LENGTH:
