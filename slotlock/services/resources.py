@@ -22,6 +22,7 @@ from slotlock.domain.resources.resource import (
     unknown_resource,
     validate_name,
 )
+from slotlock.domain.shared.changes import UNCHANGED
 from slotlock.domain.shared.pagination import Page
 from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
@@ -111,28 +112,34 @@ async def find_busy(
 
 
 async def draft_with_resources(services: Services, draft: SlotDraft) -> SlotDraft | InvalidInput:
-    """Return a draft with the names of its resources in their own spelling."""
+    """Return a draft with the names of its resources in their own spelling.
+
+    `several_resources` may have one name, too, if the request named it by its id.
+    """
     if draft.resource is None or not draft.resource.strip():
         return draft
-    names = await _find_names(services, draft.several_resources or (draft.resource,))
+    field = "resourceIds" if draft.several_resources else "resource"
+    names = await _find_names(services, field, draft.several_resources or (draft.resource,))
     if isinstance(names, InvalidInput):
         return names
-    several = names if draft.several_resources else ()
+    several = names if len(names) > 1 else ()
     return replace(draft, resource=names[0], several_resources=several)
 
 
 async def changes_with_resources(
     services: Services, changes: SlotChanges
 ) -> SlotChanges | InvalidInput:
-    """Return changes with the names of the new resources in their own spelling."""
+    """Return changes with the names of the new resources in their own spelling.
+
+    `several_resources` may have one name, too, if the request named it by its id.
+    """
     if not any(name.strip() for name in changes.new_resources):
         return changes
-    names = await _find_names(services, changes.new_resources)
+    field = "resource" if changes.several_resources is UNCHANGED else "resourceIds"
+    names = await _find_names(services, field, changes.new_resources)
     if isinstance(names, InvalidInput):
         return names
-    several = names if changes.several_resources else ()
-    if len(names) == 1:
-        return replace(changes, resource=names[0])
+    several = names if len(names) > 1 else ()
     return replace(changes, resource=names[0], several_resources=several)
 
 
@@ -154,13 +161,14 @@ def _field_of(names: Sequence[str]) -> str:
     return "resource" if len(names) == 1 else "resourceIds"
 
 
-async def _find_names(services: Services, texts: Sequence[str]) -> tuple[str, ...] | InvalidInput:
-    """Return the names of the resources that texts name, or the problem of an unknown one."""
+async def _find_names(
+    services: Services, field: str, texts: Sequence[str]
+) -> tuple[str, ...] | InvalidInput:
+    """Return the names of the resources that texts name, or the field's problem."""
     names = list(map(normalize_name, texts))
     found = await services.resources.find_all(names)
     for name in names:
         if name not in found:
-            field = _field_of(names)
             if problem := validate_name(name):
                 return InvalidInput((FieldProblem(field, problem),))
             return unknown_resource(field, name, await services.resources.find_names())

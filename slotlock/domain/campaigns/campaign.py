@@ -231,18 +231,17 @@ def campaign_problems(campaign: Campaign) -> Iterator[FieldProblem]:
         yield FieldProblem("eligibleGroups", problem)
     if problem := validate_group_limits(terms.group_limits, MAX_LIMIT_VALUE):
         yield FieldProblem("groupLimits", problem)
-    if problem := _validate_no_show_limit(terms.no_show_limit):
-        yield FieldProblem("noShowLimit", problem)
+    if terms.no_show_limit is not None:
+        yield from _no_show_limit_problems(terms.no_show_limit)
 
 
-def _validate_no_show_limit(limit: NoShowLimit | None) -> str | None:
-    if limit is None:
-        return None
+def _no_show_limit_problems(limit: NoShowLimit) -> Iterator[FieldProblem]:
     if not 1 <= limit.count <= MAX_NO_SHOW_COUNT:
-        return f"The number of no-shows must be from 1 to {MAX_NO_SHOW_COUNT}."
+        problem = f"The number of no-shows must be from 1 to {MAX_NO_SHOW_COUNT}."
+        yield FieldProblem("count", problem)
     if not 1 <= limit.days <= MAX_NO_SHOW_DAYS:
-        return f"The number of days must be from 1 to {MAX_NO_SHOW_DAYS}."
-    return None
+        problem = f"The number of days must be from 1 to {MAX_NO_SHOW_DAYS}."
+        yield FieldProblem("days", problem)
 
 
 def _validate_group_sets(group_sets: GroupSets) -> str | None:

@@ -9,12 +9,13 @@ from strawberry import UNSET, field
 from slotlock.domain.schedule import meetings
 from slotlock.domain.schedule.timetables import Timetable, WeeklyMeeting
 from slotlock.domain.shared.changes import UNCHANGED, Unchanged
+from slotlock.domain.shared.text import is_blank
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import KEY_DESCRIPTION, to_change, to_required_change
 from slotlock.graphql.core.enums import SeriesScope, SlotAdmission, SlotKind, Weekday
-from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
 
@@ -34,14 +35,19 @@ ALLOW_PAST_DESCRIPTION = (
 )
 
 
-EITHER_RESOURCE_OR_IDS = "Please use either `resource` or `resourceIds`."
+def _to_names(
+    resource_ids: Sequence[str] | None, *, has_name: bool
+) -> tuple[str, ...] | InvalidInput:
+    """Return the names of resources, each once, or the problem with their ids.
 
-
-def _to_names(resource_ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of resources, each once. Errors: BAD_USER_INPUT."""
-    names = [ids.parse_resource_id(resource_id) for resource_id in resource_ids]
-    if None in names:
-        raise bad_input("resourceIds", "There is no such resource.")
+    `has_name` says whether the input names a resource in another field, too.
+    """
+    if has_name and resource_ids is not None:
+        problem = "Please give the resources either by name or by id."
+        return InvalidInput((FieldProblem("resourceIds", problem),))
+    names = [ids.parse_resource_id(resource_id) for resource_id in resource_ids or ()]
+    if any(is_blank(name or "") for name in names):
+        return InvalidInput((FieldProblem("resourceIds", "There is no such resource."),))
     return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
@@ -166,11 +172,11 @@ class CreateSlotInput:
     allow_past: bool = field(default=False, description=ALLOW_PAST_DESCRIPTION)
     idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
 
-    def to_draft(self) -> SlotDraft:
-        """Convert the input to the domain's draft of a slot. Errors: BAD_USER_INPUT."""
-        resources = _to_names(self.resource_ids or [])
-        if self.resource_ids is not None and self.resource is not None:
-            raise bad_input("resourceIds", EITHER_RESOURCE_OR_IDS)
+    def to_draft(self) -> SlotDraft | InvalidInput:
+        """Convert the input to the domain's draft of a slot, or return its problem."""
+        names = _to_names(self.resource_ids, has_name=self.resource is not None)
+        if isinstance(names, InvalidInput):
+            return names
         return SlotDraft(
             title=self.title,
             start=self.start_time,
@@ -188,8 +194,8 @@ class CreateSlotInput:
             waitlist_offer_minutes=self.waitlist_offer_minutes,
             choice_group=self.choice_group,
             group_limits=to_domain_group_limits(self.group_limits),
-            resource=resources[0] if resources else self.resource,
-            several_resources=resources if len(resources) > 1 else (),
+            resource=names[0] if names else self.resource,
+            several_resources=names,
             admission=self.admission,
             timetable=self.timetable.to_domain() if self.timetable else None,
             allow_past=self.allow_past,
@@ -270,8 +276,11 @@ class UpdateSlotInput:
         default=False, description="Whether new times may lie wholly in the past."
     )
 
-    def to_changes(self) -> SlotChanges:
-        """Convert the input to the domain's changes. Errors: BAD_USER_INPUT."""
+    def to_changes(self) -> SlotChanges | InvalidInput:
+        """Convert the input to the domain's changes, or return its problem.
+
+        Errors: BAD_USER_INPUT.
+        """
         group_limits = to_required_change("groupLimits", self.group_limits)
         resource, resource_ids = (
             to_change(self.resource),
@@ -279,11 +288,10 @@ class UpdateSlotInput:
         )
         several: tuple[str, ...] | Unchanged = UNCHANGED
         if not isinstance(resource_ids, Unchanged):
-            if not isinstance(resource, Unchanged):
-                raise bad_input("resourceIds", EITHER_RESOURCE_OR_IDS)
-            names = _to_names(resource_ids)
-            resource = names[0] if names else None
-            several = names if len(names) > 1 else ()
+            names = _to_names(resource_ids, has_name=not isinstance(resource, Unchanged))
+            if isinstance(names, InvalidInput):
+                return names
+            resource, several = names[0] if names else None, names
         return SlotChanges(
             title=to_required_change("title", self.title),
             start=to_required_change("startTime", self.start_time),

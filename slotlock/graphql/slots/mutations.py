@@ -6,6 +6,7 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.domain.booking.decision import CommandResult
+from slotlock.domain.shared import validation
 from slotlock.domain.slots import outcomes
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
@@ -79,8 +80,11 @@ class SlotMutations:
         campaign_id = ids.parse_campaign_id(input.campaign_id or "")
         if input.campaign_id is not None and campaign_id is None:
             return CampaignNotFound.for_id(input.campaign_id)
+        draft = input.to_draft()
+        if isinstance(draft, validation.InvalidInput):
+            return InvalidInput.from_domain(draft, ResultView(organizer))
         result = await editing.create(
-            info.context.services, input.to_draft(), organizer.user_id, campaign_id, key
+            info.context.services, draft, organizer.user_id, campaign_id, key
         )
         return _present_result(result, organizer)
 
@@ -93,8 +97,11 @@ class SlotMutations:
         slot_id = ids.parse_slot_id(input.slot_id)
         if slot_id is None:
             return SlotNotFound.for_id(input.slot_id)
+        changes = input.to_changes()
+        if isinstance(changes, validation.InvalidInput):
+            return InvalidInput.from_domain(changes, ResultView(organizer))
         result = await editing.edit(
-            info.context.services, slot_id, input.to_changes(), organizer.user_id, input.scope
+            info.context.services, slot_id, changes, organizer.user_id, input.scope
         )
         return _present_result(result, organizer)
 

@@ -7,6 +7,7 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.shared import validation
 from slotlock.domain.slots.series import SeriesCreated
 from slotlock.domain.slots.series_dates import DatesAdded, DatesRemoved
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
@@ -208,9 +209,12 @@ class SeriesMutations:
         campaign_id = ids.parse_campaign_id(input.slot.campaign_id or "")
         if input.slot.campaign_id is not None and campaign_id is None:
             return CampaignNotFound.for_id(input.slot.campaign_id)
+        draft = input.slot.to_draft()
+        if isinstance(draft, validation.InvalidInput):
+            return InvalidInput.from_domain(draft, ResultView(organizer))
         outcome = await series.create(
             info.context.services,
-            input.slot.to_draft(),
+            draft,
             input.rrule,
             input.holidays,
             input.on_conflict,

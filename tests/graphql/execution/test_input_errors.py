@@ -3,12 +3,17 @@
 import dataclasses
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, NamedTuple, cast
 
 import pytest
 from graphql import located_error
 from strawberry import ID
 
+from slotlock.domain.campaigns.campaign import create_campaign
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.validation import InvalidInput
+from slotlock.graphql.campaigns.mutations import CreateCampaignInput, NoShowLimitInput
 from slotlock.graphql.context import Context
 from slotlock.graphql.core.arguments import (
     require_valid_key,
@@ -23,11 +28,14 @@ from slotlock.graphql.execution.operation_executor import execute_operation
 from slotlock.graphql.reports.audit_queries import AuditLogFilter
 from slotlock.graphql.reports.queries import require_campaign_id
 from slotlock.graphql.schema.schema import executable_schema
+from slotlock.graphql.slots.inputs import CreateSlotInput, UpdateSlotInput
 from slotlock.graphql.users.queries import require_valid_group
+from tests.support.domain.builders import NOW
 
 CREATE = "mutation%s { createSlot(input: %s) { __typename } }"
 SLOTS = "query%s { slots(filter: %s) { nodes { id } } }"
 FIRST = "query%s { slots(first: %s) { nodes { id } } }"
+CREATE_CAMPAIGN = "mutation%s { createCampaign(input: %s) { __typename } }"
 BOOK = "mutation%s { bookSlot(input: %s) { __typename } }"
 BOOK_SEVERAL = "mutation%s { bookSlots(input: %s) { __typename } }"
 SERIES = "mutation%s { createSlotSeries(input: %s) { __typename } }"
@@ -51,6 +59,11 @@ class BadValue(NamedTuple):
 
 
 MESSAGE_OF_ZONE = "Please use an IANA time zone, such as Europe/Berlin."
+CAMPAIGN = {
+    "name": "A",
+    "opensAt": "2030-01-31T14:00:00Z",
+    "closesAt": "2030-02-28T14:00:00Z",
+}
 COURSE = {"first": "2030-01-31", "last": "2030-02-28"}
 BAD_VALUES = {
     "time": BadValue(
@@ -139,6 +152,13 @@ BAD_VALUES = {
         7,
         "input",
         "Expected value of type 'BookSlotInput' to be an object.",
+    ),
+    "number of a nested input": BadValue(
+        CREATE_CAMPAIGN,
+        "CreateCampaignInput!",
+        {**CAMPAIGN, "noShowLimit": {"count": "two", "days": 1}},
+        "count",
+        "Int cannot represent non-integer value.",
     ),
     "item of a list": BadValue(
         BOOK_SEVERAL,
@@ -305,3 +325,31 @@ def test_a_value_that_a_resolver_rejects_names_its_field(
     located = located_error(rejected.value, path=["any"])
     shown = format_error(located, is_mutation=False)
     assert shown["extensions"] == {"code": "BAD_USER_INPUT", "field": field}
+
+
+@pytest.mark.parametrize(
+    ("problem", "fields"),
+    [
+        (CreateSlotInput(title="A", resource_ids=[ID("no id")]).to_draft(), ["resourceIds"]),
+        (CreateSlotInput(title="A", resource="B", resource_ids=[]).to_draft(), ["resourceIds"]),
+        (UpdateSlotInput(slot_id=ID("a"), resource_ids=[ID("b")]).to_changes(), ["resourceIds"]),
+        (
+            create_campaign(
+                CampaignId("a"),
+                CreateCampaignInput(
+                    name="A",
+                    opens_at=NOW,
+                    closes_at=NOW + timedelta(days=1),
+                    no_show_limit=NoShowLimitInput(count=0, days=0),
+                ).to_draft(),
+                NOW,
+            ),
+            ["count", "days"],
+        ),
+    ],
+)
+def test_a_value_that_a_rule_rejects_has_the_name_that_an_error_about_it_would_have(
+    problem: object, fields: list[str]
+) -> None:
+    assert isinstance(problem, InvalidInput)
+    assert [each.field for each in problem.problems] == fields

@@ -42,6 +42,9 @@ UPDATE_SLOT = """mutation($input: UpdateSlotInput!) { updateSlot(input: $input) 
   __typename ... on Slot { resource resources { name } }
   ... on InvalidInput { fields { field message } }
 } }"""
+CREATE_SERIES = """mutation($input: CreateSlotSeriesInput!) { createSlotSeries(input: $input) {
+  __typename ... on InvalidInput { fields { field } }
+} }"""
 PUBLISH_SLOT = """mutation($slot: ID!) { publishSlot(slotId: $slot) {
   __typename ... on InvalidInput { fields { field message } }
 } }"""
@@ -181,6 +184,34 @@ async def test_a_typo_is_no_new_resource(organizer: GraphQLTestClient) -> None:
     (problem,) = refused["fields"]
     assert (problem["field"], name in problem["message"]) == ("resource", True)
     assert (await create_slot(organizer, resource=name.lower()))["resource"] == name
+
+
+async def test_an_unknown_resource_is_the_same_refusal_by_name_and_by_id(
+    organizer: GraphQLTestClient,
+) -> None:
+    name, deleted_name = new_name(), new_name()
+    room, deleted = await create(organizer, name, deleted_name)
+    await organizer.execute(DELETE, id=deleted)
+    slot_id = (await create_slot(organizer))["id"]
+    for field, value in [
+        ("resource", deleted_name),
+        ("resourceIds", [deleted]),
+        ("resourceIds", [room, deleted]),
+        ("resourceIds", [room, "no id"]),
+    ]:
+        refused = [
+            await create_slot(organizer, **{field: value}),
+            await organizer.execute(UPDATE_SLOT, input={"slotId": slot_id, field: value}),
+            await organizer.execute(
+                CREATE_SERIES,
+                input={"slot": {**slot_input(), field: value}, "rrule": "FREQ=DAILY;COUNT=2"},
+            ),
+        ]
+        for each in refused:
+            assert each["__typename"] == "InvalidInput"
+            assert [problem["field"] for problem in each["fields"]] == [field]
+    updated = await organizer.execute(UPDATE_SLOT, input={"slotId": slot_id, "resourceIds": [room]})
+    assert (updated["resource"], updated["resources"]) == (name, [{"name": name}])
 
 
 async def test_slots_with_one_common_resource_of_several_never_overlap(
