@@ -69,8 +69,8 @@ async def invite(
         # address of another user has an account.
         members = await services.users.find_many(member.user_id for member in team.members)
         number = await services.teams.free_invitation_number(email) if email else None
-        emails = {user.email for user in members.values()}
-        return membership.invite(team, member_id, email, emails, number, now)
+        by_email = {user.email: user_id for user_id, user in members.items()}
+        return membership.invite(team, member_id, email, by_email, number, now)
 
     return await _update(services, team_id, TeamNotFound(team_id), decide)
 

@@ -239,7 +239,7 @@ def _time_problems(
     now: datetime,
 ) -> Iterator[CopyProblem]:
     if campaign.terms.closes_at <= now and not request.allow_past:
-        message = "The campaign would close in the past. Set `allowPast` if that is intended."
+        message = "The campaign would close in the past."
         yield CopyProblem(CopyProblemKind.IN_PAST, message)
     for slot, copied in zip(source.slots, slots, strict=True):
         if problem := validate_meetings(copied.all_meetings, _zone_of(slot)):

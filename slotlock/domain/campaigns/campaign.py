@@ -201,7 +201,7 @@ def normalize_group_limits(limits: tuple[GroupLimit, ...]) -> tuple[GroupLimit, 
 def _past_problems(terms: CampaignTerms, now: datetime) -> tuple[FieldProblem, ...]:
     if not terms.opens_at < terms.closes_at <= now:
         return ()
-    message = "The campaign would close in the past. Set `allowPast` if that is intended."
+    message = "The campaign would close in the past."
     return (FieldProblem("closesAt", message),)
 
 

@@ -82,7 +82,7 @@ def parse_rule(text: str) -> RecurrenceRule | str:
     if not text.isascii():
         return "A rule can contain only ASCII characters."
     if len(text.split()) > 1:
-        return "A rule is one line without spaces. Please list excluded dates as `holidays`."
+        return "A rule is one line without spaces. Please list excluded dates as holidays."
     parts = _parse_parts(text.strip().upper().removeprefix("RRULE:"))
     if isinstance(parts, str):
         return parts

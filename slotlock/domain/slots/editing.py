@@ -258,7 +258,7 @@ def past_problems(slot: Slot, now: datetime) -> tuple[FieldProblem, ...]:
     """Return the problem of a slot that lies wholly in the past; none if its times are wrong."""
     if not slot.start < slot.end <= now:
         return ()
-    message = "The slot lies in the past. Set `allowPast` if that is intended."
+    message = "The slot lies in the past."
     return (FieldProblem("timetable" if slot.meetings else "endTime", message),)
 
 

@@ -127,7 +127,7 @@ def plan_added_dates(
     past = next((slot for slot in slots if past_problems(slot, now)), None)
     if past and not allow_past:
         start = format_in_zone(past.start, UTC)
-        problem = f"{start} lies in the past. Set `allowPast` if that is intended."
+        problem = f"{start} lies in the past."
         return InvalidInput((FieldProblem("startTimes", problem),))
     return PlannedDates(slots, tuple(template.id for template in copied), existing)
 

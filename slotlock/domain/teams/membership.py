@@ -1,6 +1,6 @@
 """Rules of team membership: create, invite, accept, decline, withdraw and leave."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -59,7 +59,7 @@ def invite(
     team: Team,
     by: UserId,
     email: str | None,
-    member_emails: Collection[str],
+    members_by_email: Mapping[str, UserId],
     invitation_number: int | None,
     now: datetime,
 ) -> TeamDecision[InviteToTeamOutcome]:
@@ -72,8 +72,8 @@ def invite(
         return TeamDecision(team, TeamNotFound(team.id))
     if email is None:
         return TeamDecision(team, InvalidInput((FieldProblem("email", INVALID_EMAIL),)))
-    if email in member_emails:
-        return TeamDecision(team, AlreadyMember())
+    if (member_id := members_by_email.get(email)) is not None:
+        return TeamDecision(team, AlreadyMember(member_id))
     if team.invitation_to(email):
         return TeamDecision(team, TeamSaved(team))
     if team.is_full:

@@ -4,6 +4,7 @@ from slotlock.domain.booking.refusals import KeyReused
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.teams.team import Team, TeamId
+from slotlock.domain.users.user import UserId
 
 
 @value_object
@@ -42,6 +43,8 @@ class TeamFull:
 @value_object
 class AlreadyMember:
     """The invited user is a member already."""
+
+    user_id: UserId
 
 
 @value_object

@@ -2,7 +2,7 @@
 
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.bans import AdminRequired
-from slotlock.domain.users.user import Caller, Role, User
+from slotlock.domain.users.user import Caller, Role, User, UserId
 
 ERASED_NAME = "Erased user"
 
@@ -10,6 +10,8 @@ ERASED_NAME = "Erased user"
 @value_object
 class LastAdmin:
     """The user is the last admin, who can neither lose the role nor be erased."""
+
+    user_id: UserId
 
 
 @value_object

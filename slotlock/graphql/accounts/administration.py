@@ -269,7 +269,7 @@ def _present(refusal: _AdministrationRefusal, view: ResultView) -> Refusal:
         case bans.AdminRequired():
             return AdminRequired.create()
         case administration.LastAdmin():
-            return LastAdmin.create()
+            return LastAdmin.from_domain(refusal, view)
         case administration.CannotEraseSelf():
             return CannotEraseSelf.create()
         case validation.InvalidInput():

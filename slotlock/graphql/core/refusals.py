@@ -41,7 +41,9 @@ class RefusalCode(Enum):
     SLOT_HAS_BOOKINGS = enum_value(
         "SLOT_HAS_BOOKINGS", description="The slot has or had bookings or a waiting list."
     )
-    BOOKING_NOT_FOUND = enum_value("BOOKING_NOT_FOUND", description="The booking does not exist.")
+    BOOKING_NOT_FOUND = enum_value(
+        "BOOKING_NOT_FOUND", description="The booking does not exist or has ended."
+    )
     CAPACITY_BELOW_TAKEN = enum_value(
         "CAPACITY_BELOW_TAKEN", description="The new capacity is below the number of bookings."
     )

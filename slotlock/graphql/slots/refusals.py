@@ -109,7 +109,7 @@ class SlotsHaveBookings(Refusal):
         """Show the slots that can be cancelled, but not deleted."""
         return cls(
             code=RefusalCode.SLOTS_HAVE_BOOKINGS,
-            message="Some of these slots have or had bookings. Set `cancelBooked` to cancel them.",
+            message="Some of these slots have or had bookings. Nothing was removed.",
             slots=[Slot.from_domain(view.slots[id_], view.viewer) for id_ in outcome.slot_ids],
         )
 

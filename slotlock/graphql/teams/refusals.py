@@ -50,9 +50,19 @@ class TeamFull(RefusalWithoutDetails):
 
 
 @strawberry.type(description="The invited user is already a member of the team.")
-class AlreadyMember(RefusalWithoutDetails):
-    CODE = RefusalCode.ALREADY_MEMBER
-    MESSAGE = "This user is already a member of the team."
+class AlreadyMember(Refusal):
+    @classmethod
+    def from_domain(cls, outcome: outcomes.AlreadyMember, view: ResultView) -> Self:
+        """Show that the invited user is a member."""
+        return cls(
+            code=RefusalCode.ALREADY_MEMBER,
+            message=view.address(
+                outcome.user_id,
+                own="You are already a member of this team.",
+                other="This user is already a member of the team.",
+                neutral="This user is already a member of the team.",
+            ),
+        )
 
 
 @strawberry.type(description="The invitation does not exist or is no longer open.")
@@ -106,7 +116,7 @@ def present_team_refusal(
         case outcomes.TeamFull():
             return TeamFull.create()
         case outcomes.AlreadyMember():
-            return AlreadyMember.create()
+            return AlreadyMember.from_domain(refusal, view)
         case outcomes.NotInvited():
             return NotInvited.create()
         case outcomes.TooManyTeams():

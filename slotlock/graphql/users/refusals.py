@@ -7,7 +7,7 @@ from strawberry import field
 
 from slotlock.domain.booking import refusals
 from slotlock.domain.shared import validation
-from slotlock.domain.users import bans
+from slotlock.domain.users import administration, bans
 from slotlock.graphql.core.ids import user_global_id
 from slotlock.graphql.core.refusals import InvalidInput, Refusal, RefusalCode, RefusalWithoutDetails
 from slotlock.graphql.core.result_view import ResultView
@@ -75,9 +75,19 @@ class AdminRequired(RefusalWithoutDetails):
 @strawberry.type(
     description="The user is the last admin, who can neither lose the role nor be erased."
 )
-class LastAdmin(RefusalWithoutDetails):
-    CODE = RefusalCode.LAST_ADMIN
-    MESSAGE = "This is the last admin. Make another user an admin first."
+class LastAdmin(Refusal):
+    @classmethod
+    def from_domain(cls, outcome: administration.LastAdmin, view: ResultView) -> Self:
+        """Show that the user has to remain an admin."""
+        return cls(
+            code=RefusalCode.LAST_ADMIN,
+            message=view.address(
+                outcome.user_id,
+                own="You are the last admin. Please make another user an admin first.",
+                other="This is the last admin. Please make another user an admin first.",
+                neutral="This is the last admin. Please make another user an admin first.",
+            ),
+        )
 
 
 @strawberry.type(description="Admins cannot erase their own account.")

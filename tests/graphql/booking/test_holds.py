@@ -268,3 +268,12 @@ async def test_confirming_at_the_moment_of_expiry_returns_the_true_state(
     ]
     confirmed = sum(booking["status"] == "CONFIRMED" for booking in became)
     assert (await users[0].fetch_slot(slot_id))["remaining"] == 20 - confirmed
+
+
+async def test_a_hold_that_its_user_cancelled_is_said_to_have_ended(clients: Three) -> None:
+    ada, _, organizer = clients
+    hold = await ada.hold(await organizer.add_slot())
+    await ada.cancel_booking(hold["id"])
+    refused = await ada.confirm(hold["id"])
+    assert refused["code"] == "BOOKING_NOT_FOUND"
+    assert refused["message"] == "This booking does not exist or has ended."

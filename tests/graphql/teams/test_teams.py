@@ -100,9 +100,12 @@ async def test_inviting_a_member_or_an_invalid_address_is_refused(
 ) -> None:
     team_id = await ada.create_team()
     await ada.add_members(team_id, ben)
-    for email in (ada.email, ben.email.upper()):
+    for email, message in (
+        (ada.email, "You are already a member of this team."),
+        (ben.email.upper(), "This user is already a member of the team."),
+    ):
         outcome = await ada.execute(INVITE_TO_TEAM, team=team_id, email=email)
-        assert outcome["code"] == "ALREADY_MEMBER"
+        assert (outcome["code"], outcome["message"]) == ("ALREADY_MEMBER", message)
     for invalid in ("", "ben", "a@b@c", "x" * 300 + "@slotlock.test", "a\u0000@slotlock.test"):
         outcome = await ada.execute(INVITE_TO_TEAM, team=team_id, email=invalid)
         assert (outcome["code"], outcome["fields"]) == ("INVALID_INPUT", [{"field": "email"}])

@@ -13,7 +13,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.users.administration import LastAdmin
-from slotlock.domain.users.user import Caller, Role
+from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.users.documents import to_new_document
 from slotlock.infrastructure.mongo.users.erasures import Erasure
 from slotlock.services import teams
@@ -161,5 +161,6 @@ def test_the_last_admin_is_not_erased(pair: ServicePair) -> None:
     pair.database["users"].update_many({"role": "admin"}, {"$set": {"role": "organizer"}})
     admin = to_new_document("Root", new_email(), Role.ADMIN, "hash", pair.clock())
     pair.database["users"].insert_one(admin)
-    erased = services.erasures.erase_account(str(admin["_id"]), None, pair.clock())  # type: ignore[arg-type]
-    assert pair.runner.run(erased) == LastAdmin()
+    user_id = UserId(str(admin["_id"]))
+    erased = services.erasures.erase_account(user_id, None, pair.clock())
+    assert pair.runner.run(erased) == LastAdmin(user_id)

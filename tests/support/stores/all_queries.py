@@ -316,7 +316,7 @@ async def run_team_queries(teams: TeamRepository) -> None:
     assert await teams.find(before.id) == before
     email = f"{before.id}@slotlock.test"
     invitation_number = await teams.free_invitation_number(email)
-    after = membership.invite(before, ADA, email, (), invitation_number, now).team
+    after = membership.invite(before, ADA, email, {}, invitation_number, now).team
     assert after is not None
     assert await teams.update(before, after)
     assert await teams.find_by_user(ADA) == await teams.find_by_invited_email(email) == (after,)

@@ -13,7 +13,10 @@ from slotlock.graphql.core.result_view import ResultView
 from slotlock.graphql.slots.types import Booking, Slot
 
 
-@strawberry.type(description="The booking does not exist, or the caller may not change it.")
+@strawberry.type(
+    description="The booking does not exist, has ended, or belongs to a user for whom the caller "
+    "may not act."
+)
 class BookingNotFound(Refusal):
     booking_id: strawberry.ID = field(description="The id that the request contained.")
 
@@ -22,7 +25,7 @@ class BookingNotFound(Refusal):
         """Refuse an id that names no booking."""
         return cls(
             code=RefusalCode.BOOKING_NOT_FOUND,
-            message="This booking does not exist.",
+            message="This booking does not exist or has ended.",
             booking_id=strawberry.ID(global_id),
         )
 

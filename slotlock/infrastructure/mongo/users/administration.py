@@ -126,7 +126,7 @@ class AccountAdministration:
             loses_admin = was_admin and role is not Role.ADMIN
             if loses_admin and not await has_other_admin(self._database, user_id, session):
                 await session.abort_transaction()
-                return LastAdmin()
+                return LastAdmin(user_id)
             await set_session_roles(self._database, user_id, role, session)
             return changed
 

@@ -76,7 +76,7 @@ class ErasureRepository:
                 self._database, user_id, session
             ):
                 await session.abort_transaction()
-                return LastAdmin()
+                return LastAdmin(user_id)
             placeholder = _to_placeholder(user, by, now)
             await self._users.replace_one(query, placeholder, session=session)
             await end_all_sessions(self._database, user_id, session)
