@@ -28,6 +28,7 @@ from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
+from slotlock.domain.slots.listing import SlotFilter
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.preconditions import ResourceVersion
 from slotlock.services.container import Services
@@ -109,6 +110,15 @@ async def find_busy(
 ) -> Sequence[FreeBusy]:
     """Return when published slots occupy resources in a period, in the order of the names."""
     return await services.resources.find_busy(names, start, end)
+
+
+async def filter_with_resource(services: Services, slot_filter: SlotFilter) -> SlotFilter:
+    """Return a filter with the name of its resource in its own spelling, if there is one."""
+    name = slot_filter.resource
+    if name is None:
+        return slot_filter
+    found = (await services.resources.find_all([name])).get(name)
+    return slot_filter if found is None else replace(slot_filter, resource=found.name)
 
 
 async def draft_with_resources(services: Services, draft: SlotDraft) -> SlotDraft | InvalidInput:

@@ -35,6 +35,7 @@ from slotlock.graphql.core.enums import SlotOrder
 from slotlock.graphql.slots.filters import SlotsFilter
 from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.slots.types import Booking, Slot, SlotConnection, WaitlistEntry, load_slot
+from slotlock.services import resources
 from slotlock.services.slots import queries
 
 SLOTS_CURSOR = "slots"
@@ -76,6 +77,7 @@ class SlotQueries:
         services, viewer, slot_filter = context.services, context.viewer, wanted.to_domain(context)
         page_size = require_valid_first(first)
         position = _decode_list_position(order_by, after)
+        slot_filter = await resources.filter_with_resource(services, slot_filter)
         selection = slot_selection(info)
         if wanted.bookable_by_me:
             searched = await queries.list_bookable_slots(
