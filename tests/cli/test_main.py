@@ -92,7 +92,7 @@ def test_a_role_can_be_changed(capsys: pytest.CaptureFixture[str], email: str) -
     assert f"{email}\tadmin\t" in run_command(capsys, "users", "list")
 
 
-def test_the_last_admin_keeps_the_role(
+def test_set_role_rejects_the_demotion_of_the_last_admin(
     capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, servers: EmbeddedServers
 ) -> None:
     environ.setenv("SLOTLOCK_MONGO_URL", database_url(servers, f"admins_{secrets.token_hex(4)}"))

@@ -45,7 +45,8 @@ class SlotsFilter:
     )
     series_id: strawberry.ID | None = field(default=None, description="Only slots of this series.")
     resource: str | None = field(
-        default=None, description="Only slots that occupy this resource. The name may differ in capitals."
+        default=None,
+        description="Only slots that occupy this resource. The name may differ in capitals.",
     )
     choice_group: str | None = field(
         default=None, description="Only slots of exactly this choice group."
