@@ -1,19 +1,23 @@
 """A write that MongoDB applies and acknowledges too late is never taken for another's write."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import pytest
 from bson import ObjectId
+from pymongo import WriteConcern
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.refusals import Locked
 from slotlock.domain.users.user import Caller, Role, UserId
-from slotlock.infrastructure.mongo.client import CommitUnknownError, Database, connect
+from slotlock.infrastructure.mongo.client import CommitUnknownError, Database, Document, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots import writer
-from slotlock.infrastructure.mongo.slots.change_set import CommitResult
+from slotlock.infrastructure.mongo.slots import documents, writer
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.commands import batches, group_commit
 from slotlock.services.container import Services
@@ -22,6 +26,7 @@ from tests.support.domain.builders import NOW, build_slot
 from tests.support.model.service_pair import ManualClock, open_repositories, open_services
 from tests.support.polling import eventually
 from tests.support.stores.late_store import short_timeouts
+from tests.support.stores.slot_store import booking_update
 from tests.support.stores.slots import insert_new_slots
 
 __all__ = ["short_timeouts"]
@@ -55,10 +60,9 @@ async def services(servers: EmbeddedServers, mongo: ReplicaPair) -> AsyncIterato
 
 
 async def has_booking(database: Database, slot_id: SlotId) -> bool:
-    """Return whether the booking is there now that writes are acknowledged again."""
+    """Return whether a majority has the booking now that writes are acknowledged again."""
     document = await database["slots"].find_one({"_id": ObjectId(slot_id)})
-    assert document is not None
-    return bool(document["bookings"])
+    return document is not None and bool(document["bookings"])
 
 
 @pytest.mark.parametrize("key", [None, "a key"])
@@ -91,3 +95,114 @@ async def test_control_unknown_taken_for_a_conflict_ends_as_locked_with_a_bookin
         mongo.secondary.resume()
     assert isinstance(result.outcome, Locked)
     await eventually(lambda: has_booking(database, new.id), "the booking is there all the same")
+
+
+def let_majority_be_late(
+    database: Database, mongo: ReplicaPair, slot_id: SlotId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let the majority have the booking before it is settled, and nothing that is written later."""
+    update_each, is_settling = SlotWriter._update_each, False
+    unconfirmed = database.with_options(write_concern=WriteConcern(1))
+
+    async def update_late(
+        self: SlotWriter, updates: Sequence[Document], *, majority_timeout_ms: int | None = None
+    ) -> Document:
+        nonlocal is_settling
+        if majority_timeout_ms is not None and not is_settling:
+            is_settling = True
+            mongo.secondary.resume()
+            await eventually(lambda: has_booking(database, slot_id), "a majority has the booking")
+            mongo.secondary.pause()
+            await unconfirmed["others"].insert_one({})
+        return await update_each(self, updates, majority_timeout_ms=majority_timeout_ms)
+
+    monkeypatch.setattr(SlotWriter, "_update_each", update_late)
+
+
+async def book_in_lag(services: Services, database: Database, mongo: ReplicaPair) -> object:
+    """Return the outcome of a booking that a majority has late, among writes that are later."""
+    new = build_slot(1, id=new_slot_id())
+    await insert_new_slots(database, new)
+    with pytest.MonkeyPatch.context() as patch:
+        let_majority_be_late(database, mongo, new.id, patch)
+        mongo.secondary.pause()
+        try:
+            result = await book_slot(services, ADA, new.id, ADA.user_id, BookingOptions())
+        finally:
+            mongo.secondary.resume()
+        return result.outcome
+
+
+async def test_a_booking_of_a_late_majority_is_booked_as_soon_as_the_majority_has_it(
+    services: Services, database: Database, mongo: ReplicaPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "SETTLE_TIMEOUT_S", 20.0)
+    assert isinstance(await book_in_lag(services, database, mongo), Booked)
+
+
+async def test_control_settling_that_waits_for_its_own_write_never_ends_in_a_lag(
+    services: Services, database: Database, mongo: ReplicaPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results_of = SlotWriter._results_of
+
+    async def results_if_confirmed(
+        self: SlotWriter, updates: Sequence[SlotUpdate], *, is_confirmed: bool
+    ) -> list[CommitResult]:
+        if not is_confirmed:
+            return [CommitResult.UNKNOWN] * len(updates)
+        return await results_of(self, updates, is_confirmed=True)
+
+    monkeypatch.setattr(SlotWriter, "_results_of", results_if_confirmed)
+    with pytest.raises(CommitUnknownError):
+        await book_in_lag(services, database, mongo)
+
+
+async def commit_on_unconfirmed_version(
+    services: Services, database: Database, mongo: ReplicaPair, *, is_new: bool
+) -> tuple[CommitResult, SlotId]:
+    """Book in a version that no majority has yet, as a new primary may serve it."""
+    unconfirmed = database.with_options(write_concern=WriteConcern(1))
+    slot = build_slot(1, id=new_slot_id())
+    if not is_new:
+        await insert_new_slots(database, slot)
+    mongo.secondary.pause()
+    try:
+        if is_new:
+            await unconfirmed["slots"].insert_one(documents.to_document(slot))
+        later = {"$inc": {"version": 1}}
+        await unconfirmed["slots"].update_one({"_id": ObjectId(slot.id)}, later)
+        before = replace(slot, version=slot.version + 1)
+        changes = ChangeSet((booking_update(before, ADA.user_id),))
+        return await services.slot_writer.commit(changes), slot.id
+    finally:
+        mongo.secondary.resume()
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+async def test_a_read_that_is_older_than_the_decision_is_never_taken_for_a_conflict(
+    services: Services, database: Database, mongo: ReplicaPair, *, is_new: bool
+) -> None:
+    result, slot_id = await commit_on_unconfirmed_version(services, database, mongo, is_new=is_new)
+    assert result is CommitResult.UNKNOWN
+    await eventually(lambda: has_booking(database, slot_id), "the booking is there all the same")
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+async def test_control_any_other_version_taken_for_a_conflict_is_refused_and_happens(
+    services: Services,
+    database: Database,
+    mongo: ReplicaPair,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_new: bool,
+) -> None:
+    def result_of(
+        self: writer._StoredBookings, update: SlotUpdate, *, is_confirmed: bool
+    ) -> CommitResult:
+        is_same = self.versions.get(update.before.id) == update.before.version
+        return CommitResult.UNKNOWN if is_same else CommitResult.CONFLICT
+
+    monkeypatch.setattr(writer._StoredBookings, "result_of", result_of)
+    result, slot_id = await commit_on_unconfirmed_version(services, database, mongo, is_new=is_new)
+    assert result is CommitResult.CONFLICT
+    await eventually(lambda: has_booking(database, slot_id), "the booking is there all the same")

@@ -5,8 +5,8 @@ bulk write. A change of several documents is a transaction: bookings that end or
 depend on the user's other bookings, and changes with an idempotency record.
 
 An update that MongoDB does not confirm in time is settled: another write gives the slot a new
-version, which the late update cannot match. The driver settles a transaction: MongoDB answers a
-repeated commit with the result of the first.
+version, which the late update cannot match, and reads wait until a majority has one of the two. The
+driver settles a transaction: MongoDB answers a repeated commit with the result of the first.
 """
 
 import asyncio
@@ -59,8 +59,11 @@ MAX_BULK_SIZE = 64
 BULK_TIMEOUT_S = 1.0
 # With the bulk write before it, as long as an operation may take.
 SETTLE_TIMEOUT_S = 4.0
-# Between attempts while the members of a replica set elect a primary.
+# Between attempts while the members of a replica set elect a primary, or are late.
 SETTLE_PAUSE_S = 0.1
+# A late majority has the settled update first, and the settling one later or never. So an attempt
+# does not wait long for the second, and reads whether a majority has the first.
+SETTLE_CONFIRMATION_MS = 100
 TIME_LIMIT_EXCEEDED = 50
 
 
@@ -79,10 +82,14 @@ class _StoredBookings:
         """Return the outcome of an update that adds bookings."""
         if _new_booking_ids(update) <= self.booking_ids:
             return CommitResult.WRITTEN
+        version = self.versions.get(update.before.id)
+        # After an election, a read may be older than the one that the update is based on. So an
+        # older version says nothing, and neither does a missing slot: it may not be there yet.
+        if version is None:
+            return CommitResult.CONFLICT if is_confirmed else CommitResult.UNKNOWN
         # Versions only grow: a write that is conditional on an older one never happens.
-        if is_confirmed or self.versions.get(update.before.id) != update.before.version:
-            return CommitResult.CONFLICT
-        return CommitResult.UNKNOWN
+        is_outdated = version > update.before.version
+        return CommitResult.CONFLICT if is_outdated else CommitResult.UNKNOWN
 
 
 class SlotWriter:
@@ -187,21 +194,22 @@ class SlotWriter:
         return CommitResult.UNKNOWN
 
     async def _settle_each(self, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
-        """Give each slot a new version if it still has the old one, and find what was written."""
-        bumps = [
+        """Give each slot a new version if it still has the old one, and find what was written.
+
+        What is found is final, because a majority has it, even if nothing confirms this write yet.
+        """
+        bumps: list[Document] = [
             {"q": documents.version_filter(update.before), "u": {"$inc": {"version": 1}}}
             for update in slot_updates
         ]
-        is_confirmed = False
         try:
             with timeout(BULK_TIMEOUT_S):
-                is_confirmed = not _is_unconfirmed(await self._update_each(bumps))
+                reply = await self._update_each(bumps, majority_timeout_ms=SETTLE_CONFIRMATION_MS)
         except PyMongoError as error:
             if not is_unavailable(error):
                 raise
-        if not is_confirmed:
             return [CommitResult.UNKNOWN] * len(slot_updates)
-        return await self._results_of(slot_updates, is_confirmed=False)
+        return await self._results_of(slot_updates, is_confirmed=not _is_unconfirmed(reply))
 
     async def _add_bookings(
         self, slot_updates: Sequence[SlotUpdate]
@@ -249,17 +257,24 @@ class SlotWriter:
             return [CommitResult.UNKNOWN] * len(slot_updates)
         return [stored.result_of(each, is_confirmed=is_confirmed) for each in slot_updates]
 
-    async def _update_each(self, updates: Sequence[Document]) -> Document:
+    async def _update_each(
+        self, updates: Sequence[Document], *, majority_timeout_ms: int | None = None
+    ) -> Document:
         """Send the updates as one command, and return its reply.
+
+        After `majority_timeout_ms`, MongoDB replies that no majority has the updates yet.
 
         Unlike a bulk write of the driver, the command is never sent twice, which would cost
         MongoDB a record of each update. Its caller settles an unconfirmed update.
         """
+        write_concern: Document = self._database.write_concern.document
+        if majority_timeout_ms is not None:
+            write_concern = {**write_concern, "wtimeout": majority_timeout_ms}
         command: Document = {
             "update": self._slots.name,
             "updates": list(updates),
             "ordered": False,
-            "writeConcern": self._database.write_concern.document,
+            "writeConcern": write_concern,
         }
         return await run_command(self._database, command)
 
