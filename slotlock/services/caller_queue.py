@@ -17,6 +17,13 @@ MAX_BATCH_SIZE = 200
 # A batch ends where a caller of another process came first. Callers who came within this time of
 # each other count as simultaneous: without it, two processes would serve caller by caller.
 SIMULTANEOUS_S = 0.01
+# A process that is busy with a burst joins the line of all processes this much after its first
+# caller came.
+JOIN_DELAY_S = 0.025
+# Of the callers within these times, a batch takes at most this part of its queue, or this number if
+# that is more, so that the processes serve a burst alternately.
+BURST_SHARE = 0.25
+MIN_BURST_PART = 10
 
 Command = TypeVar("Command")
 Command_co = TypeVar("Command_co", covariant=True)
@@ -85,6 +92,9 @@ class CallerQueue(Generic[Command]):
     # Waits for the lock of the slot, perhaps while a batch still holds it; cancelled once the queue
     # is empty.
     acquire_task: asyncio.Task[Lease | None] | None = None
+    # How much later than the callers of this queue those of another process came who go first,
+    # because the last batch was a part of all who came together.
+    yield_s: float = 0.0
     # How many callers at the beginning are served alone, because their batch failed.
     isolated_count: int = 0
 
@@ -123,18 +133,26 @@ class CallerQueue(Generic[Command]):
     def take_batch(self, next_arrival: float) -> list[QueuedCaller[Command]]:
         """Take the first callers out of the queue, up to the arrival of another process.
 
-        Callers who do not wait have no place among those of all processes.
+        Of those who came at about the same time, it has a part. Callers who do not wait have no
+        place among those of all processes.
         """
         max_size = MAX_BATCH_SIZE
         if self.isolated_count:
             self.isolated_count -= 1
             max_size = 1
-        latest = next_arrival + SIMULTANEOUS_S
+        earliest, latest = next_arrival - JOIN_DELAY_S, next_arrival + SIMULTANEOUS_S
+        remaining_part = max(MIN_BURST_PART, int(len(self.callers) * BURST_SHARE))
+        self.yield_s = 0.0
         batch: list[QueuedCaller[Command]] = []
         while self.callers and len(batch) < max_size:
             caller = self.callers[0]
             if batch and caller.waits and caller.arrival > latest:
                 break
+            if caller.waits and caller.arrival > earliest:
+                if remaining_part == 0:
+                    self.yield_s = SIMULTANEOUS_S
+                    break
+                remaining_part -= 1
             batch.append(self.callers.popleft())
         return batch
 

@@ -13,7 +13,8 @@ another process, or by a batch of this one.
 
 Callers who wait are served in order of arrival, whichever process they reach. A queue waits for the
 lock at the place of its first caller, also while one of its batches has the lock. A batch ends
-where the first caller of another process came, or may have come.
+where the first caller of another process came, or may have come. Callers who reach several
+processes at about the same time are served in alternation, some of each process.
 """
 
 import asyncio
@@ -279,6 +280,7 @@ class WaitQueues(Generic[Command]):
                 wait_s=MAX_WAIT_S,
                 arrival=first.arrival,
                 on_wait=queue.on_lock_taken,
+                yield_s=queue.yield_s,
             )
 
 

@@ -20,6 +20,7 @@ from tests.support.stores.lock_nodes import (
     open_lock_node,
     release_lease,
     start_waiter,
+    waiter_count,
 )
 
 WAITERS = 50
@@ -76,6 +77,31 @@ async def test_a_lease_says_when_the_next_waiter_came_or_the_lock_was_granted(
     of_free, of_second, of_grant = (lease.next_arrival for lease in leases if lease is not None)
     assert times[0] <= of_free <= times[1] < of_second < times[3]
     assert times[2] < of_grant
+
+
+@pytest.mark.parametrize(("yield_s", "order"), [(0.0, [0, 1, 2]), (60.0, [1, 2, 0])])
+async def test_a_waiter_that_yields_goes_after_those_who_came_soon_after_it(
+    lock_nodes: LockNodes, yield_s: float, order: list[int]
+) -> None:
+    slot_id, granted = new_slot_id(), list[int]()
+    arrival = asyncio.get_running_loop().time()
+    lease = await acquire_lease(lock_nodes[0], slot_id)
+    waiters = {number: await start_waiter(lock_nodes[1], slot_id) for number in (1, 2)}
+    waiters[0] = asyncio.create_task(
+        lock_nodes[0].acquire(slot_id, wait_s=20.0, arrival=arrival, yield_s=yield_s)
+    )
+
+    async def all_wait() -> bool:
+        return await waiter_count(lock_nodes[0], slot_id) == 3
+
+    await eventually(all_wait, "three waiters")
+    for number in order:
+        await release_lease(lock_nodes[0], lease)
+        next_lease = await asyncio.wait_for(waiters[number], 10)
+        assert next_lease is not None
+        lease = next_lease
+        granted.append(number)
+    assert granted == order
 
 
 @ON_ONE_SERVER

@@ -92,6 +92,48 @@ async def test_control_if_all_callers_count_as_simultaneous_a_later_one_gets_a_p
     assert outcomes == ["Booked", "SlotFull", "Booked", "SlotFull"]
 
 
+async def winners_of_a_burst(processes: Sequence[Services]) -> list[int]:
+    """Let 200 callers reach two processes by turns at one instant; return who gets 100 places."""
+    first, second, third = processes
+    assert isinstance(first.slot_writer, PausableSlotWriter)
+    slot = build_slot(100, id=new_slot_id())
+    await insert_new_slots(first.slot_writer._database, slot)
+    lease = await acquire_lease(third.locks, slot.id)
+    callers = [Caller(UserId(f"{n:024x}"), Role.MEMBER, "session", NOW) for n in range(1, 201)]
+    tasks = [
+        asyncio.create_task(book((first, second)[number % 2], caller, slot.id))
+        for number, caller in enumerate(callers)
+    ]
+
+    async def both_wait() -> bool:
+        return await waiter_count(third.locks, slot.id) == 2
+
+    await eventually(both_wait, "a waiter of each process")
+    await release_lease(third.locks, lease)
+    outcomes = await asyncio.gather(*tasks)
+    return [number for number, outcome in enumerate(outcomes) if outcome == "Booked"]
+
+
+async def test_callers_who_reach_two_processes_together_get_places_alternately(
+    processes: Sequence[Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caller_queue, "SIMULTANEOUS_S", 1.0)  # the machine may be busy
+    winners = await winners_of_a_burst(processes)
+    # A process is ahead of the other by one part at most, a quarter of its callers.
+    assert len(winners) == 100
+    assert winners[:70] == list(range(70))
+    assert winners[-1] < 130
+
+
+async def test_control_without_alternation_one_process_gets_all_places(
+    processes: Sequence[Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caller_queue, "SIMULTANEOUS_S", 1.0)
+    monkeypatch.setattr(caller_queue, "MIN_BURST_PART", caller_queue.MAX_BATCH_SIZE)
+    winners = await winners_of_a_burst(processes)
+    assert {number % 2 for number in winners} in ({0}, {1})
+
+
 async def book_while_the_first_is_written(
     processes: Sequence[Services], wait_s: float, joining_count: int
 ) -> list[str]:

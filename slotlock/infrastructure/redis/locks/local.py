@@ -11,13 +11,15 @@ LocalGrant = asyncio.Future[bool]
 class Wait(NamedTuple):
     """Since when and until when a caller waits for its locks, and what to call once it has to wait.
 
-    `arrival` and `deadline` are times of the event loop. `on_wait` may be called once for each
-    lock.
+    `arrival` and `deadline` are times of the event loop. Waiters who came at most `yield_s` seconds
+    later go first, except inside one process. `on_wait` may be called once for
+    each lock.
     """
 
     arrival: float
     deadline: float
     on_wait: Callable[[], object]
+    yield_s: float = 0.0
 
 
 class InProcessLocks:

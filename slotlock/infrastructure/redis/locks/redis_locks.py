@@ -103,7 +103,7 @@ class RedisLocks:
 
     async def _acquire_or_wait(self, request: LockRequest, wait: Wait) -> AcquiredLock | None:
         with self._waiters.pending_grant(request.name, request.token) as grant:
-            (lock,) = await self._try_acquire([request], wait.arrival)
+            (lock,) = await self._try_acquire([request], wait.arrival, wait.yield_s)
             if lock is not None:
                 return lock
             wait.on_wait()
@@ -116,19 +116,21 @@ class RedisLocks:
             self.release([request])
             return None
         self._fencing_tokens.observe(granted.fencing_token)
+        # Too early if the waiter yielded to another: its place was later than its arrival.
         next_arrival = wait.arrival + granted.next_after_s
         return AcquiredLock(granted.fencing_token, was_waiting=True, next_arrival=next_arrival)
 
     async def _try_acquire(
-        self, requested: Sequence[LockRequest], arrival: float | None = None
+        self, requested: Sequence[LockRequest], arrival: float | None = None, yield_s: float = 0.0
     ) -> list[AcquiredLock | None]:
         """Acquire the locks that are free, and join the queues of the others.
 
-        `arrival` is when the caller came. None joins no queue.
+        `arrival` is when the caller came. None joins no queue. `yield_s`: see `Wait`.
         """
         now = asyncio.get_running_loop().time()
         waited_us = -1 if arrival is None else int((now - arrival) * 1e6)
-        arguments = (self._instance_id, self._ttl_ms, self._fencing_tokens.highest, waited_us)
+        yield_us, highest = int(yield_s * 1e6), self._fencing_tokens.highest
+        arguments = (self._instance_id, self._ttl_ms, highest, waited_us, yield_us)
         replies = [
             self._pipeline.send(*script_command(ACQUIRE, part, arguments))
             for part in self._parts(requested)

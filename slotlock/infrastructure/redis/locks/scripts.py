@@ -73,8 +73,15 @@ end
 )
 
 _ENQUEUE = f"""
-local function enqueue(queue_key, token, waited_us)
-  redis.call('zadd', queue_key, now_us() - waited_us, token)
+local function enqueue(queue_key, token, waited_us, yield_us)
+  local place = now_us() - waited_us
+  if yield_us > 0 then
+    local last = redis.call(
+      'zrevrangebyscore', queue_key, place + yield_us, '-inf', 'withscores', 'limit', 0, 1
+    )[2]
+    if last then place = math.max(place, last + 1) end
+  end
+  redis.call('zadd', queue_key, place, token)
 end
 local function record_heartbeat(queue_key, heartbeats_key, instance)
   redis.call('hset', heartbeats_key, instance, now_us())
@@ -84,7 +91,8 @@ end
 """
 
 # ARGV: instance, time to live in ms, highest known fencing token, how long the caller has waited in
-# us (-1 not to wait in the queues), then the token of each lock. Returns a list of locks.
+# us (-1 not to wait in the queues), up to how many us later other waiters came who go first, then
+# the token of each lock. Returns a list of locks.
 # A lock that expired belongs to the first waiter, not to a new caller.
 ACQUIRE = (
     _GRANT_NEXT
@@ -93,7 +101,7 @@ ACQUIRE = (
 local locks = {}
 for n = 1, #KEYS / 3 do
   local lock_key, queue_key, heartbeats_key = KEYS[3 * n - 2], KEYS[3 * n - 1], KEYS[3 * n]
-  local token = ARGV[4 + n]
+  local token = ARGV[5 + n]
   local lock = redis.call('get', lock_key)
   if not lock and redis.call('exists', queue_key) == 1 then
     lock = grant_next(lock_key, queue_key, heartbeats_key, ARGV[1], ARGV[3])
@@ -101,7 +109,7 @@ for n = 1, #KEYS / 3 do
   if not lock then
     lock = grant(lock_key, token, ARGV[2], ARGV[3])
   elseif ARGV[4] ~= '-1' then
-    enqueue(queue_key, token, ARGV[4])
+    enqueue(queue_key, token, ARGV[4], tonumber(ARGV[5]))
     record_heartbeat(queue_key, heartbeats_key, ARGV[1])
   end
   locks[n] = lock
@@ -121,7 +129,7 @@ local lock = redis.call('get', KEYS[1])
 for n = 3, #ARGV do
   local is_holder = lock and string.sub(lock, 1, #ARGV[n]) == ARGV[n]
   if not is_holder and not redis.call('zscore', KEYS[2], ARGV[n]) then
-    enqueue(KEYS[2], ARGV[n], 0)
+    enqueue(KEYS[2], ARGV[n], 0, 0)
   end
 end
 record_heartbeat(KEYS[2], KEYS[3], ARGV[1])
