@@ -195,6 +195,8 @@ def publish_changes(services: Services, updates: Sequence[SlotUpdate]) -> tuple[
 
 def _bookings_changed_by_others(update: SlotUpdate) -> Iterator[Booking]:
     change = update.after.change
-    for booking in (*change.added, *change.changed, *change.ended):
+    # An entry of the waiting list that ended has the id that its booking would have.
+    lost = (ended.to_booking() for ended in change.ended_entries)
+    for booking in (*change.added, *change.changed, *change.ended, *lost):
         if booking.history[-1].by != booking.user_id:
             yield booking

@@ -207,6 +207,36 @@ async def test_a_waiting_list_entry_that_others_ended_publishes_an_event(
     assert (booking["waitedSince"], booking["endedAt"]) == (since, event["at"])
 
 
+async def test_an_entry_made_moments_ago_publishes_its_end(
+    observer: EventObserver,
+) -> None:
+    async with observer.watching(observer.ada) as watcher:
+        for _ in range(5):
+            slot_id, own = [await observer.organizer.add_slot() for _ in range(2)]
+            for each in (slot_id, own):
+                await booked(observer.organizer, each)
+                await observer.ada.join(each)
+            await observer.ada.leave(own)
+            await observer.organizer.cancel_slot(slot_id)
+            assert (await watcher.next_event_summary())[::2] == ("WAITLIST_LEFT", slot_id)
+
+
+async def test_an_entry_that_cannot_be_promoted_moments_after_joining_publishes_an_event(
+    observer: EventObserver,
+) -> None:
+    async with observer.watching(observer.ada) as watcher:
+        for number in range(5):
+            group = f"group {number}"
+            slot_id, other = [
+                await observer.organizer.add_slot(choiceGroup=group) for _ in range(2)
+            ]
+            booking_id = await booked(observer.ben, slot_id)
+            await observer.ada.join(slot_id)
+            await booked(observer.ada, other)
+            await observer.ben.cancel_booking(booking_id)
+            assert (await watcher.next_event_summary())[:3] == ("WAITLIST_LEFT", None, slot_id)
+
+
 async def test_a_booking_made_by_a_teammate_publishes_an_event(observer: EventObserver) -> None:
     slot_ids = [await observer.organizer.add_slot(capacity=2) for _ in range(2)]
     await observer.ada.create_team_with(observer.ben)
