@@ -4,9 +4,10 @@
     slot_versions.jsonl  every version of every slot, and the final documents
     fences.jsonl         every fencing token that Redis handed out: {node, key, fence, at}
     faults.jsonl         {kind, target, started_at, ended_at}
-    run.json             {seed, minutes, settings, control}
+    run.json             {seed, minutes, settings, control, clock_offset_s}
 
-All times are in seconds of the monotonic clock of the one process that drives the campaign.
+All times are in seconds of the monotonic clock of the one process that drives the campaign. With
+`clock_offset_s` added, they are Unix times of its host, which the members of MongoDB share.
 """
 
 import itertools
@@ -25,6 +26,7 @@ SLOT_VERSIONS = "slot_versions.jsonl"
 FENCES = "fences.jsonl"
 FAULTS = "faults.jsonl"
 RUN = "run.json"
+CLOCK_OFFSET = "clock_offset_s"
 # The names of the clients that measure when bookings are possible begin with this word.
 PROBE = "probe"
 

@@ -14,7 +14,7 @@ from bench.faults.availability import LoopWatch, WatchedHistory
 from bench.faults.clients.plan import ClientPlan
 from bench.faults.clients.run import run_clients
 from bench.faults.fences import FenceRecorder
-from bench.faults.history import FENCES, SLOT_VERSIONS
+from bench.faults.history import CLOCK_OFFSET, FENCES, SLOT_VERSIONS
 from bench.faults.injection.injector import Injector
 from bench.faults.injection.schedule import Schedule
 from bench.faults.slot_versions import SlotVersions
@@ -61,6 +61,7 @@ async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
         "minutes": plan.minutes,
         "control": plan.deployment.control,
         "settings": asdict(plan.deployment),
+        CLOCK_OFFSET: time.time() - time.monotonic(),
     }
     watch = LoopWatch()
     fences = FenceRecorder(deployment.redis.nodes, plan.history / FENCES)

@@ -1,7 +1,6 @@
 """Searches the states inside one write: a batch decides several commands, one after the other."""
 
 from dataclasses import replace
-from datetime import datetime
 
 from bench.faults.checker.effects import Effect
 from bench.faults.checker.refusals import explains
@@ -16,9 +15,7 @@ MAX_CHANGES = 12
 State = tuple[frozenset[str], bool]
 
 
-def explained_inside(
-    before: SlotVersion, after: SlotVersion, effect: Effect, latest: datetime | None
-) -> bool:
+def explained_inside(before: SlotVersion, after: SlotVersion, effect: Effect) -> bool:
     """Return whether an order of the changes between two versions explains a response."""
     changes = [
         *(before.bookings.keys() ^ after.bookings.keys()),
@@ -43,7 +40,7 @@ def explained_inside(
 
     def respond(state: State) -> State | None:
         version = _between(before, after, state[0])
-        return (state[0], True) if explains(version, effect, latest) else None
+        return (state[0], True) if explains(version, effect) else None
 
     steps = [*map(change, names), Step(effect.outcome, respond)]
     return find_order(steps, (frozenset(), False)) is not None

@@ -8,6 +8,8 @@ from bench.faults.checker.report import Report
 from bench.faults.checker.versions import SlotVersion, SlotVersions
 from bench.faults.history import Json
 
+# How far MongoDB's time in a process may be ahead: by drift, a few milliseconds; see ADR 0037.
+CLOCK_AHEAD_S = 0.1
 BY_USERS = ("booked", "held", "moved")
 
 
@@ -80,5 +82,5 @@ def _check_vanished(
         held_until = before.bookings[id_].held_until
         if held_until is None:
             report.add("confirmed booking expired", id_, versions=[*evidence, ended])
-        elif after.changed_at and after.changed_at < held_until:
+        elif after.written_at and after.written_at + CLOCK_AHEAD_S < held_until:
             report.add("hold expired early", id_, versions=[*evidence, ended])

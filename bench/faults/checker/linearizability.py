@@ -8,7 +8,6 @@ of responses that ended before it started. If any order exists, this one does.
 import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from datetime import datetime, timedelta
 
 from bench.faults.checker.batch_search import explained_inside
 from bench.faults.checker.effects import Effect
@@ -16,8 +15,6 @@ from bench.faults.checker.refusals import explains
 from bench.faults.checker.report import Report
 from bench.faults.checker.versions import SlotVersion
 
-# How far the clock of a process may be ahead of the one that wrote a version.
-MAX_CLOCK_SKEW = timedelta(seconds=130)
 MISSING_BOOKINGS = ("BookingNotFound", "HoldExpired")
 WRITES = ("Booked", "BookingMoved", "WaitlistJoined")
 
@@ -82,15 +79,12 @@ class SlotOrder:
             if not is_known and self.versions[last].status != "cancelled":
                 self._report(report, "lost cancellation", effect, first, last)
             return index and 2 * index
-        latest = self._latest_clock(last)
         start = max(floor, 2 * first - 1)
         for position in range(start, 2 * last + 1):
             version = self.versions[(position + 1) // 2]
-            if position % 2 == 0 and explains(version, effect, latest):
+            if position % 2 == 0 and explains(version, effect):
                 return position
-            if position % 2 and explained_inside(
-                self.versions[position // 2], version, effect, latest
-            ):
+            if position % 2 and explained_inside(self.versions[position // 2], version, effect):
                 return position
         kind = "lost change" if effect.is_accepted else "unexplained refusal"
         self._report(report, kind, effect, first, last)
@@ -114,12 +108,6 @@ class SlotOrder:
         first = max(bisect_left(self.visible_by, effect.started_at) - 1, 0)
         last = bisect_right(self.existed_from, effect.finished_at) - 1
         return first, max(last, first)
-
-    def _latest_clock(self, last: int) -> datetime | None:
-        # The next version was written later, so that no process read this one after it.
-        following = self.versions[last + 1 : last + 2]
-        changed_at = following[0].changed_at if following else None
-        return changed_at + MAX_CLOCK_SKEW if changed_at else None
 
     def _report(self, report: Report, kind: str, effect: Effect, first: int, last: int) -> None:
         description = (

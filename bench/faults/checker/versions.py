@@ -1,20 +1,21 @@
 """The recorded versions of each slot, in their order, and the documents at the end."""
 
+import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from bench.faults.checker.report import Report
-from bench.faults.history import SLOT_VERSIONS, Json, read_lines
+from bench.faults.history import CLOCK_OFFSET, RUN, SLOT_VERSIONS, Json, read_lines
 
 
 @dataclass(frozen=True, slots=True)
 class LiveBooking:
-    """A live booking in one version; `held_until` is None for a confirmed one."""
+    """A live booking in one version; `held_until` is None for a confirmed one, else seconds."""
 
     user_id: str
-    held_until: datetime | None
+    held_until: float | None
     created_by: str | None
     creation: str
     moved_from: str | None = None
@@ -37,7 +38,6 @@ class SlotVersion:
     waitlist_capacity: int
     bookings: dict[str, LiveBooking]
     waitlist: tuple[tuple[str, str], ...]
-    changed_at: datetime | None
     document: Json
 
     @property
@@ -59,6 +59,7 @@ class SlotVersions:
 def read_versions(directory: Path, report: Report) -> SlotVersions:
     """Read the versions; report those that contradict each other."""
     found, result = defaultdict[str, list[SlotVersion]](list), SlotVersions()
+    clock_offset_s = float(json.loads((directory / RUN).read_text())[CLOCK_OFFSET])
     for line in read_lines(directory / SLOT_VERSIONS):
         document, collection = line["document"], line["collection"]
         if collection == "ended_bookings":
@@ -67,7 +68,8 @@ def read_versions(directory: Path, report: Report) -> SlotVersions:
             result.ended_entries[str(line["id"])] = document
         elif collection == "slots" and document is not None:
             result.has_final |= line["kind"] == "final"
-            version = to_version(document, line["read_at"], line.get("written_at", 0.0))
+            written_at = line.get("written_at", 0.0)
+            version = to_version(document, line["read_at"], written_at, clock_offset_s)
             _append(report, str(line["id"]), found[str(line["id"])], version)
     result.slots = dict(found)
     report.counts["versions"] = sum(map(len, found.values()))
@@ -93,9 +95,10 @@ def _append(
         versions.append(version)
 
 
-def to_version(document: Json, read_at: float, written_at: float = 0.0) -> SlotVersion:
+def to_version(
+    document: Json, read_at: float, written_at: float, clock_offset_s: float
+) -> SlotVersion:
     """Return the version that a document describes."""
-    changed_at = document.get("changedAt")
     return SlotVersion(
         document["version"],
         read_at,
@@ -104,14 +107,13 @@ def to_version(document: Json, read_at: float, written_at: float = 0.0) -> SlotV
         document["remaining"],
         document["status"],
         document.get("waitlistCapacity", 100),
-        {str(each["id"]): _to_booking(each) for each in document["bookings"]},
+        {str(each["id"]): _to_booking(each, clock_offset_s) for each in document["bookings"]},
         tuple((str(each["id"]), str(each["user"])) for each in document["waitlist"]),
-        datetime.fromisoformat(changed_at) if changed_at else None,
         document,
     )
 
 
-def _to_booking(entry: Json) -> LiveBooking:
+def _to_booking(entry: Json, clock_offset_s: float) -> LiveBooking:
     user, history = str(entry["user"]), entry.get("history")
     if not history:
         return LiveBooking(user, None, user, "booked")
@@ -120,7 +122,7 @@ def _to_booking(entry: Json) -> LiveBooking:
     moved = entry.get("movedFrom")
     return LiveBooking(
         user,
-        datetime.fromisoformat(held) if held else None,
+        datetime.fromisoformat(held).timestamp() - clock_offset_s if held else None,
         first["by"],
         first["action"],
         moved["id"] if moved else None,

@@ -36,6 +36,8 @@ CONTROL_PLANS = (
     Control("majority", "alone", ("killed during lag", "primary with an app")),
     # A response is lost, and the client repeats the request with its key.
     Control("idempotency", "alone", ("app killed", "app without MongoDB")),
+    # A process whose clock is ahead ends the holds of all users early.
+    Control("clock", "alone", ("clock skewed by 60 s", "clock stepped")),
 )
 
 

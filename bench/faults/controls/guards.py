@@ -1,12 +1,14 @@
 """Removes guards of the app from outside; the app itself contains no code for it."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from bson import ObjectId
 
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.client import Document, LeasingClient
+from slotlock.infrastructure.mongo.clock import MongoClock
 from slotlock.infrastructure.mongo.slots import documents
 from slotlock.infrastructure.redis.locks import locks, waiters
 from slotlock.services.booking.book import BookingOptions
@@ -54,9 +56,19 @@ def let_fences_fall() -> None:
                 setattr(module, name, script.replace(NEXT_FENCE, COUNTED_FENCE))
 
 
+def _host_time(_: MongoClock) -> datetime:
+    return datetime.now(UTC)
+
+
+def decide_by_host_clock() -> None:
+    """Decide by the clock of the host, which a fault can skew."""
+    MongoClock.now = _host_time  # type: ignore[method-assign]
+
+
 CONTROLS: dict[str, Callable[[], None]] = {
     "version-guard": remove_version_guard,
     "fence": let_fences_fall,
     "majority": remove_majority,
     "idempotency": remove_idempotency_records,
+    "clock": decide_by_host_clock,
 }

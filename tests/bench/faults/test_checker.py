@@ -1,6 +1,7 @@
 """The checker accepts correct histories and reports each broken promise."""
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
@@ -9,12 +10,13 @@ import pytest
 from bench.faults.checker.check import check_directory
 from bench.faults.checker.report import Report
 from bench.faults.checker.search import Step, find_order
-from bench.faults.history import FENCES, HistoryWriter, Json, Operation
+from bench.faults.history import CLOCK_OFFSET, FENCES, HistoryWriter, Json, Operation
 
 SLOT = "5" * 24
 OTHER_SLOT = "6" * 24
 ANN, BEN, CLEO = "a" * 24, "b" * 24, "c" * 24
 AT = "2030-01-01T00:00:00+00:00"
+CLOCK_OFFSET_S = 1.8e9
 
 
 def booking_id(number: int) -> str:
@@ -30,6 +32,13 @@ def shown(number: int, slot: str = SLOT) -> Json:
 def live(number: int, user: str) -> Json:
     """Return a booking as the document of its slot contains it."""
     return {"id": booking_id(number), "user": user, "at": AT}
+
+
+def held(number: int, user: str, until: float) -> Json:
+    """Return a booking that is held until a time of the scene."""
+    ends = datetime.fromtimestamp(until + CLOCK_OFFSET_S, UTC).isoformat()
+    entry = {"at": AT, "by": user, "action": "held", "status": "held", "heldUntil": ends}
+    return {"id": booking_id(number), "user": user, "history": [entry]}
 
 
 def offered(number: int, user: str) -> Json:
@@ -87,7 +96,8 @@ class Scene:
 
     def _line(self, collection: str, key: str, kind: str, document: Json) -> None:
         line = {"collection": collection, "id": key, "kind": kind, "document": document}
-        self.lines.append({**line, "read_at": self.now})
+        times = {"read_at": self.now, "written_at": self.now - 0.3}
+        self.lines.append({**line, **times})
 
     def act(
         self,
@@ -129,6 +139,7 @@ class Scene:
         """Check the history."""
         last = [line for line in self.lines if line["collection"] == "slots"][-1]
         self._line("slots", last["id"], "final", last["document"])
+        self.history.write_run({CLOCK_OFFSET: CLOCK_OFFSET_S})
         self.history.close()
         with (self.directory / "slot_versions.jsonl").open("wb") as file:
             for line in self.lines:
@@ -222,6 +233,41 @@ def test_a_refused_command_that_is_written_later_is_reported(scene: Scene, refus
     scene.refused(BEN, refusal)
     scene.version(live(1, ANN), live(2, BEN), capacity=2)
     assert scene.kinds() == {"refused, but written"}
+
+
+@pytest.mark.parametrize(
+    ("lasts_s", "kinds"), [(-1.0, set()), (2.0, {"hold expired early"})], ids=["over", "early"]
+)
+def test_a_hold_that_ends_early_is_reported_whatever_the_writer_says(
+    scene: Scene, lasts_s: float, kinds: set[str]
+) -> None:
+    # The clock of the writer is ahead, and `changedAt` is the time that it shows: later than AT.
+    scene.version(held(1, ANN, scene.now + 3 + lasts_s))
+    scene.booked(1, ANN, hold=True)
+    scene.version()
+    scene.ended(1, ANN, "expired")
+    assert scene.kinds() == kinds
+
+
+@pytest.mark.parametrize(
+    ("refusal", "operation", "lasts_s", "is_explained"),
+    [
+        ("HoldExpired", "confirm", -1.0, True),
+        ("HoldExpired", "confirm", 60.0, False),  # the clock of the process was ahead
+        ("SlotNotFull", "join", -1.0, True),
+        ("SlotNotFull", "join", 60.0, False),
+        ("SlotFull", "book", 60.0, True),
+        ("SlotFull", "book", -60.0, False),  # it was behind
+    ],
+)
+def test_a_refusal_by_a_wrong_clock_is_reported(
+    scene: Scene, refusal: str, operation: str, lasts_s: float, is_explained: bool
+) -> None:
+    scene.version(held(1, ANN, scene.now + 3 + lasts_s))
+    scene.booked(1, ANN, hold=True)
+    user, given = (ANN, {"bookingId": shown(1)["id"]}) if operation == "confirm" else (BEN, {})
+    scene.refused(user, refusal, operation, **given)
+    assert scene.kinds() == (set() if is_explained else {"unexplained refusal"})
 
 
 def test_a_refusal_without_a_reason_is_reported(scene: Scene) -> None:
