@@ -29,6 +29,8 @@ RUN = "run.json"
 CLOCK_OFFSET = "clock_offset_s"
 # The names of the clients that measure when bookings are possible begin with this word.
 PROBE = "probe"
+# The names of operations that several modules know.
+CREATE_SLOT, REFRESH = "createSlot", "refresh"
 
 
 @dataclass(slots=True)

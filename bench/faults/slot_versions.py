@@ -39,11 +39,14 @@ def to_json(value: object) -> object:
 
 
 class SlotVersions:
-    """Writes one line a version: `{collection, id, kind, written_at, read_at, document}`.
+    """Writes one line a version.
 
-    `kind` is `insert`, `update`, `replace` or `delete` of the change stream, or `final`. Times
-    are seconds of the monotonic clock: at `read_at` a majority had the version, and before
-    `written_at` nobody had it; a final document has no such time. No fault disturbs the
+        {collection, id, kind, cluster_time, written_at, read_at, document}
+
+    `kind` is `insert`, `update`, `replace` or `delete` of the change stream, or `final`. The writes
+    of one transaction have the same `cluster_time`. The other times are seconds of the monotonic
+    clock: at `read_at` a majority had the version, and before `written_at` nobody had it. A final
+    document has neither `written_at` nor `cluster_time`. No fault disturbs the
     connections of this process, so the stream continues behind a failover where it ended.
     """
 
@@ -105,7 +108,10 @@ class SlotVersions:
         # The primary's clock is that of this host.
         written_at = event["wallTime"].timestamp() - (time.time() - time.monotonic())
         document = event.get("fullDocument")
-        self._write(SLOTS, key, event["operationType"], document, written_at=written_at)
+        time_of_write = event["clusterTime"]
+        cluster_time = [time_of_write.time, time_of_write.inc]
+        kind = event["operationType"]
+        self._write(SLOTS, key, kind, document, written_at=written_at, cluster_time=cluster_time)
 
     def _write(
         self,
@@ -113,7 +119,7 @@ class SlotVersions:
         key: object,
         kind: str,
         document: Document | None,
-        **times: float,
+        **times: object,
     ) -> None:
         line = {
             **times,

@@ -6,12 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.faults.checker.causes import check_causes
+from bench.faults.checker.creations import check_creations
 from bench.faults.checker.effects import Effect, check_tickets, to_effects
 from bench.faults.checker.invariants import check_fences, check_versions
+from bench.faults.checker.limits import check_limits
 from bench.faults.checker.linearizability import MISSING_BOOKINGS, SlotOrder
 from bench.faults.checker.report import Report
+from bench.faults.checker.sessions import check_sessions
 from bench.faults.checker.versions import read_versions
-from bench.faults.history import FAULTS, FENCES, Json, Operation, read_lines, read_operations
+from bench.faults.history import (
+    FAULTS,
+    FENCES,
+    SLOT_VERSIONS,
+    Json,
+    Operation,
+    read_lines,
+    read_operations,
+)
 
 # Without its Redis an app decides requests of the queue at once.
 QUEUE_FAULTS = re.compile("redis|valkey|sentinel|cluster|link|partition|isolat", re.IGNORECASE)
@@ -33,6 +44,9 @@ def check_directory(directory: Path) -> Report:
     check_causes(effects, orders, versions, report)
     _check_moves(effects, orders, report)
     check_tickets(operations, report)
+    check_sessions(operations, report)
+    check_creations(operations, versions, report)
+    check_limits(read_lines(directory / SLOT_VERSIONS), report)
     check_fences(read_lines(directory / FENCES), report)
     _check_queue(effects, orders, list(read_lines(directory / FAULTS)), report)
     _check_subscribers(operations, report)

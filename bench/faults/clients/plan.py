@@ -25,6 +25,8 @@ class ClientPlan:
     mongo_url: str
     secret: str
     users: int = 60
+    signed_in_users: int = 6
+    creators: int = 2
     slots: int = 24
     subscribers: int = 4
     mean_think_s: float = 0.12
@@ -34,8 +36,18 @@ class ClientPlan:
 
 
 @dataclass(slots=True, eq=False)
+class SignedInUser:
+    """A user with the refresh token of the session."""
+
+    user: ClientUser
+    refresh_token: str
+
+
+@dataclass(slots=True, eq=False)
 class Clients:
     """Everything that the clients share. `tickets` has the last status of each ticket.
+
+    In all of `limited_slots` together, a user may have one booking.
 
     Each app has a probe with its own users and slots.
     """
@@ -46,7 +58,10 @@ class Clients:
     stop: asyncio.Event
     http: aiohttp.ClientSession
     users: list[ClientUser] = field(default_factory=list)
+    signed_in: list[SignedInUser] = field(default_factory=list)
+    creators: list[ClientUser] = field(default_factory=list)
     slots: list[str] = field(default_factory=list)
+    limited_slots: list[str] = field(default_factory=list)
     probe_users: list[ClientUser] = field(default_factory=list)
     probe_slots: list[list[str]] = field(default_factory=list)
     tickets: dict[str, tuple[ClientUser, str]] = field(default_factory=dict)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import aiohttp
 
+from bench.faults.clients.creators import run_creator
 from bench.faults.clients.plan import ClientPlan, Clients
 from bench.faults.clients.probes import Probe
+from bench.faults.clients.sessions import run_session
 from bench.faults.clients.setup import set_up
 from bench.faults.clients.subscribers import Subscriber
 from bench.faults.clients.tickets import finish_tickets
@@ -44,6 +46,10 @@ async def run_clients(
                     tasks.create_task(probe.run())
                 for user in clients.users:
                     tasks.create_task(run_user(clients, user))
+                for signed_in in clients.signed_in:
+                    tasks.create_task(run_session(clients, signed_in))
+                for creator in clients.creators:
+                    tasks.create_task(run_creator(clients, creator))
             await finish_tickets(clients)
             deadline = time.monotonic() + plan.converge_s
             for slot in clients.slots:

@@ -1,12 +1,13 @@
-"""The users of a campaign with their sessions, and its slots."""
+"""The users of a campaign with their sessions, and its slots, some with a limit."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from bench.faults.clients.plan import Clients
+from bench.faults.clients.plan import Clients, SignedInUser
 from bench.faults.clients.probes import PROBE_SLOT, PROBE_SLOTS, PROBE_USERS
 from bench.faults.clients.sending import send
-from bench.faults.history import PROBE, Json
+from bench.faults.history import CREATE_SLOT, PROBE, Json
 from bench.soak.clients import documents
 from bench.soak.clients.client_user import Accounts, ClientUser
 from bench.soak.processes.servers import SoakError
@@ -15,58 +16,75 @@ from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.repositories import repositories_on
 
 ATTEMPTS = 100
-# An app whose clock is behind refuses tokens from its future.
-ISSUED_BEFORE = timedelta(minutes=5)
+# The slots of a campaign with a limit. A waiting list would pass by users who reached it.
+LIMITED_KIND: Json = {"capacity": 4, "waitlistCapacity": 0, "holdMinutes": 1}
 SLOT_KINDS: tuple[Json, ...] = (
     {"capacity": 2, "holdMinutes": 1},
     {"capacity": 1},
     {"capacity": 3, "waitlistOfferMinutes": 1, "holdMinutes": 1},
-    {"capacity": 4, "waitlistCapacity": 0, "holdMinutes": 1},
+    LIMITED_KIND,
     {"capacity": 1, "waitlistCapacity": 2},
     {"capacity": 6, "holdMinutes": 1},
 )
 
 
 async def set_up(clients: Clients) -> None:
-    """Create the users and slots of a campaign, before its faults; raises SoakError."""
+    """Create the users, the campaign and its slots, before the faults; raises SoakError."""
     plan = clients.plan
-    clients.users = await _create_users(clients, "user", plan.users)
-    clients.probe_users = await _create_users(clients, PROBE, PROBE_USERS)
-    (organizer,) = await _create_users(clients, "organizer", 1, Role.ORGANIZER)
+    clients.users = _users_of(await _sign_in(clients, "user", plan.users))
+    clients.probe_users = _users_of(await _sign_in(clients, PROBE, PROBE_USERS))
+    clients.signed_in = await _sign_in(clients, "signed in", plan.signed_in_users)
+    clients.creators = _users_of(await _sign_in(clients, "creator", plan.creators, Role.ORGANIZER))
+    (organizer,) = _users_of(await _sign_in(clients, "organizer", 1, Role.ORGANIZER))
+    campaign = await _create_campaign(clients, organizer)
     for number in range(plan.slots):
-        slot = await _create_slot(clients, organizer, SLOT_KINDS[number % len(SLOT_KINDS)])
+        kind = SLOT_KINDS[number % len(SLOT_KINDS)]
+        fields = {**kind, "campaignId": campaign} if kind is LIMITED_KIND else kind
+        slot = await _create_slot(clients, organizer, fields)
         clients.slots.append(slot)
+        if kind is LIMITED_KIND:
+            clients.limited_slots.append(slot)
     for _ in clients.apps:
         slots = [await _create_slot(clients, organizer, PROBE_SLOT) for _ in range(PROBE_SLOTS)]
         clients.probe_slots.append(slots)
 
 
-async def _create_users(
+def _users_of(signed_in: Sequence[SignedInUser]) -> list[ClientUser]:
+    return [each.user for each in signed_in]
+
+
+async def _sign_in(
     clients: Clients, prefix: str, count: int, role: Role = Role.MEMBER
-) -> list[ClientUser]:
-    plan, users = clients.plan, list[ClientUser]()
+) -> list[SignedInUser]:
+    plan, signed_in = clients.plan, list[SignedInUser]()
     client, database = connect(plan.mongo_url)
     try:
-        accounts = Accounts(
-            repositories_on(database),
-            plan.secret,
-            datetime.now(UTC) - ISSUED_BEFORE,
-            timedelta(seconds=plan.token_s),
-        )
+        lasts = timedelta(seconds=plan.token_s)
+        accounts = Accounts(repositories_on(database), plan.secret, datetime.now(UTC), lasts)
         for index in range(count):
             name = f"{prefix} {index}"
-            session = await accounts.create(name, f"{prefix}{index}@slotlock.test", role)
-            users.append(
-                ClientUser(
-                    name=name,
-                    id=str(session.user.id),
-                    token=session.token,
-                    rng=clients.rng(name),
-                )
+            email = f"{prefix.replace(' ', '-')}{index}@slotlock.test"
+            session = await accounts.create(name, email, role)
+            user = ClientUser(
+                name=name, id=str(session.user.id), token=session.token, rng=clients.rng(name)
             )
-        return users
+            signed_in.append(SignedInUser(user, session.refresh_token))
+        return signed_in
     finally:
         await client.close()
+
+
+async def _create_campaign(clients: Clients, organizer: ClientUser) -> str:
+    now = datetime.now(UTC)
+    given = {
+        "name": "A campaign",
+        "opensAt": (now - timedelta(hours=1)).isoformat(timespec="seconds"),
+        "closesAt": (now + timedelta(days=1)).isoformat(timespec="seconds"),
+        "allowPast": True,
+        "published": True,
+        "maxBookings": 1,
+    }
+    return await _create(clients, organizer, "createCampaign", documents.CREATE_CAMPAIGN, given)
 
 
 async def _create_slot(clients: Clients, organizer: ClientUser, fields: Json) -> str:
@@ -77,11 +95,19 @@ async def _create_slot(clients: Clients, organizer: ClientUser, fields: Json) ->
         "endTime": (start + timedelta(hours=1)).isoformat(timespec="seconds"),
         **fields,
     }
+    created = await _create(clients, organizer, CREATE_SLOT, documents.CREATE, given)
+    return created[-24:]
+
+
+async def _create(
+    clients: Clients, organizer: ClientUser, name: str, document: str, given: Json
+) -> str:
+    """Return the id of what is created, once an app does it; raises SoakError."""
+    variables: Json = {"input": given}
     for attempt in range(ATTEMPTS):
         app = clients.apps[attempt % len(clients.apps)]
-        variables: Json = {"input": given}
-        sent = await send(clients, organizer, "createSlot", documents.CREATE, variables, app)
-        if sent.outcome is not None and sent.outcome["__typename"] == "Slot":
-            return str(sent.outcome["id"])[-24:]
+        sent = await send(clients, organizer, name, document, variables, app)
+        if sent.outcome is not None and "id" in sent.outcome:
+            return str(sent.outcome["id"])
         await asyncio.sleep(0.3)
-    raise SoakError(f"no slot can be created: {sent.error} {sent.outcome}")
+    raise SoakError(f"{name} is impossible: {sent.error} {sent.outcome}")

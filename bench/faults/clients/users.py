@@ -1,5 +1,6 @@
 """What the users of a campaign do: book, hold, confirm, cancel, move, wait, queue and read."""
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
@@ -54,6 +55,22 @@ async def book(clients: Clients, user: ClientUser) -> None:
     variables: Json = {"input": _booking_input(clients, user, hold=False)}
     sent = await send_until_answered(clients, user, "book", documents.BOOK, variables, user.rng)
     remember_booking(user, sent)
+
+
+async def book_twice(clients: Clients, user: ClientUser) -> None:
+    """Book two slots of the campaign at once, at different apps, although one is allowed."""
+    slots = user.rng.sample(clients.limited_slots, 2)
+    apps = user.rng.sample(list(clients.apps), 2)
+    inputs = [
+        {"slotId": f"slot_{slot}", "waitMs": WAITS_MS[-1], "idempotencyKey": None, "hold": False}
+        for slot in slots
+    ]
+    both = (
+        send(clients, user, "book", documents.BOOK, {"input": given}, app)
+        for given, app in zip(inputs, apps, strict=True)
+    )
+    for sent in await asyncio.gather(*both):
+        remember_booking(user, sent)
 
 
 async def hold(clients: Clients, user: ClientUser) -> None:
@@ -135,6 +152,7 @@ async def read(clients: Clients, user: ClientUser) -> None:
 
 ACTION_WEIGHTS: dict[Action, float] = {
     book: 24,
+    book_twice: 4,
     hold: 10,
     request: 10,
     change: 24,

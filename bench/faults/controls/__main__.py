@@ -37,6 +37,9 @@ CONTROL_PLANS = (
     # A response is lost, and the client repeats the request with its key.
     Control("idempotency", "alone", ("app killed", "app without MongoDB")),
     # A process whose clock is ahead ends the holds of all users early.
+    Control("limit", "alone", ("Redis killed", "app frozen")),
+    # The response of a refresh is lost, and the client sends the token again.
+    Control("refresh", "alone", ("app killed", "app without MongoDB", "primary killed")),
     Control("clock", "alone", ("clock skewed by 60 s", "clock stepped")),
 )
 

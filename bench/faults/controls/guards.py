@@ -1,18 +1,22 @@
 """Removes guards of the app from outside; the app itself contains no code for it."""
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from bson import ObjectId
+from pymongo import DeleteOne, UpdateOne
 
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.client import Document, LeasingClient
 from slotlock.infrastructure.mongo.clock import MongoClock
-from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots import change_set, documents
+from slotlock.infrastructure.mongo.slots.change_set import ChangeSet
 from slotlock.infrastructure.redis.locks import locks, waiters
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.booking.changes import BookingChangeRequest
+from slotlock.services.idempotency_key import IdempotencyKey
 
 NEXT_FENCE = "math.max(now_us(), highest_fencing_token + 1)"
 COUNTED_FENCE = "redis.call('incr', lock_key .. ':fence')"
@@ -44,6 +48,7 @@ def _no_key(*_: Any) -> None:
 
 def remove_idempotency_records() -> None:
     """Treat every repeated request as a new one."""
+    IdempotencyKey.for_creation = _no_key  # type: ignore[method-assign,assignment]
     BookingOptions.to_idempotency_key = _no_key  # type: ignore[method-assign,assignment]
     BookingChangeRequest.to_idempotency_key = _no_key  # type: ignore[method-assign,assignment]
 
@@ -62,7 +67,21 @@ def _host_time(_: MongoClock) -> datetime:
 
 def decide_by_host_clock() -> None:
     """Decide by the clock of the host, which a fault can skew."""
-    MongoClock.now = _host_time  # type: ignore[method-assign]
+    MongoClock.now = _host_time  # type: ignore[method-assign,assignment]
+
+
+def _no_updates(_: ChangeSet) -> list[UpdateOne | DeleteOne]:
+    return []
+
+
+def remove_user_versions() -> None:
+    """Write a booking without comparing the version of its user with the one that was loaded."""
+    change_set._merge_user_version_updates = _no_updates  # type: ignore[assignment]
+
+
+def remove_refresh_grace() -> None:
+    """Treat a refresh token that comes again as stolen, also after a lost response."""
+    os.environ["SLOTLOCK_REFRESH_GRACE_S"] = "0"
 
 
 CONTROLS: dict[str, Callable[[], None]] = {
@@ -71,4 +90,6 @@ CONTROLS: dict[str, Callable[[], None]] = {
     "majority": remove_majority,
     "idempotency": remove_idempotency_records,
     "clock": decide_by_host_clock,
+    "limit": remove_user_versions,
+    "refresh": remove_refresh_grace,
 }

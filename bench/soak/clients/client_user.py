@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bench.soak.processes.servers import SoakError
@@ -35,10 +35,11 @@ class ClientUser:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An account with its token; the id is in hex."""
+    """An account with its tokens."""
 
     user: User
     token: str
+    refresh_token: str
 
 
 class Accounts:
@@ -56,13 +57,16 @@ class Accounts:
         user = await self._repositories.users.insert(name, email, role, "no password", now)
         if user is None:
             raise SoakError("the database is not new")
-        opened = await self._repositories.sessions.open(
-            NewSession(user.id, new_token_id(), now, until)
-        )
+        refresh_id = new_token_id()
+        opened = await self._repositories.sessions.open(NewSession(user.id, refresh_id, now, until))
         if opened is None:
             raise SoakError("a new user cannot sign in")
         claims = TokenClaims(user.id, opened[0], new_token_id(), until)
-        return Session(user, self._tokens.sign("access", claims, now))
+        return Session(
+            user,
+            self._tokens.sign("access", claims, now),
+            self._tokens.sign("refresh", replace(claims, id=refresh_id), now),
+        )
 
 
 async def sleep_until_set(event: asyncio.Event, seconds: float) -> bool:

@@ -70,6 +70,12 @@ CANCEL_SLOT = (
     f"""mutation($slot: ID!) {{ result: cancelSlot(slotId: $slot) {{ {REFUSAL_FIELDS} }} }}"""
 )
 
+REFRESH_SESSION = f"""mutation($token: String!) {{
+  result: refreshSession(refreshToken: $token) {{
+  {REFUSAL_FIELDS} ... on Session {{ accessToken refreshToken }}
+}} }}"""
+VIEWER = "{ result: me { __typename id } }"
+
 CAMPAIGN_FIELDS = f"""{REFUSAL_FIELDS} ... on Campaign {{ id version }}"""
 CREATE_CAMPAIGN = f"""mutation($input: CreateCampaignInput!) {{
   result: createCampaign(input: $input) {{ {CAMPAIGN_FIELDS} }}
