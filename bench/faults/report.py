@@ -19,6 +19,8 @@ NEEDS_ELECTION = {
     "partition: primary alone",
     "partition: primary with an app",
     "disk of the primary full",
+    "pair: Redis and primary killed",
+    "pair: clock skewed, primary killed",
 }
 HAS_NO_MAJORITY = {"mongod both secondaries frozen", "partition: no majority"}
 # One app cannot book while the fault lasts; the other is not concerned.

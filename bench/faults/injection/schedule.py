@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.faults.injection import mongo_faults, process_faults, redis_faults
+from bench.faults.injection import mongo_faults, paired_faults, process_faults, redis_faults
 from bench.faults.injection.steps import Fault
 
 FAULT_S = (3.0, 10.0)
@@ -27,6 +27,7 @@ def faults_of(redis_kind: str) -> dict[str, Fault]:
         **mongo_faults.FAULTS,
         **redis_faults.FAULTS_BY_KIND[redis_kind],
         **process_faults.FAULTS,
+        **paired_faults.FAULTS,
     }
 
 
