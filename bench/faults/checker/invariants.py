@@ -37,6 +37,9 @@ def check_fences(grants: Iterable[Json], report: Report) -> None:
 
 def _check_version(slot_id: str, version: SlotVersion, report: Report) -> None:
     evidence, name = [version.document], f"slot {slot_id} version {version.number}"
+    if version.written_at and version.changed_at > version.written_at + CLOCK_AHEAD_S:
+        ahead_s = version.changed_at - version.written_at
+        report.add("decided in the future", f"{name}: by {ahead_s:.1f} s", versions=evidence)
     if version.status == "cancelled":
         return
     if version.free < 0:

@@ -26,7 +26,7 @@ class SlotVersion:
     """One version of a slot; `waitlist` are the entries with their users, the first served first.
 
     `read_at` is when the recorder had it, after the majority. `written_at` is a time before which
-    it did not exist, if that is known.
+    it did not exist, 0 if that is not known. `changed_at` is when its writer says it decided.
     """
 
     number: int
@@ -38,6 +38,7 @@ class SlotVersion:
     waitlist_capacity: int
     bookings: dict[str, LiveBooking]
     waitlist: tuple[tuple[str, str], ...]
+    changed_at: float
     document: Json
 
     @property
@@ -109,8 +110,13 @@ def to_version(
         document.get("waitlistCapacity", 100),
         {str(each["id"]): _to_booking(each, clock_offset_s) for each in document["bookings"]},
         tuple((str(each["id"]), str(each["user"])) for each in document["waitlist"]),
+        _to_seconds(document["changedAt"], clock_offset_s),
         document,
     )
+
+
+def _to_seconds(time: str, clock_offset_s: float) -> float:
+    return datetime.fromisoformat(time).timestamp() - clock_offset_s
 
 
 def _to_booking(entry: Json, clock_offset_s: float) -> LiveBooking:
@@ -122,7 +128,7 @@ def _to_booking(entry: Json, clock_offset_s: float) -> LiveBooking:
     moved = entry.get("movedFrom")
     return LiveBooking(
         user,
-        datetime.fromisoformat(held).timestamp() - clock_offset_s if held else None,
+        _to_seconds(held, clock_offset_s) if held else None,
         first["by"],
         first["action"],
         moved["id"] if moved else None,

@@ -18,6 +18,7 @@ from tests.support.bench.fault_scene import (
     live,
     offered,
     shown,
+    time_of,
     waiting,
 )
 
@@ -107,15 +108,17 @@ def test_a_refused_command_that_is_written_later_is_reported(scene: Scene, refus
 
 
 @pytest.mark.parametrize(
-    ("lasts_s", "kinds"), [(-1.0, set()), (2.0, {"hold expired early"})], ids=["over", "early"]
+    ("lasts_s", "kinds"),
+    [(-1.0, set()), (2.0, {"hold expired early", "decided in the future"})],
+    ids=["over", "early"],
 )
 def test_a_hold_that_ends_early_is_reported_whatever_the_writer_says(
     scene: Scene, lasts_s: float, kinds: set[str]
 ) -> None:
-    # The clock of the writer is ahead, and `changedAt` is the time that it shows: later than AT.
-    scene.version(held(1, ANN, scene.now + 3 + lasts_s))
+    until = scene.now + 3 + lasts_s
+    scene.version(held(1, ANN, until))
     scene.booked(1, ANN, hold=True)
-    scene.version()
+    scene.version(changedAt=time_of(until))  # by the clock of the writer, the hold is over
     scene.ended(1, ANN, "expired")
     assert scene.kinds() == kinds
 

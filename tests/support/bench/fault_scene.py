@@ -31,9 +31,14 @@ def live(number: int, user: str) -> Json:
     return {"id": booking_id(number), "user": user, "at": AT}
 
 
+def time_of(seconds: float) -> str:
+    """Return a time of the scene as documents contain it."""
+    return datetime.fromtimestamp(seconds + CLOCK_OFFSET_S, UTC).isoformat()
+
+
 def held(number: int, user: str, until: float) -> Json:
     """Return a booking that is held until a time of the scene."""
-    ends = datetime.fromtimestamp(until + CLOCK_OFFSET_S, UTC).isoformat()
+    ends = time_of(until)
     entry = {"at": AT, "by": user, "action": "held", "status": "held", "heldUntil": ends}
     return {"id": booking_id(number), "user": user, "history": [entry]}
 
@@ -83,7 +88,7 @@ class Scene:
             "status": "published",
             "bookings": bookings,
             "waitlist": waitlist,
-            "changedAt": AT,
+            "changedAt": time_of(self.now - 0.4),
             **fields,
         }
         self._line("slots", slot, "update", document)
