@@ -11,7 +11,7 @@ from bench.faults.injection.injector import InjectedFault
 from bench.faults.topology.redis_servers import DOWN_AFTER_MS
 
 NO_FAULT = "no fault"
-# After such a fault, no server can accept bookings before an election, or before its end.
+# During such a fault, no server can accept bookings before an election, or before its end.
 NEEDS_ELECTION = {
     "mongod primary killed",
     "mongod primary killed during lag",
@@ -34,13 +34,18 @@ STOPS_ONE_APP = {
 NEEDS_SENTINEL = {"Redis killed", "Redis frozen"}
 
 
-def physical_limit(kind: str, redis: str, election_timeout_ms: int) -> str:
-    """Return what a booking must wait for after such a fault, at the better and worse app."""
-    better = "0"
-    if kind in NEEDS_ELECTION:
-        better = f"election, {election_timeout_ms / 1000:g} s and more"
-    elif kind in HAS_NO_MAJORITY:
+def physical_limit(kind: str, redis: str, longest_election_s: float | None) -> str:
+    """Return what a booking must wait for after such a fault, at the better and worse app.
+
+    `longest_election_s` is how long after the start of such a fault another primary was elected.
+    """
+    if kind in HAS_NO_MAJORITY:
         return "the fault"
+    better = "0"
+    if longest_election_s is not None:
+        better = f"election, {longest_election_s:g} s"
+    elif kind in NEEDS_ELECTION:
+        return "the fault, no election"
     elif kind in NEEDS_SENTINEL and redis == "sentinel":
         better = f"0 without Redis; down-after, {DOWN_AFTER_MS / 1000:g} s"
     return f"{better}; worse app: the fault" if kind in STOPS_ONE_APP else better
@@ -58,6 +63,7 @@ class FaultRow:
     longest_fault_s: float
     better_app_gap_s: float
     worse_app_gap_s: float
+    longest_election_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +119,20 @@ def _fault_row(
         [longest_gap_s(times, fault.started_at, fault.healthy_at) for times in acknowledged_at]
         for fault in faults
     ]
-    return _row(kind, max(fault.ended_at - fault.started_at for fault in faults), gaps)
+    elections = [each.elected_at - each.started_at for each in faults if each.elected_at]
+    longest_election_s = round(max(elections), 1) if elections else None
+    longest_fault_s = max(fault.ended_at - fault.started_at for fault in faults)
+    return _row(kind, longest_fault_s, gaps, longest_election_s)
 
 
-def _row(kind: str, longest_fault_s: float, gaps: Sequence[Sequence[float]]) -> FaultRow:
-    better, worse = max(map(min, gaps)), max(map(max, gaps))
-    return FaultRow(kind, len(gaps), round(longest_fault_s, 1), round(better, 1), round(worse, 1))
+def _row(
+    kind: str,
+    longest_fault_s: float,
+    gaps: Sequence[Sequence[float]],
+    longest_election_s: float | None = None,
+) -> FaultRow:
+    better, worse = round(max(map(min, gaps)), 1), round(max(map(max, gaps)), 1)
+    return FaultRow(kind, len(gaps), round(longest_fault_s, 1), better, worse, longest_election_s)
 
 
 def _first_after(times: list[float], moment: float) -> float:
@@ -142,7 +156,7 @@ def table(report: Report) -> str:
     lines += [
         f"| {row.kind} | {row.count} | {row.longest_fault_s} | {row.better_app_gap_s} | "
         f"{row.worse_app_gap_s} | "
-        f"{physical_limit(row.kind, report.redis, report.election_timeout_ms)} |"
+        f"{physical_limit(row.kind, report.redis, row.longest_election_s)} |"
         for row in report.rows
     ]
     lines += [f"skipped: {kind}, because {reason}" for kind, reason in report.skipped.items()]

@@ -17,7 +17,8 @@ from bench.soak.processes.servers import SoakError
 class InjectedFault:
     """A fault from its cause to its end, and the time at which everything was healthy again.
 
-    Times are seconds of the monotonic clock.
+    `elected_at` is when the primary was elected that was there at the end, if one was elected since
+    the start. Times are seconds of the monotonic clock.
     """
 
     kind: str
@@ -25,6 +26,7 @@ class InjectedFault:
     started_at: float
     ended_at: float
     healthy_at: float
+    elected_at: float | None = None
 
 
 class Injector:
@@ -60,8 +62,13 @@ class Injector:
             target = await inject(self._deployment, random.Random(fault.seed), fault.seconds)
             ended_at = time.monotonic()
             await self._deployment.wait_until_healthy()
-            injected = InjectedFault(fault.kind, target, started_at, ended_at, time.monotonic())
-            self.injected.append(injected)
+            healthy_at = time.monotonic()
+            elected_at = await self._deployment.members.elected_at()
+            if elected_at is not None and elected_at < started_at:
+                elected_at = None
+            self.injected.append(
+                InjectedFault(fault.kind, target, started_at, ended_at, healthy_at, elected_at)
+            )
         except SoakError as error:
             # A slow machine is no defect of slotlock: the gaps of this fault do not count.
             self._skip(fault.kind, f"not healthy in time: {error}")

@@ -4,6 +4,7 @@ import asyncio
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,17 @@ def does_mongod_respond(port: int, pid: int) -> bool:
     with closing(direct_client(port)) as client, suppress(PyMongoError):
         return bool(client.admin.command("serverStatus")["pid"] == pid)
     return False
+
+
+def _find_election(port: int) -> float | None:
+    with closing(direct_client(port)) as client, suppress(PyMongoError):
+        status = client.admin.command("replSetGetStatus")
+        elected_at: datetime | None = status.get("electionCandidateMetrics", {}).get(
+            "lastElectionDate"
+        )
+        if elected_at is not None:  # the members have the clock of this host
+            return elected_at.replace(tzinfo=UTC).timestamp() - (time.time() - time.monotonic())
+    return None
 
 
 _OPTIONS = (
@@ -158,6 +170,11 @@ class Members:
             lags = [(newest - member["optimeDate"]).total_seconds() for member in members]
             return states == ["PRIMARY", "SECONDARY", "SECONDARY"] and max(lags) <= 1
         return False
+
+    async def elected_at(self) -> float | None:
+        """Return when the primary was elected on the monotonic clock, if that is known."""
+        primary, _ = await self.primary_and_others()
+        return await asyncio.to_thread(_find_election, primary.port)
 
     async def step_down(self, seconds: int) -> None:
         """Let the primary step down and not return for so long."""
