@@ -25,6 +25,8 @@ BOOKING_COLUMNS = (
     ("attendance", "Attendance", 15),
     ("checked_in_at", "Checked in at (local)", 21),
 )
+# The last column of every format and sheet, because columns keep their positions.
+RESOURCES_COLUMN = ("resources", "Resources", 28)
 WAITING_STATUS = "WAITING"
 WAITING_COLUMNS = (
     ("Slot", 28),
@@ -38,6 +40,7 @@ WAITING_COLUMNS = (
     ("Groups", 18),
     ("Waiting since (local)", 21),
     ("Put on the list by", 24),
+    RESOURCES_COLUMN[1:],
 )
 SUMMARY_COLUMNS = (
     ("Slot", 28),
@@ -53,6 +56,7 @@ SUMMARY_COLUMNS = (
     ("Waiting", 9),
     ("Free", 9),
     ("Sheet", 32),
+    RESOURCES_COLUMN[1:],
 )
 
 Cell = str | int | datetime | None
@@ -62,6 +66,11 @@ def slot_cells(slot: Slot) -> tuple[Cell, ...]:
     """Return the first cells of a row, which all bookings of a slot share."""
     start, end = to_local_time(slot.start, slot.time_zone), to_local_time(slot.end, slot.time_zone)
     return slot.title, start, end, slot.time_zone, slot.location
+
+
+def resources_cell(slot: Slot) -> str:
+    """Return the last cell of a row, which all bookings of a slot share."""
+    return ";".join(slot.resources)
 
 
 def booking_cells(row: RosterRow, time_zone: str) -> tuple[Cell, ...]:
@@ -124,6 +133,7 @@ def summary_cells(roster: Roster, sheet_name: str) -> tuple[Cell, ...]:
         counts.waiting,
         counts.free,
         sheet_name,
+        resources_cell(roster.slot),
     )
 
 

@@ -7,8 +7,10 @@ from typing import BinaryIO
 from slotlock.api.endpoints.csv_lines import csv_line
 from slotlock.api.exports.columns import (
     BOOKING_COLUMNS,
+    RESOURCES_COLUMN,
     Cell,
     booking_cells,
+    resources_cell,
     slot_cells,
     waiting_booking_cells,
 )
@@ -24,16 +26,19 @@ class CsvFile:
     def __init__(self, target: BinaryIO) -> None:
         self._target = target
         target.write(codecs.BOM_UTF8)
-        self._write([*(name for name, _, _ in BOOKING_COLUMNS), "waiting_position"])
+        names = [name for name, _, _ in BOOKING_COLUMNS]
+        self._write([*names, "waiting_position", RESOURCES_COLUMN[0]])
 
     def add(self, roster: Roster) -> None:
         """Write the bookings and the waiting list of the next slot."""
         zone = roster.slot.time_zone
         slot = [_to_text(cell) for cell in slot_cells(roster.slot)]
+        resources = resources_cell(roster.slot)
         for row in roster.rows:
-            self._write([*slot, *map(_to_text, booking_cells(row, zone)), ""])
+            self._write([*slot, *map(_to_text, booking_cells(row, zone)), "", resources])
         for waiting in roster.waiting_rows:
-            self._write([*slot, *map(_to_text, waiting_booking_cells(waiting, zone))])
+            cells = map(_to_text, waiting_booking_cells(waiting, zone))
+            self._write([*slot, *cells, resources])
 
     def close(self) -> None:
         """Flush the output."""

@@ -74,7 +74,7 @@ def _heading(slot: Slot) -> dict[str, str]:
     return {
         "title": slot.title,
         "time": f"{_format_span(start, end)} ({slot.time_zone if start.tzinfo != UTC else 'UTC'})",
-        "place": ", ".join(filter(None, dict.fromkeys((slot.location, slot.resource)))),
+        "place": slot.place or "",
         "note": "" if slot.status is SlotStatus.PUBLISHED else f"This slot is {slot.status.value}.",
     }
 

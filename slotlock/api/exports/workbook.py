@@ -17,10 +17,12 @@ from xlsxwriter.worksheet import Worksheet
 
 from slotlock.api.exports.columns import (
     BOOKING_COLUMNS,
+    RESOURCES_COLUMN,
     SUMMARY_COLUMNS,
     WAITING_COLUMNS,
     Cell,
     booking_cells,
+    resources_cell,
     slot_cells,
     summary_cells,
     to_local_time,
@@ -69,7 +71,7 @@ MAX_SHEETS = 1_000
 MAX_ROWS = 1_048_576
 FIRST_YEAR = 1901  # Excel takes 1900 for a leap year
 
-TITLES = [(title, width) for _, title, width in BOOKING_COLUMNS]
+TITLES = [(title, width) for _, title, width in (*BOOKING_COLUMNS, RESOURCES_COLUMN)]
 
 
 class RosterWorkbook:
@@ -97,10 +99,11 @@ class RosterWorkbook:
                 self._sheet_names.name(_preferred_sheet_name(roster)), TITLES
             )
         slot, zone = slot_cells(roster.slot), roster.slot.time_zone
+        resources = resources_cell(roster.slot)
         for row in roster.rows:
-            self._current_sheet().write((*slot, *booking_cells(row, zone)))
+            self._current_sheet().write((*slot, *booking_cells(row, zone), resources))
         for waiting in roster.waiting_rows:
-            self._current_waiting_sheet().write((*slot, *waiting_cells(waiting, zone)))
+            self._current_waiting_sheet().write((*slot, *waiting_cells(waiting, zone), resources))
         sheet = self._current_sheet()
         self._summary_sheet.write(summary_cells(roster, sheet.name))
         if self._sheet_per_slot:

@@ -121,6 +121,12 @@ class Slot:
         return self.several_resources or (() if self.resource is None else (self.resource,))
 
     @property
+    def place(self) -> str | None:
+        """Where the slot takes place: its location, and the names of its resources."""
+        names = dict.fromkeys((*filter(None, (self.location,)), *self.resources))
+        return ", ".join(names) or None
+
+    @property
     def is_queue_only(self) -> bool:
         """Whether members get places through the admission queue only."""
         return self.admission is SlotAdmission.QUEUE_ONLY or (

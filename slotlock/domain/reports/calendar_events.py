@@ -76,7 +76,7 @@ def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[C
             meeting=meeting,
             time_zone=slot.time_zone,
             title=slot.title,
-            location=_location(slot),
+            location=slot.place,
             status=status,
             # Every change of the event increments one of the two, and neither ever decreases.
             sequence=slot.revision + len(booking.history) - 1,
@@ -95,7 +95,7 @@ def events_of_slot(state: SlotState, now: datetime) -> Iterator[CalendarEvent]:
             meeting=meeting,
             time_zone=slot.time_zone,
             title=slot.title,
-            location=_location(slot),
+            location=slot.place,
             status=EventStatus.CANCELLED if cancelled else EventStatus.CONFIRMED,
             sequence=slot.revision,
             revised_at=slot.revised_at or state.changed_at,
@@ -105,11 +105,3 @@ def events_of_slot(state: SlotState, now: datetime) -> Iterator[CalendarEvent]:
 
 def _numbered_meetings_since(slot: Slot, since: datetime) -> Iterator[tuple[int, Meeting]]:
     return ((n, meeting) for n, meeting in enumerate(slot.all_meetings, 1) if meeting.end >= since)
-
-
-def _location(slot: Slot) -> str | None:
-    """Return where a slot takes place: its location, and the resources that it occupies."""
-    if not slot.resources:
-        return slot.location
-    named = [name for name in slot.resources if name != slot.location]
-    return ", ".join([slot.location, *named] if slot.location else named)

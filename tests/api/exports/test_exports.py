@@ -12,6 +12,7 @@ from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.clients.exports import (
     RosterUsers,
+    create_resources,
     csv_rows,
     download_export,
     get_checked,
@@ -30,7 +31,8 @@ COURSE: Json = {
 }
 COLUMNS = ["slot", "start", "end", "time_zone", "location", "name", "email", "groups", "status",
            "held_until", "created_at", "created_by", "waiting_since",
-           "overridden_limits", "attendance", "checked_in_at", "waiting_position"]  # fmt: skip
+           "overridden_limits", "attendance", "checked_in_at", "waiting_position",
+           "resources"]  # fmt: skip
 
 
 async def email_of(client: BookingClient) -> str:
@@ -98,6 +100,22 @@ async def test_users_who_wait_follow_the_bookings_in_the_order_of_the_list(
         (COURSE["title"], 1, "Cleo", "Olga"),
         (COURSE["title"], 2, "Ben", None),
     ]
+
+
+async def test_the_last_column_of_every_sheet_names_all_resources(
+    roster_users: RosterUsers,
+) -> None:
+    ada, ben, _, organizer = roster_users
+    resources = await create_resources(organizer, "Halle 7", "Frau Ünal")
+    slot_id = await organizer.add_slot(**COURSE, resourceIds=resources)
+    await ada.book_slot(slot_id)
+    await ben.join(slot_id)
+    rows = await slot_rows(organizer, slot_id)
+    assert [row["resources"] for row in rows] == ["Halle 7;Frau Ünal"] * 2
+    book = load_workbook_bytes(await download_export(organizer, f"slots/{slot_id}.xlsx"))
+    for sheet in book.worksheets:
+        last_cells = [row[-1].value for row in sheet.iter_rows(max_row=2)]
+        assert last_cells == ["Resources", "Halle 7;Frau Ünal"], sheet.title
 
 
 async def test_a_row_has_the_groups_that_counted_for_the_booking_or_else_the_current_ones(

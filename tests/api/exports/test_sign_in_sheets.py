@@ -10,7 +10,12 @@ from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.reports.roster import Roster
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
-from tests.support.clients.exports import RosterUsers, download_export, get_checked
+from tests.support.clients.exports import (
+    RosterUsers,
+    create_resources,
+    download_export,
+    get_checked,
+)
 from tests.support.domain.rosters import roster_of
 
 COURSE: Json = {
@@ -56,6 +61,14 @@ async def test_a_sheet_lists_confirmed_users_by_name_and_the_slot_in_its_zone(
     assert [line.strip() for line in lines if line.strip() in ("3", "4", "5", "6")] == [
         "3", "4", "5",
     ]  # fmt: skip
+
+
+async def test_a_sheet_names_the_location_and_all_resources(roster_users: RosterUsers) -> None:
+    organizer = roster_users.organizer
+    resources = await create_resources(organizer, "Halle 9", "Herr Öz")
+    slot_id = await organizer.add_slot(**COURSE, resourceIds=resources)
+    (page,) = page_texts(await download_export(organizer, f"slots/{slot_id}.pdf"))
+    assert "Bad, Bahn 3, Halle 9, Herr Öz" in page
 
 
 async def test_a_campaign_has_a_sheet_for_each_published_slot(roster_users: RosterUsers) -> None:

@@ -33,6 +33,15 @@ CREATE_LINK = """mutation($id: ID!, $format: ExportFormat!) {
   }
 }"""
 
+CREATE_RESOURCE = """mutation($name: String!) {
+  createResource(input: {name: $name}) { ... on Resource { id } }
+}"""
+
+
+async def create_resources(organizer: BookingClient, *names: str) -> list[str]:
+    """Create resources and return their ids."""
+    return [(await organizer.execute(CREATE_RESOURCE, name=name))["id"] for name in names]
+
 
 async def get_checked(client: GraphQLTestClient, path: str) -> httpx.Response:
     """Send a GET request and return the response, which must not be an internal error."""
