@@ -151,7 +151,7 @@ export type RefusalCode =
   | 'ALREADY_WAITING'
   /** The account is banned. */
   | 'BANNED'
-  /** The booking does not exist. */
+  /** The booking does not exist or has ended. */
   | 'BOOKING_NOT_FOUND'
   /** Other requests are changing the campaign. Retry soon. */
   | 'CAMPAIGN_BUSY'
