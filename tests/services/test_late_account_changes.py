@@ -69,12 +69,28 @@ async def prepare_login(store: LateStore) -> Act:
     return lambda: accounts.login(store.auth, user.email, PASSWORD)
 
 
-async def prepare_first_password(store: LateStore) -> Act:
-    """Return what sets the first password of an imported user."""
+async def import_group(store: LateStore) -> str:
+    """Import a user, and return the group that only this user has."""
     group = secrets.token_hex(8)
     body = user_csv(f"{group}.test", {"eve": "Eve"}, group)
     await user_import.import_users(store.auth, body, dry_run=False)
-    (invited,) = [each async for each in invitations.invite(store.auth, group, tuple(Role))]
+    return group
+
+
+async def invite(store: LateStore, group: str) -> list[invitations.PasswordInvitation]:
+    """Invite the users of a group."""
+    return [each async for each in invitations.invite(store.auth, group, tuple(Role))]
+
+
+async def prepare_invitations(store: LateStore) -> Act:
+    """Return what invites the users of a group."""
+    group = await import_group(store)
+    return lambda: invite(store, group)
+
+
+async def prepare_first_password(store: LateStore) -> Act:
+    """Return what sets the first password of an imported user."""
+    (invited,) = await invite(store, await import_group(store))
     return lambda: invitations.set_password(store.auth, invited.token, PASSWORD)
 
 
@@ -190,6 +206,7 @@ async def prepare_end_of_calendar_feed(store: LateStore) -> Act:
     [
         prepare_registration,
         prepare_login,
+        prepare_invitations,
         prepare_first_password,
         prepare_password,
         prepare_refresh,

@@ -8,9 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from slotlock.domain.resources.resource import Resource, ResourceKind
+from slotlock.domain.booking.decision import CommandResult
+from slotlock.domain.booking.refusals import Locked
+from slotlock.domain.resources.resource import Resource, ResourceKind, ResourceNotFound
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.resources.repository import ResourceRepository
 from slotlock.services import resources
 from slotlock.services.booking import attendance, waitlist
 from slotlock.services.booking.changes import BookingChangeRequest
@@ -19,9 +23,12 @@ from tests.support.stores.late_store import (
     Act,
     LateStore,
     Prepare,
+    answer_before_write,
     assert_late_write_is_unknown,
     short_timeouts,
     store,
+    take_unknown_for_conflict,
+    with_conflict,
 )
 
 __all__ = ["short_timeouts", "store"]
@@ -102,14 +109,19 @@ async def prepare_resource_import(store: LateStore) -> Act:
     return lambda: resources.import_names(store.services, names, kind, by, dry_run=False)
 
 
+BOOKING_CHANGES = [
+    prepare_check_in,
+    prepare_undone_check_in,
+    prepare_no_show,
+    prepare_undone_no_show,
+    prepare_waitlisted_user,
+]
+
+
 @pytest.mark.parametrize(
     "prepare",
     [
-        prepare_check_in,
-        prepare_undone_check_in,
-        prepare_no_show,
-        prepare_undone_no_show,
-        prepare_waitlisted_user,
+        *BOOKING_CHANGES,
         prepare_resource_creation,
         prepare_resource_change,
         prepare_resource_deletion,
@@ -120,3 +132,40 @@ async def test_a_change_whose_write_is_late_has_an_unknown_outcome(
     store: LateStore, prepare: Prepare
 ) -> None:
     await assert_late_write_is_unknown(store, prepare)
+
+
+@pytest.mark.parametrize("prepare", BOOKING_CHANGES)
+async def test_control_a_late_change_that_counts_as_a_conflict_is_refused_and_happens(
+    store: LateStore, monkeypatch: pytest.MonkeyPatch, prepare: Prepare
+) -> None:
+    act = await prepare(store)
+    take_unknown_for_conflict(monkeypatch)
+    before = await store.find_all()
+    answer = await answer_before_write(store, act)
+    assert isinstance(answer, CommandResult)
+    assert isinstance(answer.outcome, Locked)
+    await store.deliver_held()
+    assert await store.find_all() != before
+
+
+@pytest.mark.parametrize(
+    ("prepare", "name", "refusal"),
+    [
+        (prepare_resource_creation, "insert", InvalidInput),
+        (prepare_resource_change, "update", ResourceNotFound),
+    ],
+)
+async def test_control_a_late_resource_that_counts_as_a_conflict_is_refused_and_happens(
+    store: LateStore,
+    monkeypatch: pytest.MonkeyPatch,
+    prepare: Prepare,
+    name: str,
+    refusal: type,
+) -> None:
+    act = await prepare(store)
+    write = with_conflict(getattr(ResourceRepository, name), conflict=False)
+    monkeypatch.setattr(ResourceRepository, name, write)
+    before = await store.find_all()
+    assert isinstance(await answer_before_write(store, act), refusal)
+    await store.deliver_held()
+    assert await store.find_all() != before

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.outcomes import SeriesBooked
 from slotlock.domain.booking.rules.series import SeriesMode
@@ -18,6 +19,7 @@ from slotlock.domain.campaigns.campaign import (
     CampaignDraft,
     CampaignSaved,
 )
+from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.series import OnConflict, SeriesCreated, SeriesScope
@@ -29,6 +31,7 @@ from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking
 from slotlock.services import teams
+from slotlock.services.admission import tickets
 from slotlock.services.admission.batch import serve_batch
 from slotlock.services.booking import book, changes
 from slotlock.services.booking.book import BookingOptions
@@ -97,21 +100,38 @@ async def prepare_departure(store: LateStore) -> Act:
     return lambda: teams.leave(store.services, saved.team.id, ADA.user_id)
 
 
-async def prepare_campaign_edit(store: LateStore) -> Act:
-    """Return what publishes a campaign."""
+async def new_campaign(store: LateStore) -> CampaignId:
+    """Return a new campaign, which is not published."""
     draft = CampaignDraft("Late", NOW, NOW + timedelta(days=1))
     saved = await campaigns.create(store.services, draft, ADA.user_id)
     assert isinstance(saved, CampaignSaved)
-    change = CampaignChanges(published=True)
-    return lambda: campaigns.edit(store.services, saved.campaign.id, change, ADA.user_id)
+    return saved.campaign.id
+
+
+async def prepare_campaign_edit(store: LateStore) -> Act:
+    """Return what renames a campaign."""
+    campaign_id, change = await new_campaign(store), CampaignChanges(name="Later")
+    return lambda: campaigns.edit(store.services, campaign_id, change, ADA.user_id)
+
+
+async def prepare_publication(store: LateStore) -> Act:
+    """Return what publishes a campaign."""
+    campaign_id, change = await new_campaign(store), CampaignChanges(published=True)
+    return lambda: campaigns.edit(store.services, campaign_id, change, ADA.user_id)
+
+
+async def prepare_unpublication(store: LateStore) -> Act:
+    """Return what takes a campaign back from the public."""
+    campaign_id, change = await new_campaign(store), CampaignChanges(published=False)
+    published = CampaignChanges(published=True)
+    await campaigns.edit(store.services, campaign_id, published, ADA.user_id)
+    return lambda: campaigns.edit(store.services, campaign_id, change, ADA.user_id)
 
 
 async def prepare_campaign_deletion(store: LateStore) -> Act:
     """Return what deletes a campaign."""
-    draft = CampaignDraft("Late", NOW, NOW + timedelta(days=1))
-    saved = await campaigns.create(store.services, draft, ADA.user_id)
-    assert isinstance(saved, CampaignSaved)
-    return lambda: campaigns.delete(store.services, saved.campaign.id, ADA.user_id)
+    campaign_id = await new_campaign(store)
+    return lambda: campaigns.delete(store.services, campaign_id, ADA.user_id)
 
 
 async def prepare_slot_edit(store: LateStore) -> Act:
@@ -203,6 +223,13 @@ async def prepare_queued_booking(store: LateStore) -> Act:
     return lambda: serve_batch(store.services, slot_id, [StreamEntry("1-0", {}, booking, NOW)])
 
 
+async def prepare_ticket_cancellation(store: LateStore) -> Act:
+    """Return what cancels a queued request."""
+    slot_id = await store.insert_slot()
+    ref = TicketRef(slot_id, ADA.user_id, slot_id, slot_id, store.services.now())
+    return lambda: tickets.cancel_ticket(store.services, ref, ADA)
+
+
 @pytest.mark.parametrize(
     "prepare",
     [
@@ -212,6 +239,8 @@ async def prepare_queued_booking(store: LateStore) -> Act:
         prepare_withdrawal,
         prepare_departure,
         prepare_campaign_edit,
+        prepare_publication,
+        prepare_unpublication,
         prepare_campaign_deletion,
         prepare_slot_edit,
         prepare_slot_cancellation,
@@ -223,6 +252,7 @@ async def prepare_queued_booking(store: LateStore) -> Act:
         prepare_several_bookings,
         prepare_series_booking,
         prepare_queued_booking,
+        prepare_ticket_cancellation,
     ],
 )
 async def test_a_change_whose_write_is_late_has_an_unknown_outcome(
@@ -248,6 +278,7 @@ async def test_a_series_whose_booking_is_late_is_booked_once_and_repeated(store:
         (prepare_invitation, TeamRepository, TeamBusy),
         (prepare_acceptance, TeamRepository, TeamBusy),
         (prepare_campaign_edit, CampaignRepository, CampaignBusy),
+        (prepare_unpublication, CampaignRepository, CampaignBusy),
     ],
 )
 async def test_control_a_late_write_that_counts_as_a_conflict_is_refused_and_happens(

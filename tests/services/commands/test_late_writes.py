@@ -4,7 +4,6 @@ The route to MongoDB holds the writes of an act until it has ended. Then it deli
 """
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.booking import changes, move, waitlist
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.booking.changes import BookingChangeRequest
-from slotlock.services.commands import batches, group_commit
 from tests.support.stores.late_store import (
     ADA,
     BOB,
@@ -29,6 +27,7 @@ from tests.support.stores.late_store import (
     is_update,
     short_timeouts,
     store,
+    take_unknown_for_conflict,
 )
 
 __all__ = ["short_timeouts", "store"]
@@ -150,11 +149,7 @@ async def test_an_act_whose_commit_is_late_has_an_unknown_outcome(
 async def test_control_an_act_whose_late_commit_counts_as_a_conflict_is_refused_and_happens(
     store: LateStore, prepare: Prepare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decide_once = partial(batches.decide_and_commit, max_attempts=1)
-    for module in (batches, group_commit):
-        monkeypatch.setattr(module, "check_written", lambda result: result is CommitResult.WRITTEN)
-        # A second attempt would take longer than a transaction may stay open.
-        monkeypatch.setattr(module, "decide_and_commit", decide_once)
+    take_unknown_for_conflict(monkeypatch)
     slot_id, act = await prepare(store)
     before = await store.find_document(slot_id)
     store.route.is_held = is_commit

@@ -25,7 +25,9 @@ from slotlock.infrastructure.mongo import transactions
 from slotlock.infrastructure.mongo.client import Document, connect, may_have_written
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots import writer
+from slotlock.infrastructure.mongo.slots.change_set import CommitResult
 from slotlock.services.booking.book import BookingOptions, book_slot
+from slotlock.services.commands import batches, group_commit
 from slotlock.services.container import Services
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.domain.builders import NOW, build_slot
@@ -61,6 +63,11 @@ def is_final_write(message: bytes) -> bool:
     names = (b"update", b"insert", b"delete", b"findAndModify")
     is_write = any(b"\x02" + name + b"\x00" in message for name in names)
     return is_commit(message) or (is_write and b"autocommit" not in message)
+
+
+def is_plain_slot_update(message: bytes) -> bool:
+    """Return whether a request updates slots outside of a transaction, whatever it changes."""
+    return b"\x02update\x00\x06\x00\x00\x00slots\x00" in message and b"autocommit" not in message
 
 
 @pytest.fixture(autouse=True)
@@ -158,9 +165,11 @@ Act = Callable[[], Awaitable[object]]
 Prepare = Callable[[LateStore], Awaitable[Act]]
 
 
-async def answer_before_write(store: LateStore, act: Act) -> object:
+async def answer_before_write(
+    store: LateStore, act: Act, is_held: Callable[[bytes], bool] = is_final_write
+) -> object:
     """Return the outcome of an act, or its error, while the route holds the write of the act."""
-    store.route.is_held = is_final_write
+    store.route.is_held = is_held
     for _ in range(MAX_ATTEMPTS):  # on a busy machine, reads may need all of the time
         with timeout(ACT_TIMEOUT_S):
             try:
@@ -182,6 +191,15 @@ async def assert_late_write_is_unknown(store: LateStore, prepare: Prepare) -> No
     assert await store.find_all() == before
     await store.deliver_held()
     assert await store.find_all() != before
+
+
+def take_unknown_for_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an unknown result of a decision count as a conflict, after which nothing is decided."""
+    decide_once = partial(batches.decide_and_commit, max_attempts=1)
+    for module in (batches, group_commit):
+        monkeypatch.setattr(module, "check_written", lambda result: result is CommitResult.WRITTEN)
+        # A second attempt would take longer than a transaction may stay open.
+        monkeypatch.setattr(module, "decide_and_commit", decide_once)
 
 
 Write = Callable[..., Awaitable[Any]]
