@@ -30,7 +30,7 @@ from bench.live.clients import post, read_response
 from bench.machine import load_warning, machine_summary
 
 CALLERS, SLOTS, WARM_UP_S, LONG_GAP_S = 32, 5_000, 2.0, 0.5
-DELAYS_MS = (150, 300, 700, 950, 1500)
+DELAYS_MS = (20, 50, 80, 100, 120, 150, 300, 700, 950, 1500)
 UNREACHABLE_URL = "redis://127.0.0.1:1/0"
 BOOK = (
     "mutation($id: ID!, $key: String!) { bookSlot("

@@ -80,6 +80,7 @@ class Settings(LogSettings, LimitSettings):
         le=MAX_BUDGET_MS,
         description="The milliseconds that a round trip to Redis may take. "
         "When Redis is slower, bookings continue without it until it is fast again. "
+        "Raise it for a distant Redis if you need the admission queue more than fast bookings. "
         f"With `{MAX_BUDGET_MS}` only a Redis that fails is left alone.",
     )
     secret_key: Annotated[tuple[SecretStr, ...], NoDecode] = Field(

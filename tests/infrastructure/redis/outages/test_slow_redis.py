@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 
 import pytest
 
@@ -9,6 +10,7 @@ from bench.delay_proxy import DelayProxy
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis import auto_pipeline, circuit_breaker
 from slotlock.infrastructure.redis.auto_pipeline import (
+    DEFAULT_BUDGET_MS,
     MAX_BUDGET_MS,
     AutoPipeline,
     RedisUnavailableError,
@@ -74,6 +76,46 @@ async def test_control_a_breaker_that_measures_no_latency_still_uses_a_slow_redi
     proxy.delay_s = 0
     await locks.stop()
     await pipeline.close()
+
+
+@pytest.mark.parametrize("delay_ms", [50, 100])
+async def test_a_distant_redis_is_left_alone_too(
+    proxy: DelayProxy, slow_locks: Locks, delay_ms: int
+) -> None:
+    proxy.delay_s = delay_ms / 1000
+    await book_until_redis_is_left_alone(slow_locks)
+    assert slow_locks.pipeline.state is RedisState.SLOW
+
+
+async def send_while_the_loop_is_busy(pipeline: AutoPipeline, rounds: int) -> None:
+    """Send commands, each while some rounds of the event loop take longer than the budget."""
+    loop = asyncio.get_running_loop()
+    for _ in range(circuit_breaker.WINDOW):
+        reply = pipeline.send("PING")
+        for _ in range(rounds):
+            loop.call_soon(time.sleep, DEFAULT_BUDGET_MS * 1.5 / 1000)
+            await asyncio.sleep(0)
+        assert await reply
+
+
+@pytest.mark.parametrize("rounds", [1, 6])
+async def test_a_busy_event_loop_does_not_count_as_a_slow_redis(
+    valkey: RestartableServer, rounds: int
+) -> None:
+    async with open_lock_node(valkey.url, budget_ms=DEFAULT_BUDGET_MS) as locks:
+        await book(locks)
+        await send_while_the_loop_is_busy(locks.pipeline, rounds)
+        assert not locks.pipeline.is_unavailable
+
+
+async def test_control_without_rounds_for_replies_a_busy_event_loop_counts_as_a_slow_redis(
+    valkey: RestartableServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto_pipeline, "EXTRA_READ_ROUNDS", 0)
+    async with open_lock_node(valkey.url, budget_ms=DEFAULT_BUDGET_MS) as locks:
+        await book(locks)
+        with pytest.raises(RedisUnavailableError):
+            await send_while_the_loop_is_busy(locks.pipeline, 6)
 
 
 async def test_one_slow_reply_is_an_outlier(proxy: DelayProxy, slow_locks: Locks) -> None:
