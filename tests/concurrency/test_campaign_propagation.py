@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from tests.support.apps.deployment import Deployment, kill_at_pause, open_deployment
+from slotlock.infrastructure.redis.keys import lock_keys
+from tests.support.apps.deployment import Deployment, kill_at_pause, lock_key, open_deployment
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.campaigns import (
     book_with_refusal,
@@ -17,7 +18,7 @@ from tests.support.clients.campaigns import (
     unpublish_campaign,
     update_campaign,
 )
-from tests.support.polling import poll_until
+from tests.support.polling import poll_until, wait_until
 
 Pair = tuple[AppProcess, AppProcess]
 
@@ -136,3 +137,41 @@ async def test_a_campaign_changed_by_many_at_once_ends_with_the_last_change(
     assert [deployment.slot_document(slot_id)["campaign"] for slot_id in slot_ids] == [
         found["terms"]
     ] * 3
+
+
+async def book_while_the_queue_becomes_the_only_way(
+    deployment: Deployment, apps: Pair, editor: AppProcess
+) -> list[str]:
+    """Close a campaign to all but the queue while callers wait at two processes.
+
+    Returns the types of their outcomes.
+    """
+    campaign_id = await create_campaign(deployment.organizer(editor))
+    slot_id = await deployment.add_slot(editor, capacity=2, campaignId=campaign_id)
+    deployment.redis.set(lock_key(slot_id), "somebody-else:1")
+    waiting = [
+        asyncio.create_task(deployment.client(app, number).book_slot(slot_id, waitMs=20_000))
+        for number, app in enumerate(apps)
+    ]
+    queue = lock_keys(slot_id.removeprefix("slot_")).queue
+    await asyncio.to_thread(
+        wait_until, lambda: deployment.redis.zcard(queue) == 2, "a waiter of each process"
+    )
+    await update_campaign(deployment.organizer(editor), campaign_id, admission="QUEUE_ONLY")
+    deployment.redis.delete(lock_key(slot_id))
+    return [outcome["__typename"] for outcome in await asyncio.gather(*waiting)]
+
+
+async def test_callers_who_wait_while_a_campaign_becomes_queue_only_are_refused(
+    deployment: Deployment, two_apps: Pair
+) -> None:
+    outcomes = await book_while_the_queue_becomes_the_only_way(deployment, two_apps, two_apps[0])
+    assert outcomes == ["QueueOnly", "QueueOnly"]
+
+
+async def test_control_without_propagation_callers_who_wait_walk_past_the_queue(
+    deployment: Deployment, two_apps: Pair
+) -> None:
+    editor = deployment.app("terms")
+    outcomes = await book_while_the_queue_becomes_the_only_way(deployment, two_apps, editor)
+    assert outcomes == ["Booked", "Booked"]
