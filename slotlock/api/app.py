@@ -119,14 +119,20 @@ class _GraphQLFirst:
 
 
 class _StateEndpoint:
-    """Forwards a request to an endpoint of the state: routes exist before the lifespan opens it."""
+    """Forwards a request to an endpoint of the state: routes exist before the lifespan opens it.
+
+    The deadline of the request begins here. It names the request in the log, and limits only the
+    steps of endpoints that enter it.
+    """
 
     def __init__(self, select: Callable[[AppState], ASGIApp]) -> None:
         self._select = select
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         state: LifespanState = scope["state"]
-        await self._select(state["app"])(scope, receive, send)
+        app = state["app"]
+        app.graphql_server.deadlines.begin(scope["request_id"])
+        await self._select(app)(scope, receive, send)
 
 
 async def _readyz(request: Request[LifespanState]) -> Response:

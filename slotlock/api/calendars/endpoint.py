@@ -21,7 +21,7 @@ from slotlock.graphql.core import ids
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.transport.http_requests import HttpError
-from slotlock.infrastructure.request_deadline import RequestDeadlines, untimed
+from slotlock.infrastructure.request_deadline import untimed, within_deadline
 from slotlock.services import resources
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
@@ -51,7 +51,6 @@ class CalendarEndpoint:
         self._auth = auth
         self._rate_limits = rate_limits
         self._public_reads = public_reads
-        self._deadlines = RequestDeadlines()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request."""
@@ -61,7 +60,7 @@ class CalendarEndpoint:
             await response(scope, receive, send)
 
     async def _respond_in_time(self, request: Request) -> Response:
-        with self._deadlines.begin():
+        with within_deadline():
             return await self._respond(request)
 
     async def _respond(self, request: Request) -> Response:

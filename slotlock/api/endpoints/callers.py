@@ -18,6 +18,7 @@ from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.transport.client_info import client_address
 from slotlock.graphql.transport.http_requests import HttpError
+from slotlock.infrastructure.request_deadline import current_request
 
 BEARER_CHALLENGE = {"WWW-Authenticate": "Bearer"}
 
@@ -61,9 +62,18 @@ async def optional_caller(auth: Auth, token: VerifiedToken) -> Caller | None:
         HttpError: 401 if the token is invalid or its session has ended.
     """
     try:
-        return await load_caller(auth, token)
+        caller = await load_caller(auth, token)
     except BadTokenError as error:
         raise _unauthenticated(str(error)) from None
+    name_caller(caller)
+    return caller
+
+
+def name_caller(caller: Caller | None) -> None:
+    """Name the caller in the later log lines of the request."""
+    request = current_request()
+    if request is not None:
+        request.identity = caller
 
 
 async def require_caller(auth: Auth, token: VerifiedToken) -> Caller:

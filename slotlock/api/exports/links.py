@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from slotlock.api.endpoints.callers import charge_token
+from slotlock.api.endpoints.callers import charge_token, name_caller
 from slotlock.api.endpoints.responses import handle_errors, method_not_allowed
 from slotlock.api.exports.endpoint import Exports
 from slotlock.auth.container import Auth
@@ -54,6 +54,7 @@ class ExportLinkEndpoint:
             organizer = await export_links.load_downloader(self._auth, token)
         except BadTokenError:
             raise HttpError(403, SESSION_ENDED) from None
+        name_caller(organizer)
         if not organizer.is_organizer:
             raise HttpError(403, NO_ORGANIZER)
         return await self._exports.download(self._auth, organizer, request, token.export or "")

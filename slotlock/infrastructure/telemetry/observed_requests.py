@@ -11,9 +11,18 @@ from slotlock.infrastructure.telemetry import tracing
 MAX_NAME_LENGTH = 100
 # Other paths contain tokens, or whatever a client asks for.
 _LOGGED_PATHS = frozenset(
-    {"/", "/graphql", "/users/import", "/users/invitations", "/healthz", "/readyz", "/metrics"}
+    {
+        "/",
+        "/graphql",
+        "/users/import",
+        "/users/invitations",
+        "/personal-data",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+    }
 )
-_LOGGED_PREFIXES = ("/exports/", "/calendars/")
+_LOGGED_PREFIXES = ("/personal-data/", "/exports/", "/calendars/")
 
 log = logging.getLogger("slotlock.access")
 

@@ -18,6 +18,7 @@ from tests.support.apps.restartable_servers import restartable_server
 from tests.support.apps.trace_receiver import TraceReceiver, trace_receiver
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json, http_client, open_websocket
+from tests.support.clients.exports import create_export_link
 from tests.support.queue.queued_users import request_ticket
 from tests.support.stores.users import UserTokens, create_user_tokens
 
@@ -81,6 +82,12 @@ def attributes(span: Span) -> dict[str, str]:
 def paths(spans: list[Span]) -> set[str]:
     """Return the path from the root to each span."""
     return {" > ".join([*reversed(ancestors(span, spans)), span.name]) for span in spans}
+
+
+def log_lines(traced: TracedApps, request_id: str) -> list[Json]:
+    """Return the lines of the app's log about a request."""
+    lines = [json.loads(line) for line in traced.app.log.splitlines() if line.startswith("{")]
+    return [line for line in lines if line.get("requestId") == request_id]
 
 
 async def post_booking(
@@ -194,8 +201,7 @@ async def test_log_lines_and_durations_name_the_trace_of_their_request(
     slot_id = await BookingClient(http, traced.app.url, traced.tokens.organizer).add_slot()
     trace_id, headers = new_trace()
     await post_booking(traced, http, slot_id, 3, {**headers, "x-request-id": "my-request"})
-    lines = [json.loads(line) for line in traced.app.log.splitlines() if line.startswith("{")]
-    (line,) = (line for line in lines if line.get("requestId") == "my-request")
+    (line,) = log_lines(traced, "my-request")
     assert line["traceId"] == trace_id
     assert (line["method"], line["path"], line["status"]) == ("POST", "/graphql", 200)
     assert line["operation"] == "Book"
@@ -203,3 +209,32 @@ async def test_log_lines_and_durations_name_the_trace_of_their_request(
     accept = {"accept": "application/openmetrics-text; version=1.0.0"}
     text = (await http.get(f"{traced.app.url}/metrics", headers=accept)).text
     assert re.search(r'slotlock_request_seconds_bucket.*bookSlot.* # \{trace_id="\w{32}"\}', text)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "logged_path"),
+    [
+        ("POST", "/users/import", "/users/import"),
+        ("POST", "/users/invitations?group=none", "/users/invitations"),
+        ("GET", "/personal-data", "/personal-data"),
+        ("GET", "/personal-data/none", "/personal-data/{path}"),
+        ("GET", "/exports/slots/none.csv", "/exports/{path}"),
+        ("GET", "/calendars/published.ics", "/calendars/{path}"),
+        ("GET", "link", "/exports/{path}"),
+    ],
+)
+async def test_the_log_line_and_the_span_of_every_endpoint_name_its_path_and_caller(
+    traced: TracedApps, http: httpx.AsyncClient, method: str, path: str, logged_path: str
+) -> None:
+    organizer = BookingClient(http, traced.app.url, traced.tokens.organizer)
+    trace_id, headers = new_trace()
+    headers |= {"x-request-id": f"request-{trace_id}"}
+    if path == "link":
+        path = await create_export_link(organizer, await organizer.add_slot())
+    else:
+        headers |= organizer.headers
+    await http.request(method, organizer.url + path, headers=headers)
+    traced.receiver.wait_for(trace_id, f"{method} {logged_path}")
+    (line,) = log_lines(traced, headers["x-request-id"])
+    assert line["path"] == logged_path
+    assert line["userId"] == (await organizer.fetch_user_id()).removeprefix("user_")
