@@ -16,7 +16,7 @@ from slotlock.infrastructure.mongo.resources.repository import ResourceRepositor
 from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
 from slotlock.infrastructure.mongo.users.account_updates import BanWriter
 from slotlock.infrastructure.mongo.users.erasures import ErasureRepository

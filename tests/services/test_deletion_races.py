@@ -27,7 +27,8 @@ from slotlock.domain.slots.outcomes import SlotHasBookings, SlotSaved, SlotsDele
 from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.slots import documents
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.services.booking import changes
 from slotlock.services.booking.changes import BookingChangeRequest
 from slotlock.services.campaigns import campaigns
@@ -106,7 +107,7 @@ async def test_a_booking_that_is_written_after_the_deletion_finds_no_slot(
     store: LateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slot_id = await store.insert_slot()
-    run_before(monkeypatch, SlotWriter, "add_bookings", lambda: delete_slot(store, slot_id))
+    run_before(monkeypatch, BookingAdder, "add_bookings", lambda: delete_slot(store, slot_id))
     assert await store.book(slot_id) == SlotNotFound(slot_id)
     assert not await exists(store, slot_id)
     assert not isinstance(await store.book(slot_id), Booked)

@@ -11,7 +11,7 @@ from slotlock.domain.booking.refusals import HoldCooldown
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots import documents
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
 from tests.support.domain.builders import build_slot
 from tests.support.stores.late_store import ADA, LateStore, store
 from tests.support.stores.slots import insert_new_slots
@@ -25,16 +25,16 @@ async def hold_while_another_is_given_back(
     """Return the outcome of Ada's hold, before whose write another process ends one of hers."""
     slot = build_slot(2, id=new_slot_id(), hold_cooldown_minutes=60)
     await insert_new_slots(store.services.slot_writer._database, slot)
-    slot_id, update_each = SlotId(slot.id), SlotWriter._update_each
+    slot_id, update_each = SlotId(slot.id), BookingAdder._update_each
     ended = {"user": ObjectId(ADA.user_id), "at": store.services.now()}
     changes = [{"$push": {"endedHolds": ended}, "$inc": {"version": 1}}]
 
-    async def change_and_update(writer: SlotWriter, updates: Any) -> Document:
+    async def change_and_update(writer: BookingAdder, updates: Any) -> Document:
         while changes:
             await writer._slots.update_one({"_id": ObjectId(slot_id)}, changes.pop())
         return await update_each(writer, updates)
 
-    monkeypatch.setattr(SlotWriter, "_update_each", change_and_update)
+    monkeypatch.setattr(BookingAdder, "_update_each", change_and_update)
     return await store.book(slot_id, hold=True)
 
 

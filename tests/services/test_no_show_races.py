@@ -13,7 +13,7 @@ from slotlock.domain.campaigns.terms import NoShowLimit
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots import change_set
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.services.booking import attendance
 from slotlock.services.booking.changes import BookingChangeRequest
 from slotlock.services.campaigns import campaigns

@@ -18,7 +18,8 @@ from slotlock.domain.slots.series import OnConflict, SeriesCreated
 from slotlock.domain.slots.series_dates import DatesAdded, DatesRemoved, SlotsHaveBookings
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.slots import change_set, documents
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.services.slots import series, series_dates
 from slotlock.services.slots.series_dates import NewDates
 from tests.services.test_deletion_races import run_before
@@ -104,7 +105,7 @@ async def test_a_booking_that_is_written_after_the_removal_finds_no_slot(
 ) -> None:
     created = await new_series(store)
     first = created.slots[0].id
-    run_before(monkeypatch, SlotWriter, "add_bookings", lambda: remove(store, created))
+    run_before(monkeypatch, BookingAdder, "add_bookings", lambda: remove(store, created))
     assert await store.book(first) == SlotNotFound(first)
     assert await stored_ids(store, created) == []
 

@@ -25,7 +25,7 @@ from slotlock.infrastructure.mongo.slots.ended_bookings import (
     EndedBookingRepository,
 )
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TEAM_INDEXES, TeamRepository
 from slotlock.infrastructure.mongo.users.account_updates import BanWriter, PasswordWriter
 from slotlock.infrastructure.mongo.users.administration import AccountAdministration

@@ -4,7 +4,7 @@ The calls of `bookSlot`, from the resolver to the domain rule: `book_slot`, `exe
 `execute_if_permitted` (services/booking/book), `execute` (here), `WaitQueues.submit`
 (services/wait_queue), `serve_each` (group_commit), `decide_batch` (decisions),
 `BookSlotCommand.apply` and `book` (domain/booking/rules). `serve_each` writes with
-`SlotWriter.add_bookings`, or with `SlotWriter.commit_group` if more than bookings of one slot is
+`BookingAdder.add_bookings`, or with `SlotWriter.commit_group` if more than bookings of one slot is
 written. What it cannot do passes through `decide_and_commit` (batches) and `SlotWriter.commit`. A
 command for several slots or for a team passes through `run_with_lock` instead of `WaitQueues`.
 """

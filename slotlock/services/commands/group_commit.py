@@ -115,7 +115,7 @@ async def _settle_and_release(
     """Return the results of a decision that is written after all, or decide again."""
     result: BatchResult | None = None
     try:
-        if check_written(await services.slot_writer.settle(decision.updates[0])):
+        if check_written(await services.slot_writer.adder.settle(decision.updates[0])):
             result = _finish(services, decision)
         else:
             result = await decide_and_commit(services, batch.commands)
@@ -230,7 +230,7 @@ async def _add_bookings(services: Services, changes: Mapping[SlotId, ChangeSet])
     if not changes:
         return {}
     try:
-        written = await services.slot_writer.add_bookings(
+        written = await services.slot_writer.adder.add_bookings(
             [each.slot_updates[0] for each in changes.values()]
         )
     except Exception as error:

@@ -24,7 +24,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_series_id, new_slot_id
 from slotlock.infrastructure.mongo.slots import documents
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.services.booking import book
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.booking.book_series import SeriesRequest, book_series

@@ -17,7 +17,7 @@ from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.slots.change_set import CommitResult, SlotUpdate
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
 from slotlock.services.booking.book import BookSlotCommand
 from slotlock.services.commands import group_commit
 from slotlock.services.container import Services
@@ -32,13 +32,13 @@ __all__ = ["services"]
 def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return how many bookings each write has, in a list that grows."""
     sizes: list[int] = []
-    original_update_each = SlotWriter._update_each
+    original_update_each = BookingAdder._update_each
 
-    async def record(self: SlotWriter, updates: Sequence[Document]) -> Document:
+    async def record(self: BookingAdder, updates: Sequence[Document]) -> Document:
         sizes.append(len(updates))
         return await original_update_each(self, updates)
 
-    monkeypatch.setattr(SlotWriter, "_update_each", record)
+    monkeypatch.setattr(BookingAdder, "_update_each", record)
     return sizes
 
 
@@ -149,15 +149,17 @@ async def test_a_group_that_takes_long_does_not_delay_the_next(
 ) -> None:
     slot_ids = await add_slots(services, 3)
     reached, resume = asyncio.Event(), asyncio.Event()
-    original_add = SlotWriter.add_bookings
+    original_add = BookingAdder.add_bookings
 
-    async def add_late(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
+    async def add_late(
+        self: BookingAdder, slot_updates: Sequence[SlotUpdate]
+    ) -> list[CommitResult]:
         if slot_updates[0].before.id == slot_ids[0]:
             reached.set()
             await resume.wait()
         return await original_add(self, slot_updates)
 
-    monkeypatch.setattr(SlotWriter, "add_bookings", add_late)
+    monkeypatch.setattr(BookingAdder, "add_bookings", add_late)
     slow = asyncio.create_task(book(services, CALLERS[0], slot_ids[0]))
     await reached.wait()
     # Two callers, one after the other: one when the group becomes slow, and one while it is.

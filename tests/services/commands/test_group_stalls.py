@@ -11,8 +11,8 @@ from pymongo import DeleteOne, UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.infrastructure.mongo.slots import writer
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, updates_of
+from slotlock.infrastructure.mongo.slots.writing import writer
 from slotlock.services.container import Services
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
 from tests.support.domain.builders import NOW

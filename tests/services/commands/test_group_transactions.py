@@ -10,7 +10,7 @@ from bson import ObjectId
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.services.booking.changes import BookingChangeRequest, cancel
 from slotlock.services.commands import group_commit
 from slotlock.services.container import Services

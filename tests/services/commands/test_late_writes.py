@@ -14,7 +14,7 @@ from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.refusals import Locked
 from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.slots.change_set import CommitResult
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
 from slotlock.services.booking import changes, move, waitlist
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.booking.changes import BookingChangeRequest
@@ -44,10 +44,10 @@ async def test_a_booking_that_arrives_late_never_happens_after_a_refusal(store: 
 async def test_control_without_settling_a_refused_booking_happens_late(
     store: LateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def conflict(self: SlotWriter, update: object) -> CommitResult:
+    async def conflict(self: BookingAdder, update: object) -> CommitResult:
         return CommitResult.CONFLICT
 
-    monkeypatch.setattr(SlotWriter, "settle", conflict)
+    monkeypatch.setattr(BookingAdder, "settle", conflict)
     slot_id = await store.insert_slot()
     store.route.is_held = is_slot_update
     assert isinstance(await store.book(slot_id), Locked)

@@ -15,9 +15,11 @@ from slotlock.domain.booking.refusals import Locked
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.client import CommitUnknownError, Database, Document, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots import documents, writer
+from slotlock.infrastructure.mongo.slots import documents
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing import booking_adder
+from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
+from slotlock.infrastructure.mongo.slots.writing.stored_bookings import StoredBookings
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.commands import batches, group_commit
 from slotlock.services.container import Services
@@ -85,7 +87,7 @@ async def test_control_unknown_taken_for_a_conflict_ends_as_locked_with_a_bookin
 ) -> None:
     for module in (batches, group_commit):
         monkeypatch.setattr(module, "check_written", lambda result: result is CommitResult.WRITTEN)
-    monkeypatch.setattr(writer, "SETTLE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(booking_adder, "SETTLE_TIMEOUT_S", 0.1)
     new = build_slot(1, id=new_slot_id())
     await insert_new_slots(database, new)
     mongo.secondary.pause()
@@ -101,11 +103,11 @@ def let_majority_be_late(
     database: Database, mongo: ReplicaPair, slot_id: SlotId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Let the majority have the booking before it is settled, and nothing that is written later."""
-    update_each, is_settling = SlotWriter._update_each, False
+    update_each, is_settling = BookingAdder._update_each, False
     unconfirmed = database.with_options(write_concern=WriteConcern(1))
 
     async def update_late(
-        self: SlotWriter, updates: Sequence[Document], *, majority_timeout_ms: int | None = None
+        self: BookingAdder, updates: Sequence[Document], *, majority_timeout_ms: int | None = None
     ) -> Document:
         nonlocal is_settling
         if majority_timeout_ms is not None and not is_settling:
@@ -116,7 +118,7 @@ def let_majority_be_late(
             await unconfirmed["others"].insert_one({})
         return await update_each(self, updates, majority_timeout_ms=majority_timeout_ms)
 
-    monkeypatch.setattr(SlotWriter, "_update_each", update_late)
+    monkeypatch.setattr(BookingAdder, "_update_each", update_late)
 
 
 async def book_in_lag(services: Services, database: Database, mongo: ReplicaPair) -> object:
@@ -136,23 +138,23 @@ async def book_in_lag(services: Services, database: Database, mongo: ReplicaPair
 async def test_a_booking_of_a_late_majority_is_booked_as_soon_as_the_majority_has_it(
     services: Services, database: Database, mongo: ReplicaPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "SETTLE_TIMEOUT_S", 20.0)
+    monkeypatch.setattr(booking_adder, "SETTLE_TIMEOUT_S", 20.0)
     assert isinstance(await book_in_lag(services, database, mongo), Booked)
 
 
 async def test_control_settling_that_waits_for_its_own_write_never_ends_in_a_lag(
     services: Services, database: Database, mongo: ReplicaPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results_of = SlotWriter._results_of
+    results_of = BookingAdder._results_of
 
     async def results_if_confirmed(
-        self: SlotWriter, updates: Sequence[SlotUpdate], *, is_confirmed: bool
+        self: BookingAdder, updates: Sequence[SlotUpdate], *, is_confirmed: bool
     ) -> list[CommitResult]:
         if not is_confirmed:
             return [CommitResult.UNKNOWN] * len(updates)
         return await results_of(self, updates, is_confirmed=True)
 
-    monkeypatch.setattr(SlotWriter, "_results_of", results_if_confirmed)
+    monkeypatch.setattr(BookingAdder, "_results_of", results_if_confirmed)
     with pytest.raises(CommitUnknownError):
         await book_in_lag(services, database, mongo)
 
@@ -196,13 +198,11 @@ async def test_control_any_other_version_taken_for_a_conflict_is_refused_and_hap
     *,
     is_new: bool,
 ) -> None:
-    def result_of(
-        self: writer._StoredBookings, update: SlotUpdate, *, is_confirmed: bool
-    ) -> CommitResult:
+    def result_of(self: StoredBookings, update: SlotUpdate, *, is_confirmed: bool) -> CommitResult:
         is_same = self.versions.get(update.before.id) == update.before.version
         return CommitResult.UNKNOWN if is_same else CommitResult.CONFLICT
 
-    monkeypatch.setattr(writer._StoredBookings, "result_of", result_of)
+    monkeypatch.setattr(StoredBookings, "result_of", result_of)
     result, slot_id = await commit_on_unconfirmed_version(services, database, mongo, is_new=is_new)
     assert result is CommitResult.CONFLICT
     await eventually(lambda: has_booking(database, slot_id), "the booking is there all the same")

@@ -20,7 +20,7 @@ from slotlock.infrastructure.mongo.client import Database, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from slotlock.services.admission.tickets import load_tickets
 from slotlock.services.container import utc_now

@@ -1,21 +1,23 @@
 """Two sets of services on real servers, with one event loop and one manual clock."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from pymongo import MongoClient
+from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.database import Database
 from redis import Redis
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Caller, Role
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import Document, connect
 from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import MAX_BUDGET_MS, AutoPipeline
 from slotlock.infrastructure.redis.client import redis_client
@@ -52,11 +54,30 @@ class ManualClock:
         self.now += by
 
 
+class PausableAdder(BookingAdder):
+    """Adds the bookings of a group after what may be a pause."""
+
+    def __init__(
+        self, database: AsyncDatabase[Document], pause: Callable[[], Awaitable[None]]
+    ) -> None:
+        super().__init__(database)
+        self._pause = pause
+
+    async def add_bookings(self, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
+        """Write the bookings of a group, after a pause if one was requested."""
+        await self._pause()
+        return await super().add_bookings(slot_updates)
+
+
 class PausableSlotWriter(SlotWriter):
     """A slot writer that can pause before a commit."""
 
     paused_event: asyncio.Event | None = None
     resume_event: asyncio.Event
+
+    def __init__(self, database: AsyncDatabase[Document]) -> None:
+        super().__init__(database)
+        self.adder = PausableAdder(database, self.pause)
 
     def pause_next_commit(self) -> asyncio.Event:
         """Let the next commit wait for `resume_event`. Returns an event that is set by then."""
@@ -65,20 +86,16 @@ class PausableSlotWriter(SlotWriter):
 
     async def commit(self, changes: ChangeSet) -> CommitResult:
         """Commit, after a pause if one was requested."""
-        await self._pause()
+        await self.pause()
         return await super().commit(changes)
 
     async def commit_group(self, changes: ChangeSet) -> CommitResult:
         """Commit the changes of a group, after a pause if one was requested."""
-        await self._pause()
+        await self.pause()
         return await super().commit_group(changes)
 
-    async def add_bookings(self, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
-        """Write the bookings of a group, after a pause if one was requested."""
-        await self._pause()
-        return await super().add_bookings(slot_updates)
-
-    async def _pause(self) -> None:
+    async def pause(self) -> None:
+        """Wait for `resume_event` if a pause was requested."""
         if self.paused_event is not None:
             reached, self.paused_event = self.paused_event, None
             reached.set()

@@ -24,8 +24,8 @@ from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo import transactions
 from slotlock.infrastructure.mongo.client import Document, connect, may_have_written
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots import writer
 from slotlock.infrastructure.mongo.slots.change_set import CommitResult
+from slotlock.infrastructure.mongo.slots.writing import booking_adder, writer
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.commands import batches, group_commit
 from slotlock.services.container import Services
@@ -73,8 +73,9 @@ def is_plain_slot_update(message: bytes) -> bool:
 @pytest.fixture(autouse=True)
 def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let writes be given up soon."""
-    monkeypatch.setattr(writer, "BULK_TIMEOUT_S", 0.3)
-    monkeypatch.setattr(writer, "SETTLE_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(booking_adder, "BULK_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(writer, "FIND_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(booking_adder, "SETTLE_TIMEOUT_S", 1.0)
     monkeypatch.setattr(transactions, "OPERATION_TIMEOUT_MS", 500)
 
 

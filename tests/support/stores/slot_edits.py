@@ -5,7 +5,7 @@ from dataclasses import replace
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from tests.support.domain.builders import with_facts
 
 

@@ -3,7 +3,7 @@
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 
 
 async def insert_new_slots(database: Database, *slots: SlotState) -> None:

@@ -15,7 +15,7 @@ from slotlock.infrastructure.mongo.changes.stream import ChangeStream
 from slotlock.infrastructure.mongo.client import Document, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from tests.support.apps.processes import database_url
 from tests.support.apps.restartable_servers import restartable_server
 from tests.support.domain.builders import build_slot

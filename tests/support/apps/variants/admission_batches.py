@@ -10,7 +10,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency.codec import REQUEST_LOST_TAG
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
 from slotlock.services.admission import batch
 from slotlock.services.container import Services

@@ -18,7 +18,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.infrastructure.redis.rate_limits import RateLimit
 from slotlock.services.booking import book
 from slotlock.services.caller_queue import BatchServer, LockedBatch

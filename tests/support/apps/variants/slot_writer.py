@@ -16,7 +16,8 @@ from slotlock.infrastructure.mongo import teams
 from slotlock.infrastructure.mongo.slots import documents, user_contexts
 from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
-from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
+from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 original_to_update = documents.to_update
@@ -62,7 +63,9 @@ def write_absolute_counts() -> None:
     documents.to_update = _update_with_absolute_count
 
 
-async def _count_then_insert(self: SlotWriter, changes: Sequence[SlotUpdate]) -> list[CommitResult]:
+async def _count_then_insert(
+    self: BookingAdder, changes: Sequence[SlotUpdate]
+) -> list[CommitResult]:
     slots, written = self._slots, []
     for change in changes:
         before, after = change.before, change.after
@@ -82,7 +85,7 @@ async def _count_then_insert(self: SlotWriter, changes: Sequence[SlotUpdate]) ->
 
 def write_count_and_booking_separately() -> None:
     """Decrement the count in one write and add the booking in the next (D3)."""
-    SlotWriter._add_bookings = _count_then_insert  # type: ignore[method-assign,assignment]
+    BookingAdder._add_bookings = _count_then_insert  # type: ignore[method-assign,assignment]
 
 
 async def _commit_without_transaction(
@@ -149,7 +152,7 @@ async def _write_all_then_pause(self: SlotWriter, changes: ChangeSet, session: A
 
 def _pause_before_commit() -> None:
     commit, commit_group = SlotWriter.commit, SlotWriter.commit_group
-    add_bookings = SlotWriter.add_bookings
+    add_bookings = BookingAdder.add_bookings
 
     async def commit_after_pause(self: SlotWriter, changes: ChangeSet) -> CommitResult:
         # The creation of a slot without preconditions is part of the setup of a test.
@@ -162,14 +165,14 @@ def _pause_before_commit() -> None:
         return await commit_group(self, changes)
 
     async def add_after_pause(
-        self: SlotWriter, slot_updates: Sequence[SlotUpdate]
+        self: BookingAdder, slot_updates: Sequence[SlotUpdate]
     ) -> list[CommitResult]:
         await pause_if_selected("commit")
         return await add_bookings(self, slot_updates)
 
     SlotWriter.commit = commit_after_pause  # type: ignore[method-assign]
     SlotWriter.commit_group = commit_group_after_pause  # type: ignore[method-assign]
-    SlotWriter.add_bookings = add_after_pause  # type: ignore[method-assign]
+    BookingAdder.add_bookings = add_after_pause  # type: ignore[method-assign]
 
 
 def _pause_after_records() -> None:
@@ -198,7 +201,7 @@ async def _reject_group(self: SlotWriter, changes: ChangeSet) -> CommitResult:
     return CommitResult.CONFLICT
 
 
-async def _reject_all(self: SlotWriter, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
+async def _reject_all(self: BookingAdder, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
     return [CommitResult.CONFLICT for _ in slot_updates]
 
 
@@ -206,7 +209,7 @@ def fail_first_write() -> None:
     """Raise an error in the first commit of the process, and let no booking be part of a group."""
     SlotWriter.commit = _fail_first_commit  # type: ignore[method-assign]
     SlotWriter.commit_group = _reject_group  # type: ignore[method-assign]
-    SlotWriter.add_bookings = _reject_all  # type: ignore[method-assign]
+    BookingAdder.add_bookings = _reject_all  # type: ignore[method-assign]
 
 
 FAULTS = {"first-write": fail_first_write}

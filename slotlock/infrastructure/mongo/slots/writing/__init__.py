@@ -1,0 +1,1 @@
+"""Writes of slots: additions of bookings, which are settled, and transactions."""

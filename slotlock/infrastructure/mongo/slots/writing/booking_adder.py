@@ -1,0 +1,166 @@
+"""Adds bookings to slots: one update for each slot, and one command for those of many callers.
+
+An update that MongoDB does not confirm in time is settled: another write gives the slot a new
+version, which the late update cannot match, and reads wait until a majority has one of the two.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+from pymongo import timeout
+from pymongo.errors import PyMongoError, ServerSelectionTimeoutError, WriteError
+
+from slotlock.infrastructure.batching import Batcher
+from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
+from slotlock.infrastructure.mongo.commands.direct_commands import run_command
+from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots.change_set import CommitResult, SlotUpdate
+from slotlock.infrastructure.mongo.slots.writing.stored_bookings import find_stored_bookings
+
+MAX_BULK_SIZE = 64
+BULK_TIMEOUT_S = 1.0
+# With the bulk write before it, as long as an operation may take.
+SETTLE_TIMEOUT_S = 4.0
+# Between attempts while the members of a replica set elect a primary, or are late.
+SETTLE_PAUSE_S = 0.1
+# A late majority has the settled update first, and the settling one later or never. So an attempt
+# does not wait long for the second, and reads whether a majority has the first.
+SETTLE_CONFIRMATION_MS = 100
+TIME_LIMIT_EXCEEDED = 50
+
+
+class BookingAdder:
+    """Adds bookings to slots, each update conditional on the version of its slot."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._slots = database["slots"]
+        self._adder = Batcher(self._add_bookings, MAX_BULK_SIZE, is_outage=is_unavailable)
+        self._settler = Batcher(self._settle_each, MAX_BULK_SIZE)
+
+    async def add(self, update: SlotUpdate) -> CommitResult:
+        """Write the new bookings in a slot, together with those of other callers, and settle that.
+
+        Raises:
+            PyMongoError: MongoDB rejected them, or is unavailable.
+        """
+        added = await self._adder.submit(update)
+        return await self.settle(update) if added is CommitResult.UNKNOWN else added
+
+    async def add_bookings(self, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
+        """Write the new bookings in different slots. Returns the result of each.
+
+        One that MongoDB rejected is a conflict. One that is unknown has to be settled.
+
+        Raises:
+            PyMongoError: MongoDB rejected all of them.
+        """
+        results = await self._add_bookings(slot_updates)
+        return [CommitResult.CONFLICT if isinstance(each, Exception) else each for each in results]
+
+    async def settle(self, update: SlotUpdate) -> CommitResult:
+        """Return the result of an unconfirmed update that adds bookings, and which is final.
+
+        A late update no longer happens: the slot has a new version. The result is unknown if
+        MongoDB does not confirm that in time.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_TIMEOUT_S):
+                while (result := await self._settler.submit(update)) is CommitResult.UNKNOWN:
+                    await asyncio.sleep(SETTLE_PAUSE_S)
+                return result
+        return CommitResult.UNKNOWN
+
+    async def _settle_each(self, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
+        """Give each slot a new version if it still has the old one, and find what was written.
+
+        What is found is final, because a majority has it, even if nothing confirms this write yet.
+        """
+        bumps: list[Document] = [
+            {"q": documents.version_filter(update.before), "u": {"$inc": {"version": 1}}}
+            for update in slot_updates
+        ]
+        try:
+            with timeout(BULK_TIMEOUT_S):
+                reply = await self._update_each(bumps, majority_timeout_ms=SETTLE_CONFIRMATION_MS)
+        except PyMongoError as error:
+            if not is_unavailable(error):
+                raise
+            return [CommitResult.UNKNOWN] * len(slot_updates)
+        return await self._results_of(slot_updates, is_confirmed=not _is_unconfirmed(reply))
+
+    async def _add_bookings(
+        self, slot_updates: Sequence[SlotUpdate]
+    ) -> list[CommitResult | Exception]:
+        """Write new bookings, each conditional on its slot's version; at most MAX_BULK_SIZE.
+
+        A slot that cannot be written soon, because a process died in a transaction on it, does not
+        delay the others: its result is unknown.
+        """
+        updates: list[Document] = [
+            {
+                "q": documents.version_filter(update.before),
+                "u": documents.to_update(update.before, update.after),
+            }
+            for update in slot_updates
+        ]
+        errors: dict[int, Exception] = {}
+        is_confirmed = False
+        try:
+            with timeout(BULK_TIMEOUT_S):
+                reply = await self._update_each(updates)
+            if reply["nModified"] == len(slot_updates) and "writeConcernError" not in reply:
+                return [CommitResult.WRITTEN] * len(slot_updates)
+            is_confirmed = not _is_unconfirmed(reply)
+            for each in reply.get("writeErrors", ()) if is_confirmed else ():
+                errors[each["index"]] = WriteError(each["errmsg"], each["code"])
+        except ServerSelectionTimeoutError:  # nothing was sent
+            return [CommitResult.CONFLICT] * len(slot_updates)
+        except PyMongoError as error:
+            if not is_unavailable(error):
+                raise
+        results = await self._results_of(slot_updates, is_confirmed=is_confirmed)
+        return [errors.get(index) or result for index, result in enumerate(results)]
+
+    async def _results_of(
+        self, slot_updates: Sequence[SlotUpdate], *, is_confirmed: bool
+    ) -> list[CommitResult]:
+        """Find the results of the updates. They are unknown if MongoDB does not respond in time."""
+        try:
+            with timeout(BULK_TIMEOUT_S):
+                stored = await find_stored_bookings(self._database, slot_updates)
+        except PyMongoError as error:
+            if not is_unavailable(error):
+                raise
+            return [CommitResult.UNKNOWN] * len(slot_updates)
+        return [stored.result_of(each, is_confirmed=is_confirmed) for each in slot_updates]
+
+    async def _update_each(
+        self, updates: Sequence[Document], *, majority_timeout_ms: int | None = None
+    ) -> Document:
+        """Send the updates as one command, and return its reply.
+
+        After `majority_timeout_ms`, MongoDB replies that no majority has the updates yet.
+
+        Unlike a bulk write of the driver, the command is never sent twice, which would cost
+        MongoDB a record of each update. Its caller settles an unconfirmed update.
+        """
+        write_concern: Document = self._database.write_concern.document
+        if majority_timeout_ms is not None:
+            write_concern = {**write_concern, "wtimeout": majority_timeout_ms}
+        command: Document = {
+            "update": self._slots.name,
+            "updates": list(updates),
+            "ordered": False,
+            "writeConcern": write_concern,
+        }
+        return await run_command(self._database, command)
+
+
+def _is_unconfirmed(reply: Document) -> bool:
+    """Return whether an update may still happen, or be undone, after this reply."""
+    errors = reply.get("writeErrors", [])
+    return "writeConcernError" in reply or any(
+        each["code"] == TIME_LIMIT_EXCEEDED for each in errors
+    )

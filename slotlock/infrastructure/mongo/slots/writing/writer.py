@@ -1,0 +1,166 @@
+"""Commits decisions: conditional on the versions that they are based on, all or nothing.
+
+Bookings that are added to one slot are one update, and the updates of concurrent commands are one
+bulk write. A change of several documents is a transaction: bookings that end or move, bookings that
+depend on the user's other bookings, and changes with an idempotency record.
+
+An update that MongoDB does not confirm in time is settled by the adder. The driver settles a
+transaction: MongoDB answers a repeated commit with the result of the first.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from datetime import datetime
+
+from bson import ObjectId
+from pymongo import timeout
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import OperationFailure, PyMongoError, WriteError
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.infrastructure.mongo.client import (
+    DUPLICATE_KEY,
+    WRITE_CONFLICT,
+    WRITES_CONCURRENCY,
+    Database,
+    error_codes,
+    is_commit_unknown,
+)
+from slotlock.infrastructure.mongo.concurrency import (
+    ConcurrencyLimiter,
+    MongoOverloadedError,
+    limited,
+)
+from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots.change_set import (
+    ChangeSet,
+    CommitResult,
+    SlotUpdate,
+    inserts_of,
+    updates_of,
+)
+from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
+from slotlock.infrastructure.mongo.slots.writing.stored_bookings import (
+    StoredBookings,
+    find_stored_bookings,
+    new_booking_ids,
+)
+from slotlock.infrastructure.mongo.transactions import in_transaction
+
+FIND_TIMEOUT_S = 1.0
+
+
+class _VersionConflictError(Exception):
+    """Another writer was first."""
+
+
+class SlotWriter:
+    """Inserts, updates and deletes slots. All changes by decisions pass through it."""
+
+    def __init__(self, database: Database) -> None:
+        self.limiter = ConcurrencyLimiter(WRITES_CONCURRENCY)
+        self.adder = BookingAdder(database)
+        self._database = database
+        self._slots = database["slots"]
+
+    async def commit(self, changes: ChangeSet) -> CommitResult:
+        """Write a change set if everything is still as it was when it was decided.
+
+        Raises:
+            PyMongoError: MongoDB rejected the change, or is unavailable.
+        """
+        if changes.only_adds_to_one_slot:
+            return await self.adder.add(changes.slot_updates[0])
+        committed = await self._commit_transaction(changes)
+        if committed is CommitResult.UNKNOWN:
+            return await self._find_commit_result(changes)
+        return committed
+
+    async def commit_group(self, changes: ChangeSet) -> CommitResult:
+        """Write the changes of a group, or nothing if one of them conflicts with another writer.
+
+        Raises:
+            PyMongoError: MongoDB rejected the changes, or is unavailable. Nothing was written.
+            MongoOverloadedError: too many writes are waiting. Nothing was written.
+        """
+        committed = await self._commit_transaction(changes, wait_for_others=False)
+        if committed is CommitResult.UNKNOWN:
+            return await self._find_commit_result(changes)
+        return committed
+
+    @limited
+    async def _commit_transaction(
+        self, changes: ChangeSet, *, wait_for_others: bool = True
+    ) -> CommitResult:
+        """Write all or nothing. If another transaction is writing the same, wait for its end."""
+        conflicts: set[int | None] = set()
+
+        async def write_changes(session: AsyncClientSession) -> None:
+            try:
+                await self._write_all(changes, session)
+            except OperationFailure as error:
+                conflicts.update(error_codes(error) & {DUPLICATE_KEY, WRITE_CONFLICT})
+                if conflicts and not wait_for_others:
+                    raise _VersionConflictError from error
+                raise
+
+        try:
+            await in_transaction(self._database, write_changes)
+        except _VersionConflictError:
+            return CommitResult.CONFLICT
+        except PyMongoError as error:
+            if is_commit_unknown(error):
+                return CommitResult.UNKNOWN
+            if error_codes(error) & conflicts or (conflicts and error.timeout):
+                return CommitResult.CONFLICT
+            raise
+        return CommitResult.WRITTEN
+
+    async def _write_all(self, changes: ChangeSet, session: AsyncClientSession) -> None:
+        for name, added in inserts_of(changes):
+            if added:
+                await self._database[name].insert_many(added, session=session)
+        for name, updates in updates_of(changes):
+            if updates:
+                done = await self._database[name].bulk_write(updates, session=session)
+                done_count = done.matched_count + done.upserted_count + done.deleted_count
+                if done_count < len(updates):
+                    raise _VersionConflictError
+
+    async def _find_commit_result(self, changes: ChangeSet) -> CommitResult:
+        """Return the result of an unconfirmed write, as far as its new bookings show it."""
+        adding = [update for update in changes.slot_updates if new_booking_ids(update)]
+        if not adding:
+            return CommitResult.UNKNOWN
+        try:
+            stored = await self._find_written_soon(adding)
+        except (PyMongoError, MongoOverloadedError):
+            return CommitResult.UNKNOWN
+        # All of them were written or none, so that one known result is that of all.
+        results = {stored.result_of(update, is_confirmed=False) for update in adding}
+        known = results - {CommitResult.UNKNOWN}
+        return known.pop() if known else CommitResult.UNKNOWN
+
+    @limited
+    async def _find_written_soon(self, slot_updates: Sequence[SlotUpdate]) -> StoredBookings:
+        with timeout(FIND_TIMEOUT_S):
+            return await find_stored_bookings(self._database, slot_updates)
+
+    @limited
+    async def set_next_deadline(self, slot: SlotState) -> None:
+        """Correct the next deadline of a slot, unless the slot has changed."""
+        update = (
+            {"$set": {"nextDeadline": slot.next_deadline}}
+            if slot.next_deadline
+            else {"$unset": {"nextDeadline": ""}}
+        )
+        await self._slots.update_one(documents.version_filter(slot), update)
+
+    @limited
+    async def defer_sweep(self, slot_id: SlotId, until: datetime) -> None:
+        """Let the sweeper skip a slot until then, because it cannot be written now."""
+        with contextlib.suppress(WriteError):
+            await self._slots.update_one(
+                {"_id": ObjectId(slot_id)}, {"$set": {"nextDeadline": until}}
+            )
