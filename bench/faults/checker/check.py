@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.faults.checker.causes import check_causes
-from bench.faults.checker.creations import check_creations
 from bench.faults.checker.effects import Effect, check_tickets, to_effects
 from bench.faults.checker.invariants import check_fences, check_versions
-from bench.faults.checker.limits import check_limits
 from bench.faults.checker.linearizability import MISSING_BOOKINGS, SlotOrder
+from bench.faults.checker.promises.creations import check_creations
+from bench.faults.checker.promises.limits import check_limits
+from bench.faults.checker.promises.sessions import check_sessions
 from bench.faults.checker.report import Report
-from bench.faults.checker.sessions import check_sessions
 from bench.faults.checker.versions import read_versions
 from bench.faults.history import (
     FAULTS,

@@ -1,4 +1,4 @@
-"""People who stay signed in: they refresh their sessions, and retry as they are told."""
+"""Users who stay signed in: they refresh their sessions, and retry without a response."""
 
 from bench.faults.clients.plan import Clients, SignedInUser
 from bench.faults.clients.sending import RETRY_S, send

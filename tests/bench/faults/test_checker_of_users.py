@@ -1,4 +1,4 @@
-"""The checker reports people who are signed out, keys with two effects and limits exceeded."""
+"""The checker reports users who are signed out, keys with two effects and limits exceeded."""
 
 from pathlib import Path
 

@@ -11,7 +11,7 @@ REFRESH_GRACE_S = 30.0
 
 
 def check_sessions(operations: Sequence[Operation], report: Report) -> None:
-    """Report tokens that were refused, though the session lasts and its user retried as told."""
+    """Report tokens that were refused, though the session of the user lasts."""
     by_token: defaultdict[str, list[Operation]] = defaultdict(list)
     for operation in operations:
         if operation.operation == REFRESH:
