@@ -26,6 +26,14 @@ class ServerStartError(Exception):
     """A server cannot run here; the text is one line with the reason and the remedy."""
 
 
+def data_dir_in_use(data_dir: Path, holder: str) -> ServerStartError:
+    """Return the error for a directory that belongs to another running instance."""
+    return ServerStartError(
+        f"{data_dir} is in use by another instance ({holder}): "
+        "stop it, or set SLOTLOCK_DATA_DIR to another directory"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ServerBinary:
     """A server program.

@@ -17,6 +17,7 @@ from slotlock.devserver.binaries import (
     VALKEY,
     ServerBinary,
     ServerStartError,
+    data_dir_in_use,
     find_binary,
     last_log_error,
 )
@@ -99,10 +100,7 @@ def _data_dir_lock(data_dir: Path) -> Iterator[None]:
             lock.flush()
         except BlockingIOError as error:
             holder = (data_dir / "lock").read_text().strip() or "unknown"
-            raise ServerStartError(
-                f"{data_dir} is in use by another instance (pid {holder}): "
-                "stop it, or set SLOTLOCK_DATA_DIR to another directory"
-            ) from error
+            raise data_dir_in_use(data_dir, f"pid {holder}") from error
         except OSError as error:
             raise ServerStartError(
                 f"cannot write to {data_dir} ({error.strerror}): "

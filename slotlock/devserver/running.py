@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from slotlock.devserver.binaries import data_dir_in_use
+
 if sys.platform != "win32":
     import fcntl
 
@@ -33,12 +35,16 @@ def _path(data_dir: Path) -> Path:
 
 @contextmanager
 def record_running(data_dir: Path, deployment: RunningDeployment) -> Iterator[None]:
-    """Let other commands find the deployment until the end of the block."""
+    """Let other commands find the deployment until the end of the block.
+
+    Raises:
+        ServerStartError: Another deployment runs with this data directory.
+    """
     path = _path(data_dir)
     path.touch(mode=0o600)  # the addresses may contain passwords
     with path.open("r+") as file:
         if sys.platform != "win32":
-            fcntl.flock(file, fcntl.LOCK_EX)
+            _lock(file.fileno(), data_dir)
         file.truncate()
         json.dump(asdict(deployment), file)
         file.flush()
@@ -46,6 +52,18 @@ def record_running(data_dir: Path, deployment: RunningDeployment) -> Iterator[No
             yield
         finally:
             os.ftruncate(file.fileno(), 0)
+
+
+def _lock(descriptor: int, data_dir: Path) -> None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            # A command that looks for a deployment has the lock for a moment, and finds none.
+            if running := find_running(data_dir):
+                raise data_dir_in_use(data_dir, running.address) from error
+        else:
+            return
 
 
 def find_running(data_dir: Path) -> RunningDeployment | None:

@@ -1,6 +1,7 @@
 """Commands find a running `slotlock dev` by its data directory."""
 
 import os
+import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
@@ -11,7 +12,7 @@ from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
 from slotlock.devserver.running import RunningDeployment, find_running, record_running
 from tests.support.apps.dev_server import run_dev_server
-from tests.support.apps.processes import app_environment
+from tests.support.apps.processes import app_environment, free_port
 from tests.support.cli.command_line import command_errors, replace_environment, run_command
 
 
@@ -88,6 +89,27 @@ def test_explicit_settings_win_and_are_never_combined_with_a_running_deployment(
         for command in (("queue", "show"), ("worker",)):
             (line,) = command_errors(capsys, *command)
             assert line.startswith("SLOTLOCK_REDIS_URL is not set: ")
+
+
+def test_a_second_deployment_in_the_data_directory_ends_with_an_error(
+    servers: EmbeddedServers, tmp_path: Path
+) -> None:
+    directory = tmp_path / "data"
+    with run_dev_server(directory) as running:
+        completed = subprocess.run(
+            [sys.executable, "-m", "slotlock", "dev"],
+            env={
+                **app_environment(servers, "second_deployment"),
+                "SLOTLOCK_DATA_DIR": str(directory),
+                "PORT": str(free_port()),
+            },
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert completed.returncode != 0
+    assert f"{directory} is in use by another instance ({running.url})" in completed.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
