@@ -23,7 +23,7 @@ from slotlock.domain.resources.resource import (
     validate_name,
 )
 from slotlock.domain.shared.changes import UNCHANGED
-from slotlock.domain.shared.pagination import Page
+from slotlock.domain.shared.pagination import MAX_COUNT, Page, exact_count
 from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.slots.changes import SlotChanges
@@ -103,6 +103,11 @@ async def list_resources(
 ) -> Page[tuple[str, Resource]]:
     """Return the next resources by name whose name contains a text, each with its position."""
     return await services.resources.page(text, kind, first, after_key)
+
+
+async def count_resources(services: Services, text: str, kind: ResourceKind | None) -> int | None:
+    """Return how many resources `list_resources` lists; None for more than `MAX_COUNT`."""
+    return exact_count(await services.resources.count(text, kind, MAX_COUNT + 1))
 
 
 async def find_busy(

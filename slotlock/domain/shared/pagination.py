@@ -7,6 +7,9 @@ from slotlock.domain.shared.values import value_object
 
 Item = TypeVar("Item")
 
+# No list counts more items.
+MAX_COUNT = 1_000
+
 
 @value_object
 class Position:
@@ -30,3 +33,8 @@ class Page(Generic[Item]):
 
     items: tuple[Item, ...]
     has_more: bool
+
+
+def exact_count(count: int) -> int | None:
+    """Return a count that stopped after `MAX_COUNT`; None if there are more items."""
+    return count if count <= MAX_COUNT else None

@@ -1,5 +1,6 @@
 """Queries that list and find resources."""
 
+from functools import partial
 from typing import Annotated
 
 import strawberry
@@ -46,14 +47,20 @@ class ResourceQueries:
         info.context.require_organizer()
         if len(text or "") > resource.MAX_NAME_LENGTH:
             raise bad_input("text", "`text` has at most 100 characters.")
+        services, name_part = info.context.services, text or ""
         page = await resources.list_resources(
-            info.context.services, text or "", kind, require_valid_first(first), _decode(after)
+            services, name_part, kind, require_valid_first(first), _decode(after)
         )
         items = [
             (encode_cursor(RESOURCES_CURSOR, key), Resource.from_domain(each))
             for key, each in page.items
         ]
-        return ResourceConnection.from_items(items, has_more=page.has_more, after=after)
+        return ResourceConnection.from_items(
+            items,
+            has_more=page.has_more,
+            after=after,
+            count=partial(resources.count_resources, services, name_part, kind),
+        )
 
     @field(description="A resource by id, or null if there is none. Organizers only.")
     async def resource(

@@ -10,7 +10,7 @@ from slotlock.domain.booking.booking import Booking, BookingId, SlotId
 from slotlock.domain.booking.rules.expiry import as_of, without_expired
 from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.shared.pagination import MAX_COUNT, Page, Position, exact_count
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.listing import (
     VISIBILITY_FACTS,
@@ -27,8 +27,6 @@ from slotlock.services.booking.eligibility import check_eligibility
 from slotlock.services.container import Services
 
 EVERYTHING = SlotSelection()
-# No list counts more items.
-MAX_COUNT = 1_000
 # A page of the slots that a user may book searches at most so many batches of so many slots.
 MAX_BATCHES = 4
 MIN_BATCH_SIZE = 50
@@ -133,17 +131,17 @@ async def list_bookable_slots(
 
 async def count_slots(services: Services, slot_filter: SlotFilter) -> int | None:
     """Return how many slots match a filter; None for more than `MAX_COUNT`."""
-    return _exact(await services.slots.count(slot_filter, services.now(), MAX_COUNT + 1))
+    return exact_count(await services.slots.count(slot_filter, services.now(), MAX_COUNT + 1))
 
 
 async def count_bookings(services: Services, caller: Caller) -> int | None:
     """Return how many slots `list_bookings` lists; None for more than `MAX_COUNT`."""
-    return _exact(await services.slots.count_of_user(caller.user_id, MAX_COUNT + 1))
+    return exact_count(await services.slots.count_of_user(caller.user_id, MAX_COUNT + 1))
 
 
 async def count_waitlist_entries(services: Services, caller: Caller) -> int | None:
     """Return how many waiting list entries the caller has; None for more than `MAX_COUNT`."""
-    return _exact(await services.slots.count_of_waiting_user(caller.user_id, MAX_COUNT + 1))
+    return exact_count(await services.slots.count_of_waiting_user(caller.user_id, MAX_COUNT + 1))
 
 
 async def count_series(
@@ -153,13 +151,13 @@ async def count_series(
     count = await services.slots.count_of_series(
         series_id, MAX_COUNT + 1, include_hidden=_sees_hidden(viewer)
     )
-    return _exact(count)
+    return exact_count(count)
 
 
 async def count_ended_bookings(services: Services, caller: Caller) -> int | None:
     """Return how many ended bookings the caller has; None for more than `MAX_COUNT`."""
     count = await services.ended_bookings.count_of_user(caller.user_id, MAX_COUNT + 1)
-    return _exact(count)
+    return exact_count(count)
 
 
 async def count_roster(services: Services, slot_id: SlotId) -> int | None:
@@ -171,11 +169,7 @@ async def count_roster(services: Services, slot_id: SlotId) -> int | None:
 
 async def count_history(services: Services, slot_id: SlotId) -> int | None:
     """Return how many bookings of a slot ended; None for more than `MAX_COUNT`."""
-    return _exact(await services.ended_bookings.count_of_slot(slot_id, MAX_COUNT + 1))
-
-
-def _exact(count: int) -> int | None:
-    return count if count <= MAX_COUNT else None
+    return exact_count(await services.ended_bookings.count_of_slot(slot_id, MAX_COUNT + 1))
 
 
 async def list_bookings(

@@ -28,9 +28,9 @@ IMPORT = """mutation($names: [String!]!, $dry: Boolean! = false) {
     ... on InvalidInput { fields { field } }
   }
 }"""
-LIST = """query($text: String, $first: Int! = 20, $after: String) {
-  resources(text: $text, first: $first, after: $after) {
-    nodes { id name kind } pageInfo { hasNextPage endCursor }
+LIST = """query($text: String, $kind: ResourceKind, $first: Int! = 20, $after: String) {
+  resources(text: $text, kind: $kind, first: $first, after: $after) {
+    totalCount nodes { id name kind } pageInfo { hasNextPage endCursor }
   }
 }"""
 NODE = "query($id: ID!) { node(id: $id) { ... on Resource { id name kind } } }"
@@ -175,6 +175,17 @@ async def test_pages_of_resources_are_by_name(organizer: GraphQLTestClient) -> N
     last = await organizer.execute(LIST, text=prefix, first=2, after=after)
     assert [each["name"][-1] for each in last["nodes"]] == ["c"]
     assert await organizer.error_code(LIST, after="x") == "BAD_USER_INPUT"
+
+
+async def test_every_page_says_how_many_resources_match(organizer: GraphQLTestClient) -> None:
+    prefix = secrets.token_hex(4)
+    await create(organizer, *(f"{prefix} {letter}" for letter in "abc"))
+    await organizer.execute(CREATE, name=f"{prefix} d", kind="OTHER")
+    first = await organizer.execute(LIST, text=prefix, first=3)
+    last = await organizer.execute(LIST, text=prefix, first=3, after=first["pageInfo"]["endCursor"])
+    assert [page["totalCount"] for page in (first, last)] == [4, 4]
+    for kind, count in (("ROOM", 3), ("OTHER", 1), ("STAFF", 0)):
+        assert (await organizer.execute(LIST, text=prefix, kind=kind))["totalCount"] == count
 
 
 async def test_a_typo_is_no_new_resource(organizer: GraphQLTestClient) -> None:

@@ -14,7 +14,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import GroupLimit
-from slotlock.domain.resources.resource import Resource
+from slotlock.domain.resources.resource import Resource, ResourceKind
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.teams import membership
@@ -218,6 +218,10 @@ async def run_campaign_queries(repositories: Repositories) -> None:
             await campaigns.page(10, position, include_unpublished=include_unpublished)
     start, end = first.slot.start, first.slot.end
     assert await repositories.resources.find_overlapping(["Room 5"], start, end)
+    assert await repositories.resources.count("", None, 10) == 1
+    for text, kind in (("", ResourceKind.OTHER), ("room", None), ("room", ResourceKind.OTHER)):
+        assert await repositories.resources.count(text, kind, 10) == 1
+        assert (await repositories.resources.page(text, kind, 10, None)).items
     assert await slots.find_by_series(series_id, now)
     for include_hidden in (False, True):
         await slots.count_of_series(series_id, 10, include_hidden=include_hidden)

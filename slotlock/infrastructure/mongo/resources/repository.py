@@ -106,16 +106,15 @@ class ResourceRepository:
         self, text: str, kind: ResourceKind | None, first: int, after_key: str | None
     ) -> Page[tuple[str, Resource]]:
         """Return the next resources by name whose name contains a text, each with its key."""
-        query: Document = {"nameKey": {"$gt": after_key or ""}}
-        if text:
-            query = {"$and": [query, {"nameKey": {"$regex": re.escape(name_key(text))}}]}
-        if kind is not None:
-            query["kind"] = (
-                kind.value if kind is not ResourceKind.OTHER else {"$in": ["other", None]}
-            )
+        query = _list_query(text, kind, after_key or "")
         found = self._resources.find(query, sort=[("nameKey", 1)], limit=first + 1)
         items = [(document["nameKey"], _to_resource(document)) async for document in found]
         return Page(tuple(items[:first]), len(items) > first)
+
+    @limited
+    async def count(self, text: str, kind: ResourceKind | None, limit: int) -> int:
+        """Return the number of resources whose name contains a text, at most `limit`."""
+        return await self._resources.count_documents(_list_query(text, kind, ""), limit=limit)
 
     @limited
     async def insert(self, resource: Resource, note: AuditNote | None = None) -> bool:
@@ -226,6 +225,15 @@ class ResourceRepository:
                     break
                 except DuplicateKeyError:
                     continue  # another spelling has the key, or another process was first
+
+
+def _list_query(text: str, kind: ResourceKind | None, after_key: str) -> Document:
+    query: Document = {"nameKey": {"$gt": after_key}}
+    if text:
+        query = {"$and": [query, {"nameKey": {"$regex": re.escape(name_key(text))}}]}
+    if kind is not None:
+        query["kind"] = kind.value if kind is not ResourceKind.OTHER else {"$in": ["other", None]}
+    return query
 
 
 def _to_resource(document: Document) -> Resource:
