@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from slotlock.api.calendars.ical import render_calendar
 from slotlock.api.endpoints.callers import optional_caller, require_caller, verify_and_charge
-from slotlock.api.endpoints.responses import handle_errors, method_not_allowed
+from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
 from slotlock.auth import calendar_tokens
 from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
@@ -21,7 +21,7 @@ from slotlock.graphql.core import ids
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.transport.http_requests import HttpError
-from slotlock.infrastructure.request_deadline import untimed, within_deadline
+from slotlock.infrastructure.request_deadline import untimed
 from slotlock.services import resources
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
@@ -55,13 +55,9 @@ class CalendarEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request."""
         # The path of a private calendar is a secret, so the log does not name it.
-        response = await handle_errors("a calendar", self._respond_in_time(Request(scope, receive)))
+        response = await respond_in_time("a calendar", self._respond(Request(scope, receive)))
         if response is not None:
             await response(scope, receive, send)
-
-    async def _respond_in_time(self, request: Request) -> Response:
-        with within_deadline():
-            return await self._respond(request)
 
     async def _respond(self, request: Request) -> Response:
         token = await verify_and_charge(

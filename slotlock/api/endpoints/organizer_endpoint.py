@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import require_organizer, verify_and_charge
-from slotlock.api.endpoints.responses import handle_errors, method_not_allowed
+from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
 from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.limits.operation_kinds import OperationKind
@@ -34,7 +34,7 @@ class OrganizerEndpoint:
         """Respond to one request."""
         # repr() escapes line breaks, with which a client could forge lines of the log.
         path = repr(scope["path"][:MAX_LOGGED_PATH_CHARS])
-        response = await handle_errors(path, self._handle_request(Request(scope, receive)))
+        response = await respond_in_time(path, self._handle_request(Request(scope, receive)))
         if response is not None:
             await response(scope, receive, send)
 

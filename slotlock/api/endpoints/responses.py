@@ -16,6 +16,7 @@ from slotlock.graphql.core.errors import (
 )
 from slotlock.graphql.transport.http_requests import HttpError
 from slotlock.infrastructure.mongo.client import is_commit_unknown, is_unavailable
+from slotlock.infrastructure.request_deadline import within_deadline
 
 UNKNOWN_CHANGE_MESSAGE = (
     "The server could not confirm the change in time: it may have happened. "
@@ -23,13 +24,14 @@ UNKNOWN_CHANGE_MESSAGE = (
 )
 
 
-async def handle_errors(subject: str, pending_response: Awaitable[Response]) -> Response | None:
-    """Await a response; turn its failure into JSON. None if the client has disconnected.
+async def respond_in_time(subject: str, pending_response: Awaitable[Response]) -> Response | None:
+    """Await a response until the deadline of its request; turn its failure into JSON.
 
-    The log names the subject of an unexpected failure.
+    Return None if the client has disconnected. The log names the subject of an unexpected failure.
     """
     try:
-        return await pending_response
+        with within_deadline():
+            return await pending_response
     except HttpError as error:
         response = error_response(error.status, error.code, str(error))
         response.headers.update(error.headers)

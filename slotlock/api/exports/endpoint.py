@@ -24,6 +24,7 @@ from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.transport.http_requests import HttpError
+from slotlock.infrastructure.request_deadline import untimed
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import queries
@@ -69,7 +70,8 @@ class Exports:
         """
         kind, global_id, file_format = await self._find_target(organizer, path)
         build = self._builder.build(kind, global_id.removeprefix(f"{kind}_"), file_format)
-        outcome = await _cancel_on_disconnect(request, build)
+        with untimed():
+            outcome = await _cancel_on_disconnect(request, build)
         match outcome:
             case ExportFile():
                 await _recheck_organizer(auth, organizer, outcome)

@@ -5,7 +5,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import charge_token, name_caller
-from slotlock.api.endpoints.responses import handle_errors, method_not_allowed
+from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
 from slotlock.api.exports.endpoint import Exports
 from slotlock.auth.container import Auth
 from slotlock.auth.links import export_links
@@ -31,7 +31,7 @@ class ExportLinkEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request."""
         # The path is a secret, so the log does not name it.
-        response = await handle_errors("an export link", self._respond(Request(scope, receive)))
+        response = await respond_in_time("an export link", self._respond(Request(scope, receive)))
         if response is not None:
             await response(scope, receive, send)
 

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import require_caller, verify_and_charge
-from slotlock.api.endpoints.responses import handle_errors, method_not_allowed
+from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
 from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
 from slotlock.domain.admission.tickets import TICKET_TTL, TicketRef
@@ -45,7 +45,7 @@ class PersonalDataEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request."""
-        response = await handle_errors("personal data", self._respond(Request(scope, receive)))
+        response = await respond_in_time("personal data", self._respond(Request(scope, receive)))
         if response is not None:
             await response(scope, receive, send)
 

@@ -9,16 +9,19 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import Any
 
 import orjson
 import pytest
 from pydantic import SecretStr
-from starlette.types import Message, Scope
+from starlette.types import ASGIApp, Message, Scope
 
 from slotlock.api.app_state import AppState, open_app_state
+from slotlock.api.exports.builder import ExportBuilder
 from slotlock.api.settings.settings import Settings
+from slotlock.auth.links import export_links
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.users.user import Role
+from slotlock.domain.users.user import Caller, Role
 from slotlock.graphql.core import errors
 from slotlock.graphql.transport.http import JSON, HttpEndpoint
 from slotlock.graphql.transport.http_messages import HttpPost
@@ -42,34 +45,67 @@ SIGN_IN = (
 class SilentDeployment:
     """An app behind a route to MongoDB, with a member, an organizer and a slot."""
 
-    def __init__(self, state: AppState, route: HoldingRoute, member: str) -> None:
+    def __init__(self, state: AppState, route: HoldingRoute, member: str, organizer: str) -> None:
+        self.state = state
         self.route = route
         self.member = member
+        self.organizer = organizer
         self.slot_id = ""
         self._endpoint = HttpEndpoint(
             state.graphql_server, max_body_bytes=64_000, development=False
         )
-        self._calendars = state.calendars
 
     async def fetch_calendar(self) -> int:
         """Request the published calendar, and return the status."""
+        return await self.fetch(self.state.calendars, "GET", path="published.ics")
+
+    async def fetch(
+        self, endpoint: ASGIApp, method: str, body_delay_s: float = 0.0, **path_params: str
+    ) -> int:
+        """Send a request of the organizer, whose body is a file of one user; return the status."""
+        authorization = f"Bearer {self.organizer}".encode()
         scope: Scope = {
             "type": "http",
-            "method": "GET",
-            "headers": [],
+            "method": method,
+            "path": "/",
+            "query_string": b"",
+            "headers": [(b"authorization", authorization), (b"content-type", b"text/csv")],
             "client": ("127.0.0.1", 1),
-            "path_params": {"path": "published.ics"},
+            "path_params": path_params,
         }
-        sent: list[Message] = []
+        body: Message = {"type": "http.request", "body": b"email,name\nz@slotlock.test,Zoe\n"}
+        received, sent = [body], list[Message]()
 
         async def receive() -> Message:
-            return {"type": "http.request"}
+            if received:
+                await asyncio.sleep(body_delay_s)
+                return received.pop()
+            await asyncio.Event().wait()  # the client stays
+            return body
 
         async def send(message: Message) -> None:
             sent.append(message)
 
-        await self._calendars(scope, receive, send)
+        self.state.graphql_server.deadlines.begin()  # as before each of these endpoints
+        await endpoint(scope, receive, send)
         return int(sent[0]["status"])
+
+    async def fetch_all(self) -> list[int]:
+        """Send a request to each HTTP endpoint that reads MongoDB at once; return the statuses."""
+        state, export = self.state, f"slots/{self.slot_id}.csv"
+        auth = state.graphql_server.auth
+        claims = auth.tokens.verify("access", self.organizer, auth.now())
+        organizer = Caller(claims.user_id, Role.ORGANIZER, claims.session_id, claims.expires_at)
+        link = export_links.create(auth, organizer, export).token
+        statuses = await asyncio.gather(
+            self.fetch_calendar(),
+            self.fetch(state.exports, "GET", path=export),
+            self.fetch(state.export_links, "GET", token=link),
+            self.fetch(state.user_import, "POST"),
+            self.fetch(state.user_invitations, "POST"),
+            self.fetch(state.personal_data, "GET"),
+        )
+        return list(statuses)
 
     async def send(self, document: str, token: str | None, **variables: object) -> tuple[int, Json]:
         """Send a request, and return the status and the body of the response."""
@@ -100,7 +136,7 @@ async def deployment(servers: EmbeddedServers) -> AsyncIterator[SilentDeployment
         server = state.graphql_server
         organizer = await sign_in_new_user(server.auth, Role.ORGANIZER)
         member = await sign_in_new_user(server.auth, Role.MEMBER)
-        deployment = SilentDeployment(state, route, member)
+        deployment = SilentDeployment(state, route, member, organizer)
         _, created = await deployment.send(CREATE_SLOT, organizer, input=slot_input())
         deployment.slot_id = created["data"]["createSlot"]["id"]
         yield deployment
@@ -153,6 +189,32 @@ async def test_a_calendar_without_a_reply_ends_at_the_deadline(
     assert await deployment.fetch_calendar() == 503
     timeouts = re.findall(r"timeoutMS: ([0-9.]+)ms", caplog.text)
     assert float(timeouts[0]) < DEADLINE_S * 1000
+
+
+async def test_every_http_endpoint_without_a_reply_ends_at_the_deadline(
+    deployment: SilentDeployment, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert await deployment.fetch_all() == [200] * 6
+    deployment.route.is_held = lambda message: b"sessions" in message
+    statuses = await deployment.fetch_all()
+    assert statuses == [503] * len(statuses)
+    assert caplog.text.count("RequestTimeoutError") == len(statuses)
+
+
+async def test_the_time_of_a_slow_upload_and_of_an_export_does_not_count(
+    deployment: SilentDeployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = deployment.state
+    assert await deployment.fetch(state.user_import, "POST", body_delay_s=2 * DEADLINE_S) == 200
+    build = ExportBuilder.build
+
+    async def build_slowly(*arguments: Any) -> object:
+        await asyncio.sleep(2 * DEADLINE_S)
+        return await build(*arguments)
+
+    monkeypatch.setattr(ExportBuilder, "build", build_slowly)
+    path = f"slots/{deployment.slot_id}.csv"
+    assert await deployment.fetch(state.exports, "GET", path=path) == 200
 
 
 async def test_a_late_step_gets_the_time_that_the_earlier_steps_left(
