@@ -54,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 2
     print("\n".join(["", *report.growth_lines(idle, growths), ""]))
+    print("\n".join(report.memory_lines(growths)), end="\n\n")
     print("\n".join(report.plan_lines(idle, growths)))
     return 0
 

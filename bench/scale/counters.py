@@ -1,4 +1,4 @@
-"""What an interval cost: commands and documents of MongoDB, calls of Valkey, CPU time."""
+"""What an interval cost: commands and documents of MongoDB, calls of Valkey, CPU, memory."""
 
 import time
 from collections import Counter
@@ -14,7 +14,7 @@ OWN_COMMANDS = {"mongo serverStatus": 1, "valkey info": 1}
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Counts per second of an interval, and shares of a core.
+    """Counts per second of an interval, shares of a core, and the memory of the apps at its end.
 
     `commands` counts by server and command, as `mongo find` or `valkey eval`. Valkey counts the
     calls inside scripts as well.
@@ -26,6 +26,7 @@ class Rates:
     app: float
     mongod: float
     valkey: float
+    app_bytes: int
 
     @property
     def mongo(self) -> float:
@@ -78,6 +79,7 @@ def measure(
         app=app_s,
         mongod=mongod_s,
         valkey=valkey_s,
+        app_bytes=sum(app.memory_bytes() for app in apps),
     )
 
 

@@ -73,7 +73,7 @@ def rates_line(title: str, rates: Rates) -> str:
     )
     return (
         f"{title:34}{rates.mongo:8.1f}{rates.documents:10.1f}{rates.examined:10.1f}"
-        f"{rates.redis:9.1f}{cpu}  {commands}"
+        f"{rates.redis:9.1f}{cpu}{rates.app_bytes / 2**20:9.1f}  {commands}"
     )
 
 
@@ -81,7 +81,7 @@ def header() -> str:
     """Return the titles of `rates_line`."""
     return (
         f"{'a second':34}{'MongoDB':>8}{'documents':>10}{'examined':>10}{'Valkey':>9}"
-        f"{'app':>7}{'mongod':>7}{'valkey':>7}  the most frequent commands"
+        f"{'app':>7}{'mongod':>7}{'valkey':>7}{'app MiB':>9}  the most frequent commands"
     )
 
 
@@ -99,6 +99,17 @@ def growth_lines(idle: Mapping[int, Rates], growths: Sequence[Growth]) -> list[s
         product = [growth.per_unit_and_process(metric) for metric in METRICS.values()]
         lines.append(f"{name:22}" + "".join(f"{value:20.6f}" for value in each))
         lines.append(f"{f'process x {name}':22}" + "".join(f"{value:20.6f}" for value in product))
+    return lines
+
+
+def memory_lines(growths: Sequence[Growth]) -> list[str]:
+    """Return how much memory of one process each unit adds."""
+    lines = []
+    for growth in growths:
+        small, large = growth.pair.sizes
+        bytes_added = growth.rates[FEW, large].app_bytes - growth.rates[FEW, small].app_bytes
+        added = bytes_added / (large - small)
+        lines.append(f"each of {growth.pair.quantity} adds {added / 1024:.1f} KiB of memory")
     return lines
 
 

@@ -14,7 +14,7 @@ PLAN = Plan(processes=51, sizes={"sockets": 1_000})
 def rates(find: float, calls: float = 0.0) -> Rates:
     """Return the rates of so many commands a second."""
     commands = Counter({"mongo find": find, "valkey get": calls})
-    return Rates(commands, 0.0, 0.0, 0.0, 0.0, 0.0)
+    return Rates(commands, 0.0, 0.0, 0.0, 0.0, 0.0, app_bytes=0)
 
 
 def growth(*commands: float) -> Growth:
