@@ -17,12 +17,13 @@ class LockRequest(NamedTuple):
 class AcquiredLock(NamedTuple):
     """The fencing token of a lock, and whether it was granted to a waiter.
 
-    `next_arrival`: see `RedisLease`.
+    `next_arrival` and `others_wait`: see `RedisLease`.
     """
 
     fencing_token: int
     was_waiting: bool
     next_arrival: float
+    others_wait: bool = False
 
 
 def parts_per_script(
