@@ -23,7 +23,8 @@ def caddy_command(program: Path, port: int, app_ports: Sequence[int], folder: Pa
     text = with_app_ports(CADDY_FILE.read_text(), app_ports)
     site = text.replace("slots.example.org {", f"http://127.0.0.1:{port} {{")
     file = folder / "Caddyfile"
-    file.write_text(f"{{\n\tadmin off\n\tstorage file_system {folder}\n}}\n{site}")
+    options = f"\n{{\n\tadmin off\n\tstorage file_system {folder}\n"
+    file.write_text(site.replace("\n{\n", options, 1))
     return [str(program), "run", "--config", str(file), "--adapter", "caddyfile"]
 
 
@@ -39,7 +40,8 @@ def nginx_command(program: Path, port: int, app_ports: Sequence[int], folder: Pa
     file = folder / "nginx.conf"
     file.write_text(
         f"daemon off;\npid {folder}/nginx.pid;\nerror_log stderr;\n"
-        f"events {{ worker_connections 1024; }}\nhttp {{\naccess_log off;\n{paths}{site}\n}}\n"
+        f"events {{ worker_connections 1024; }}\n"
+        f"http {{\naccess_log /dev/stdout;\n{paths}{site}\n}}\n"
     )
     return [str(program), "-c", str(file), "-p", str(folder), "-e", "stderr"]
 

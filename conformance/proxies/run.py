@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 from websockets.asyncio.client import connect
 
+from bench.soak.processes.servers import free_port
 from conformance.apps import (
     ADMIN_EMAIL,
     ADMIN_PASSWORD,
@@ -89,8 +90,23 @@ def proxy_rows(servers: EmbeddedServers, folder: Path, home: Path) -> Iterator[R
             ports = [app.port for app in apps]
             port = stack.enter_context(running_proxy(name, program, ports, folder / name))
             checks = checks_of(name)
-            failures = tuple(asyncio.run(_failures(apps[0], port, checks)))
-        yield Row(f"{name} in front", len(checks), failures, "two processes, production")
+            failures = asyncio.run(_failures(apps[0], port, checks))
+        if problem := _logged_secret(name, program, folder / f"{name}-alone"):
+            failures.append(f"{SECRET_CHECK}: {problem}")
+        count = len(checks) + 1
+        yield Row(f"{name} in front", count, tuple(failures), "two processes, production")
+
+
+def _logged_secret(name: str, program: Path, folder: Path) -> str | None:
+    """Run a proxy without processes behind it; return a secret path that its log contains."""
+    paths = ("/exports/links/secret-1", "/calendars/private/secret-2.ics", "/calendars/seen.ics")
+    with running_proxy(name, program, (free_port(), free_port()), folder) as port:
+        for path in paths:
+            httpx.get(f"http://127.0.0.1:{port}{path}", trust_env=False, timeout=30)
+    log = (folder / "proxy.log").read_text(errors="replace")
+    if "/calendars/seen.ics" not in log:
+        return "the log has no errors"
+    return next((f"the log contains {path}" for path in paths[:2] if path in log), None)
 
 
 async def _failures(app: ConformanceApp, port: int, checks: Checks) -> list[str]:
@@ -202,6 +218,7 @@ CHECKS: Checks = {
     "no metrics": _no_metrics,
 }
 STOP_CHECK = "a graceful stop"
+SECRET_CHECK = "no secret path in the log"
 
 
 def checks_of(proxy: str) -> Checks:
