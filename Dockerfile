@@ -6,6 +6,11 @@ RUN python -m venv /venv \
  && /venv/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements-serve.lock
 
 FROM python:3.13.9-slim-bookworm
+# For sign-in sheets: other scripts, such as Chinese and Thai, and emoji.
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends \
+    fonts-noto-cjk fonts-noto-color-emoji fonts-noto-core \
+ && rm -rf /var/lib/apt/lists/*
 RUN useradd --system --uid 10001 --no-create-home slotlock
 COPY --from=packages /venv /venv
 WORKDIR /app

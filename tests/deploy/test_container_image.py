@@ -65,3 +65,10 @@ def test_the_app_serves_calendars_and_metrics_without_being_installed(
     assert calendar.status_code == 200, container.log
     assert f"PRODID:-//slotlock//slotlock {__version__}//EN" in calendar.text
     assert f'version="{__version__}"' in metrics.text
+
+
+def test_the_image_has_the_fonts_that_the_guide_for_operators_names() -> None:
+    guide = (ROOT / "docs" / "guides" / "operators.md").read_text()
+    fonts = set(re.findall(r"\bfonts-[a-z-]+", guide))
+    assert fonts
+    assert set(re.findall(r"\bfonts-[a-z-]+", (ROOT / "Dockerfile").read_text())) == fonts

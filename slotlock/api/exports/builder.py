@@ -6,6 +6,7 @@ disappears with the last process that has it open.
 """
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -18,8 +19,9 @@ from datetime import datetime
 from typing import BinaryIO
 
 COMMAND = (sys.executable, "-m", "slotlock.api.exports.child")
-# The file is complete, MongoDB was unavailable, or the file would have too many rows.
-EXPECTED_CODES = (os.EX_OK, os.EX_TEMPFAIL, os.EX_DATAERR)
+# The file is complete, also without some fonts; MongoDB was unavailable; too many rows.
+COMPLETE_CODES = (os.EX_OK, os.EX_CONFIG)
+EXPECTED_CODES = (*COMPLETE_CODES, os.EX_TEMPFAIL, os.EX_DATAERR)
 # A request waits this long for other exports before it gets ExportBusy.
 WAIT_TIMEOUT_S = 20.0
 RETRY_AFTER_S = 10
@@ -51,6 +53,8 @@ class ExportFailed:
 class ExportTooLarge:
     """The file would have too many rows for its format."""
 
+
+log = logging.getLogger(__name__)
 
 Export = ExportFile | ExportBusy | ExportFailed | ExportTooLarge
 
@@ -86,7 +90,9 @@ class ExportBuilder:
         except BaseException:
             file.close()
             raise
-        if code != os.EX_OK:
+        if code == os.EX_CONFIG:
+            log.warning("no font has some characters of the sign-in sheets of %s %s", kind, id_)
+        if code not in COMPLETE_CODES:
             file.close()
             return ExportTooLarge() if code == os.EX_DATAERR else ExportFailed()
         size = file.seek(0, os.SEEK_END)

@@ -43,8 +43,8 @@ class ExportJob:
     now: datetime
 
 
-async def write_export(url: str, job: ExportJob, target: BinaryIO) -> None:
-    """Write the file of a job to the target."""
+async def write_export(url: str, job: ExportJob, target: BinaryIO) -> bool:
+    """Write the file of a job to the target; return whether it shows all characters."""
     client, database = connect(url)
     try:
         is_campaign = job.kind == "campaign"
@@ -56,6 +56,7 @@ async def write_export(url: str, job: ExportJob, target: BinaryIO) -> None:
                     for slot in page.slots:
                         writer.add(build_roster(slot, page.users, job.now))
                 writer.close()
+        return not (isinstance(writer, SignInSheets) and writer.has_missing_glyphs())
     finally:
         await client.close()
 
@@ -103,7 +104,11 @@ def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def main(kind: str, id_: str, file_format: str, now: str) -> int:
-    """Build the file; return 0, EX_TEMPFAIL without MongoDB, or EX_DATAERR for too many rows."""
+    """Build the file and return an exit code.
+
+    It is 0, EX_CONFIG if fonts are missing, EX_TEMPFAIL without MongoDB, or EX_DATAERR for too many
+    rows.
+    """
     url = _read_mongo_url()
     signal.signal(signal.SIGTERM, _on_sigterm)
     threading.Thread(target=_exit_on_eof, daemon=True).start()
@@ -111,14 +116,14 @@ def main(kind: str, id_: str, file_format: str, now: str) -> int:
     job = ExportJob(kind, id_, file_format, datetime.fromisoformat(now))
     try:
         with open(1, "wb", closefd=False) as target:
-            asyncio.run(write_export(url, job, target))
+            shows_all = asyncio.run(write_export(url, job, target))
     except TooManyRowsError:
         return os.EX_DATAERR
     except Exception as error:
         if is_unavailable(error):
             return os.EX_TEMPFAIL
         raise
-    return os.EX_OK
+    return os.EX_OK if shows_all else os.EX_CONFIG
 
 
 if __name__ == "__main__":

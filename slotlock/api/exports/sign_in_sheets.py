@@ -1,6 +1,8 @@
 """Sign-in sheets as PDF: a row for each confirmed booking, with a box to tick and a signature."""
 
 import json
+import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib import resources
 from typing import BinaryIO
@@ -19,6 +21,12 @@ MAX_ROWS = 5_000
 MAX_EMPTY_ROWS = 10
 # A slot also has a heading, whose space is that of some rows.
 HEADING_ROWS = 5
+# Typst prints a box for a character that no font has, without a warning. All boxes are the same
+# glyph, and so is that of a code point that Unicode leaves to private use.
+PRIVATE_USE = "\U0010fffd"
+GLYPHS_SOURCE = b"""#set page(width: auto, height: auto)
+#for character in sys.inputs.text.codepoints() [#box(character) ]"""
+_GLYPH = re.compile(rb'<use xlink:href="#(\w+)"')
 
 
 class TooManyRowsError(Exception):
@@ -36,6 +44,7 @@ class SignInSheets:
         self._only_published = only_published
         self._sheets: list[dict[str, object]] = []
         self._row_count = 0
+        self._characters: set[str] = set()
 
     def add(self, roster: Roster) -> None:
         """Add the sheet of the next slot.
@@ -54,9 +63,14 @@ class SignInSheets:
         self._row_count += len(rows) + empty_rows + HEADING_ROWS
         if self._row_count > MAX_ROWS:
             raise TooManyRowsError
-        self._sheets.append(
-            {**_heading(roster.slot), "rows": rows, "empty_rows": empty_rows},
-        )
+        heading = _heading(roster.slot)
+        for texts in (heading, *rows):
+            self._characters.update(*texts.values())
+        self._sheets.append({**heading, "rows": rows, "empty_rows": empty_rows})
+
+    def has_missing_glyphs(self) -> bool:
+        """Return whether some characters have no glyph in any font, so that boxes are printed."""
+        return not _glyphs(PRIVATE_USE).isdisjoint(_glyphs(self._characters))
 
     def close(self) -> None:
         """Write the PDF."""
@@ -67,6 +81,13 @@ class SignInSheets:
         )
         self._target.write(pdf)
         self._target.flush()
+
+
+def _glyphs(characters: Iterable[str]) -> set[bytes]:
+    """Return the ids of the glyphs of these characters, each printed by itself."""
+    inputs = {"text": "".join(characters)}
+    page = typst.compile(GLYPHS_SOURCE, sys_inputs=inputs, format="svg")
+    return set(_GLYPH.findall(page))
 
 
 def _heading(slot: Slot) -> dict[str, str]:

@@ -8,6 +8,7 @@ from pypdf import PdfReader
 from slotlock.api.exports.sign_in_sheets import SignInSheets, TooManyRowsError
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.reports.roster import Roster
+from tests.support.apps.processes import AppProcess
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
 from tests.support.clients.exports import (
@@ -15,9 +16,11 @@ from tests.support.clients.exports import (
     create_resources,
     download_export,
     get_checked,
+    set_name_and_groups,
 )
 from tests.support.domain.rosters import roster_of
 
+NO_GLYPH = "\U000f0000"  # no font of a system has characters for private use
 COURSE: Json = {
     "title": "Schwimmen *für* #Anfänger",
     "location": "Bad, Bahn 3",
@@ -103,6 +106,29 @@ def test_markup_in_names_is_printed_as_text() -> None:
     printed = "".join(page.split())
     for name in names:
         assert "".join(name.split()) in printed
+
+
+def test_only_characters_without_a_glyph_are_missing() -> None:
+    for name, is_missing in (("Жанна Ünal\u200d Ἀγάθη", False), (f"Ada {NO_GLYPH}", True)):
+        sheets = SignInSheets(BytesIO(), only_published=True)
+        sheets.add(roster_of("Course", [name]))
+        assert sheets.has_missing_glyphs() is is_missing
+
+
+async def test_a_sheet_with_missing_glyphs_is_logged_once_without_the_name(
+    two_apps: tuple[AppProcess, AppProcess], roster_users: RosterUsers
+) -> None:
+    ada, ben, _, organizer = roster_users
+    url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+    await set_name_and_groups(url, ada, f"Zoé {NO_GLYPH}", NO_GLYPH)
+    (app,) = (app for app in two_apps if app.url == organizer.url)
+    for user, warnings in ((ben, 0), (ada, 1)):
+        slot_id = await organizer.add_slot()
+        await user.book_slot(slot_id)
+        await download_export(organizer, f"slots/{slot_id}.pdf")
+        lines = [line for line in app.log.splitlines() if slot_id.removeprefix("slot_") in line]
+        assert len(lines) == warnings
+        assert all("no font has" in line and "Zoé" not in line for line in lines)
 
 
 def test_the_heading_and_the_columns_repeat_on_each_of_several_pages() -> None:
