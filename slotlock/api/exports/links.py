@@ -1,4 +1,4 @@
-"""`GET /exports/links/{token}`: an export by a signed link, which a browser can follow."""
+"""`/exports/links/{token}`: an export by a signed link, which a browser can follow."""
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -45,8 +45,8 @@ class ExportLinkEndpoint:
         token = export_links.verify(self._auth, request.path_params["token"])
         costs = {OperationKind.FILE: 1}
         await charge_token(self._auth, self._rate_limits, request, token, costs)
-        if request.method != "GET":
-            raise method_not_allowed("GET")
+        if request.method not in ("GET", "HEAD"):  # the server sends no body to HEAD
+            raise method_not_allowed("GET", "HEAD")
         if not isinstance(token, TokenClaims):
             expired = str(token) == EXPIRED_MESSAGE
             raise HttpError(410, EXPIRED) if expired else HttpError(403, INVALID)

@@ -40,6 +40,19 @@ async def test_a_link_opens_its_file_without_a_header_and_leaves_no_trace(
     assert response.headers["referrer-policy"] == "no-referrer"
 
 
+async def test_head_returns_the_headers_of_the_file_and_leaves_the_link_open(
+    roster_users: RosterUsers,
+) -> None:
+    organizer = roster_users.organizer
+    path = await create_export_link(organizer, await organizer.add_slot())
+    head = await organizer.http.head(organizer.url + path)
+    got = await follow(organizer, path)
+    assert (head.status_code, head.content) == (got.status_code, b"") == (200, b"")
+    for name in ("content-length", "content-type", "content-disposition", "cache-control"):
+        assert head.headers[name] == got.headers[name]
+    assert (await organizer.http.head(f"{organizer.url}/exports/links/x")).status_code == 403
+
+
 async def test_a_link_expires_after_five_minutes(roster_users: RosterUsers) -> None:
     organizer = roster_users.organizer
     link = await organizer.execute(CREATE_LINK, id=await organizer.add_slot(), format="CSV")
@@ -81,7 +94,7 @@ async def test_an_altered_link_or_another_kind_of_token_opens_nothing(
     bearer = BookingClient(organizer.http, organizer.url, token)
     assert await bearer.error_code("{ me { id } }") == "UNAUTHENTICATED"
     posted = await organizer.http.post(organizer.url + path)
-    assert (posted.status_code, posted.headers["allow"]) == (405, "GET")
+    assert (posted.status_code, posted.headers["allow"]) == (405, "GET, HEAD")
 
 
 async def test_a_link_ends_with_the_session_that_created_it(roster_users: RosterUsers) -> None:
