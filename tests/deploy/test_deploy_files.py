@@ -179,6 +179,15 @@ def test_a_unit_runs_a_command_with_limits(unit: Path) -> None:
     assert values["NoNewPrivileges"] == ["yes"]
 
 
+def test_the_guide_installs_slotlock_where_the_units_expect_it() -> None:
+    guide = (ROOT / "docs" / "guides" / "deployment.md").read_text()
+    (folder,) = {directives(unit)["ExecStart"][0].partition("/bin/")[0] for unit in UNITS}
+    assert f"python3 -m venv {folder}\n" in guide
+    (lock,) = re.findall(rf"{folder}/bin/pip install --require-hashes -r (\S+)", guide)
+    assert (ROOT / lock).exists()
+    assert f"{folder}/bin/pip install --no-deps .\n" in guide
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_knows_every_directive(tmp_path: Path) -> None:
     for unit in UNITS:

@@ -10,6 +10,10 @@ import httpx
 import pytest
 from graphql import GraphQLEnumType, build_schema, parse, validate
 
+from slotlock.api.app import http_routes
+from slotlock.api.calendars import endpoint
+from slotlock.api.settings.settings import Settings
+from slotlock.infrastructure.mongo.repositories import INDEXES
 from tests.support.apps.processes import AppProcess
 
 ROOT = Path(__file__).parents[2]
@@ -73,6 +77,34 @@ def test_the_metrics_page_lists_every_metric(app: AppProcess) -> None:
     exported = {name for name in types if not name.endswith("_created")}
     listed = first_column(DOCS / "reference" / "metrics.md")
     assert {name for name in listed if re.fullmatch(r"slotlock_\w+", name)} == exported
+
+
+def test_the_metrics_page_lists_every_action() -> None:
+    found: set[str] = set()
+    for file in (ROOT / "slotlock" / "services" / "booking").glob("*.py"):
+        found.update(re.findall(r'name: ClassVar\[str\] = "(\w+)"', file.read_text()))
+    (actions,) = re.findall(
+        r"`action` is (.*?)\.", (DOCS / "reference" / "metrics.md").read_text(), re.DOTALL
+    )
+    # `slotlock_bookings_total` counts the outcomes of `book`.
+    assert set(re.findall(r"`(\w+)`", actions)) == found - {"book"}
+
+
+def test_the_endpoints_page_lists_every_route_and_calendar() -> None:
+    routes = http_routes(Settings(), development=True)
+    paths = {route.path for route in routes} - {"/exports/{path:path}", "/calendars/{path:path}"}
+    calendars = (endpoint._PRIVATE, endpoint._ORGANIZED, endpoint._RESOURCE, endpoint._CAMPAIGN)
+    paths |= {re.sub(r"\(.*?\)", "{}", f"/calendars/{each.pattern}") for each in calendars}
+    paths = {re.sub(r"\{.*?\}", "{}", path.replace("\\", "")) for path in paths}
+    page = (DOCS / "reference" / "http-endpoints.md").read_text()
+    table = "\n".join(re.findall(r"^\| `.*$", page, re.MULTILINE))
+    listed = re.findall(r"`(?:[A-Z]+ )?(/[^`]*)`", re.sub(r"\{.*?\}", "{}", table))
+    assert paths <= set(listed)
+
+
+def test_the_example_of_the_doctor_has_the_number_of_indexes() -> None:
+    page = (DOCS / "guides" / "operators.md").read_text()
+    assert re.findall(r"MongoDB indexes +all (\d+) exist", page) == [str(len(INDEXES))]
 
 
 def test_the_simulation_page_lists_every_option() -> None:
