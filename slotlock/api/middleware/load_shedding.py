@@ -29,6 +29,9 @@ SHED_REQUESTS = Counter(
     "Requests and sockets that were rejected because this process was overloaded",
     ["type"],
 )
+# Both series begin at 0, so that the first rejected request counts in a rate.
+for _kind in ("http", "websocket"):
+    SHED_REQUESTS.labels(_kind)
 
 
 class OverloadedError(Exception):

@@ -52,13 +52,6 @@ def label_names(expression: str) -> set[str]:
     return {name.strip() for name in (*grouped, *selected) if name}
 
 
-def documented_labels() -> dict[str, set[str]]:
-    """Return the labels of each metric in the reference: some have no sample in a new process."""
-    page = (FOLDER.parents[1] / "docs" / "reference" / "metrics.md").read_text()
-    rows = re.findall(r"^\| `(slotlock_\w+)` \| \w+ \| (.*?) ?\|$", page, re.MULTILINE)
-    return {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
-
-
 async def exposed_labels(app: AppProcess) -> dict[str, set[str]]:
     """Return the labels of each metric at `/metrics`, after a booking and its cancellation."""
     async with http_client() as http:
@@ -74,14 +67,12 @@ async def exposed_labels(app: AppProcess) -> dict[str, set[str]]:
 
 
 async def test_each_panel_and_rule_uses_metrics_and_labels_that_exist(app: AppProcess) -> None:
-    exposed, documented = await exposed_labels(app), documented_labels()
+    exposed = await exposed_labels(app)
     for title, expression in EXPRESSIONS:
         names = metric_names(expression)
         assert names, f"{title}: no metric"
         assert names <= set(exposed), f"{title}: {names - set(exposed)} not at /metrics"
-        labels = set[str]().union(
-            *(exposed[name] | documented.get(name, set()) for name in names), TARGET_LABELS
-        )
+        labels = set[str]().union(*(exposed[name] for name in names), TARGET_LABELS)
         assert label_names(expression) <= labels, f"{title}: {label_names(expression) - labels}"
 
 
