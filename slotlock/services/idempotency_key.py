@@ -45,7 +45,7 @@ class IdempotencyKey:
     def for_creation(
         cls, user_id: UserId, key: str | None, mutation: str, *request_parts: object
     ) -> "IdempotencyKey | None":
-        """Return the key of a mutation that creates something, if the caller sent one.
+        """Return the key of a mutation that creates or removes something, if there is one.
 
         Each of these mutations has keys of its own.
         """

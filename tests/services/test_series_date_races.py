@@ -11,13 +11,14 @@ from bson import ObjectId
 from pymongo import UpdateOne
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.refusals import SlotNotFound
+from slotlock.domain.booking.refusals import KeyReused, SlotNotFound
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.series import OnConflict, SeriesCreated
 from slotlock.domain.slots.series_dates import DatesAdded, DatesRemoved, SlotsHaveBookings
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.slots import change_set, documents
+from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
 from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.services.slots import series, series_dates
@@ -42,12 +43,17 @@ async def new_series(store: LateStore) -> SeriesCreated:
 
 
 async def remove(
-    store: LateStore, created: SeriesCreated, *, cancel_booked: bool = False
+    store: LateStore,
+    created: SeriesCreated,
+    key: str | None = None,
+    *,
+    cancel_booked: bool = False,
+    count: int = 2,
 ) -> object:
-    """Remove both slots of a series."""
-    slot_ids = tuple(state.id for state in created.slots)
+    """Remove slots of a series, by default both."""
+    slot_ids = tuple(state.id for state in created.slots[:count])
     result = await series_dates.remove(
-        store.services, created.series_id, slot_ids, ADA.user_id, cancel_booked=cancel_booked
+        store.services, created.series_id, slot_ids, ADA.user_id, key, cancel_booked=cancel_booked
     )
     return result.outcome
 
@@ -108,6 +114,55 @@ async def test_a_booking_that_is_written_after_the_removal_finds_no_slot(
     run_before(monkeypatch, BookingAdder, "add_bookings", lambda: remove(store, created))
     assert await store.book(first) == SlotNotFound(first)
     assert await stored_ids(store, created) == []
+
+
+# The other request writes before this one reads the slots, or before it writes.
+before_reads_or_writes = pytest.mark.parametrize(
+    ("repository", "method_name"), [(SlotRepository, "find_by_series"), (SlotWriter, "commit")]
+)
+
+
+@before_reads_or_writes
+async def test_two_concurrent_removals_of_one_key_remove_once_and_return_the_same(
+    store: LateStore, monkeypatch: pytest.MonkeyPatch, repository: type, method_name: str
+) -> None:
+    created, first_outcomes = await new_series(store), list[object]()
+    first, second = (state.id for state in created.slots)
+    await store.new_booking(second)
+
+    async def remove_first() -> None:
+        first_outcomes.append(await remove(store, created, created.series_id, cancel_booked=True))
+
+    run_before(monkeypatch, repository, method_name, remove_first)
+    outcome = await remove(store, created, created.series_id, cancel_booked=True)
+    assert [outcome] == first_outcomes
+    assert outcome == DatesRemoved(created.series_id, (first,), (second,))
+    assert await stored_ids(store, created) == [second]
+
+
+@before_reads_or_writes
+async def test_a_concurrent_removal_of_other_slots_does_not_share_its_key(
+    store: LateStore, monkeypatch: pytest.MonkeyPatch, repository: type, method_name: str
+) -> None:
+    created = await new_series(store)
+    key = created.series_id
+    run_before(monkeypatch, repository, method_name, lambda: remove(store, created, key, count=1))
+    assert await remove(store, created, key) == KeyReused(key)
+    assert await stored_ids(store, created) == [created.slots[1].id]
+
+
+@before_reads_or_writes
+async def test_control_without_a_key_the_second_of_two_removals_finds_no_slot(
+    store: LateStore, monkeypatch: pytest.MonkeyPatch, repository: type, method_name: str
+) -> None:
+    created = await new_series(store)
+    first, second = (state.id for state in created.slots)
+    await store.new_booking(second)
+    run_before(
+        monkeypatch, repository, method_name, lambda: remove(store, created, cancel_booked=True)
+    )
+    assert await remove(store, created, cancel_booked=True) == SlotNotFound(first)
+    assert await stored_ids(store, created) == [second]
 
 
 @pytest.mark.parametrize("earlier_additions", [0, 1])

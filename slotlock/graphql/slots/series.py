@@ -140,6 +140,7 @@ class RemoveSeriesDatesInput:
         description="Whether slots that users have booked or waited for, now or earlier, are "
         "cancelled, as `cancelSlot` does it. Otherwise such a slot leads to `SlotsHaveBookings`.",
     )
+    idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
 
 
 @strawberry.type(description="Each of the slots was deleted, or is cancelled.")
@@ -176,7 +177,8 @@ RemoveSeriesDatesResult = Annotated[
     | SlotsHaveBookings
     | SlotNotPublished
     | InvalidInput
-    | Locked,
+    | Locked
+    | KeyReused,
     strawberry.union("RemoveSeriesDatesResult", description="The removed slots, or a refusal."),
 ]
 
@@ -262,6 +264,7 @@ class SeriesMutations:
         input: RemoveSeriesDatesArgument,  # noqa: A002
     ) -> SeriesDatesRemoved | Refusal:
         organizer = info.context.require_organizer()
+        key = require_valid_key(input.idempotency_key)
         series_id = ids.parse_series_id(input.series_id)
         if series_id is None:
             return SeriesNotFound.for_id(input.series_id)
@@ -276,6 +279,7 @@ class SeriesMutations:
             series_id,
             tuple(slot_ids),
             organizer.user_id,
+            key,
             cancel_booked=input.cancel_booked,
         )
         outcome, view = result.outcome, ResultView(organizer, result.slots)

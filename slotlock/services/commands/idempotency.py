@@ -166,10 +166,11 @@ async def find_replay(
 async def find_created(
     services: Services, key: IdempotencyKey | None, created_type: type[Created]
 ) -> CommandResult[Created | KeyReused] | None:
-    """Return what a request of the key has created, or KeyReused; None if nothing is stored.
+    """Return what a request of the key has created or removed, or KeyReused; None if nothing.
 
-    A mutation that creates something looks before each attempt, and again before it returns a
-    refusal: another request of the key may be why, since its slot occupies the resource.
+    A mutation that creates or removes something looks before each attempt, and again before it
+    returns a refusal. Another request of the key may be why: its slot occupies the resource, or it
+    has removed the slots.
     """
     stored = None if key is None else await find_replay(services.idempotency_records, key)
     if stored is None:

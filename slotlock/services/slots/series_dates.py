@@ -61,7 +61,13 @@ from slotlock.services.slots.series import find_conflicting_slots
 AddDatesRefusal = SeriesNotFound | SeriesConflicts | InvalidInput | Locked | KeyReused
 AddDatesOutcome = DatesAdded | AddDatesRefusal
 RemoveDatesRefusal = (
-    SeriesNotFound | SlotNotFound | SlotsHaveBookings | SlotNotPublished | InvalidInput | Locked
+    SeriesNotFound
+    | SlotNotFound
+    | SlotsHaveBookings
+    | SlotNotPublished
+    | InvalidInput
+    | Locked
+    | KeyReused
 )
 RemoveDatesOutcome = DatesRemoved | RemoveDatesRefusal
 
@@ -187,22 +193,30 @@ async def remove(
     series_id: SeriesId,
     slot_ids: tuple[SlotId, ...],
     organizer_id: UserId,
+    key_text: str | None = None,
     *,
     cancel_booked: bool = False,
 ) -> CommandResult[RemoveDatesOutcome]:
     """Remove slots from a series, all or none.
 
     A slot that nobody has booked or waited for is deleted. With `cancel_booked`, the others are
-    cancelled. The write depends on the versions of the slots, like an edit.
+    cancelled. The write depends on the versions of the slots, like an edit. Return what the same
+    request with this key has removed, if it has.
 
     Raises:
         CommitUnknownError: MongoDB did not confirm the write in time.
     """
+    parts = (series_id, sorted(slot_ids), cancel_booked)
+    key = IdempotencyKey.for_creation(organizer_id, key_text, "removeSeriesDates", *parts)
+    refusal: CommandResult[RemoveDatesOutcome] | None = None
     for _ in range(MAX_EDIT_ATTEMPTS):
+        if stored := await _find_removed(services, key):
+            return stored
         now = services.now()
         plan = await _plan_removal(services, series_id, slot_ids, now, cancel_booked=cancel_booked)
         if isinstance(plan, CommandResult):
-            return plan
+            refusal = plan
+            break
         command = EditSlots(
             organizer_id,
             Cancel(organizer_id),
@@ -214,12 +228,15 @@ async def remove(
         decided = decide_batch(await load_slots(services, [command], now), [command], now)
         outcome = decided.decisions[0].outcome
         if isinstance(outcome, SlotNotPublished):
-            return CommandResult(outcome, decided.slots)
+            refusal = CommandResult(outcome, decided.slots)
+            break
         if not isinstance(outcome, SlotsSaved):
             continue  # a slot has changed since the removal was planned
-        if decided.updates or plan.deleted:
+        removed = to_removed(series_id, plan)
+        if decided.updates or plan.deleted or key is not None:
             changes = replace(
                 change_set([command], decided, now),
+                idempotency_records=(to_record(key, removed, now),) if key else (),
                 deleted_slots=plan.deleted,
                 audit_notes=(
                     *audit_notes([command], decided.updates),
@@ -234,8 +251,26 @@ async def remove(
             publish_deletions(services, plan.deleted, now)
             await publish_cancelled_bookings(services, outcome)
         unchanged = {state.id: as_of(state, now) for state in plan.cancelled_earlier}
-        return CommandResult(to_removed(series_id, plan), {**unchanged, **decided.slots})
-    return CommandResult(locked_refusal(slot_ids[0]))
+        return CommandResult(removed, {**unchanged, **decided.slots})
+    # Another request of the key may have removed the slots, so that this one does not find them.
+    stored = await _find_removed(services, key)
+    return stored or refusal or CommandResult(locked_refusal(slot_ids[0]))
+
+
+async def _find_removed(
+    services: Services, key: IdempotencyKey | None
+) -> CommandResult[RemoveDatesOutcome] | None:
+    """Return what a request of the key has removed, with the cancelled slots as they are now."""
+    stored = await find_created(services, key, DatesRemoved)
+    if stored is None:
+        return None
+    if isinstance(stored.outcome, KeyReused):
+        return CommandResult(stored.outcome)
+    removed, now = stored.outcome, services.now()
+    found = await services.slots.find_by_series(removed.series_id, now)
+    slots = {state.id: as_of(state, now) for state in found if state.id in removed.cancelled_ids}
+    still_stored = tuple(slot_id for slot_id in removed.cancelled_ids if slot_id in slots)
+    return CommandResult(replace(removed, cancelled_ids=still_stored), slots)
 
 
 async def _plan_removal(

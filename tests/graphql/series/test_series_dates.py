@@ -186,6 +186,51 @@ async def test_dates_without_bookings_are_deleted_and_watchers_see_it(
     assert len(await fetch_series_slots(organizer, series)) == 2
 
 
+async def test_a_repeated_removal_removes_nothing_and_returns_the_same(clients: Clients) -> None:
+    ada, organizer = clients
+    series, key = await create_series(organizer), secrets.token_hex(8)
+    first, second, third, _ = slot_ids(series)
+    await ada.book_slot(second)
+    options = {"cancelBooked": True, "idempotencyKey": key}
+    refused = await remove_dates(organizer, series, first, second, idempotencyKey=key)
+    assert refused["code"] == "SLOTS_HAVE_BOOKINGS"
+    removed = await remove_dates(organizer, series, first, second, **options)
+    assert (removed["deletedSlotIds"], len(removed["cancelled"])) == ([first], 1)
+    for ids in ((first, second), (second, first)):
+        assert await remove_dates(organizer, series, *ids, **options) == removed
+    for others in ([first], [first, second, third]):
+        reused = await remove_dates(organizer, series, *others, **options)
+        assert reused["code"] == "KEY_REUSED"
+    only_deleted = await remove_dates(organizer, series, first, second, idempotencyKey=key)
+    assert only_deleted["code"] == "KEY_REUSED"
+    without_key = await remove_dates(organizer, series, first, second, cancelBooked=True)
+    assert without_key["code"] == "SLOT_NOT_FOUND"
+    assert await fetch_edits(organizer, second, "SLOT_CANCELLED")  # of one entry
+    assert len(await fetch_series_slots(organizer, series)) == 2
+
+
+async def test_the_removal_of_a_whole_series_is_repeated(clients: Clients) -> None:
+    _, organizer = clients
+    series, key = await create_series(organizer), secrets.token_hex(8)
+    removed = await remove_dates(organizer, series, *slot_ids(series), idempotencyKey=key)
+    assert removed["deletedSlotIds"] == slot_ids(series)
+    again = await remove_dates(organizer, series, *slot_ids(series), idempotencyKey=key)
+    assert again == removed
+
+
+async def test_a_removal_that_changes_nothing_uses_up_its_key(clients: Clients) -> None:
+    ada, organizer = clients
+    series, key = await create_series(organizer), secrets.token_hex(8)
+    first, second, *_ = slot_ids(series)
+    await ada.book_slot(first)
+    removed = await remove_dates(organizer, series, first, cancelBooked=True)
+    options = {"cancelBooked": True, "idempotencyKey": key}
+    for _ in range(2):
+        assert await remove_dates(organizer, series, first, **options) == removed
+    reused = await remove_dates(organizer, series, second, **options)
+    assert reused["code"] == "KEY_REUSED"
+
+
 async def test_a_slot_of_another_series_is_not_removed(clients: Clients) -> None:
     _, organizer = clients
     series, other = await create_series(organizer), await create_series(organizer)

@@ -23,6 +23,7 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.series import OnConflict, SeriesCreated, SeriesScope
+from slotlock.domain.slots.series_dates import DatesRemoved
 from slotlock.domain.teams.outcomes import TeamBusy, TeamSaved
 from slotlock.domain.teams.team import TeamId
 from slotlock.domain.users.user import User
@@ -183,8 +184,9 @@ async def prepare_series_removal(store: LateStore) -> Act:
     created = await new_series(store, is_published=True)
     slot_ids = tuple(state.id for state in created.slots[:2])
     await store.new_booking(slot_ids[0])
+    id_ = key = created.series_id
     return lambda: series_dates.remove(
-        store.services, created.series_id, slot_ids, ADA.user_id, cancel_booked=True
+        store.services, id_, slot_ids, ADA.user_id, key, cancel_booked=True
     )
 
 
@@ -261,14 +263,20 @@ async def test_a_change_whose_write_is_late_has_an_unknown_outcome(
     await assert_late_write_is_unknown(store, prepare)
 
 
-async def test_a_series_whose_booking_is_late_is_booked_once_and_repeated(store: LateStore) -> None:
-    act = await prepare_series_booking(store)
+@pytest.mark.parametrize(
+    ("prepare", "outcome_type"),
+    [(prepare_series_booking, SeriesBooked), (prepare_series_removal, DatesRemoved)],
+)
+async def test_a_late_change_of_a_series_happens_once_and_its_key_repeats_the_outcome(
+    store: LateStore, prepare: Prepare, outcome_type: type
+) -> None:
+    act = await prepare(store)
     await answer_before_write(store, act)
     await store.deliver_held()
     before = await store.find_all()
     repeated = await act()
     assert isinstance(repeated, CommandResult)
-    assert isinstance(repeated.outcome, SeriesBooked)
+    assert isinstance(repeated.outcome, outcome_type)
     assert await store.find_all() == before
 
 

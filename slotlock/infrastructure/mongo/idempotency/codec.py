@@ -30,7 +30,7 @@ from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, NoShowLim
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.slots.series import SeriesSummary, SkippedDate
-from slotlock.domain.slots.series_dates import SeriesDatesSummary
+from slotlock.domain.slots.series_dates import DatesRemoved, SeriesDatesSummary
 from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.teams.team import Invitation, Member, Team
 from slotlock.infrastructure.stored_enums import from_stored
@@ -52,6 +52,7 @@ TYPE_TAGS: Mapping[str, type] = {
     "SlotSaved": SlotSaved,
     "SeriesSummary": SeriesSummary,
     "SeriesDatesSummary": SeriesDatesSummary,
+    "DatesRemoved": DatesRemoved,
     "CampaignSaved": CampaignSaved,
     "CampaignCopy": CampaignCopy,
     "TeamSaved": TeamSaved,

@@ -47,7 +47,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.changes import Unchanged
 from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.slots.series import SeriesSummary, SkippedDate
-from slotlock.domain.slots.series_dates import SeriesDatesSummary
+from slotlock.domain.slots.series_dates import DatesRemoved, SeriesDatesSummary
 from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.teams.team import Invitation, Member, Team, TeamId
 from slotlock.domain.users.user import UserId
@@ -162,6 +162,7 @@ def records() -> dict[str, IdempotencyRecord]:
         "added dates": record(
             SeriesDatesSummary(SeriesId("5" * 24), (one.id,), (other.id,), (skipped,))
         ),
+        "removed dates": record(DatesRemoved(SeriesId("5" * 24), (one.id,), (other.id,))),
         "created campaign": record(CampaignSaved(campaign)),
         "copied campaign": record(
             CampaignCopy(campaign, 1, copied.start, copied.end, (copied,), (copied,))
@@ -241,6 +242,7 @@ def test_exactly_the_types_that_can_be_stored_have_tags() -> None:
         | SlotSaved
         | SeriesSummary
         | SeriesDatesSummary
+        | DatesRemoved
         | CampaignSaved
         | CampaignCopy
         | TeamSaved
