@@ -1,7 +1,6 @@
 """Copying a campaign with its slots to later dates: dry runs, what is copied, and refusals."""
 
 import asyncio
-import json
 import secrets
 from collections import Counter
 from contextlib import closing
@@ -16,7 +15,6 @@ from tests.support.clients.booking_client import BookingClient, create_booking_c
 from tests.support.clients.campaigns import create_campaign, publish_campaign
 from tests.support.clients.client import Json
 from tests.support.clients.series import create_series
-from tests.support.transport.simultaneous_requests import send_simultaneously
 
 Pair = tuple[AppProcess, AppProcess]
 COPY = """mutation($input: CopyCampaignInput!) { copyCampaign(input: $input) {
@@ -92,12 +90,6 @@ def documents(app: AppProcess) -> Counter[str]:
         database = client.get_default_database()
         names = ("campaigns", "slots", "audit_notes", "idempotency_records")
         return Counter({name: database[name].count_documents({}) for name in names})
-
-
-def count_campaigns(app: AppProcess, name: str) -> int:
-    """Return how many campaigns have a name."""
-    with closing(MongoClient[Json](app.environment["SLOTLOCK_MONGO_URL"])) as client:
-        return client.get_default_database()["campaigns"].count_documents({"name": name})
 
 
 async def test_a_copy_has_the_slots_of_the_campaign_at_the_same_local_time_and_no_bookings(
@@ -255,38 +247,6 @@ async def test_the_audit_log_shows_the_new_campaign_and_each_of_its_slots(
     assert edits.keys() == {"CAMPAIGN_CREATED", "SLOT_CREATED"}
     assert edits["CAMPAIGN_CREATED"]["name"] == copied["campaign"]["name"]
     assert edits["SLOT_CREATED"]["startTime"] == "2032-05-03T07:00:00.000Z"
-
-
-async def test_concurrent_requests_of_one_key_make_one_copy_and_return_the_same(
-    organizer: BookingClient, two_apps: Pair
-) -> None:
-    name, room = new_name(), new_name()
-    campaign_id = await a_campaign(organizer)
-    await a_slot(organizer, campaign_id, resource=room)
-    fields = {"campaignId": campaign_id, "name": name, "weeks": 52, "dryRun": False}
-    variables = {"input": {**fields, "idempotencyKey": new_name()}}
-    token = organizer.token or ""
-    calls = [(two_apps[i % 2].url, token, COPY, variables) for i in range(6)]
-    responses = {json.dumps(each) for each in await send_simultaneously(calls)}
-    assert [json.loads(each)["__typename"] for each in responses] == ["CampaignCopy"]
-    assert count_campaigns(two_apps[0], name) == 1
-    other = {"input": {**variables["input"], "weeks": 53}}
-    assert (await organizer.execute(COPY, **other))["code"] == "KEY_REUSED"
-
-
-async def test_concurrent_copies_do_not_occupy_a_resource_twice(
-    organizer: BookingClient, two_apps: Pair
-) -> None:
-    name, room = new_name(), new_name()
-    campaign_id = await a_campaign(organizer)
-    await a_slot(organizer, campaign_id, resource=room)
-    fields = {"campaignId": campaign_id, "name": name, "weeks": 52, "dryRun": False}
-    calls = [
-        (two_apps[i % 2].url, organizer.token or "", COPY, {"input": fields}) for i in range(6)
-    ]
-    counts = Counter(each["__typename"] for each in await send_simultaneously(calls))
-    assert counts == {"CampaignCopy": 1, "CampaignNotCopied": 5}
-    assert count_campaigns(two_apps[0], name) == 1
 
 
 async def test_copies_that_do_not_conflict_are_all_made(organizer: BookingClient) -> None:
