@@ -31,7 +31,7 @@ async def node(tmp_path: Path) -> AsyncIterator[RedisNode]:
 def acquire_and_release(node: RedisNode, old: str, new: str) -> None:
     """Acquire and release a lock once, with a change of the scripts."""
     keys = lock_keys("a slot")
-    node.execute("EVAL", ACQUIRE.replace(old, new), 3, *keys, "instance", 10_000, 0, -1, "token")
+    node.execute("EVAL", ACQUIRE.replace(old, new), 3, *keys, "instance", 10_000, 0, -1, 0, "token")
     node.execute("EVAL", RELEASE.replace(old, new), 3, *keys, "instance", 0, "token")
 
 

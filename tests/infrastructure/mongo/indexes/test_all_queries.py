@@ -36,7 +36,7 @@ NOT_YET_CALLED = {
     "InvitationRepository": "save_reset",
     "ResourceRepository": "delete find_all find_busy find_names update",
     "SlotRepository": "find find_each_for_update find_series_version find_versions",
-    "SlotWriter": "add_bookings commit_group defer_sweep settle",
+    "SlotWriter": "commit_group defer_sweep",
     "UnplacedUserQueries": "page",
     "WriteProbe": "is_writable",
 }
