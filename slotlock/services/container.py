@@ -13,8 +13,8 @@ from slotlock.infrastructure.mongo.descriptions import DescriptionQueries
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecords
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.resources.repository import ResourceRepository
-from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
+from slotlock.infrastructure.mongo.slots.reads.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository

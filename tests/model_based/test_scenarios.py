@@ -12,7 +12,7 @@ from slotlock.domain.booking.booking import Booking, WaitlistEntry
 from slotlock.domain.booking.rules import promotion
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
-from slotlock.infrastructure.mongo.slots import booking_documents, change_set, documents
+from slotlock.infrastructure.mongo.slots import booking_documents, change_set, document_updates
 from slotlock.services.commands import idempotency
 from tests.support.model.checker import SlotShape
 from tests.support.model.scenario import ModelScenario
@@ -162,7 +162,9 @@ def test_an_organizers_booking_beyond_the_choice_limit_blocks_no_confirmation(
 def test_control_the_model_detects_a_late_write_without_a_version_check(
     scenario: ModelScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "version_filter", lambda before: {"_id": ObjectId(before.id)})
+    monkeypatch.setattr(
+        document_updates, "version_filter", lambda before: {"_id": ObjectId(before.id)}
+    )
     slot = scenario.add_slot(SlotShape(capacity=1))
     with pytest.raises(AssertionError, match=r"no order explains"):
         scenario.run_with_lost_lock(

@@ -26,7 +26,7 @@ from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.outcomes import SlotHasBookings, SlotSaved, SlotsDeleted
 from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots import document_updates
 from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
 from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.services.booking import changes
@@ -97,7 +97,7 @@ async def test_control_without_the_version_a_deletion_takes_a_booking_with_it(
     def filter_by_id(slot: Any) -> Document:
         return {"_id": ObjectId(slot.id)}
 
-    monkeypatch.setattr(documents, "version_filter", filter_by_id)
+    monkeypatch.setattr(document_updates, "version_filter", filter_by_id)
     run_before(monkeypatch, SlotWriter, "commit", lambda: store.new_booking(slot_id))
     assert await delete_slot(store, slot_id) == SlotsDeleted((slot_id,))
     assert not await exists(store, slot_id)

@@ -10,7 +10,7 @@ from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.booking.refusals import HoldCooldown
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots import document_updates
 from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
 from tests.support.domain.builders import build_slot
 from tests.support.stores.late_store import ADA, LateStore, store
@@ -51,6 +51,6 @@ async def test_control_without_the_version_a_hold_ignores_the_cooldown(
     def filter_by_id(slot: Any) -> Document:
         return {"_id": ObjectId(slot.id)}
 
-    monkeypatch.setattr(documents, "version_filter", filter_by_id)
+    monkeypatch.setattr(document_updates, "version_filter", filter_by_id)
     outcome = await hold_while_another_is_given_back(store, monkeypatch)
     assert isinstance(outcome, Booked)

@@ -17,7 +17,7 @@ from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.series import OnConflict, SeriesCreated
 from slotlock.domain.slots.series_dates import DatesAdded, DatesRemoved, SlotsHaveBookings
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.slots import change_set, documents
+from slotlock.infrastructure.mongo.slots import change_set, document_updates
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
 from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
@@ -101,7 +101,7 @@ async def test_control_without_the_version_a_removal_takes_a_booking_with_it(
     def filter_by_id(slot: Any) -> Document:
         return {"_id": ObjectId(slot.id)}
 
-    monkeypatch.setattr(documents, "version_filter", filter_by_id)
+    monkeypatch.setattr(document_updates, "version_filter", filter_by_id)
     run_before(monkeypatch, SlotWriter, "commit", lambda: store.new_booking(first))
     assert await remove(store, created) == DatesRemoved(created.series_id, (first, second), ())
 

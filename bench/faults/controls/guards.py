@@ -11,7 +11,7 @@ from pymongo import DeleteOne, UpdateOne
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.client import Document, LeasingClient
 from slotlock.infrastructure.mongo.clock import MongoClock
-from slotlock.infrastructure.mongo.slots import change_set, documents
+from slotlock.infrastructure.mongo.slots import change_set, document_updates
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet
 from slotlock.infrastructure.redis.locks import locks, waiters
 from slotlock.services.booking.book import BookingOptions
@@ -30,7 +30,7 @@ def _id_only_filter(before: SlotState) -> Document:
 
 def remove_version_guard() -> None:
     """Write a slot without comparing its version with the one that was loaded."""
-    documents.version_filter = _id_only_filter
+    document_updates.version_filter = _id_only_filter
 
 
 def _init_without_majority(self: LeasingClient, url: str, **options: Any) -> None:

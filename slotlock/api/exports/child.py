@@ -23,7 +23,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.reports.roster import build_roster
 from slotlock.infrastructure.mongo.client import connect, is_unavailable
-from slotlock.infrastructure.mongo.slots.rosters import RosterSnapshot, open_roster_snapshot
+from slotlock.infrastructure.mongo.slots.reads.rosters import RosterSnapshot, open_roster_snapshot
 
 NICENESS = 5  # bookings take precedence
 # Files for connections, the output and Python itself.

@@ -18,12 +18,12 @@ from slotlock.infrastructure.mongo.idempotency.records import (
 from slotlock.infrastructure.mongo.indexes.builder import IndexBuilder
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
 from slotlock.infrastructure.mongo.resources.repository import RESOURCE_INDEXES, ResourceRepository
-from slotlock.infrastructure.mongo.slots.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.documents import SLOT_INDEXES
 from slotlock.infrastructure.mongo.slots.ended_bookings import (
     ENDED_BOOKING_INDEXES,
     EndedBookingRepository,
 )
+from slotlock.infrastructure.mongo.slots.reads.calendar_slots import CalendarSlotQueries
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TEAM_INDEXES, TeamRepository

@@ -18,7 +18,7 @@ from slotlock.infrastructure.mongo.audit.notes import note_to_document
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
 from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
-from slotlock.infrastructure.mongo.slots.rosters import open_roster_snapshot
+from slotlock.infrastructure.mongo.slots.reads.rosters import open_roster_snapshot
 from slotlock.services.container import utc_now
 from tests.support.domain.builders import build_slot
 from tests.support.domain.campaign_builders import build_terms

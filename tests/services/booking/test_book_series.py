@@ -23,7 +23,7 @@ from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_series_id, new_slot_id
-from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots import document_updates
 from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.services.booking import book
 from slotlock.services.booking.book import BookingOptions
@@ -193,7 +193,9 @@ async def test_what_is_free_is_decided_again_if_a_slot_is_taken_before_the_write
 async def test_control_without_the_version_two_users_have_the_same_places(
     scene: SeriesScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "version_filter", lambda before: {"_id": ObjectId(before.id)})
+    monkeypatch.setattr(
+        document_updates, "version_filter", lambda before: {"_id": ObjectId(before.id)}
+    )
     series_id = await scene.insert_series()
     outcome, users = await scene.interrupted_by(series_id, ALL, slice(0, 4))
     assert isinstance(outcome, SeriesBooked)

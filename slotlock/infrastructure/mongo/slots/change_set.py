@@ -20,7 +20,7 @@ from slotlock.infrastructure.mongo.idempotency.records import (
     IdempotencyRecord,
     records_to_documents,
 )
-from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots import document_updates, documents
 from slotlock.infrastructure.mongo.slots.booking_documents import (
     ended_booking_to_document,
     ended_waitlist_entry_to_document,
@@ -159,7 +159,7 @@ def updates_of(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne | Delet
         "slots",
         [
             *(_versioned_update(update) for update in changes.slot_updates),
-            *(DeleteOne(documents.version_filter(slot)) for slot in changes.deleted_slots),
+            *(DeleteOne(document_updates.version_filter(slot)) for slot in changes.deleted_slots),
         ],
     )
 
@@ -174,5 +174,6 @@ def _merge_user_version_updates(changes: ChangeSet) -> list[UpdateOne | DeleteOn
 
 def _versioned_update(update: SlotUpdate) -> UpdateOne:
     return UpdateOne(
-        documents.version_filter(update.before), documents.to_update(update.before, update.after)
+        document_updates.version_filter(update.before),
+        document_updates.to_update(update.before, update.after),
     )

@@ -15,7 +15,7 @@ from slotlock.infrastructure.mongo.client import LeasingClient, connect, is_unav
 from slotlock.infrastructure.mongo.commands.direct_commands import run_command
 from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.mongo.slots.rosters import open_roster_snapshot
+from slotlock.infrastructure.mongo.slots.reads.rosters import open_roster_snapshot
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from tests.support.apps.processes import database_url
 from tests.support.stores.unjoined_connections import pool_unjoined_connection

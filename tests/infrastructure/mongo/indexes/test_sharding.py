@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.repositories import INDEXES
-from slotlock.infrastructure.mongo.slots.documents import version_filter
+from slotlock.infrastructure.mongo.slots.document_updates import version_filter
 from tests.infrastructure.mongo.test_query_plans import Recorded
 from tests.support.domain.builders import build_slot
 from tests.support.stores.all_queries import run_all_queries

@@ -21,7 +21,8 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.indexes.time_spans import spans_at, spans_of
 from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.mongo.slots.documents import to_document, to_update
+from slotlock.infrastructure.mongo.slots.document_updates import to_update
+from slotlock.infrastructure.mongo.slots.documents import to_document
 from slotlock.infrastructure.mongo.slots.queries import list_query
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.services.booking.book import BookSlotCommand

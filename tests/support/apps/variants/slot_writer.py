@@ -13,14 +13,14 @@ from pymongo.asynchronous.collection import AsyncCollection
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.infrastructure.mongo import teams
-from slotlock.infrastructure.mongo.slots import documents, user_contexts
+from slotlock.infrastructure.mongo.slots import document_updates, user_contexts
 from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
 from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
 from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
-original_to_update = documents.to_update
+original_to_update = document_updates.to_update
 original_write_all, original_commit, original_commit_in_transaction = (
     SlotWriter._write_all,
     SlotWriter.commit,
@@ -36,7 +36,7 @@ def _id_only_filter(before: SlotState) -> dict[str, Any]:
 
 def ignore_slot_version() -> None:
     """Check, then update without comparing the version (D1)."""
-    documents.version_filter = _id_only_filter
+    document_updates.version_filter = _id_only_filter
 
 
 def _id_only_team_filter(team_version: TeamVersion) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _update_with_absolute_count(before: SlotState, after: SlotState) -> Any:
 
 def write_absolute_counts() -> None:
     """Write the number of remaining places as an absolute value (D2)."""
-    documents.to_update = _update_with_absolute_count
+    document_updates.to_update = _update_with_absolute_count
 
 
 async def _count_then_insert(
@@ -70,7 +70,7 @@ async def _count_then_insert(
     for change in changes:
         before, after = change.before, change.after
         count = {"$inc": {"remaining": before.booked_count - after.booked_count, "version": 1}}
-        done = await slots.update_one(documents.version_filter(before), count)
+        done = await slots.update_one(document_updates.version_filter(before), count)
         written.append(CommitResult.WRITTEN if done.modified_count else CommitResult.CONFLICT)
         await pause_if_selected("between-steps")
         added = [

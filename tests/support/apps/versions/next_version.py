@@ -13,7 +13,7 @@ from slotlock.infrastructure.mongo.audit import notes
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.indexes.index import Index
 from slotlock.infrastructure.mongo.schema import unknown_fields
-from slotlock.infrastructure.mongo.slots import booking_documents, documents
+from slotlock.infrastructure.mongo.slots import booking_documents, document_updates, documents
 from tests.support.apps.pause_points import replace_everywhere
 
 SEAT_INDEX = Index("slots", "seat", (("bookings.seat", 1),), {})
@@ -26,7 +26,7 @@ def store_as_next_version() -> None:
     to_slot = documents.to_document
     to_booking = booking_documents.booking_to_subdocument
     to_history_entry = booking_documents._history_entry_to_subdocument
-    to_waitlist_entry = documents._waitlist_entry_to_subdocument
+    to_waitlist_entry = document_updates._waitlist_entry_to_subdocument
     to_note = notes.note_to_document
 
     def slot_to_document(state: Any) -> Document:

@@ -14,7 +14,7 @@ from pymongo.errors import PyMongoError, ServerSelectionTimeoutError, WriteError
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
 from slotlock.infrastructure.mongo.commands.direct_commands import run_command
-from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots import document_updates
 from slotlock.infrastructure.mongo.slots.change_set import CommitResult, SlotUpdate
 from slotlock.infrastructure.mongo.slots.writing.stored_bookings import find_stored_bookings
 
@@ -78,7 +78,7 @@ class BookingAdder:
         What is found is final, because a majority has it, even if nothing confirms this write yet.
         """
         bumps: list[Document] = [
-            {"q": documents.version_filter(update.before), "u": {"$inc": {"version": 1}}}
+            {"q": document_updates.version_filter(update.before), "u": {"$inc": {"version": 1}}}
             for update in slot_updates
         ]
         try:
@@ -100,8 +100,8 @@ class BookingAdder:
         """
         updates: list[Document] = [
             {
-                "q": documents.version_filter(update.before),
-                "u": documents.to_update(update.before, update.after),
+                "q": document_updates.version_filter(update.before),
+                "u": document_updates.to_update(update.before, update.after),
             }
             for update in slot_updates
         ]

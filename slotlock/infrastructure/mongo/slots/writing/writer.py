@@ -32,7 +32,7 @@ from slotlock.infrastructure.mongo.concurrency import (
     MongoOverloadedError,
     limited,
 )
-from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots import document_updates
 from slotlock.infrastructure.mongo.slots.change_set import (
     ChangeSet,
     CommitResult,
@@ -155,7 +155,7 @@ class SlotWriter:
             if slot.next_deadline
             else {"$unset": {"nextDeadline": ""}}
         )
-        await self._slots.update_one(documents.version_filter(slot), update)
+        await self._slots.update_one(document_updates.version_filter(slot), update)
 
     @limited
     async def defer_sweep(self, slot_id: SlotId, until: datetime) -> None:
