@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -11,8 +11,9 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.refusals import Locked
 from slotlock.domain.shared.values import value_object
+from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.locks.leases import Lease
-from slotlock.infrastructure.telemetry.tracing import Origin
+from slotlock.infrastructure.telemetry import tracing
 
 MAX_BATCH_SIZE = 200
 # A batch ends where a caller of another process came first. Callers who came within this time of
@@ -68,7 +69,7 @@ class QueuedCaller(Generic[Command]):
     deadline: float
     result: asyncio.Future[CommandResult[object] | None]
     # The span of the request, while traces are on.
-    origin: Origin = None
+    origin: tracing.Origin = None
 
     def resolve(self, result: CommandResult[object] | None) -> None:
         if not self.result.done():
@@ -189,7 +190,29 @@ class CallerQueue(Generic[Command]):
                 caller.resolve(result)
         self.callers.extendleft(reversed(locked))
 
+    async def serve_alone(
+        self,
+        serve_batch: Callable[[], Awaitable[Results]],
+        callers: Sequence[QueuedCaller[Command]],
+    ) -> None:
+        """Serve a batch that is in no group, and give its callers their results or the error."""
+        try:
+            results = await serve_batch()
+        except Exception as error:  # every caller must be released, whatever the error
+            if len(callers) > 1 and not is_unavailable(error):
+                self.isolate(callers)  # one of them is to blame, and the others are not
+                return
+            for caller in callers:
+                caller.fail(error)
+            return
+        self.resolve(callers, results)
+
     def fail_all(self, error: Exception) -> None:
         """Raise the error to every caller in the queue."""
         while self.callers:
             self.callers.popleft().fail(error)
+
+
+def origins(callers: Iterable[QueuedCaller[Command]]) -> list[tracing.Origin]:
+    """Return the spans of the callers; nothing without traces."""
+    return [caller.origin for caller in callers] if tracing.is_on() else []

@@ -18,7 +18,7 @@ processes at about the same time are served in alternation, some of each process
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context
 from functools import partial
@@ -28,7 +28,6 @@ from typing import Generic, TypeVar
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.infrastructure.futures import ignore_unretrieved
-from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.telemetry import tracing
@@ -39,6 +38,7 @@ from slotlock.services.caller_queue import (
     QueuedCaller,
     Results,
     Served,
+    origins,
 )
 
 # The longest wait that the API allows.
@@ -147,7 +147,7 @@ class WaitQueues(Generic[Command]):
 
     async def _serve_group(self, queues: Sequence[CallerQueue[Command]]) -> None:
         first_callers = [caller for queue in queues for caller in queue.callers]
-        with tracing.shared_span("slotlock.batch", _origins(first_callers)) as span:
+        with tracing.shared_span("slotlock.batch", origins(first_callers)) as span:
             await self._lock_and_serve_group(queues, span)
 
     async def _lock_and_serve_group(
@@ -169,7 +169,7 @@ class WaitQueues(Generic[Command]):
                 locked.append((queue, lease, self._take_batch(queue, lease)))
         if locked:
             for _, _, callers in locked:
-                span.join(_origins(callers))
+                span.join(origins(callers))
             await self._serve_locked(locked)
 
     async def _serve_locked(
@@ -212,8 +212,8 @@ class WaitQueues(Generic[Command]):
         """Serve a batch that is locked, then the callers of the queue until none is left."""
         try:
             if serve_batch is not None:
-                with tracing.shared_span("slotlock.batch", _origins(callers)):
-                    await _serve_alone(queue, serve_batch, callers)
+                with tracing.shared_span("slotlock.batch", origins(callers)):
+                    await queue.serve_alone(serve_batch, callers)
                 queue.is_locked = False
             # A lock may have been acquired for callers who have left: it must be released, too.
             while queue.callers or queue.acquire_task is not None:
@@ -228,8 +228,8 @@ class WaitQueues(Generic[Command]):
                     continue
                 callers = self._take_batch(queue, lease)
                 batch = LockedBatch(queue.slot_id, lease, [caller.command for caller in callers])
-                with tracing.shared_span("slotlock.batch", _origins(callers)):
-                    await _serve_alone(queue, partial(queue.server.serve, batch), callers)
+                with tracing.shared_span("slotlock.batch", origins(callers)):
+                    await queue.serve_alone(partial(queue.server.serve, batch), callers)
                 queue.is_locked = False
         finally:
             del self._queues[queue.slot_id]
@@ -254,7 +254,7 @@ class WaitQueues(Generic[Command]):
         task = queue.acquire_task
         if task is None:
             if not queue.has_waiting_callers:
-                with tracing.shared_span("slotlock.wait", _origins(queue.callers)):
+                with tracing.shared_span("slotlock.wait", origins(queue.callers)):
                     return await self._locks.acquire(queue.slot_id)
             task = self._start_acquiring(queue)
         try:
@@ -284,28 +284,6 @@ class WaitQueues(Generic[Command]):
                 on_wait=queue.on_lock_taken,
                 yield_s=queue.yield_s,
             )
-
-
-def _origins(callers: Iterable[QueuedCaller[Command]]) -> list[tracing.Origin]:
-    """Return the spans of the callers; nothing without traces."""
-    return [caller.origin for caller in callers] if tracing.is_on() else []
-
-
-async def _serve_alone(
-    queue: CallerQueue[Command],
-    serve_batch: Callable[[], Awaitable[Results]],
-    callers: Sequence[QueuedCaller[Command]],
-) -> None:
-    try:
-        results = await serve_batch()
-    except Exception as error:  # every caller must be released, whatever the error
-        if len(callers) > 1 and not is_unavailable(error):
-            queue.isolate(callers)  # one of them is to blame, and the others are not
-            return
-        for caller in callers:
-            caller.fail(error)
-        return
-    queue.resolve(callers, results)
 
 
 def _start(serving: Coroutine[None, None, None], tasks: set[asyncio.Task[None]]) -> None:

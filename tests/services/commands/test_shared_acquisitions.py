@@ -19,7 +19,7 @@ from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.reads.decision_reads import DecisionReader
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.redis_locks import RedisLocks
-from slotlock.services import wait_queue
+from slotlock.services import caller_queue
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
 from slotlock.services.booking.changes import BookingChangeRequest, cancel
 from slotlock.services.caller_queue import BatchServer
@@ -372,7 +372,7 @@ async def test_a_poisoned_command_fails_alone(processes: Processes) -> None:
 async def test_control_without_isolation_a_poisoned_command_fails_its_neighbors(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wait_queue, "is_unavailable", lambda _: True)
+    monkeypatch.setattr(caller_queue, "is_unavailable", lambda _: True)
     slot_id = await add_slot(processes[0], capacity=3)
     results = await book_with_a_poisoned_neighbor(processes[0], slot_id)
     assert [type(result) for result in results] == [ValueError] * 3
