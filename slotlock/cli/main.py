@@ -11,11 +11,11 @@ from pymongo.errors import PyMongoError
 
 from slotlock import __version__
 from slotlock.api.server.serve import ListenError, base_url, bind, serve, serve_from_processes
+from slotlock.api.settings.reference_page import settings_page
 from slotlock.api.settings.settings import (
     SettingsError,
     read_settings,
     require,
-    settings_page,
 )
 from slotlock.api.telemetry.traces import TracingUnavailableError, check_tracing
 from slotlock.cli.backends import CommandError, check_mongodb

@@ -1,16 +1,17 @@
 """All settings. Only this module reads the environment, once."""
 
 import os
-import re
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
-from pymongo.errors import PyMongoError
-from pymongo.uri_parser import parse_uri
 
+from slotlock.api.settings.addresses import (
+    validate_mongo_url,
+    validate_origins,
+    validate_public_url,
+)
 from slotlock.api.settings.limits import LimitSettings, split_commas
 from slotlock.api.settings.logs import LogSettings
 from slotlock.api.settings.unknown_variables import unknown_variable_problems
@@ -21,10 +22,6 @@ from slotlock.infrastructure.redis.auto_pipeline import DEFAULT_BUDGET_MS, MAX_B
 from slotlock.infrastructure.redis.client import parse_address
 
 PREFIX = "SLOTLOCK_"
-# A host name or an address, a port and a path, without a user, a query or a fragment.
-_PUBLIC_URL = re.compile(
-    r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?(/[A-Za-z0-9._~-]+)*/?", re.ASCII
-)
 
 
 class SettingsError(Exception):
@@ -190,9 +187,7 @@ class Settings(LogSettings, LimitSettings):
     @field_validator("allowed_origins")
     @classmethod
     def _validate_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
-        for origin in origins:
-            if origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin):
-                raise ValueError(f"{origin!r} is not like https://app.example.org")
+        validate_origins(origins)
         return origins
 
     @field_validator("public_url")
@@ -200,12 +195,7 @@ class Settings(LogSettings, LimitSettings):
     def _validate_public_url(cls, url: str | None) -> str | None:
         if url is None:
             return None
-        if not _PUBLIC_URL.fullmatch(url):
-            raise ValueError("is not like https://example.org or https://example.org/slotlock")
-        try:
-            _ = urlsplit(url).port
-        except ValueError:
-            raise ValueError("has no valid port") from None
+        validate_public_url(url)
         return url.rstrip("/")
 
     @field_validator("secret_key")
@@ -220,15 +210,8 @@ class Settings(LogSettings, LimitSettings):
     @field_validator("mongo_url")
     @classmethod
     def _validate_mongo_url(cls, url: str | None) -> str | None:
-        if url is not None and not url.startswith(("mongodb://", "mongodb+srv://")):
-            raise ValueError("is not like mongodb://host:27017/slotlock?replicaSet=rs0")
-        if url is not None and url.startswith("mongodb://"):  # +srv would ask the network
-            try:
-                parse_uri(url)
-            except PyMongoError as error:
-                raise ValueError(str(error)) from None
-        for name, value in parse_qsl(urlsplit(url or "").query):
-            _validate_mongo_option(name.lower(), value.lower())
+        if url is not None:
+            validate_mongo_url(url)
         return url
 
     @field_validator("redis_url")
@@ -254,16 +237,6 @@ class Settings(LogSettings, LimitSettings):
         if email is not None and normalize_email(email) is None:
             raise ValueError("is not an email address")
         return email
-
-
-def _validate_mongo_option(name: str, value: str) -> None:
-    """Reject an option that makes reads old or writes weak, and that the client cannot override."""
-    if name == "readpreference" and value != "primary":
-        raise ValueError("must not have a readPreference other than primary")
-    if name in ("journal", "j") and value != "true":
-        raise ValueError("must not have journal=false")
-    if name in ("wtimeoutms", "wtimeout"):
-        raise ValueError("must not have wTimeoutMS")
 
 
 def env_name(name: str) -> str:
@@ -313,19 +286,3 @@ def require(settings: Settings, *names: str) -> None:
 def export_to_environment(variables: dict[str, str]) -> None:
     """Set environment variables for server processes, which read their settings at start."""
     os.environ.update(variables)
-
-
-def settings_page() -> str:
-    """Return the reference page of all settings as Markdown, one sentence a line."""
-    lines = [
-        "# Settings",
-        "",
-        "slotlock reads its settings from environment variables.",
-        "A misspelled name is an error, which names the nearest setting.",
-    ]
-    fields = Settings.model_fields.items()
-    for name, field in sorted(fields, key=lambda item: item[0] in LimitSettings.model_fields):
-        default = "none" if field.default in (None, ()) else f"`{field.default}`"
-        lines += ["", f"## `{env_name(name)}`", "", f"Default: {default}.", ""]
-        lines += re.split(r"(?<=\.) ", field.description or "")
-    return "\n".join(lines) + "\n"
