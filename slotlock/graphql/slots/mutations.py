@@ -16,7 +16,7 @@ from slotlock.graphql.core.arguments import require_valid_key
 from slotlock.graphql.core.enums import SeriesScope
 from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.slots.inputs import CreateSlotInput, UpdateSlotInput
+from slotlock.graphql.slots.inputs.slots import CreateSlotInput, UpdateSlotInput
 from slotlock.graphql.slots.refusals import (
     CapacityBelowTaken,
     Locked,

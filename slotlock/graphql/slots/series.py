@@ -18,7 +18,7 @@ from slotlock.graphql.core.enums import OnConflict
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.refusals import InvalidInput, KeyReused, Refusal
 from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.slots.inputs import CreateSlotInput
+from slotlock.graphql.slots.inputs.slots import CreateSlotInput
 from slotlock.graphql.slots.refusals import (
     Locked,
     ResourceTaken,

@@ -28,7 +28,7 @@ from slotlock.graphql.execution.operation_executor import execute_operation
 from slotlock.graphql.reports.audit_queries import AuditLogFilter
 from slotlock.graphql.reports.queries import require_campaign_id
 from slotlock.graphql.schema.schema import executable_schema
-from slotlock.graphql.slots.inputs import CreateSlotInput, UpdateSlotInput
+from slotlock.graphql.slots.inputs.slots import CreateSlotInput, UpdateSlotInput
 from slotlock.graphql.users.queries import require_valid_group
 from tests.support.domain.builders import NOW
 

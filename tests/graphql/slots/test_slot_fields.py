@@ -16,7 +16,8 @@ from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.graphql.core.errors import GraphQLRequestError
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimitInput
-from slotlock.graphql.slots.inputs import TimetableInput, UpdateSlotInput
+from slotlock.graphql.slots.inputs.slots import UpdateSlotInput
+from slotlock.graphql.slots.inputs.timetables import TimetableInput
 from slotlock.infrastructure.mongo.slots.documents import to_document, to_slot_state
 from tests.support.domain.builders import NOW, build_slot
 

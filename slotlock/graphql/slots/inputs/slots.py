@@ -1,13 +1,11 @@
-"""Inputs with which organizers create and change slots."""
+"""The slot to create, and the changes to a slot."""
 
 from collections.abc import Sequence
-from datetime import date, datetime, time
+from datetime import datetime
 
 import strawberry
 from strawberry import UNSET, field
 
-from slotlock.domain.schedule import meetings
-from slotlock.domain.schedule.timetables import Timetable, WeeklyMeeting
 from slotlock.domain.shared.changes import UNCHANGED, Unchanged
 from slotlock.domain.shared.text import is_blank
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
@@ -15,9 +13,10 @@ from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import KEY_DESCRIPTION, to_change, to_required_change
-from slotlock.graphql.core.enums import SeriesScope, SlotAdmission, SlotKind, Weekday
+from slotlock.graphql.core.enums import SeriesScope, SlotAdmission, SlotKind
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.values import GroupLimitInput, to_domain_group_limits
+from slotlock.graphql.slots.inputs.timetables import TimetableInput
 
 ADMISSION_DESCRIPTION = (
     "How members get places in the slot. It is for the booking queue only, too, if its campaign is."
@@ -49,56 +48,6 @@ def _to_names(
     if any(is_blank(name or "") for name in names):
         return InvalidInput((FieldProblem("resourceIds", "There is no such resource."),))
     return tuple(dict.fromkeys(name for name in names if name is not None))
-
-
-@strawberry.input(description="A meeting that takes place every week.")
-class WeeklyInput:
-    weekday: Weekday = field(description="The day of the week on which the meeting starts.")
-    start_time: time = field(description="When the meeting starts, in the slot's time zone.")
-    end_time: time = field(
-        description="When the meeting ends, in the slot's time zone. A time before the start is on "
-        "the next day."
-    )
-
-    def to_domain(self) -> WeeklyMeeting:
-        """Convert the meeting to the domain's."""
-        return WeeklyMeeting(self.weekday, self.start_time, self.end_time)
-
-
-@strawberry.input(description="A single meeting.")
-class MeetingInput:
-    start_time: datetime = field(description="When the meeting starts.")
-    end_time: datetime = field(description="When the meeting ends.")
-
-    def to_domain(self) -> meetings.Meeting:
-        """Convert the meeting to the domain's."""
-        return meetings.Meeting(self.start_time, self.end_time)
-
-
-@strawberry.input(
-    description="The meetings of a course, at most 500. Weekly meetings keep their local time when "
-    "the clocks change."
-)
-class TimetableInput:
-    first: date = field(description="The first day of the course.")
-    last: date = field(description="The last day of the course, at most two years after the first.")
-    weekly: list[WeeklyInput] = field(
-        default_factory=list, description="The meetings that take place every week."
-    )
-    holidays: list[date] = field(
-        default_factory=list, description="Days on which no weekly meeting starts."
-    )
-    extra: list[MeetingInput] = field(default_factory=list, description="Additional meetings.")
-
-    def to_domain(self) -> Timetable:
-        """Convert the timetable to the domain's."""
-        return Timetable(
-            self.first,
-            self.last,
-            tuple(meeting.to_domain() for meeting in self.weekly),
-            tuple(self.holidays),
-            tuple(meeting.to_domain() for meeting in self.extra),
-        )
 
 
 @strawberry.input(description="The slot to create.")

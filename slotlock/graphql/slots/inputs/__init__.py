@@ -1,0 +1,1 @@
+"""Inputs with which organizers create and change slots."""
