@@ -14,7 +14,9 @@ from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecords
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.resources.repository import ResourceRepository
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
+from slotlock.infrastructure.mongo.slots.list_field_repairs import ListFieldRepairs
 from slotlock.infrastructure.mongo.slots.reads.calendar_slots import CalendarSlotQueries
+from slotlock.infrastructure.mongo.slots.reads.waitlists import WaitlistQueries
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TeamRepository
@@ -54,6 +56,8 @@ class Services:
     slots: SlotRepository
     slot_writer: SlotWriter
     ended_bookings: EndedBookingRepository
+    list_field_repairs: ListFieldRepairs
+    waitlists: WaitlistQueries
     calendar_slots: CalendarSlotQueries
     descriptions: DescriptionQueries
     resources: ResourceRepository
@@ -100,6 +104,8 @@ def build_services(
         slots=repositories.slots,
         slot_writer=repositories.slot_writer,
         ended_bookings=repositories.ended_bookings,
+        list_field_repairs=repositories.list_field_repairs,
+        waitlists=repositories.waitlists,
         calendar_slots=repositories.calendar_slots,
         descriptions=repositories.descriptions,
         resources=repositories.resources,
@@ -124,7 +130,7 @@ def build_services(
         availability=availability,
         booking_events=booking_events,
         ticket_updates=ticket_updates,
-        waitlist_positions=WaitlistHub(repositories.slots, now),
+        waitlist_positions=WaitlistHub(repositories.waitlists, now),
         change_feed=SharedChangeFeed(ChangeFeed(repositories.change_stream), pipeline),
         slot_events=SlotEventBus(
             redis,

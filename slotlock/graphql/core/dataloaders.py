@@ -152,7 +152,7 @@ class DataLoaders:
         )
 
     async def _load_waitlists(self, slot_ids: list[SlotId]) -> Sequence[Sequence[WaitlistEntryId]]:
-        return await asyncio.gather(*map(self._services.slots.waitlist_ids, slot_ids))
+        return await asyncio.gather(*map(self._services.waitlists.find_ids, slot_ids))
 
     async def _load_sessions(self, user_ids: list[UserId]) -> Sequence[Sequence[SessionInfo]]:
         return [

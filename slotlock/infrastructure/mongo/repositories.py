@@ -23,7 +23,9 @@ from slotlock.infrastructure.mongo.slots.ended_bookings import (
     ENDED_BOOKING_INDEXES,
     EndedBookingRepository,
 )
+from slotlock.infrastructure.mongo.slots.list_field_repairs import ListFieldRepairs
 from slotlock.infrastructure.mongo.slots.reads.calendar_slots import CalendarSlotQueries
+from slotlock.infrastructure.mongo.slots.reads.waitlists import WaitlistQueries
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.infrastructure.mongo.teams import TEAM_INDEXES, TeamRepository
@@ -71,6 +73,8 @@ class Repositories:
     slot_writer: SlotWriter
     change_stream: ChangeStream
     ended_bookings: EndedBookingRepository
+    list_field_repairs: ListFieldRepairs
+    waitlists: WaitlistQueries
     calendar_slots: CalendarSlotQueries
     descriptions: DescriptionQueries
     resources: ResourceRepository
@@ -97,6 +101,7 @@ class Repositories:
 def repositories_on(database: Database) -> Repositories:
     """Return the repositories on a database. Those that read long lists share their limiters."""
     slots, campaigns = SlotRepository(database), CampaignRepository(database)
+    list_field_repairs = ListFieldRepairs(database)
     waitlist_groups = WaitlistGroupSync(database)
     required = RequiredIndexes()
     users = UserRepository(database, waitlist_groups, required)
@@ -109,6 +114,8 @@ def repositories_on(database: Database) -> Repositories:
         slot_writer=SlotWriter(database),
         change_stream=ChangeStream(database),
         ended_bookings=EndedBookingRepository(database, slots.list_limiter),
+        list_field_repairs=list_field_repairs,
+        waitlists=WaitlistQueries(database, slots.limiter),
         calendar_slots=CalendarSlotQueries(database, slots.list_limiter),
         descriptions=DescriptionQueries(database, slots.list_limiter),
         resources=resources,
@@ -133,6 +140,6 @@ def repositories_on(database: Database) -> Repositories:
             database,
             INDEXES,
             required,
-            (users.backfill_search_words, slots.backfill_list_fields, resources.backfill),
+            (users.backfill_search_words, list_field_repairs.backfill, resources.backfill),
         ),
     )

@@ -160,7 +160,7 @@ async def remove_from_all(services: Services, user_id: UserId, organizer_id: Use
         CommitUnknownError: MongoDB is unavailable now, and the user is banned.
     """
     with after_write():
-        for slot_id, _ in await services.slots.find_waitlisted([user_id]):
+        for slot_id, _ in await services.waitlists.find_waiting([user_id]):
             await remove(services, slot_id, user_id, organizer_id)
 
 
@@ -171,7 +171,7 @@ async def remove_recently_banned(services: Services) -> None:
     )
     if not banned_by:
         return
-    for slot_id, user_id in await services.slots.find_waitlisted(list(banned_by)):
+    for slot_id, user_id in await services.waitlists.find_waiting(list(banned_by)):
         command = LeaveWaitlist(slot_id, user_id, banned_by[user_id])
         try:
             await _leave(services, command, 0.0)
@@ -226,5 +226,5 @@ async def find_entry(
 
 async def position(services: Services, entry: WaitlistEntry) -> int | None:
     """Return the position in the waiting list, from 1; None if the user does not wait any more."""
-    entry_ids = await services.slots.waitlist_ids(entry.slot_id)
+    entry_ids = await services.waitlists.find_ids(entry.slot_id)
     return entry_ids.index(entry.id) + 1 if entry.id in entry_ids else None

@@ -16,7 +16,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import is_unavailable
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.reads.waitlists import WaitlistQueries
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
 from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE
 
@@ -73,8 +73,8 @@ class WaitlistSubscription:
 class WaitlistHub:
     """The waiting list subscriptions of this process."""
 
-    def __init__(self, slots: SlotRepository, now: Callable[[], datetime]) -> None:
-        self._slots = slots
+    def __init__(self, waitlists: WaitlistQueries, now: Callable[[], datetime]) -> None:
+        self._waitlists = waitlists
         self._now = now
         self._subscriptions: dict[UserId, set[WaitlistSubscription]] = {}
         self._users_by_slot: dict[SlotId, set[UserId]] = {}
@@ -154,7 +154,7 @@ class WaitlistHub:
         """Read and publish the positions of users, a few at a time."""
         since = self._now() - LOOKBACK
         for chunk in chunked(user_ids, READ_BATCH_SIZE):
-            found = await self._slots.find_waitlist_positions(chunk, since)
+            found = await self._waitlists.find_positions(chunk, since)
             for batch in chunked(chunk, WAKEUP_BATCH_SIZE):
                 for user_id in batch:
                     self._publish(user_id, found[user_id])

@@ -53,7 +53,7 @@ async def _erase_rest(services: Services, erasure: Erasure) -> bool:
     """Erase what is left of a user. Return whether there were bookings or waitlist entries."""
     user_id, actor_id = erasure.user_id, erasure.by or erasure.user_id
     actor = Caller(actor_id, Role.ADMIN, "", services.now())
-    waited_for = await services.slots.find_waitlisted([user_id])
+    waited_for = await services.waitlists.find_waiting([user_id])
     for slot_id, _ in waited_for:
         await waitlist.remove(services, slot_id, user_id, actor_id)
     booked = await services.erasures.find_cancellable(user_id, services.now())

@@ -28,4 +28,4 @@ async def finish_changes(services: Services) -> None:
     await finish_erasures(services)
     now = services.now()
     await services.waitlist_groups.sync_pending(now - WRITE_GRACE_PERIOD, now)
-    await services.slots.repair_list_fields(now - REVISED_WITHIN)
+    await services.list_field_repairs.repair(now - REVISED_WITHIN)

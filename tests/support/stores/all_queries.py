@@ -122,7 +122,7 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
         for selection in (NOTHING, EVERYTHING):
             assert await slots.read(SlotRead(slot_id, now, selection, ADA))
         await slots.find_with_roster(slot_id)
-        await slots.waitlist_ids(slot_id)
+        await repositories.waitlists.find_ids(slot_id)
     # The writer searches the live and the ended bookings for a plain one that was not written.
     stale = build_slot(id=ids[1])
     after, _ = decide(book, stale, BookingRequest(ADA, new_booking_id(), ADA), now)
@@ -130,9 +130,9 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
     assert not check_written(await repositories.slot_writer.commit(ChangeSet((update,))))
     assert await repositories.ended_bookings.find_slots_with_history(ids[:3]) == set(ids[:2])
     await slots.find_due(now, 10)
-    await slots.repair_list_fields(now)
+    await repositories.list_field_repairs.repair(now)
     assert await slots.find_by_users([ADA, BEN], now, now)
-    assert await slots.find_waitlist_positions([ADA], now) == {ADA: {}}
+    assert await repositories.waitlists.find_positions([ADA], now) == {ADA: {}}
     await repositories.ended_bookings.find_waitlist_entry(new_waitlist_entry_id())
 
 
@@ -229,7 +229,7 @@ async def run_campaign_queries(repositories: Repositories) -> None:
             await slots.page_of_series(
                 series_id, 10, position, now, NOTHING, include_hidden=include_hidden
             )
-    await slots.find_waitlisted([ADA])
+    await repositories.waitlists.find_waiting([ADA])
     for slot_filter in (SlotFilter(campaign_id=before.id), SlotFilter(series_id=series_id)):
         await slots.page(slot_filter, SlotOrder.START_ASC, 10, None, now, NOTHING)
 

@@ -3,17 +3,15 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 from bson import ObjectId
-from pymongo import UpdateOne
-from pymongo.errors import OperationFailure
 
-from slotlock.domain.booking.booking import SlotId, WaitlistEntryId
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.rules.promotion import promotion_candidates
-from slotlock.domain.booking.slot import SeriesId, SlotStatus
+from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotPosition, SlotSelection
@@ -29,7 +27,7 @@ from slotlock.infrastructure.mongo.client import (
 )
 from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
-from slotlock.infrastructure.mongo.slots.documents import list_fields, to_slot_state
+from slotlock.infrastructure.mongo.slots.documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.preconditions import SeriesVersion
 from slotlock.infrastructure.mongo.slots.queries import list_query, page_query, series_query
 from slotlock.infrastructure.mongo.slots.reads.decision_reads import (
@@ -54,11 +52,6 @@ from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader
 Loaded = TypeVar("Loaded")
 
 TITLE_INDEX = "title"
-BACKFILL_BATCH_SIZE = 500
-LIST_FIELD_SOURCES = ("title", "start", "end", "revision", "revisedAt")
-EARLIEST_REVISION = datetime(1970, 1, 1, tzinfo=UTC)
-# BadValue: there is no index with the name of the hint.
-NO_SUCH_INDEX = 2
 
 
 class SlotRepository:
@@ -73,7 +66,6 @@ class SlotRepository:
         self._user_contexts = UserContextLoader(database)
         self._find_batcher = Batcher(self._find_batch, is_outage=is_unavailable)
         self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
-        self._waitlist_batcher = Batcher(self._read_waitlist_batch, is_outage=is_unavailable)
 
     async def find(self, query: SlotQuery) -> SlotState | None:
         """Return the slot as far as the query asks for it; None if there is none."""
@@ -147,22 +139,6 @@ class SlotRepository:
         """Return a slot with all live bookings in the order they were made, and its waitlist."""
         document = await self._slots.find_one({"_id": ObjectId(slot_id)})
         return to_slot_state(document) if document else None
-
-    async def waitlist_ids(self, slot_id: SlotId) -> Sequence[WaitlistEntryId]:
-        """Return the ids of all waitlist entries, in the order they are served."""
-        return await self._waitlist_batcher.submit(slot_id)
-
-    async def _read_waitlist_batch(self, slot_ids: list[SlotId]) -> list[Sequence[WaitlistEntryId]]:
-        ids = [ObjectId(slot_id) for slot_id in set(slot_ids)]
-        query = {"_id": {"$in": ids}}
-        found = await find_in_one_batch(self._slots, query, {"waitlist.id": 1}, len(ids))
-        entry_ids = {
-            str(document["_id"]): [
-                WaitlistEntryId(str(each["id"])) for each in document["waitlist"]
-            ]
-            for document in found
-        }
-        return [entry_ids.get(slot_id, []) for slot_id in slot_ids]
 
     async def page(
         self,
@@ -249,43 +225,6 @@ class SlotRepository:
         read = SlotListRead(query, order, first, now, selection, user_id)
         return await self._slot_lists.read(read)
 
-    async def backfill_list_fields(self) -> None:
-        """Write what lists find and order slots by, wherever an older version did not."""
-        await self.repair_list_fields(EARLIEST_REVISION)
-
-    async def repair_list_fields(self, revised_since: datetime) -> None:
-        """Write what lists find and order slots by, where an older version did not.
-
-        These are slots that it created, and slots that it changed since this time.
-        """
-        statuses = [status.value for status in SlotStatus]
-        created = {"status": {"$in": statuses}, "spans": None}
-        while found := await self._find_outdated(created, "in_progress"):
-            await self._write_list_fields(found)
-        since = revised_since
-        while found := await self._find_outdated(_revised_query(since), "revised", "revisedAt"):
-            await self._write_list_fields(found)
-            since = found[-1]["revisedAt"]  # so that MongoDB reads no slot again
-
-    async def _find_outdated(
-        self, query: Document, index: str, order: str | None = None
-    ) -> list[Document]:
-        """Return what list fields of some slots follow from; nothing before the index is built."""
-        sort = [(order, 1)] if order else None
-        try:
-            return await self._slots.find(
-                query, LIST_FIELD_SOURCES, sort=sort, limit=BACKFILL_BATCH_SIZE, hint=index
-            ).to_list()
-        except OperationFailure as error:
-            if error.code == NO_SUCH_INDEX:  # a scan of all slots every two seconds is no repair
-                return []
-            raise
-
-    async def _write_list_fields(self, found: Sequence[Document]) -> None:
-        # A slot that changes meanwhile is no longer as it was found.
-        updates = [UpdateOne(each, {"$set": list_fields(each)}) for each in found]
-        await self._slots.bulk_write(updates, ordered=False)
-
     @limited
     async def find_by_users(
         self, user_ids: Sequence[UserId], since: datetime, now: datetime
@@ -304,33 +243,6 @@ class SlotRepository:
         query = {"_id": {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}}
         found = await find_in_one_batch(self._slots, query, {"version": 1}, len(slot_ids))
         return {SlotId(str(document["_id"])): document["version"] for document in found}
-
-    @limited
-    async def find_waitlist_positions(
-        self, user_ids: Sequence[UserId], since: datetime
-    ) -> dict[UserId, dict[SlotId, int]]:
-        """Return the positions, from 1, of these users on waitlists of slots after `since`."""
-        users = {ObjectId(user_id): user_id for user_id in user_ids}
-        query = {"waitlist.user": {"$in": list(users)}, "start": {"$gte": since}}
-        positions: dict[UserId, dict[SlotId, int]] = {user_id: {} for user_id in user_ids}
-        async for document in self._slots.find(query, {"waiting": "$waitlist.user"}):
-            slot_id = SlotId(str(document["_id"]))
-            for position, user in enumerate(document["waiting"], start=1):
-                if user in users:
-                    positions[users[user]][slot_id] = position
-        return positions
-
-    @limited
-    async def find_waitlisted(self, user_ids: Sequence[UserId]) -> list[tuple[SlotId, UserId]]:
-        """Return the slots on whose waitlists these users are, each with the user."""
-        users = {ObjectId(user_id) for user_id in user_ids}
-        found = self._slots.find({"waitlist.user": {"$in": list(users)}}, {"waitlist.user": 1})
-        return [
-            (SlotId(str(document["_id"])), UserId(str(entry["user"])))
-            async for document in found
-            for entry in document["waitlist"]
-            if entry["user"] in users
-        ]
 
     @limited
     async def find_by_series(self, series_id: SeriesId, now: datetime) -> list[SlotState]:
@@ -379,12 +291,6 @@ def _affected_users(slot: SlotState, query: SlotQuery) -> Iterator[UserId]:
         entry.user_id
         for entry in promotion_candidates(slot, query.waitlist_depth + len(slot.bookings))
     )
-
-
-def _revised_query(since: datetime) -> Document:
-    """Return the query for slots that an older version changed, without their list fields."""
-    is_outdated = {"$ne": ["$revision", "$listedRevision"]}
-    return {"revision": {"$gt": 0}, "revisedAt": {"$gte": since}, "$expr": is_outdated}
 
 
 def _of_users(user_ids: Sequence[UserId], since: datetime) -> Document:

@@ -23,6 +23,7 @@ from slotlock.infrastructure.mongo.indexes.time_spans import spans_at, spans_of
 from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.infrastructure.mongo.slots.document_updates import to_update
 from slotlock.infrastructure.mongo.slots.documents import to_document
+from slotlock.infrastructure.mongo.slots.list_field_repairs import ListFieldRepairs
 from slotlock.infrastructure.mongo.slots.queries import list_query
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.services.booking.book import BookSlotCommand
@@ -239,12 +240,12 @@ async def test_a_repair_scans_no_slots_while_its_indexes_are_missing(
     recorded_commands: Recorded,
 ) -> None:
     database, _ = recorded_commands
-    slots = await insert(database, build_slots(3))
+    await insert(database, build_slots(3))
     await database["slots"].update_many({}, {"$unset": {"spans": ""}, "$set": {"revision": 1}})
     outdated = [each async for each in database["slots"].find()]
     for index in ("in_progress", "revised"):
         await database["slots"].drop_index(index)
-    await slots.repair_list_fields(NOW - DAY)
+    await ListFieldRepairs(database).repair(NOW - DAY)
     assert [each async for each in database["slots"].find()] == outdated
 
 

@@ -61,8 +61,8 @@ async def test_the_roster_has_the_whole_waitlist_in_order(store: SlotStore) -> N
     waitlist = (await store.load_roster(slot_id)).waitlist
     assert [entry.user_id for entry in waitlist] == WAITING_USERS
     ids = [entry.id for entry in waitlist]
-    assert list(await store.repositories.slots.waitlist_ids(slot_id)) == ids
-    assert list(await store.repositories.slots.waitlist_ids(new_slot_id())) == []
+    assert list(await store.repositories.waitlists.find_ids(slot_id)) == ids
+    assert list(await store.repositories.waitlists.find_ids(new_slot_id())) == []
 
 
 async def test_one_more_entry_of_the_waitlist_is_loaded_for_each_expired_hold(

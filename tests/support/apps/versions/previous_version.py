@@ -8,7 +8,7 @@ from typing import Any
 
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.slots import documents
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.list_field_repairs import ListFieldRepairs
 from tests.support.apps.pause_points import replace_everywhere
 
 SKIPPED_REPAIRS = "skipped_repairs"
@@ -27,11 +27,11 @@ def store_as_previous_version() -> None:
 def skip_repairs() -> None:
     """Count the repairs of list fields instead of making them."""
 
-    async def skip(self: SlotRepository, revised_since: datetime) -> None:
+    async def skip(self: ListFieldRepairs, revised_since: datetime) -> None:
         skipped = self._slots.database[SKIPPED_REPAIRS]
         await skipped.update_one({"_id": "count"}, {"$inc": {"count": 1}}, upsert=True)
 
-    SlotRepository.repair_list_fields = skip  # type: ignore[method-assign]
+    ListFieldRepairs.repair = skip  # type: ignore[method-assign]
 
 
 GUARDS = {"list-repairs": skip_repairs}
