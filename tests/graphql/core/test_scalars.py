@@ -192,6 +192,7 @@ async def test_the_first_and_the_last_valid_time_are_no_internal_error(
     _, organizer = create_booking_clients(http, 0, app)
     first, last = EXTREME_TIMES
     for query in OPERATIONS_WITH_TIMES:
-        for x, y in ((first, first), (first, last), (last, last)):
-            response = await organizer.send(query, x=x, y=y)
-            assert "errors" not in response, (query, x, y, response)
+        assert "errors" not in await organizer.send(query, x=first, y=last), query
+        for x in (first, last):  # an empty period may be rejected
+            errors = (await organizer.send(query, x=x, y=x)).get("errors", [])
+            assert {error["extensions"]["code"] for error in errors} <= {"BAD_USER_INPUT"}, query
