@@ -22,8 +22,9 @@ SIMULTANEOUS_S = 0.01
 # A process that is busy with a burst joins the line of all processes up to this much after its
 # first caller came.
 JOIN_DELAY_S = 0.025
-# Of simultaneous callers, and while other processes may not have joined yet, a batch takes at most
-# this part of its queue, or this number if that is more: the processes serve a burst alternately.
+# Of simultaneous callers, and of a queue so new that other processes may not have joined yet, a
+# batch takes at most this part of its queue, or this number if that is more. The processes then
+# serve a burst alternately.
 BURST_SHARE = 0.25
 MIN_BURST_PART = 10
 
@@ -134,7 +135,7 @@ class CallerQueue(Generic[Command]):
         if not self.callers and self.acquire_task is not None and self.acquire_task.cancel():
             self.acquire_task = None
 
-    def take_batch(self, lease: Lease) -> list[QueuedCaller[Command]]:
+    def take_batch(self, next_arrival: float) -> list[QueuedCaller[Command]]:
         """Take the first callers out of the queue, up to the arrival of another process.
 
         Of those who came at about the same time, it has a part. Callers who do not wait have no
@@ -144,7 +145,9 @@ class CallerQueue(Generic[Command]):
         if self.isolated_count:
             self.isolated_count -= 1
             max_size = 1
-        earliest, latest = self._simultaneous(lease), lease.next_arrival + SIMULTANEOUS_S
+        is_new = next_arrival < self.began_at + JOIN_DELAY_S
+        earliest = -math.inf if is_new else next_arrival
+        latest = next_arrival + SIMULTANEOUS_S
         remaining_part = max(MIN_BURST_PART, int(len(self.callers) * BURST_SHARE))
         self.yield_s = 0.0
         batch: list[QueuedCaller[Command]] = []
@@ -159,14 +162,6 @@ class CallerQueue(Generic[Command]):
                 remaining_part -= 1
             batch.append(self.callers.popleft())
         return batch
-
-    def _simultaneous(self, lease: Lease) -> float:
-        """Return from when on a caller may have come together with one of another process."""
-        if lease.others_wait:
-            return lease.next_arrival - JOIN_DELAY_S
-        # Nobody else has joined the line. Nobody else will, unless this queue is new.
-        is_new = lease.next_arrival < self.began_at + JOIN_DELAY_S
-        return -math.inf if is_new else lease.next_arrival
 
     def isolate(self, batch: Sequence[QueuedCaller[Command]]) -> None:
         """Put a batch that failed back to the beginning, to serve each of its callers alone."""

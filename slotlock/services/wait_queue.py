@@ -101,9 +101,8 @@ class WaitQueues(Generic[Command]):
     def _start_queue(
         self, slot_id: SlotId, server: BatchServer[Command], *, waits: bool
     ) -> CallerQueue[Command]:
-        queue = self._queues[slot_id] = CallerQueue(
-            slot_id, server, asyncio.get_running_loop().time()
-        )
+        began_at = asyncio.get_running_loop().time()
+        queue = self._queues[slot_id] = CallerQueue(slot_id, server, began_at)
         if waits:  # waits for the lock without another round trip, and without a group
             _start(self._serve_queue(queue), self._serve_tasks)
             return queue
@@ -236,7 +235,7 @@ class WaitQueues(Generic[Command]):
 
     def _take_batch(self, queue: CallerQueue[Command], lease: Lease) -> list[QueuedCaller[Command]]:
         queue.is_open, queue.is_locked = False, True
-        callers = queue.take_batch(lease)
+        callers = queue.take_batch(lease.next_arrival)
         self._wait_for_lock(queue)
         return callers
 

@@ -21,14 +21,13 @@ class RedisLease:
 
     `next_arrival` is the earliest time, of the event loop, at which the next caller of another
     process may have come: when the first of those came who still waited for the last of the locks,
-    or when that lock was granted. `others_wait` says which: whether one of them waited.
+    or when that lock was granted.
     """
 
     names: tuple[str, ...]
     token: str
     fencing_token: int
     next_arrival: float
-    others_wait: bool = False
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -39,7 +38,6 @@ class InProcessLease:
     names: tuple[str, ...]
     fencing_token: int
     next_arrival: float = math.inf
-    others_wait: bool = False
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
 

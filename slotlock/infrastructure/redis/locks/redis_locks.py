@@ -68,7 +68,7 @@ class RedisLocks:
         lost = asyncio.Event()
         acquired: list[str] = []
         fencing_token = 0
-        next_arrival, others_wait = wait.arrival, False
+        next_arrival = wait.arrival
         try:
             for name in names:
                 lock = await self._acquire_one(name, token, wait)
@@ -76,7 +76,7 @@ class RedisLocks:
                     break
                 acquired.append(name)
                 fencing_token = max(fencing_token, lock.fencing_token)
-                next_arrival, others_wait = lock.next_arrival, lock.others_wait
+                next_arrival = lock.next_arrival
                 self._renewer.add(token, name, lost, was_waiting=lock.was_waiting)
         except BaseException:
             self.release([LockRequest(name, token) for name in acquired])
@@ -84,7 +84,7 @@ class RedisLocks:
         if len(acquired) < len(names) or lost.is_set():
             self.release([LockRequest(name, token) for name in acquired])
             return None
-        return RedisLease(names, token, fencing_token, next_arrival, others_wait, lost)
+        return RedisLease(names, token, fencing_token, next_arrival, lost)
 
     async def _acquire_one(self, name: str, token: str, wait: Wait) -> AcquiredLock | None:
         """Acquire one lock. On any failure, the token is removed from Redis."""
@@ -118,12 +118,7 @@ class RedisLocks:
         self._fencing_tokens.observe(granted.fencing_token)
         # Too early if the waiter yielded to another: its place was later than its arrival.
         next_arrival = wait.arrival + granted.next_after_s
-        return AcquiredLock(
-            granted.fencing_token,
-            was_waiting=True,
-            next_arrival=next_arrival,
-            others_wait=granted.others_wait,
-        )
+        return AcquiredLock(granted.fencing_token, was_waiting=True, next_arrival=next_arrival)
 
     async def _try_acquire(
         self, requested: Sequence[LockRequest], arrival: float | None = None, yield_s: float = 0.0

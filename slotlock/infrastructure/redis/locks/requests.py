@@ -17,13 +17,12 @@ class LockRequest(NamedTuple):
 class AcquiredLock(NamedTuple):
     """The fencing token of a lock, and whether it was granted to a waiter.
 
-    `next_arrival` and `others_wait`: see `RedisLease`.
+    `next_arrival`: see `RedisLease`.
     """
 
     fencing_token: int
     was_waiting: bool
     next_arrival: float
-    others_wait: bool = False
 
 
 def parts_per_script(

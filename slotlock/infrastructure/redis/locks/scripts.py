@@ -3,8 +3,8 @@
 KEYS of each script, for each of its locks, see `keys.lock_keys`:
 
     lock        "<token>:<fencing token>" of the holder, with a time to live. If it was granted to
-                a waiter, ":<us>:1" follows: how long after the waiter the next one came; or, if
-                nobody else waited, ":<us>:0": how long after the waiter the grant came
+                a waiter, ":<us>" follows: how long after the waiter the next one came or, if
+                nobody else waited, the grant
     queue       sorted set: the tokens of the waiters by their times of arrival, in microseconds
     heartbeats  hash: when each instance with waiters was last alive, in microseconds
 
@@ -34,10 +34,10 @@ local function now_us()
   local time = redis.call('time')
   return time[1] * 1000000 + time[2]
 end
-local function grant(lock_key, token, ttl_ms, highest_fencing_token, suffix)
+local function grant(lock_key, token, ttl_ms, highest_fencing_token, next_after_us)
   local fencing_token = string.format('%.0f', math.max(now_us(), highest_fencing_token + 1))
   local lock = token .. ':' .. fencing_token
-  lock = lock .. (suffix or '')
+  if next_after_us then lock = lock .. string.format(':%.0f', math.max(next_after_us, 0)) end
   redis.call('set', lock_key, lock, 'PX', ttl_ms)
   return lock
 end
@@ -56,10 +56,9 @@ local function grant_next(lock_key, queue_key, heartbeats_key, own_instance, hig
     local instance = string.sub(token, 1, {INSTANCE_ID_CHARS})
     local heartbeat = redis.call('hget', heartbeats_key, instance)
     if heartbeat and now_us() - heartbeat < {DEAD_AFTER_US} then
-      local next_us = redis.call('zrange', queue_key, 0, 0, 'withscores')[2]
-      local next_after_us = math.max((next_us or now_us()) - arrival_us, 0)
-      local suffix = string.format(':%.0f:%d', next_after_us, next_us and 1 or 0)
-      lock = grant(lock_key, token, {GRANT_TTL_MS}, highest_fencing_token, suffix)
+      local next_us = redis.call('zrange', queue_key, 0, 0, 'withscores')[2] or now_us()
+      local next_after_us = next_us - arrival_us
+      lock = grant(lock_key, token, {GRANT_TTL_MS}, highest_fencing_token, next_after_us)
       if instance ~= own_instance then
         redis.call('publish', '{WAKEUP_PREFIX}' .. instance, lock_key .. ' ' .. lock)
       end
@@ -182,13 +181,12 @@ class LockValue(NamedTuple):
     """The token of the holder, and its fencing token.
 
     `next_after_s` is how many seconds after the waiter who was granted the lock the next one came
-    or, if not `others_wait`, the grant. It is 0 for a lock that was free.
+    or, if nobody else waited, the grant. It is 0 for a lock that was free.
     """
 
     token: str
     fencing_token: int
     next_after_s: float = 0.0
-    others_wait: bool = False
 
 
 def parse_lock(lock: bytes) -> LockValue:
@@ -196,5 +194,4 @@ def parse_lock(lock: bytes) -> LockValue:
     token, *numbers = lock.decode().split(":")
     if not numbers:
         return LockValue(token, 0)
-    fencing_token, next_after_us, others_wait = (*map(int, numbers), 0, 0)[:3]
-    return LockValue(token, fencing_token, next_after_us / 1e6, bool(others_wait))
+    return LockValue(token, int(numbers[0]), int(numbers[1]) / 1e6 if numbers[1:] else 0.0)
