@@ -31,7 +31,6 @@ from bench.packages import InstallError
 from slotlock.devserver.binaries import ServerStartError
 
 PEERS_HOME = Path(__file__).parents[2] / ".bench" / "peers"
-PROCESSES = 2
 METRICS: tuple[tuple[str, Metric], ...] = (
     ("requests/s", rate),
     ("CPU of the app", app_cpu),
@@ -45,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.checkouts", description=__doc__)
     parser.add_argument("base", type=Path, help="the folder of the other checkout")
     parser.add_argument("--rounds", type=int, default=8, metavar="N")
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="server processes")
     parser.add_argument("--seconds", type=int, default=1, metavar="S", help="seconds of each run")
     args = parser.parse_args(arguments)
     # An exception on SIGTERM lets the context managers stop the servers.
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if missing := missing_tools():
         print("\n".join(missing), file=sys.stderr)
         return 2
-    plan = Plan(args.rounds, args.seconds, 24_000, (PROCESSES,), (1_000,))
+    plan = Plan(args.rounds, args.seconds, 24_000, (args.processes,), (1_000,))
     try:
         node_peers.install(PEERS_HOME)
         warning = load_warning()
@@ -79,7 +79,7 @@ def _compare(plan: Plan, servers: BenchmarkServers, base: Path) -> Iterator[str]
     runs = list(_runs(plan, servers, databases, base))
     print(f"ratios to {base}, {plan.rounds} rounds: median (lowest-highest)")
     for workload in (*WORKLOADS, crowd.WORKLOAD):
-        print(_ratios(runs, workload), flush=True)
+        print(_ratios(plan, runs, workload), flush=True)
     yield from (problem for run in runs for problem in run.problems)
     queues = {
         name: list(queue.run_queues(plan, servers, databases, project, number * 1_000))
@@ -98,22 +98,23 @@ def _projects(base: Path) -> dict[str, Path]:
 
 
 def _runs(plan: Plan, servers: BenchmarkServers, databases: Databases, base: Path) -> Iterator[Run]:
+    (processes,) = plan.process_counts
     with ExitStack() as stack:
         targets = [
             RunningTarget(
                 target, stack.enter_context(running(target.name, target.command, servers.folder))
             )
-            for target in create_checkouts(databases, base, PROCESSES)
+            for target in create_checkouts(databases, base, processes)
         ]
-        setup = BenchmarkSetup(plan, PROCESSES, targets, servers, databases.first_day)
+        setup = BenchmarkSetup(plan, processes, targets, servers, databases.first_day)
         warm_up(setup)
         for run in (*run_rounds(setup), *crowd.run_crowds(setup)):
             print(format_run(run), file=sys.stderr, flush=True)
             yield run
 
 
-def _ratios(runs: Sequence[Run], workload: str) -> str:
-    case = (PROCESSES, workload)
+def _ratios(plan: Plan, runs: Sequence[Run], workload: str) -> str:
+    case = (plan.process_counts[0], workload)
     cells = [
         f"{title} {spread_of_ratios(runs, metric, case, SLOTLOCK, BASE)}"
         for title, metric in METRICS
