@@ -88,8 +88,11 @@ async def decide_and_commit(
             break
         if not decided.has_requested_changes:  # another writer ends the expired holds
             break
+        is_on_unwritten = False
         for (number, command), decision in zip(pending.items(), decided.decisions, strict=True):
-            if decision.changed_slots:
+            # A later refusal may be due to a change that was not written either.
+            is_on_unwritten = is_on_unwritten or bool(decision.changed_slots)
+            if is_on_unwritten:
                 results[number] = locked_result(command)
         replays = await _find_replays(services, pending)
         results |= replays

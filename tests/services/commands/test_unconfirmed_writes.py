@@ -20,7 +20,7 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResu
 from slotlock.infrastructure.mongo.slots.writing import booking_adder
 from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
 from slotlock.infrastructure.mongo.slots.writing.stored_bookings import StoredBookings
-from slotlock.services.booking.book import BookingOptions, book_slot
+from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
 from slotlock.services.commands import batches, group_commit
 from slotlock.services.container import Services
 from tests.support.apps.replica_pair import ReplicaPair, replica_pair
@@ -34,6 +34,7 @@ from tests.support.stores.slots import insert_new_slots
 __all__ = ["short_timeouts"]
 
 ADA = Caller(UserId("a" * 24), Role.MEMBER, "session", NOW)
+BEN = Caller(UserId("b" * 24), Role.MEMBER, "session", NOW)
 
 
 @pytest.fixture(scope="module")
@@ -206,3 +207,24 @@ async def test_control_any_other_version_taken_for_a_conflict_is_refused_and_hap
     result, slot_id = await commit_on_unconfirmed_version(services, database, mongo, is_new=is_new)
     assert result is CommitResult.CONFLICT
     await eventually(lambda: has_booking(database, slot_id), "the booking is there all the same")
+
+
+async def test_no_refusal_relies_on_a_booking_of_its_batch_that_was_not_written(
+    services: Services, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = build_slot(1, id=new_slot_id())
+    await insert_new_slots(database, new)
+    add = BookingAdder.add
+
+    async def add_too_late(self: BookingAdder, update: SlotUpdate) -> CommitResult:
+        await database["slots"].update_one({"_id": ObjectId(new.id)}, {"$inc": {"version": 1}})
+        return await add(self, update)
+
+    monkeypatch.setattr(BookingAdder, "add", add_too_late)
+    commands = [
+        BookSlotCommand.create(each, new.id, each.user_id, hold=False, key=None)
+        for each in (ADA, BEN)
+    ]
+    decided = await batches.decide_and_commit(services, commands)
+    assert [type(result.outcome) for result in decided.results] == [Locked, Locked]
+    assert not await has_booking(database, new.id)
