@@ -12,8 +12,7 @@ class Wait(NamedTuple):
     """Since when and until when a caller waits for its locks, and what to call once it has to wait.
 
     `arrival` and `deadline` are times of the event loop. Waiters who came at most `yield_s` seconds
-    later go first, except inside one process. `on_wait` may be called once for
-    each lock.
+    later go first, except inside one process. `on_wait` may be called once for each lock.
     """
 
     arrival: float
