@@ -6,7 +6,6 @@ are checked when a stream begins, because changes before it are unknown.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Iterable
 
@@ -15,6 +14,7 @@ from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
+from slotlock.infrastructure.tasks import cancel_and_wait
 
 log = logging.getLogger("slotlock.session_streams")
 
@@ -51,10 +51,7 @@ class SessionStreams:
 
     async def stop(self) -> None:
         """Stop to check sessions."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel_and_wait(self._task)
 
     def register(self, caller: Caller, on_end: OnSessionEnd) -> Callable[[], None]:
         """Call `on_end` once, when the caller's session ends. Return a function to unregister."""

@@ -17,6 +17,7 @@ from prometheus_client import Gauge
 from pymongo.errors import NotPrimaryError, PyMongoError
 
 from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.tasks import cancel_and_wait
 
 log = logging.getLogger("slotlock.clock")
 
@@ -185,8 +186,7 @@ async def mongo_clock(database: Database, max_skew_s: float) -> AsyncIterator[Mo
     try:
         yield clock
     finally:
-        measuring.cancel()
-        await asyncio.wait([measuring])
+        await cancel_and_wait(measuring)
 
 
 async def _measure_repeatedly(database: Database, clock: MongoClock) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 
 from slotlock.infrastructure.redis.degraded import set_degraded
+from slotlock.infrastructure.tasks import cancel_and_wait
 
 log = logging.getLogger("slotlock.redis")
 
@@ -90,9 +91,7 @@ class CircuitBreaker:
     async def stop(self) -> None:
         """Stop probing. The circuit stays as it is."""
         self._stopped = True
-        if self._probing is not None:
-            self._probing.cancel()
-            await asyncio.wait([self._probing])
+        await cancel_and_wait(self._probing)
         set_degraded(self, degraded=False)
 
     async def _probe_until_fast(self) -> None:

@@ -12,11 +12,11 @@ from redis.exceptions import RedisError
 from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.redis.client import RedisClient, open_pubsub
 from slotlock.infrastructure.redis.degraded import set_degraded
+from slotlock.infrastructure.tasks import cancel_and_wait
 
 log = logging.getLogger("slotlock.redis")
 
 RECONNECT_DELAY_S = 0.5
-STOP_TIMEOUT_S = 2.0
 # A connection without messages for so long is pinged.
 PING_INTERVAL_S = 1.0
 # After so many intervals in a row without any reply, the connection is given up.
@@ -54,10 +54,7 @@ class RedisSubscriber:
     async def stop(self) -> None:
         """Stop receiving messages and close the connection."""
         self._stopping = True
-        if self._task is not None:
-            self._task.cancel()
-            # The client can swallow a cancellation while it connects. Then the loop ends by itself.
-            await asyncio.wait([self._task], timeout=STOP_TIMEOUT_S)
+        await cancel_and_wait(self._task)
         set_degraded(self, degraded=False)
 
     async def subscribe(self, channels: set[str]) -> None:

@@ -34,6 +34,7 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
+from slotlock.infrastructure.tasks import cancel_and_wait
 from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE, FanOutQueue
 
 log = logging.getLogger("slotlock.availability")
@@ -184,10 +185,7 @@ class AvailabilityHub:
 
     async def stop(self) -> None:
         """Stop to replace lost messages."""
-        if self._resync_task is not None:
-            self._resync_task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._resync_task
+        await cancel_and_wait(self._resync_task)
 
     @property
     def subscribed_slot_ids(self) -> set[SlotId]:

@@ -21,6 +21,7 @@ from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
+from slotlock.infrastructure.tasks import cancel_and_wait
 from slotlock.infrastructure.wakeup import RefreshTimer
 from slotlock.services.live.booking_subscription import (
     BookingEventSubscription,
@@ -68,10 +69,7 @@ class BookingEventHub:
 
     async def stop(self) -> None:
         """Stop publishing."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel_and_wait(self._task)
 
     def notify(self, user_id: UserId, *booking_refs: BookingRef) -> None:
         """Read the bookings of a user again, and these ones even if they have ended."""

@@ -18,6 +18,7 @@ from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
+from slotlock.infrastructure.tasks import cancel_and_wait
 from slotlock.infrastructure.wakeup import RefreshTimer
 
 log = logging.getLogger("slotlock.tickets")
@@ -89,10 +90,7 @@ class TicketHub:
 
     async def stop(self) -> None:
         """Stop publishing."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel_and_wait(self._task)
 
     def on_queue_advanced(self, slot_id: SlotId, served_count: int) -> None:
         """Read the tickets of requests that may have left the queue of this slot."""

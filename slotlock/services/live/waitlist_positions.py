@@ -18,6 +18,7 @@ from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.reads.waitlists import WaitlistQueries
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
+from slotlock.infrastructure.tasks import cancel_and_wait
 from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE
 
 log = logging.getLogger("slotlock.waitlist_positions")
@@ -91,10 +92,7 @@ class WaitlistHub:
 
     async def stop(self) -> None:
         """Stop publishing."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel_and_wait(self._task)
 
     @contextlib.asynccontextmanager
     async def subscribe(self, user_id: UserId) -> AsyncIterator[WaitlistSubscription]:

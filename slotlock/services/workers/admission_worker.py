@@ -19,6 +19,7 @@ from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.keys import admission_lock
 from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease
 from slotlock.infrastructure.redis.locks.locks import Locks
+from slotlock.infrastructure.tasks import cancel_and_wait
 from slotlock.services.container import Services
 from slotlock.services.workers.slot_batches import BACKOFF_S, SlotBatchRunner, dead_letter
 
@@ -31,6 +32,8 @@ MAX_LEASE_WAIT_S = 10.0
 # keeps one process from releasing all its partitions together.
 LEASE_DURATION_S = (1.0, 3.0)
 SHUTDOWN_TIMEOUT_S = 5.0
+# A worker that has finished its work by then ends when it is cancelled again.
+SHUTDOWN_PATIENCE_S = SHUTDOWN_TIMEOUT_S + 1
 MAX_DELIVERIES = 6
 # After a batch, requests gather this long for the next: a batch costs as much as many requests. A
 # request that finds the queue at rest does not wait.
@@ -47,9 +50,7 @@ async def admission_worker(services: Services, lease_locks: Locks) -> AsyncItera
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(cancel_and_wait(task, SHUTDOWN_PATIENCE_S) for task in tasks))
 
 
 async def _run_partition(services: Services, lease_locks: Locks, number: int) -> None:

@@ -24,6 +24,7 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from slotlock.infrastructure.redis.locks.locks import Locks
+from slotlock.infrastructure.tasks import cancel_and_wait
 from slotlock.services.commands.batches import publish_changes
 from slotlock.services.container import Services
 from slotlock.services.decisions import decide_batch
@@ -56,9 +57,7 @@ async def hold_sweeper(services: Services, lease_locks: Locks) -> AsyncIterator[
     try:
         yield
     finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await cancel_and_wait(task)
 
 
 async def _sweep_forever(services: Services, lease_locks: Locks) -> None:

@@ -5,7 +5,6 @@ that they watch only if changes may be missing: when a stream begins, or when it
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 
@@ -14,6 +13,7 @@ from pymongo.errors import CursorNotFound
 
 from slotlock.infrastructure.mongo.changes.stream import Changes, ChangeStream
 from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.infrastructure.tasks import cancel_and_wait
 
 log = logging.getLogger("slotlock.changes")
 
@@ -62,10 +62,7 @@ class ChangeFeed:
     async def stop(self) -> None:
         """Stop reading."""
         self._watcher_count = 0
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        await cancel_and_wait(self._task)
 
     async def _run(self) -> None:
         while self._watcher_count:

@@ -1,0 +1,42 @@
+"""The end of background tasks."""
+
+import asyncio
+
+from slotlock.infrastructure.tasks import cancel_and_wait
+
+
+async def test_a_task_that_swallowed_its_cancellation_is_cancelled_again() -> None:
+    swallowed = 0
+
+    async def swallow_twice() -> None:
+        nonlocal swallowed
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if swallowed == 2:
+                    raise
+                swallowed += 1
+
+    task = asyncio.create_task(swallow_twice())
+    await asyncio.sleep(0)
+    await cancel_and_wait(task, patience_s=0.001)
+    assert task.cancelled()
+    assert swallowed == 2
+
+
+async def test_an_error_of_the_task_does_not_reach_those_who_end_it() -> None:
+    async def fail_when_cancelled() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise OSError
+
+    task = asyncio.create_task(fail_when_cancelled())
+    await asyncio.sleep(0)
+    await cancel_and_wait(task)
+    assert isinstance(task.exception(), OSError)
+
+
+async def test_no_task_is_nothing_to_wait_for() -> None:
+    await cancel_and_wait(None)
