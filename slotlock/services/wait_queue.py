@@ -14,10 +14,12 @@ another process, or by a batch of this one.
 Callers who wait are served in order of arrival, whichever process they reach. A queue waits for the
 lock at the place of its first caller, also while one of its batches has the lock. A batch ends
 where the first caller of another process came, or may have come. Callers who reach several
-processes at about the same time are served in alternation, some of each process.
+processes at about the same time are served in alternation, some of each process. While a slot has
+places for all, a batch takes all callers of its process.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context
@@ -56,8 +58,9 @@ Command = TypeVar("Command")
 class WaitQueues(Generic[Command]):
     """The queues of this process, one per slot that has callers."""
 
-    def __init__(self, locks: Locks) -> None:
+    def __init__(self, locks: Locks, has_places_for_all: Callable[[SlotId, int], bool]) -> None:
         self._locks = locks
+        self._has_places_for_all = has_places_for_all
         self._queues: dict[SlotId, CallerQueue[Command]] = {}
         # The queues that no group has taken yet.
         self._new_queues: dict[SlotId, CallerQueue[Command]] = {}
@@ -235,7 +238,9 @@ class WaitQueues(Generic[Command]):
 
     def _take_batch(self, queue: CallerQueue[Command], lease: Lease) -> list[QueuedCaller[Command]]:
         queue.is_open, queue.is_locked = False, True
-        callers = queue.take_batch(lease.next_arrival)
+        # With places for all, nobody gains or loses by the order.
+        is_unordered = self._has_places_for_all(queue.slot_id, len(queue.callers))
+        callers = queue.take_batch(math.inf if is_unordered else lease.next_arrival)
         self._wait_for_lock(queue)
         return callers
 

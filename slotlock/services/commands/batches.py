@@ -83,7 +83,7 @@ async def decide_and_commit(
         results |= zip(pending, decided.results, strict=True)
         changes = change_set(batch, decided, now)
         if not decided.updates or await _commit(services, changes):
-            services.full_slots.observe(decided.slots.values())
+            services.recent_slots.observe(decided.slots.values())
             events = publish_changes(services, decided.updates)
             break
         if not decided.has_requested_changes:  # another writer ends the expired holds

@@ -16,6 +16,7 @@ from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.services import caller_queue
 from slotlock.services.booking.book import BookingOptions, book_slot, book_slots
 from slotlock.services.container import Services
+from slotlock.services.recent_slots import PLACES_PER_CALLER
 from slotlock.services.wait_queue import WaitQueues
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot
@@ -132,6 +133,60 @@ async def test_control_without_alternation_one_process_gets_all_places(
     monkeypatch.setattr(caller_queue, "MIN_BURST_PART", caller_queue.MAX_BATCH_SIZE)
     winners = await winners_of_a_burst(processes)
     assert {number % 2 for number in winners} in ({0}, {1})
+
+
+async def batch_sizes_of_a_burst(
+    processes: Sequence[Services], capacity: int, monkeypatch: pytest.MonkeyPatch
+) -> list[int]:
+    """Let 40 callers reach two processes by turns; return the sizes of their batches.
+
+    Both processes have seen the slot a moment ago.
+    """
+    first, second, third = processes
+    assert isinstance(first.slot_writer, PausableSlotWriter)
+    slot = build_slot(capacity, id=new_slot_id())
+    await insert_new_slots(first.slot_writer._database, slot)
+    for services, caller in zip(processes, CALLERS, strict=False):
+        assert await book(services, caller, slot.id) == "Booked"
+    sizes = list[int]()
+    take_batch = caller_queue.CallerQueue.take_batch
+
+    def record_size(
+        self: caller_queue.CallerQueue[object], next_arrival: float
+    ) -> list[caller_queue.QueuedCaller[object]]:
+        batch = take_batch(self, next_arrival)
+        sizes.append(len(batch))
+        return batch
+
+    monkeypatch.setattr(caller_queue.CallerQueue, "take_batch", record_size)
+    lease = await acquire_lease(third.locks, slot.id)
+    callers = [Caller(UserId(f"{n:024x}"), Role.MEMBER, "session", NOW) for n in range(11, 51)]
+    tasks = [
+        asyncio.create_task(book((first, second)[number % 2], caller, slot.id))
+        for number, caller in enumerate(callers)
+    ]
+
+    async def both_wait() -> bool:
+        return await waiter_count(third.locks, slot.id) == 2
+
+    await eventually(both_wait, "a waiter of each process")
+    await release_lease(third.locks, lease)
+    assert await asyncio.gather(*tasks) == ["Booked"] * 40
+    return sizes
+
+
+async def test_with_places_for_all_a_batch_takes_all_callers_of_its_process(
+    processes: Sequence[Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = await batch_sizes_of_a_burst(processes, 40 * PLACES_PER_CALLER, monkeypatch)
+    assert sizes == [20, 20]
+
+
+async def test_control_with_few_places_batches_end_where_another_caller_came_first(
+    processes: Sequence[Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = await batch_sizes_of_a_burst(processes, 50, monkeypatch)
+    assert len(sizes) > 2
 
 
 async def book_while_the_first_is_written(

@@ -1,0 +1,56 @@
+"""The slots that were full, or had many free places, when this process last saw them.
+
+A command for a full slot will probably be refused, and a refusal needs no lock. While there are
+places for all who wait, it does not matter who comes first. Both are hints: they say what to try
+first, and never what the outcome is.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.infrastructure.lru_cache import LRUCache
+
+MAX_SLOTS, MAX_CHARACTERS = 10_000, 1_000_000
+# A place may become free in another process. Looking at the slot first would cost a read then.
+TRUSTED_FOR = timedelta(seconds=1)
+# Fewer free places are not remembered.
+MANY_PLACES = 50
+# The callers of other processes are not known: so many places for each of this one are enough for
+# all, if four processes have as many callers.
+PLACES_PER_CALLER = 4
+
+
+class RecentSlots:
+    """What is known of slots, each for one second; at most 10,000, and the oldest are dropped."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        # When a slot was seen, and how many free places it had then.
+        self._seen = LRUCache[tuple[datetime, int]](MAX_SLOTS, MAX_CHARACTERS)
+
+    def is_full(self, slot_id: SlotId) -> bool:
+        """Whether a slot had no free place."""
+        remaining = self._remaining(slot_id)
+        return remaining is not None and remaining <= 0
+
+    def has_places_for_all(self, slot_id: SlotId, caller_count: int) -> bool:
+        """Whether a slot had places for this many callers here, and as many in other processes."""
+        remaining = self._remaining(slot_id)
+        return remaining is not None and remaining >= PLACES_PER_CALLER * caller_count
+
+    def _remaining(self, slot_id: SlotId) -> int | None:
+        seen = self._seen.get(slot_id)
+        if seen is None or self._now() - seen[0] >= TRUSTED_FOR:
+            return None
+        return seen[1]
+
+    def observe(self, slots: Iterable[SlotState]) -> None:
+        """Remember which of these slots are full, and which have many free places."""
+        now = self._now()
+        for state in slots:
+            if state.is_booked or state.remaining >= MANY_PLACES:
+                self._seen.put(state.id, (now, state.remaining))
+            else:
+                self._seen.discard(state.id)
