@@ -99,7 +99,9 @@ def build_services(
     locks = Locks(pipeline)
     recent_slots = RecentSlots(now)
     availability = AvailabilityHub(repositories.slots, now)
-    booking_events = BookingEventHub(repositories.slots, repositories.ended_bookings, now)
+    booking_events = BookingEventHub(
+        repositories.slots, repositories.ended_bookings, repositories.audit_log, now
+    )
     ticket_updates = TicketHub()
     return Services(
         slots=repositories.slots,

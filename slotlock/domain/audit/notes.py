@@ -4,7 +4,7 @@ Changes of a booking are part of the booking's own history. Every other change l
 is written in the same transaction as the change.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import Enum
 
@@ -108,6 +108,16 @@ def _slot_action(before: Slot | None, after: Slot) -> AuditAction:
     if after.status is SlotStatus.CANCELLED:
         return AuditAction.SLOT_CANCELLED
     return AuditAction.SLOT_PUBLISHED
+
+
+def merged_schedule_edits(edits: Iterable[FieldEdit]) -> tuple[FieldEdit, ...]:
+    """Return consecutive edits of a slot's time and place as one, from first to last values."""
+    merged = dict[str, FieldEdit]()
+    for edit in edits:
+        if edit.field in SCHEDULE_FIELDS:
+            first = merged.get(edit.field, edit)
+            merged[edit.field] = FieldEdit(edit.field, first.before, edit.after)
+    return tuple(edit for edit in merged.values() if edit.before != edit.after)
 
 
 def schedule_edits(before: Slot, after: Slot) -> tuple[FieldEdit, ...]:

@@ -11,9 +11,12 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from slotlock.domain.audit.log import AuditAction, AuditFilter
+from slotlock.domain.audit.notes import merged_schedule_edits
 from slotlock.domain.booking.booking import BookingId, BookingRef, SlotId, WaitlistEntryId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked
+from slotlock.infrastructure.mongo.audit.log import AuditLogQueries
 from slotlock.infrastructure.mongo.changes.stream import Changes
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.slots.ended_bookings import EndedBookingRepository
@@ -36,6 +39,8 @@ RESYNC_INTERVAL_S = 1.0
 READ_BATCH_SIZE = 500
 # Slots that started longer ago are not watched.
 LOOKBACK = timedelta(days=1)
+# A booking is read within two seconds, in which a slot has hardly more edits.
+MAX_UNSEEN_EDITS = 50
 
 
 class BookingEventHub:
@@ -45,10 +50,12 @@ class BookingEventHub:
         self,
         slots: SlotRepository,
         ended_bookings: EndedBookingRepository,
+        audit_log: AuditLogQueries,
         now: Callable[[], datetime],
     ) -> None:
         self._slots = slots
         self._ended_bookings = ended_bookings
+        self._audit_log = audit_log
         self._now = now
         self._subscriptions: dict[UserId, set[BookingEventSubscription]] = {}
         self._notified: dict[UserId, set[BookingRef]] = {}
@@ -164,6 +171,8 @@ class BookingEventHub:
                 ).items()
             ]
             await asyncio.gather(*(self._publish_ended(*each) for each in ended))
+            for subscription in subscriptions:
+                await self._publish_unseen_edits(subscription)
 
     @staticmethod
     def _diff(
@@ -174,6 +183,22 @@ class BookingEventHub:
         live_ids, ended = rows.booking_ids, subscription.diff(rows)
         refs = (ref for ref in notified if ref.booking_id not in live_ids)
         return ended | {ref.booking_id: ref.slot_id for ref in refs}
+
+    async def _publish_unseen_edits(self, subscription: BookingEventSubscription) -> None:
+        """Publish the edits that slots had between a booking and its first read."""
+        while subscription.edited_unseen:
+            booking, state = subscription.edited_unseen[0]
+            revised_at = state.slot.revised_at or state.changed_at
+            since_booked = AuditFilter(
+                slot_id=state.id,
+                actions=frozenset({AuditAction.SLOT_EDITED}),
+                since=booking.history[0].at,
+                before=revised_at + timedelta(milliseconds=1),
+            )
+            page = await self._audit_log.page(since_booked, MAX_UNSEEN_EDITS, None, self._now())
+            edits = [edit for entry in reversed(page.items) for edit in entry.edits]
+            subscription.publish_edits(booking, state, merged_schedule_edits(edits))
+            subscription.edited_unseen.popleft()
 
     async def _publish_ended(
         self, subscription: BookingEventSubscription, booking_id: BookingId, slot_id: SlotId

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from slotlock.domain.audit.log import FieldEdit
 from slotlock.domain.audit.notes import schedule_edits
@@ -80,6 +81,8 @@ class BookingEventSubscription:
         self._ended_ids: deque[BookingId] = deque(maxlen=MAX_PENDING_EVENTS)
         self._pending: deque[LiveBookingEvent] = deque(maxlen=MAX_PENDING_EVENTS)
         self._updated = asyncio.Event()
+        # Bookings whose slot was edited before they were read for the first time.
+        self.edited_unseen: deque[tuple[Booking, SlotState]] = deque(maxlen=MAX_PENDING_EVENTS)
 
     def diff(self, rows: UserRows) -> dict[BookingId, SlotId]:
         """Publish what is new of the user. Returns the slots of bookings and entries that ended."""
@@ -100,7 +103,17 @@ class BookingEventSubscription:
             self._publish(booking, state, [slot.cancellation.to_history_entry()])
         if edits := schedule_edits(before, slot):
             self._publish(booking, state, [_edit_entry(booking, before, state)], edits)
+        if seen is None and self.is_active and _was_edited_since_booked(booking, slot):
+            self.edited_unseen.append((booking, state))
         self._seen_bookings[booking.id] = _SeenBooking(len(booking.history), slot)
+
+    def publish_edits(
+        self, booking: Booking, state: SlotState, edits: tuple[FieldEdit, ...]
+    ) -> None:
+        """Publish the edits, if any, of a slot that was read for the first time after them."""
+        if edits:
+            entry = _to_edit_entry(booking, state.slot.revised_at or state.changed_at)
+            self._publish(booking, state, [entry], edits)
 
     def publish_ended(
         self, booking_id: BookingId, ended_booking: Booking | None, slot: SlotState
@@ -144,11 +157,20 @@ class BookingEventSubscription:
             self._updated.clear()
 
 
+def _was_edited_since_booked(booking: Booking, slot: Slot) -> bool:
+    """Whether the time, the place or something else that a slot shows may have changed."""
+    return slot.revised_at is not None and slot.revised_at > booking.history[0].at
+
+
 def _edit_entry(booking: Booking, before: Slot, state: SlotState) -> HistoryEntry:
-    """Return what the event of an edit shows. The slot does not tell who edited it."""
+    """Return what the event of an edit shows."""
     slot = state.slot
     revised_at = slot.revised_at if slot.revision != before.revision else None
-    at = revised_at or state.changed_at
+    return _to_edit_entry(booking, revised_at or state.changed_at)
+
+
+def _to_edit_entry(booking: Booking, at: datetime) -> HistoryEntry:
+    # The slot does not tell who edited it.
     return replace(
         booking.history[-1], at=at, by=None, action=BookingAction.SLOT_EDITED, overridden_limits=()
     )

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
+from itertools import pairwise
 
 import httpx
 import pytest
@@ -186,6 +187,24 @@ async def test_a_new_time_or_place_of_a_booked_slot_publishes_the_old_and_the_ne
             for name, new in (("startTime", start), ("endTime", end)):
                 assert datetime.fromisoformat(edits[name]["after"]) == datetime.fromisoformat(new)
                 assert datetime.fromisoformat(edits[name]["before"]) != datetime.fromisoformat(new)
+
+
+async def test_an_edit_right_after_the_callers_own_booking_publishes_an_event(
+    observer: EventObserver,
+) -> None:
+    slot_id = await observer.organizer.add_slot(capacity=2, location="Hall")
+    async with observer.watching(observer.ada) as adas:
+        await observer.ada.book_slot(slot_id)
+        await observer.organizer.update_slot(slot_id, location="Attic")
+        await observer.organizer.update_slot(slot_id, location="Gym")
+        edits = list[Json]()
+        while not edits or edits[-1]["after"] != "Gym":  # in one event, or in more
+            event = await adas.next_event()
+            assert (event["action"], event["booking"]["slot"]["id"]) == ("SLOT_EDITED", slot_id)
+            edits += event["edits"]
+        assert edits[0]["before"] == "Hall"
+        for earlier, later in pairwise(edits):
+            assert earlier["after"] == later["before"]
 
 
 async def test_a_waiting_list_entry_that_others_ended_publishes_an_event(
