@@ -123,7 +123,10 @@ class Members:
                 {"_id": index, "host": f"127.0.0.1:{self._links.ports[member.name]}"}
                 for index, member in enumerate(self.all)
             ],
-            "settings": {"electionTimeoutMillis": self.election_timeout_ms},
+            "settings": {
+                "electionTimeoutMillis": self.election_timeout_ms,
+                "chainingAllowed": False,  # or a member copies from one that is frozen
+            },
         }
         with closing(direct_client(self.all[0].port, 30_000)) as client:
             client.admin.command("replSetInitiate", config)
