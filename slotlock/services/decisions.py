@@ -11,6 +11,7 @@ from slotlock.domain.booking.rules.promotion import promote_waitlists
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.shared.values import value_object
+from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.services.slot_command import SlotCommand
 
@@ -20,22 +21,19 @@ class BatchDecision:
     """One decision per command, in their order, and the slots as they are after all of them.
 
     `updates` are the slots to write, and `users` the contexts that the decisions are based on.
+    `needs_write` says of each decision whether its outcome is false unless the updates are written.
     """
 
     decisions: tuple[Decision[object], ...]
     slots: Mapping[SlotId, SlotState]
     updates: tuple[SlotUpdate, ...]
     users: UserContexts
+    needs_write: tuple[bool, ...]
 
     @property
     def results(self) -> tuple[CommandResult[object], ...]:
         """One result per command, with the slots as they are after the whole batch."""
         return tuple([CommandResult(decision.outcome, self.slots) for decision in self.decisions])
-
-    @property
-    def has_requested_changes(self) -> bool:
-        """Whether a command changes a slot, rather than an expired hold or the waiting list."""
-        return any(decision.changed_slots for decision in self.decisions)
 
 
 def decide_batch(
@@ -47,14 +45,34 @@ def decide_batch(
     command is decided.
     """
     state = promote_waitlists(_without_expired(loaded, now), now)
-    decisions = []
+    promoted = _promoted_users(state)
+    decisions, needs_write = [], []
     for command in commands:
         decision = command.apply(state, now)
+        needs_write.append(_needs_write(command, decision, promoted))
         if decision.changed_slots:
             state = promote_waitlists(state.with_slots(decision.changed_slots), now)
         decisions.append(decision)
-    updates = _updates(loaded, state, now)
-    return BatchDecision(tuple(decisions), _latest(state, updates), updates, loaded.users)
+    updates, users = _updates(loaded, state, now), loaded.users
+    latest = _latest(state, updates)
+    return BatchDecision(tuple(decisions), latest, updates, users, tuple(needs_write))
+
+
+def _promoted_users(state: LoadedState) -> frozenset[UserId]:
+    """Return the users whose waiting ends with the promotions of a state without other changes."""
+    changes = [slot.change for slot in state.slots.values() if not slot.change.is_empty]
+    booked = {each.user_id for change in changes for each in change.added}
+    ended = {each.entry.user_id for change in changes for each in change.ended_entries}
+    return frozenset(booked | ended)
+
+
+def _needs_write(
+    command: SlotCommand[object], decision: Decision[object], promoted: frozenset[UserId]
+) -> bool:
+    """Return whether an outcome relies on a change: its own, or the promotion of its user."""
+    if decision.changed_slots:
+        return True
+    return bool(promoted) and not promoted.isdisjoint(command.user_ids)
 
 
 def _updates(before: LoadedState, after: LoadedState, now: datetime) -> tuple[SlotUpdate, ...]:
@@ -82,6 +100,7 @@ def preview_each(
     A command that raises an error gets the error.
     """
     state = promote_waitlists(_without_expired(loaded, now), now)
+    promoted = _promoted_users(state)
     latest = _latest(state, _updates(loaded, state, now))
     results: list[CommandResult[object] | Exception | None] = []
     for command in commands:
@@ -90,8 +109,8 @@ def preview_each(
         except Exception as error:  # concerns its own caller only
             results.append(error)
         else:
-            changes = decision.changed_slots
-            results.append(None if changes else CommandResult(decision.outcome, latest))
+            needs_write = _needs_write(command, decision, promoted)
+            results.append(None if needs_write else CommandResult(decision.outcome, latest))
     return results
 
 

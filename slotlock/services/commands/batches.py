@@ -86,14 +86,14 @@ async def decide_and_commit(
             services.recent_slots.observe(decided.slots.values())
             events = publish_changes(services, decided.updates)
             break
-        if not decided.has_requested_changes:  # another writer ends the expired holds
+        if not any(decided.needs_write):  # another writer ends the expired holds
             break
         is_on_unwritten = False
-        for (number, command), decision in zip(pending.items(), decided.decisions, strict=True):
+        for number, needs_write in zip(pending, decided.needs_write, strict=True):
             # A later refusal may be due to a change that was not written either.
-            is_on_unwritten = is_on_unwritten or bool(decision.changed_slots)
+            is_on_unwritten = is_on_unwritten or needs_write
             if is_on_unwritten:
-                results[number] = locked_result(command)
+                results[number] = locked_result(pending[number])
         replays = await _find_replays(services, pending)
         results |= replays
         pending = {n: command for n, command in pending.items() if n not in replays}

@@ -129,6 +129,6 @@ async def _preview_without_lock(
     A refusal needs no lock: the caller of a full slot learns that it is full, not to retry.
     """
     decided = await preview(services, command)
-    if decided.has_requested_changes:
+    if any(decided.needs_write):
         return locked_result(command)
     return decided.results[0]
