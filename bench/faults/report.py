@@ -34,16 +34,21 @@ STOPS_ONE_APP = {
 NEEDS_SENTINEL = {"Redis killed", "Redis frozen"}
 
 
-def physical_limit(kind: str, redis: str, longest_election_s: float | None) -> str:
-    """Return what a booking must wait for after such a fault, at the better and worse app.
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """How long after the start of a fault a primary was elected, and a majority followed it."""
 
-    `longest_election_s` is how long after the start of such a fault another primary was elected.
-    """
+    election_s: float
+    majority_s: float
+
+
+def physical_limit(kind: str, redis: str, longest: Failover | None) -> str:
+    """Return what a booking must wait for after such a fault, at the better and worse app."""
     if kind in HAS_NO_MAJORITY:
         return "the fault"
     better = "0"
-    if longest_election_s is not None:
-        better = f"election, {longest_election_s:g} s"
+    if longest is not None:
+        better = f"election {longest.election_s:g} s, its majority {longest.majority_s:g} s"
     elif kind in NEEDS_ELECTION:
         return "the fault, no election"
     elif kind in NEEDS_SENTINEL and redis == "sentinel":
@@ -63,7 +68,7 @@ class FaultRow:
     longest_fault_s: float
     better_app_gap_s: float
     worse_app_gap_s: float
-    longest_election_s: float | None = None
+    longest_failover: Failover | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +124,27 @@ def _fault_row(
         [longest_gap_s(times, fault.started_at, fault.healthy_at) for times in acknowledged_at]
         for fault in faults
     ]
-    elections = [each.elected_at - each.started_at for each in faults if each.elected_at]
-    longest_election_s = round(max(elections), 1) if elections else None
+    failovers = [
+        Failover(
+            round(fault.election.elected_at - fault.started_at, 1),
+            round(fault.election.majority_at - fault.started_at, 1),
+        )
+        for fault in faults
+        if fault.election is not None
+    ]
+    longest = max(failovers, key=lambda each: each.majority_s, default=None)
     longest_fault_s = max(fault.ended_at - fault.started_at for fault in faults)
-    return _row(kind, longest_fault_s, gaps, longest_election_s)
+    return _row(kind, longest_fault_s, gaps, longest)
 
 
 def _row(
     kind: str,
     longest_fault_s: float,
     gaps: Sequence[Sequence[float]],
-    longest_election_s: float | None = None,
+    longest: Failover | None = None,
 ) -> FaultRow:
     better, worse = round(max(map(min, gaps)), 1), round(max(map(max, gaps)), 1)
-    return FaultRow(kind, len(gaps), round(longest_fault_s, 1), better, worse, longest_election_s)
+    return FaultRow(kind, len(gaps), round(longest_fault_s, 1), better, worse, longest)
 
 
 def _first_after(times: list[float], moment: float) -> float:
@@ -156,7 +168,7 @@ def table(report: Report) -> str:
     lines += [
         f"| {row.kind} | {row.count} | {row.longest_fault_s} | {row.better_app_gap_s} | "
         f"{row.worse_app_gap_s} | "
-        f"{physical_limit(row.kind, report.redis, row.longest_election_s)} |"
+        f"{physical_limit(row.kind, report.redis, row.longest_failover)} |"
         for row in report.rows
     ]
     lines += [f"skipped: {kind}, because {reason}" for kind, reason in report.skipped.items()]

@@ -9,6 +9,7 @@ from bench.faults.history import HistoryWriter
 from bench.faults.injection.mongo_faults import FULL_DISK
 from bench.faults.injection.schedule import PlannedFault, Schedule, faults_of
 from bench.faults.topology.deployment import Deployment
+from bench.faults.topology.members import Election
 from bench.soak.clients.client_user import sleep_until_set
 from bench.soak.processes.servers import SoakError
 
@@ -17,8 +18,8 @@ from bench.soak.processes.servers import SoakError
 class InjectedFault:
     """A fault from its cause to its end, and the time at which everything was healthy again.
 
-    `elected_at` is when the primary was elected that was there at the end, if one was elected since
-    the start. Times are seconds of the monotonic clock.
+    `election` is that of the primary that was there at the end, if it was elected since the start.
+    Times are seconds of the monotonic clock.
     """
 
     kind: str
@@ -26,7 +27,7 @@ class InjectedFault:
     started_at: float
     ended_at: float
     healthy_at: float
-    elected_at: float | None = None
+    election: Election | None = None
 
 
 class Injector:
@@ -63,11 +64,11 @@ class Injector:
             ended_at = time.monotonic()
             await self._deployment.wait_until_healthy()
             healthy_at = time.monotonic()
-            elected_at = await self._deployment.members.elected_at()
-            if elected_at is not None and elected_at < started_at:
-                elected_at = None
+            election = await self._deployment.members.last_election()
+            if election is not None and election.elected_at < started_at:
+                election = None
             self.injected.append(
-                InjectedFault(fault.kind, target, started_at, ended_at, healthy_at, elected_at)
+                InjectedFault(fault.kind, target, started_at, ended_at, healthy_at, election)
             )
         except SoakError as error:
             # A slow machine is no defect of slotlock: the gaps of this fault do not count.

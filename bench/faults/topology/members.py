@@ -45,22 +45,39 @@ def does_mongod_respond(port: int, pid: int) -> bool:
     return False
 
 
-def _find_election(port: int) -> float | None:
+@dataclass(frozen=True, slots=True)
+class Election:
+    """When a primary was elected, and when a majority could confirm its writes.
+
+    Times are seconds of the monotonic clock.
+    """
+
+    elected_at: float
+    majority_at: float
+
+
+def _find_election(port: int) -> Election | None:
     with closing(direct_client(port)) as client, suppress(PyMongoError):
-        status = client.admin.command("replSetGetStatus")
-        elected_at: datetime | None = status.get("electionCandidateMetrics", {}).get(
-            "lastElectionDate"
-        )
-        if elected_at is not None:  # the members have the clock of this host
-            return elected_at.replace(tzinfo=UTC).timestamp() - (time.time() - time.monotonic())
+        metrics = client.admin.command("replSetGetStatus").get("electionCandidateMetrics", {})
+        if "wMajorityWriteAvailabilityDate" in metrics:
+            dates = (metrics["lastElectionDate"], metrics["wMajorityWriteAvailabilityDate"])
+            return Election(*map(_to_monotonic, dates))
     return None
 
 
+def _to_monotonic(date: datetime) -> float:
+    # The members have the clock of this host.
+    return date.replace(tzinfo=UTC).timestamp() - (time.time() - time.monotonic())
+
+
+# With the settings below, as docs/guides/operators.md advises.
 _OPTIONS = (
     *MONGOD.options,
     *("--oplogSize", str(OPLOG_MIB)),
     *("--setParameter", "ttlMonitorEnabled=false"),
+    *("--setParameter", "oplogNetworkTimeoutBufferSeconds=1"),
 )
+CATCH_UP_TIMEOUT_MS = 1_000
 MEMBER = replace(MONGOD, options=_OPTIONS, is_ready=does_mongod_respond)
 
 
@@ -125,6 +142,7 @@ class Members:
             ],
             "settings": {
                 "electionTimeoutMillis": self.election_timeout_ms,
+                "catchUpTimeoutMillis": CATCH_UP_TIMEOUT_MS,
                 "chainingAllowed": False,  # or a member copies from one that is frozen
             },
         }
@@ -174,8 +192,8 @@ class Members:
             return states == ["PRIMARY", "SECONDARY", "SECONDARY"] and max(lags) <= 1
         return False
 
-    async def elected_at(self) -> float | None:
-        """Return when the primary was elected on the monotonic clock, if that is known."""
+    async def last_election(self) -> Election | None:
+        """Return the election of the primary, if that is known."""
         primary, _ = await self.primary_and_others()
         return await asyncio.to_thread(_find_election, primary.port)
 
