@@ -52,6 +52,8 @@ class Batcher(Generic[Item, Result]):
         # The spans of the queued callers, while traces are on.
         self._origins: list[tracing.Origin] = []
         self._running: asyncio.Task[None] | None = None
+        # From the first item on: each search for the running loop takes a system call.
+        self._loop: asyncio.AbstractEventLoop | None = None
         # The time of the event loop until which the next batch may wait for more callers.
         self._latest_start = 0.0
 
@@ -61,17 +63,19 @@ class Batcher(Generic[Item, Result]):
 
     def submit_nowait(self, item: Item) -> asyncio.Future[Result]:
         """Queue the item at once, and return the future of its result."""
-        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[Result] = loop.create_future()
         self._queued.append((item, future))
         if tracing.is_on():
             self._origins.append(tracing.origin())
         if self._running is None:
             # In a context of its own: the batch must not inherit the deadline of its first caller.
-            self._running = asyncio.create_task(self._run_all(), context=Context())
+            self._running = loop.create_task(self._run_all(loop), context=Context())
         return future
 
-    async def _run_all(self) -> None:
-        loop = asyncio.get_running_loop()
+    async def _run_all(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             while self._queued:
                 await self._wait_while_busy(loop)

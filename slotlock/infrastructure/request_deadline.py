@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from time import monotonic
 from types import TracebackType
 
 # A caller gets a response within this time and its own wait, whatever MongoDB and Redis do.
@@ -34,7 +35,7 @@ class RequestTimeoutError(Exception):
 
 
 class RequestDeadline:
-    """When a request has to end, as the time of the event loop.
+    """When a request has to end, as the time of the monotonic clock.
 
     As a context manager, it cancels the task at the deadline and raises RequestTimeoutError.
     """
@@ -51,8 +52,8 @@ class RequestDeadline:
         "started_at",
     )
 
-    def __init__(self, deadlines: "RequestDeadlines", request_id: str = "") -> None:
-        self.started_at = asyncio.get_running_loop().time()
+    def __init__(self, deadlines: "RequestDeadlines", request_id: str) -> None:
+        self.started_at = monotonic()
         self.at = self.started_at + REQUEST_TIMEOUT_S
         self.request_id = request_id
         # The caller, None before the authentication, or why there is none.
@@ -64,7 +65,7 @@ class RequestDeadline:
         self._has_expired = False
 
     def __enter__(self) -> None:
-        self._task = asyncio.current_task()
+        self._task = asyncio.current_task(self._deadlines.loop)
         self._deadlines.watch(self)
 
     def __exit__(
@@ -84,7 +85,7 @@ class RequestDeadline:
     @property
     def elapsed_s(self) -> float:
         """How many seconds have passed since the request began."""
-        return asyncio.get_running_loop().time() - self.started_at
+        return monotonic() - self.started_at
 
     @property
     def is_running(self) -> bool:
@@ -93,7 +94,7 @@ class RequestDeadline:
 
     def allow_wait(self, wait_s: float) -> None:
         """Add a wait of the caller that begins now. A later part of the same wait adds nothing."""
-        now = asyncio.get_running_loop().time()
+        now = monotonic()
         waits_until = now + wait_s
         self.at += max(waits_until - max(self._waits_until, now), 0.0)
         self._waits_until = max(waits_until, self._waits_until)
@@ -109,11 +110,15 @@ class RequestDeadlines:
     """The deadlines of the requests that are in progress in this process."""
 
     def __init__(self) -> None:
+        # Python looks the process up in each search for the loop, which takes a system call.
+        self.loop: asyncio.AbstractEventLoop | None = None
         self.running: set[RequestDeadline] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, request_id: str = "") -> RequestDeadline:
         """Begin the deadline of a request, which the rest of this task and its tasks share."""
+        if self.loop is None:
+            self.loop = asyncio.get_running_loop()
         deadline = RequestDeadline(self, request_id)
         _current.set(deadline)
         return deadline
@@ -126,10 +131,10 @@ class RequestDeadlines:
 
     def _start_timer(self) -> None:
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(CHECK_INTERVAL_S, self._expire_due, loop)
+        self._timer = loop.call_later(CHECK_INTERVAL_S, self._expire_due)
 
-    def _expire_due(self, loop: asyncio.AbstractEventLoop) -> None:
-        now, self._timer = loop.time(), None
+    def _expire_due(self) -> None:
+        now, self._timer = monotonic(), None
         for deadline in tuple(self.running):
             if deadline.at <= now:
                 deadline.expire()
@@ -163,7 +168,7 @@ def step_timeout_s() -> float | None:
     deadline = _current.get()
     if deadline is None or not deadline.is_running or deadline.at == math.inf:
         return None
-    left_s = deadline.at - asyncio.get_running_loop().time() - RESERVE_S
+    left_s = deadline.at - monotonic() - RESERVE_S
     return max(left_s, MIN_STEP_S)
 
 
@@ -174,9 +179,9 @@ def untimed() -> Iterator[None]:
     if deadline is None:
         yield
         return
-    started_at, at = asyncio.get_running_loop().time(), deadline.at
+    started_at, at = monotonic(), deadline.at
     deadline.at = math.inf
     try:
         yield
     finally:
-        deadline.at = at + asyncio.get_running_loop().time() - started_at
+        deadline.at = at + monotonic() - started_at

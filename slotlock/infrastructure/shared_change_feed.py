@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 from typing import Any
 
 import orjson
@@ -91,7 +92,7 @@ class SharedChangeFeed:
         self._channel = self._reader_key = ""
         self._listeners: list[tuple[OnChanges, OnGap]] = []
         self._watcher_count = 0
-        # As a reader. The lease ends at a time of the event loop.
+        # As a reader. The lease ends at a time of the monotonic clock.
         self._id = secrets.token_urlsafe(12)
         self._is_reading = False
         self._lease_until = 0.0
@@ -250,7 +251,7 @@ class SharedChangeFeed:
         self._stream_id, self._number = secrets.token_urlsafe(12), 0
 
     def _has_lease(self) -> bool:
-        return asyncio.get_running_loop().time() < self._lease_until
+        return monotonic() < self._lease_until
 
     def _publish(self, changes: Changes, *, is_last: bool = False) -> None:
         """Publish a digest, without waiting. If Redis rejects it, another process is the reader."""
@@ -260,7 +261,7 @@ class SharedChangeFeed:
         # A digest that is not published leaves a gap.
         self._number += 1
         lease_ms = RELEASED_LEASE_MS if is_last else LEASE_MS
-        lease_until = asyncio.get_running_loop().time() + lease_ms / 1000
+        lease_until = monotonic() + lease_ms / 1000
         reply = self._pipeline.send(
             "EVAL",
             _PUBLISH,

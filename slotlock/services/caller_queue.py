@@ -5,6 +5,7 @@ import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
 from slotlock.domain.booking.booking import SlotId
@@ -65,7 +66,7 @@ class QueuedCaller(Generic[Command]):
 
     command: Command
     waits: bool
-    # Times of the event loop.
+    # Times of the monotonic clock.
     arrival: float
     deadline: float
     result: asyncio.Future[CommandResult[object] | None]
@@ -87,7 +88,7 @@ class CallerQueue(Generic[Command]):
 
     slot_id: SlotId
     server: BatchServer[Command]
-    # When the first caller came, in time of the event loop.
+    # When the first caller came, in time of the monotonic clock.
     began_at: float
     callers: deque[QueuedCaller[Command]] = field(default_factory=deque)
     # Whether the lock may still turn out to be free, so that any caller may join.
@@ -176,7 +177,7 @@ class CallerQueue(Generic[Command]):
 
         A caller whose command is still locked returns to the beginning of the queue, if it waits.
         """
-        now = asyncio.get_running_loop().time()
+        now = monotonic()
         locked = []
         for caller, result in zip(callers, results, strict=True):
             if isinstance(result.outcome, Locked) and now < caller.deadline:

@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from contextvars import Context
 from functools import partial
 from itertools import islice
+from time import monotonic
 from typing import Generic, TypeVar
 
 from slotlock.domain.booking.booking import SlotId
@@ -67,6 +68,8 @@ class WaitQueues(Generic[Command]):
         # The groups that are under way, and those of them that take long.
         self._group_count = self._slow_group_count = 0
         self._serve_tasks: set[asyncio.Task[None]] = set()
+        # From the first caller on: each search for the running loop takes a system call.
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def submit(
         self, slot_id: SlotId, command: Command, wait_s: float, server: BatchServer[Command]
@@ -84,8 +87,10 @@ class WaitQueues(Generic[Command]):
                 _start(self._serve_queue(queue), self._serve_tasks)
         elif not queue.is_open:
             return None
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+        now = monotonic()
         future = loop.create_future()
         caller = QueuedCaller(command, waits, now, now + wait_s, future, tracing.origin())
         queue.callers.append(caller)
@@ -104,7 +109,7 @@ class WaitQueues(Generic[Command]):
     def _start_queue(
         self, slot_id: SlotId, server: BatchServer[Command], *, waits: bool
     ) -> CallerQueue[Command]:
-        began_at = asyncio.get_running_loop().time()
+        began_at = monotonic()
         queue = self._queues[slot_id] = CallerQueue(slot_id, server, began_at)
         if waits:  # waits for the lock without another round trip, and without a group
             _start(self._serve_queue(queue), self._serve_tasks)

@@ -21,7 +21,7 @@ from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import Caller, User, UserId
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
-from slotlock.services.slots import queries
+from slotlock.services.slots import counts, queries
 
 
 @value_object
@@ -148,7 +148,7 @@ class DataLoaders:
 
     async def _load_series_counts(self, series_ids: list[SeriesId]) -> Sequence[int | None]:
         return await asyncio.gather(
-            *(queries.count_series(self._services, id_, self._viewer) for id_ in series_ids)
+            *(counts.count_series(self._services, id_, self._viewer) for id_ in series_ids)
         )
 
     async def _load_waitlists(self, slot_ids: list[SlotId]) -> Sequence[Sequence[WaitlistEntryId]]:

@@ -36,7 +36,7 @@ from slotlock.graphql.slots.filters import SlotsFilter
 from slotlock.graphql.slots.selection import slot_selection
 from slotlock.graphql.slots.types import Booking, Slot, SlotConnection, WaitlistEntry, load_slot
 from slotlock.services import resources
-from slotlock.services.slots import queries
+from slotlock.services.slots import counts, queries
 
 SLOTS_CURSOR = "slots"
 MY_BOOKINGS_CURSOR = "myBookings"
@@ -99,7 +99,7 @@ class SlotQueries:
             lambda index: _list_cursor(order_by, page.items[index]),
             has_more=page.has_more,
             after=after,
-            count=partial(queries.count_slots, services, slot_filter),
+            count=partial(counts.count_slots, services, slot_filter),
         )
 
     @field(
@@ -126,7 +126,7 @@ class SlotQueries:
             items,
             has_more=page.has_more,
             after=after,
-            count=partial(queries.count_bookings, info.context.services, caller),
+            count=partial(counts.count_bookings, info.context.services, caller),
         )
 
     @field(description="The waiting list entries of the caller, by the start of the slot.")
@@ -150,7 +150,7 @@ class SlotQueries:
             items,
             has_more=page.has_more,
             after=after,
-            count=partial(queries.count_waitlist_entries, info.context.services, caller),
+            count=partial(counts.count_waitlist_entries, info.context.services, caller),
         )
 
     @field(
@@ -181,7 +181,7 @@ class SlotQueries:
             items,
             has_more=page.has_more,
             after=after,
-            count=partial(queries.count_ended_bookings, info.context.services, caller),
+            count=partial(counts.count_ended_bookings, info.context.services, caller),
         )
 
     @field(
@@ -205,7 +205,7 @@ class SlotQueries:
             return None
         found, page = roster
         items = [(encode_cursor(SLOT_ROSTER_CURSOR, active.id), active) for active in page.items]
-        count = partial(queries.count_roster, services, found.id)
+        count = partial(counts.count_roster, services, found.id)
         return _bookings_of_slot(found, items, organizer, page.has_more, after, count)
 
     @field(
@@ -228,7 +228,7 @@ class SlotQueries:
             return None
         found, page = history
         items = [(_ended_booking_cursor(SLOT_HISTORY_CURSOR, ended), ended) for ended in page.items]
-        count = partial(queries.count_history, services, found.id)
+        count = partial(counts.count_history, services, found.id)
         return _bookings_of_slot(found, items, organizer, page.has_more, after, count)
 
 

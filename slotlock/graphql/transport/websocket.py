@@ -6,6 +6,7 @@ https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
+from time import monotonic
 from typing import Any, TypeGuard
 
 import orjson
@@ -260,7 +261,7 @@ class WebSocketSession:
 
     async def _close_for_shutdown(self) -> None:
         """Finish queries and mutations, send their results and close the socket."""
-        deadline = asyncio.get_running_loop().time() + SHUTDOWN_SEND_TIMEOUT_S
+        deadline = monotonic() + SHUTDOWN_SEND_TIMEOUT_S
         for timeout in self._send_timeouts:
             if timeout.when() is None:
                 timeout.reschedule(deadline)

@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
+from time import monotonic
 
 from slotlock.infrastructure.redis.degraded import set_degraded
 from slotlock.infrastructure.tasks import cancel_and_wait
@@ -81,7 +82,7 @@ class CircuitBreaker:
             state,
             reason,
         )
-        if asyncio.get_running_loop().time() - self._closed_at > STABLE_S:
+        if monotonic() - self._closed_at > STABLE_S:
             self._interval_s = PROBE_INTERVAL_S
         self.state, self._recent_slow = state, 0
         set_degraded(self, degraded=True)
@@ -105,7 +106,7 @@ class CircuitBreaker:
             if result is not RedisState.UP:
                 self.state = result
         self._probing = None
-        self._closed_at = asyncio.get_running_loop().time()
+        self._closed_at = monotonic()
         self.state = RedisState.UP
         set_degraded(self, degraded=False)
         self._on_close()

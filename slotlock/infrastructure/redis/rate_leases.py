@@ -8,6 +8,7 @@ and one lease for each process, and at least its limit without the leases of oth
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.lru_cache import LRUCache
@@ -23,7 +24,7 @@ class _Lease:
 
     rest: int = 0
     is_being_charged: bool = False
-    # The time of the event loop until which the subject gets no lease, as it is near its limit.
+    # The monotonic time until which the subject gets no lease, as it is near its limit.
     suspended_until: float = 0.0
 
 
@@ -60,7 +61,7 @@ class RateLeases:
     def _charge_redis(
         self, charges: Sequence[RateCharge], leases: Sequence[_Lease]
     ) -> "asyncio.Future[int]":
-        now = asyncio.get_running_loop().time()
+        now = monotonic()
         amounts = [
             limit.max_lease
             if lease.rest < amount and not lease.is_being_charged and lease.suspended_until <= now
@@ -97,5 +98,5 @@ class RateLeases:
         # One of the limits has no room for a lease. It may have room for the operation.
         window_s = max(limit.window_s for _, limit, _ in charges)
         for lease, _ in renewed:
-            lease.suspended_until = asyncio.get_running_loop().time() + window_s
+            lease.suspended_until = monotonic() + window_s
         return await self._limiter.charge(charges)

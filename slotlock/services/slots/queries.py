@@ -7,10 +7,10 @@ from datetime import datetime
 
 from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
-from slotlock.domain.booking.rules.expiry import as_of, without_expired
+from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.shared.pagination import MAX_COUNT, Page, Position, exact_count
+from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.listing import (
     VISIBILITY_FACTS,
@@ -25,6 +25,7 @@ from slotlock.infrastructure.mongo.slots.reads.readings import SlotRead
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.booking.eligibility import check_eligibility
 from slotlock.services.container import Services
+from slotlock.services.slots.counts import sees_hidden
 
 EVERYTHING = SlotSelection()
 # A page of the slots that a user may book searches at most so many batches of so many slots.
@@ -129,49 +130,6 @@ async def list_bookable_slots(
     return BookablePage(tuple(found), after, True)
 
 
-async def count_slots(services: Services, slot_filter: SlotFilter) -> int | None:
-    """Return how many slots match a filter; None for more than `MAX_COUNT`."""
-    return exact_count(await services.slots.count(slot_filter, services.now(), MAX_COUNT + 1))
-
-
-async def count_bookings(services: Services, caller: Caller) -> int | None:
-    """Return how many slots `list_bookings` lists; None for more than `MAX_COUNT`."""
-    return exact_count(await services.slots.count_of_user(caller.user_id, MAX_COUNT + 1))
-
-
-async def count_waitlist_entries(services: Services, caller: Caller) -> int | None:
-    """Return how many waiting list entries the caller has; None for more than `MAX_COUNT`."""
-    return exact_count(await services.slots.count_of_waiting_user(caller.user_id, MAX_COUNT + 1))
-
-
-async def count_series(
-    services: Services, series_id: SeriesId, viewer: Caller | None
-) -> int | None:
-    """Return how many slots `list_series` lists; None for more than `MAX_COUNT`."""
-    count = await services.slots.count_of_series(
-        series_id, MAX_COUNT + 1, include_hidden=_sees_hidden(viewer)
-    )
-    return exact_count(count)
-
-
-async def count_ended_bookings(services: Services, caller: Caller) -> int | None:
-    """Return how many ended bookings the caller has; None for more than `MAX_COUNT`."""
-    count = await services.ended_bookings.count_of_user(caller.user_id, MAX_COUNT + 1)
-    return exact_count(count)
-
-
-async def count_roster(services: Services, slot_id: SlotId) -> int | None:
-    """Return how many live bookings a slot has; None without a slot."""
-    now = services.now()
-    slot = await services.slots.find(SlotQuery(slot_id, now))
-    return None if slot is None else without_expired(slot, now).booked_count
-
-
-async def count_history(services: Services, slot_id: SlotId) -> int | None:
-    """Return how many bookings of a slot ended; None for more than `MAX_COUNT`."""
-    return exact_count(await services.ended_bookings.count_of_slot(slot_id, MAX_COUNT + 1))
-
-
 async def list_bookings(
     services: Services,
     caller: Caller,
@@ -207,7 +165,7 @@ async def list_series(
         now,
         selection,
         _user_id(viewer),
-        include_hidden=_sees_hidden(viewer),
+        include_hidden=sees_hidden(viewer),
     )
     return _page_as_of(page, selection, now)
 
@@ -303,10 +261,6 @@ async def list_ended_bookings(
     page = await services.ended_bookings.page_of_user(caller.user_id, first, after)
     slot_ids = {booking.slot_id for booking in page.items}
     return page, await _find_all(services, slot_ids, caller, selection)
-
-
-def _sees_hidden(viewer: Caller | None) -> bool:
-    return viewer is not None and viewer.is_organizer
 
 
 def _user_id(viewer: Caller | None) -> UserId | None:

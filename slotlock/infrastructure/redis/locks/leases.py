@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
+from time import monotonic
 
 from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
@@ -19,7 +20,7 @@ class RedisLease:
     `fencing_token` is greater than that of any earlier lease on one of these locks. `lost` is set
     once a lock is known to have expired or to be held by another token.
 
-    `next_arrival` is the earliest time, of the event loop, at which the next caller of another
+    `next_arrival` is the earliest time, of the monotonic clock, at which the next caller of another
     process may have come: when the first of those came who still waited for the last of the locks,
     or when that lock was granted.
     """
@@ -69,7 +70,7 @@ class FencingTokens:
 class _Renewal:
     names: list[str]
     lost: asyncio.Event
-    # Times of the event loop.
+    # Times of the monotonic clock.
     due_at: float
     valid_until: float
 
@@ -96,32 +97,30 @@ class LeaseRenewer:
         """
         renewal = self._renewals.get(token)
         if renewal is None:
-            loop = asyncio.get_running_loop()
-            now, ttl_ms = loop.time(), GRANT_TTL_MS if was_waiting else self._ttl_ms
+            now, ttl_ms = monotonic(), GRANT_TTL_MS if was_waiting else self._ttl_ms
             due_at = now + self._ttl_ms / 3000
             self._renewals[token] = _Renewal([name], lost, due_at, now + ttl_ms / 1000)
             if self._timer is None:
-                self._timer = loop.call_at(due_at, self._renew_due)
+                self._timer = asyncio.get_running_loop().call_at(due_at, self._renew_due)
         else:
             renewal.names.append(name)
         if was_waiting:
             self._renew(token)
 
     def _renew_due(self) -> None:
-        loop = asyncio.get_running_loop()
-        now, self._timer = loop.time(), None
+        now, self._timer = monotonic(), None
         due = takewhile(lambda token: self._renewals[token].due_at <= now, self._renewals)
         for token in tuple(due):
             self._renew(token)
         if self._renewals:
             next_due_at = next(iter(self._renewals.values())).due_at
-            self._timer = loop.call_at(next_due_at, self._renew_due)
+            self._timer = asyncio.get_running_loop().call_at(next_due_at, self._renew_due)
 
     def _renew(self, token: str) -> None:
         renewal = self._renewals.pop(token, None)
         if renewal is None:
             return
-        now = asyncio.get_running_loop().time()
+        now = monotonic()
         renewal.due_at, valid_until = now + self._ttl_ms / 3000, now + self._ttl_ms / 1000
         self._renewals[token] = renewal  # as the last one
         for name in renewal.names:
@@ -134,7 +133,7 @@ class LeaseRenewer:
             return
         if reply.exception() is not None:
             # Redis may still hold the lock, but not beyond the last confirmed renewal.
-            is_lost = asyncio.get_running_loop().time() > renewal.valid_until
+            is_lost = monotonic() > renewal.valid_until
         else:
             is_lost = not reply.result()
             renewal.valid_until = valid_until

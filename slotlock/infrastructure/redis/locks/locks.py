@@ -4,9 +4,9 @@ The locks only order callers and limit how many work at once. Correctness rests 
 check of each write to MongoDB, so a lock may be lost at any time.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
+from time import monotonic
 
 from prometheus_client import Histogram
 
@@ -77,8 +77,8 @@ class Locks:
         """Acquire all locks or none. Returns None if that takes longer than `wait_s` seconds.
 
         `on_wait` is called as soon as a lock turns out to be held by another, and is waited for.
-        `arrival`, a time of the event loop, is when the caller came; by default it is now. Waiters
-        who came at most `yield_s` seconds later go first if they wait already.
+        `arrival` is when the caller came on the monotonic clock; by default it is now. Waiters who
+        came at most `yield_s` seconds later go first if they wait already.
 
         Waiters are granted a lock in order of arrival, before any caller that does not wait. Locks
         are acquired in sorted order, so that no two callers wait for each other. While Redis is
@@ -86,7 +86,7 @@ class Locks:
         """
         requested_at = time.perf_counter()
         sorted_names = tuple(sorted(set(names)))
-        now = asyncio.get_running_loop().time()
+        now = monotonic()
         wait = Wait(now if arrival is None else arrival, now + wait_s, on_wait, yield_s)
         try:
             with tracing.span("slotlock.lock"):
@@ -107,7 +107,7 @@ class Locks:
             with tracing.span("slotlock.lock"):
                 return list(await self._redis_locks.acquire_each(names))
         except RedisUnavailableError:
-            now = asyncio.get_running_loop().time()
+            now = monotonic()
             wait = Wait(now, now, _ignore)
             return [await self._acquire_in_process((name,), wait) for name in names]
         finally:
