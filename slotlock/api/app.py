@@ -23,6 +23,7 @@ from slotlock.api.middleware.security_headers import SecurityHeadersMiddleware
 from slotlock.api.server.garbage_collection import tuned_garbage_collection
 from slotlock.api.server.graceful_shutdown import exit_with_parent
 from slotlock.api.settings.settings import Settings, read_settings
+from slotlock.infrastructure.telemetry import buffered_metrics
 
 
 class LifespanState(TypedDict):
@@ -57,6 +58,7 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
                 }
             if parent_watch is not None:
                 parent_watch.cancel()
+        buffered_metrics.flush()  # for the other processes, which report the sums
 
     app = Starlette(
         routes=http_routes(settings, development=development),

@@ -22,7 +22,7 @@ from slotlock.infrastructure.mongo.client import MongoHealth
 from slotlock.infrastructure.mongo.clock import MongoClock
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
-from slotlock.infrastructure.telemetry import request_seconds
+from slotlock.infrastructure.telemetry import buffered_metrics
 
 QUEUE_LENGTH = Gauge(
     "slotlock_queue_length",
@@ -79,7 +79,7 @@ class HealthEndpoints:
     async def metrics(self, request: Request[Any]) -> Response:
         """Return the metrics of this process, or the sums over all processes of `serve`."""
         await self._update_queue_gauges()
-        request_seconds.flush()
+        buffered_metrics.flush()
         registry = REGISTRY
         if directory := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
             registry = CollectorRegistry()

@@ -23,6 +23,7 @@ from slotlock.infrastructure.request_deadline import (
     current_request,
     within_deadline,
 )
+from slotlock.infrastructure.telemetry.buffered_metrics import BufferedCounter
 from slotlock.infrastructure.telemetry.request_seconds import observe_request
 
 REQUESTS = Counter(
@@ -178,6 +179,6 @@ def record_metrics(
 
 
 @cache
-def _request_counter(field: str, outcome: str) -> Counter:
+def _request_counter(field: str, outcome: str) -> BufferedCounter:
     """Return one counter of REQUESTS. The names are from the schema, so there are few."""
-    return REQUESTS.labels(field, outcome)
+    return BufferedCounter(REQUESTS.labels(field, outcome))

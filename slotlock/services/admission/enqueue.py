@@ -29,6 +29,7 @@ from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.redis.admission.queue import QueuedBooking, QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.telemetry import tracing
+from slotlock.infrastructure.telemetry.buffered_metrics import BufferedCounter
 from slotlock.services.admission.tickets import answered_ticket, queued_ticket
 from slotlock.services.booking.book import (
     BookingOptions,
@@ -115,8 +116,8 @@ async def request_booking(
 
 
 @cache
-def _outcome_counter(label: str) -> Counter:
-    return BOOKING_REQUESTS_TOTAL.labels(label)
+def _outcome_counter(label: str) -> BufferedCounter:
+    return BufferedCounter(BOOKING_REQUESTS_TOTAL.labels(label))
 
 
 async def _find_or_create_ticket(

@@ -31,6 +31,7 @@ from slotlock.domain.shared.values import value_object
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
+from slotlock.infrastructure.telemetry.buffered_metrics import BufferedCounter
 from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
 from slotlock.services.booking.permissions import check_booking_permissions
 from slotlock.services.commands import idempotency
@@ -242,8 +243,8 @@ async def _execute_once(
 
 
 @cache
-def _outcome_counter(label: str) -> Counter:
-    return BOOKINGS_TOTAL.labels(label)
+def _outcome_counter(label: str) -> BufferedCounter:
+    return BufferedCounter(BOOKINGS_TOTAL.labels(label))
 
 
 async def book_slots(

@@ -10,11 +10,12 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+from prometheus_client import CollectorRegistry, Counter
 
 from slotlock.api.telemetry.logs import JsonFormatter, TextFormatter, logging_config
 from slotlock.graphql.core.errors import internal_error
 from slotlock.infrastructure.request_deadline import RequestDeadlines
-from slotlock.infrastructure.telemetry import request_seconds
+from slotlock.infrastructure.telemetry import buffered_metrics, request_seconds
 from slotlock.infrastructure.telemetry.request_ids import MAX_LENGTH, request_id
 from tests.support.apps.processes import AppProcess
 
@@ -82,7 +83,7 @@ async def test_durations_are_counted_in_the_right_bucket_and_written_once() -> N
     for seconds in (0.0005, 0.001, 0.3, 60.0):
         request_seconds.observe_request("test", seconds)
     for _ in range(2):
-        request_seconds.flush()
+        buffered_metrics.flush()
     (family,) = request_seconds.REQUEST_SECONDS.collect()
     values = {
         (sample.name.rpartition("_")[2], sample.labels.get("le")): sample.value
@@ -95,6 +96,17 @@ async def test_durations_are_counted_in_the_right_bucket_and_written_once() -> N
     assert values["bucket", "30.0"] == 3
     assert values["bucket", "+Inf"] == values["count", None] == 4
     assert values["sum", None] == pytest.approx(60.3015)
+
+
+async def test_a_buffered_counter_is_written_once() -> None:
+    registry = CollectorRegistry()
+    counter = buffered_metrics.BufferedCounter(Counter("test", "A test", registry=registry))
+    for _ in range(3):
+        counter.inc()
+    assert registry.get_sample_value("test_total") == 0
+    for _ in range(2):
+        buffered_metrics.flush()
+    assert registry.get_sample_value("test_total") == 3
 
 
 def test_the_exporter_of_traces_is_not_imported_without_an_endpoint() -> None:
