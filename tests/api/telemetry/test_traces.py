@@ -19,6 +19,7 @@ from tests.support.apps.trace_receiver import TraceReceiver, trace_receiver
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json, http_client, open_websocket
 from tests.support.clients.exports import create_export_link
+from tests.support.polling import wait_until
 from tests.support.queue.queued_users import request_ticket
 from tests.support.stores.users import UserTokens, create_user_tokens
 
@@ -84,10 +85,18 @@ def paths(spans: list[Span]) -> set[str]:
     return {" > ".join([*reversed(ancestors(span, spans)), span.name]) for span in spans}
 
 
-def log_lines(traced: TracedApps, request_id: str) -> list[Json]:
-    """Return the lines of the app's log about a request."""
-    lines = [json.loads(line) for line in traced.app.log.splitlines() if line.startswith("{")]
-    return [line for line in lines if line.get("requestId") == request_id]
+def wait_for_log_line(traced: TracedApps, request_id: str) -> Json:
+    """Return the only line of the app's log about a request, which follows its response."""
+    found: list[Json] = []
+
+    def is_logged() -> bool:
+        lines = [json.loads(line) for line in traced.app.log.splitlines() if line.startswith("{")]
+        found[:] = [line for line in lines if line.get("requestId") == request_id]
+        return bool(found)
+
+    wait_until(is_logged, "the request is logged")
+    (line,) = found
+    return line
 
 
 async def post_booking(
@@ -201,7 +210,7 @@ async def test_log_lines_and_durations_name_the_trace_of_their_request(
     slot_id = await BookingClient(http, traced.app.url, traced.tokens.organizer).add_slot()
     trace_id, headers = new_trace()
     await post_booking(traced, http, slot_id, 3, {**headers, "x-request-id": "my-request"})
-    (line,) = log_lines(traced, "my-request")
+    line = wait_for_log_line(traced, "my-request")
     assert line["traceId"] == trace_id
     assert (line["method"], line["path"], line["status"]) == ("POST", "/graphql", 200)
     assert line["operation"] == "Book"
@@ -235,6 +244,6 @@ async def test_the_log_line_and_the_span_of_every_endpoint_name_its_path_and_cal
         headers |= organizer.headers
     await http.request(method, organizer.url + path, headers=headers)
     traced.receiver.wait_for(trace_id, f"{method} {logged_path}")
-    (line,) = log_lines(traced, headers["x-request-id"])
+    line = wait_for_log_line(traced, headers["x-request-id"])
     assert line["path"] == logged_path
     assert line["userId"] == (await organizer.fetch_user_id()).removeprefix("user_")
