@@ -45,7 +45,7 @@ def decide_batch(
     command is decided.
     """
     state = promote_waitlists(_without_expired(loaded, now), now)
-    promoted = _promoted_users(state)
+    promoted = _promoted_users(loaded, state)
     decisions, needs_write = [], []
     for command in commands:
         decision = command.apply(state, now)
@@ -58,9 +58,11 @@ def decide_batch(
     return BatchDecision(tuple(decisions), latest, updates, users, tuple(needs_write))
 
 
-def _promoted_users(state: LoadedState) -> frozenset[UserId]:
-    """Return the users whose waiting ends with the promotions of a state without other changes."""
-    changes = [slot.change for slot in state.slots.values() if not slot.change.is_empty]
+def _promoted_users(before: LoadedState, after: LoadedState) -> frozenset[UserId]:
+    """Return the users whose waiting ends with promotions, the only additions since `before`."""
+    if after is before:
+        return frozenset()
+    changes = [slot.change for slot in after.slots.values()]
     booked = {each.user_id for change in changes for each in change.added}
     ended = {each.entry.user_id for change in changes for each in change.ended_entries}
     return frozenset(booked | ended)
@@ -100,7 +102,7 @@ def preview_each(
     A command that raises an error gets the error.
     """
     state = promote_waitlists(_without_expired(loaded, now), now)
-    promoted = _promoted_users(state)
+    promoted = _promoted_users(loaded, state)
     latest = _latest(state, _updates(loaded, state, now))
     results: list[CommandResult[object] | Exception | None] = []
     for command in commands:

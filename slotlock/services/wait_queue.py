@@ -244,7 +244,8 @@ class WaitQueues(Generic[Command]):
     def _take_batch(self, queue: CallerQueue[Command], lease: Lease) -> list[QueuedCaller[Command]]:
         queue.is_open, queue.is_locked = False, True
         # With places for all, nobody gains or loses by the order.
-        is_unordered = self._has_places_for_all(queue.slot_id, len(queue.callers))
+        count = len(queue.callers)
+        is_unordered = count > 1 and self._has_places_for_all(queue.slot_id, count)
         callers = queue.take_batch(math.inf if is_unordered else lease.next_arrival)
         self._wait_for_lock(queue)
         return callers

@@ -97,7 +97,7 @@ def test_a_booking_that_a_refusal_shows_is_stored_although_its_first_write_faile
 def test_control_a_refusal_shows_a_booking_that_is_not_stored(
     pair: ServicePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decisions, "_promoted_users", lambda _state: frozenset())
+    monkeypatch.setattr(decisions, "_promoted_users", lambda *_states: frozenset())
     outcome, stored_ids = pair.runner.run(join_again_while_another_process_writes(pair))
     assert isinstance(outcome, AlreadyBooked)
     assert outcome.booking.id not in stored_ids
