@@ -1,6 +1,5 @@
 """Changes by others and by time reach a user over a WebSocket in any process."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -18,31 +17,10 @@ from tests.support.clients.booking_client import (
     create_booking_clients,
     expire_holds,
 )
-from tests.support.clients.client import Json, WebSocketTestClient, hours_from_now, open_websocket
+from tests.support.clients.booking_events import BookingEventStream, watch_bookings
+from tests.support.clients.client import Json, hours_from_now, open_websocket
 
 Pair = tuple[AppProcess, AppProcess]
-Event = tuple[str, str | None, str, str]
-
-
-class BookingEventStream:
-    """The booking events of one user, without the probes."""
-
-    def __init__(self, opened: WebSocketTestClient, probes: set[str]) -> None:
-        self._socket = opened
-        self._probes = probes
-
-    async def next_event(self) -> Json:
-        """Return the next event that does not concern a probe booking."""
-        while True:
-            event: Json = await self._socket.next_result()
-            if event["booking"]["slot"]["id"] not in self._probes:
-                return event
-
-    async def next_event_summary(self) -> Event:
-        """Return the action, its author, the slot id and the current status."""
-        event = await self.next_event()
-        booking, by = event["booking"], event["by"] and event["by"]["id"]
-        return event["action"], by, booking["slot"]["id"], booking["status"]
 
 
 class EventObserver:
@@ -58,19 +36,8 @@ class EventObserver:
     async def watching(self, user: BookingClient) -> AsyncIterator[BookingEventStream]:
         """Open a subscription in the process where the user changes nothing, once it runs."""
         (app,) = (app for app in self._apps if app.url != user.url)
-        async with open_websocket(app, user.token) as opened:
-            await opened.subscribe("1", WATCH_MY_BOOKINGS)
-            # Nothing confirms that a subscription has started, except an event of a probe booking.
-            probes, user_id, begun = set[str](), await user.fetch_user_id(), False
-            while not begun:
-                probes.add(probe := await self.organizer.add_slot())
-                await self.organizer.book_slot(probe, userId=user_id)
-                try:
-                    async with asyncio.timeout(3):
-                        begun = (await opened.next_result())["booking"]["slot"]["id"] in probes
-                except TimeoutError:
-                    continue
-            yield BookingEventStream(opened, probes)
+        async with watch_bookings(app, user, self.organizer) as stream:
+            yield stream
 
 
 @pytest.fixture

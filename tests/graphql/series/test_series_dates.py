@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.booking_events import watch_bookings
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import WATCH_AVAILABILITY, Json, open_websocket
 from tests.support.clients.series import (
@@ -254,10 +255,9 @@ async def test_dates_with_bookings_are_listed_and_cancelled_only_on_request(
         "slots": [{"id": second}, {"id": third}],
     }
     assert len(await fetch_series_slots(organizer, series)) == 4
-    async with open_websocket(two_apps[1], ada.token) as watcher:
-        await watcher.subscribe("1", "subscription { myBookings { booking { id } } }")
+    async with watch_bookings(two_apps[1], ada, organizer) as watcher:
         removed = await remove_dates(organizer, series, third, first, second, cancelBooked=True)
-        assert (await watcher.next_result())["booking"]["id"] == booking["id"]
+        assert (await watcher.next_event())["booking"]["id"] == booking["id"]
     cancelled = [{"id": slot_id, "status": "CANCELLED"} for slot_id in (second, third)]
     assert (removed["deletedSlotIds"], removed["cancelled"]) == ([first], cancelled)
     remaining = [*cancelled, {"id": fourth, "status": "PUBLISHED"}]
