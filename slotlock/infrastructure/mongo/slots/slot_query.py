@@ -108,7 +108,7 @@ def slot_projection(
 ) -> Document:
     """Return the projection to what a `SlotQuery` with these fields loads of a slot."""
     users = [ObjectId(user_id) for user_id in user_ids]
-    wanted = [{"$in": ["$$this.user", users]}, is_expired("$$this", now)]
+    wanted = [{"$in": ["$$this.user", "$$present"]}, is_expired("$$this", now)]
     if ids := [ObjectId(booking_id) for booking_id in booking_ids]:
         wanted.append({"$in": ["$$this.id", ids]})
     expired = {"$filter": {"input": "$bookings", "cond": is_expired("$$this", now)}}
@@ -121,14 +121,14 @@ def slot_projection(
             {"$add": [expired_count, waitlist_depth]},
         ]
     }
-    own_entries = {"$filter": {"input": "$waitlist", "cond": {"$in": ["$$this.user", users]}}}
+    own_entries = _filter_with_users("waitlist", users, {"$in": ["$$this.user", "$$present"]})
     return {
         **dict.fromkeys(LOADED_FIELDS, 1),
         "bookings": {
             "$cond": [
                 {"$eq": ["$capacity", 1]},  # clients see who booked a one-place slot
                 "$bookings",
-                {"$filter": {"input": "$bookings", "cond": {"$or": wanted}}},
+                _filter_with_users("bookings", users, {"$or": wanted}),
             ]
         },
         "groupCounts": {"$cond": [_HAS_GROUP_LIMITS, _GROUP_COUNTS, []]},
@@ -138,6 +138,17 @@ def slot_projection(
         "waitlistLength": {"$size": "$waitlist"},
         "nextDeadline": {"$min": unexpired_deadlines(now)},
     }
+
+
+def _filter_with_users(array: str, users: Sequence[ObjectId], condition: Document) -> Document:
+    """Return the expression for the elements that fulfil a condition.
+
+    Its variable `present` has those of the users who are in the array. MongoDB finds them by a set:
+    for each element, `$in` compares one value after the other, and most of a crowd are not there.
+    """
+    present = {"$setIntersection": [f"${array}.user", users]}
+    filtered = {"$filter": {"input": f"${array}", "cond": condition}}
+    return {"$let": {"vars": {"present": present}, "in": filtered}}
 
 
 class SharedSlot:
