@@ -136,11 +136,13 @@ class CallerQueue(Generic[Command]):
         if not self.callers and self.acquire_task is not None and self.acquire_task.cancel():
             self.acquire_task = None
 
-    def take_batch(self, next_arrival: float) -> list[QueuedCaller[Command]]:
+    def take_batch(
+        self, next_arrival: float, places_in_any_order: int = 0
+    ) -> list[QueuedCaller[Command]]:
         """Take the first callers out of the queue, up to the arrival of another process.
 
         Of those who came at about the same time, it has a part. Callers who do not wait have no
-        place among those of all processes.
+        place among those of all processes. `places_in_any_order`: see `RecentSlots`.
         """
         max_size = MAX_BATCH_SIZE
         if self.isolated_count:
@@ -149,12 +151,17 @@ class CallerQueue(Generic[Command]):
         is_new = next_arrival < self.began_at + JOIN_DELAY_S
         earliest = -math.inf if is_new else next_arrival
         latest = next_arrival + SIMULTANEOUS_S
-        remaining_part = max(MIN_BURST_PART, int(len(self.callers) * BURST_SHARE))
+        share = int(len(self.callers) * BURST_SHARE)
+        remaining_part = max(MIN_BURST_PART, share, places_in_any_order)
         self.yield_s = 0.0
         batch: list[QueuedCaller[Command]] = []
         while self.callers and len(batch) < max_size:
             caller = self.callers[0]
-            if batch and caller.waits and caller.arrival > latest:
+            if (
+                len(batch) >= max(places_in_any_order, 1)
+                and caller.waits
+                and caller.arrival > latest
+            ):
                 break
             if caller.waits and caller.arrival > earliest:
                 if remaining_part == 0:

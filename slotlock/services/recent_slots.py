@@ -1,8 +1,8 @@
 """The slots that were full, or had many free places, when this process last saw them.
 
 A command for a full slot will probably be refused, and a refusal needs no lock. While there are
-places for all who wait, it does not matter who comes first. Both are hints: they say what to try
-first, and never what the outcome is.
+many places, it does not matter who comes first. Both are hints: they say what to try first, and
+never what the outcome is.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,8 +17,8 @@ MAX_SLOTS, MAX_CHARACTERS = 10_000, 1_000_000
 TRUSTED_FOR = timedelta(seconds=1)
 # Fewer free places are not remembered.
 MANY_PLACES = 50
-# The callers of other processes are not known: so many places for each of this one are enough for
-# all, if four processes have as many callers.
+# The callers of other processes are not known. With so many places for each caller of a batch, up
+# to three who came before to other processes get places too.
 PLACES_PER_CALLER = 4
 
 
@@ -35,10 +35,12 @@ class RecentSlots:
         remaining = self._remaining(slot_id)
         return remaining is not None and remaining <= 0
 
-    def has_places_for_all(self, slot_id: SlotId, caller_count: int) -> bool:
-        """Whether a slot had places for this many callers here, and as many in other processes."""
-        remaining = self._remaining(slot_id)
-        return remaining is not None and remaining >= PLACES_PER_CALLER * caller_count
+    def places_in_any_order(self, slot_id: SlotId) -> int:
+        """Return how many callers may get places before others who came to other processes first.
+
+        Three times as many places remain for those.
+        """
+        return max(self._remaining(slot_id) or 0, 0) // PLACES_PER_CALLER
 
     def _remaining(self, slot_id: SlotId) -> int | None:
         seen = self._seen.get(slot_id)

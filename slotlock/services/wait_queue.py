@@ -14,12 +14,11 @@ another process, or by a batch of this one.
 Callers who wait are served in order of arrival, whichever process they reach. A queue waits for the
 lock at the place of its first caller, also while one of its batches has the lock. A batch ends
 where the first caller of another process came, or may have come. Callers who reach several
-processes at about the same time are served in alternation, some of each process. While a slot has
-places for all, a batch takes all callers of its process.
+processes at about the same time are served in alternation, some of each process. While a
+slot has many places, a batch takes a quarter of them, whoever came first.
 """
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context
@@ -59,9 +58,9 @@ Command = TypeVar("Command")
 class WaitQueues(Generic[Command]):
     """The queues of this process, one per slot that has callers."""
 
-    def __init__(self, locks: Locks, has_places_for_all: Callable[[SlotId, int], bool]) -> None:
+    def __init__(self, locks: Locks, places_in_any_order: Callable[[SlotId], int]) -> None:
         self._locks = locks
-        self._has_places_for_all = has_places_for_all
+        self._places_in_any_order = places_in_any_order
         self._queues: dict[SlotId, CallerQueue[Command]] = {}
         # The queues that no group has taken yet.
         self._new_queues: dict[SlotId, CallerQueue[Command]] = {}
@@ -243,10 +242,8 @@ class WaitQueues(Generic[Command]):
 
     def _take_batch(self, queue: CallerQueue[Command], lease: Lease) -> list[QueuedCaller[Command]]:
         queue.is_open, queue.is_locked = False, True
-        # With places for all, nobody gains or loses by the order.
-        count = len(queue.callers)
-        is_unordered = count > 1 and self._has_places_for_all(queue.slot_id, count)
-        callers = queue.take_batch(math.inf if is_unordered else lease.next_arrival)
+        places = self._places_in_any_order(queue.slot_id) if len(queue.callers) > 1 else 0
+        callers = queue.take_batch(lease.next_arrival, places)
         self._wait_for_lock(queue)
         return callers
 

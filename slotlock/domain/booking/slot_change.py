@@ -53,7 +53,16 @@ class SlotChange:
         """Record a new booking."""
         if self is EMPTY_CHANGE:
             return SlotChange((booking,))
-        return replace(self, added=(*self.added, booking))
+        # Not `replace`, which takes three times as long.
+        return SlotChange(
+            (*self.added, booking),
+            self.changed,
+            self.ended,
+            self.joined,
+            self.removed_entries,
+            self.ended_entries,
+            self.is_edited,
+        )
 
     def with_changed(self, booking: Booking) -> "SlotChange":
         """Record the new state of a live booking."""

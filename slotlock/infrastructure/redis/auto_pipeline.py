@@ -63,6 +63,9 @@ class AutoPipeline:
     def __init__(self, client: RedisClient, budget_ms: int = DEFAULT_BUDGET_MS) -> None:
         """Open nothing yet. A round trip that takes longer than `budget_ms` is slow."""
         self.client = client
+        # Whether the keys lie on several nodes, so that a script may not use any two of them. The
+        # abstract base classes of the client make each test of its type slow.
+        self.is_cluster = isinstance(client, RedisCluster)
         self._budget_s = budget_ms / 1000
         self._queued: _PendingCommands = []
         self._sending: _PendingCommands = []
@@ -72,11 +75,6 @@ class AutoPipeline:
         self._closed = False
         self._open_listeners: list[Callable[[], None]] = []
         self._breaker = CircuitBreaker(self.probe, self._on_open, self._send_deferred)
-
-    @property
-    def is_cluster(self) -> bool:
-        """Whether the keys lie on several nodes, so that a script may not use any two of them."""
-        return isinstance(self.client, RedisCluster)
 
     @property
     def _timeout_s(self) -> float:

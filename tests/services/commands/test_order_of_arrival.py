@@ -152,9 +152,9 @@ async def batch_sizes_of_a_burst(
     take_batch = caller_queue.CallerQueue.take_batch
 
     def record_size(
-        self: caller_queue.CallerQueue[object], next_arrival: float
+        self: caller_queue.CallerQueue[object], next_arrival: float, places_in_any_order: int = 0
     ) -> list[caller_queue.QueuedCaller[object]]:
-        batch = take_batch(self, next_arrival)
+        batch = take_batch(self, next_arrival, places_in_any_order)
         sizes.append(len(batch))
         return batch
 
@@ -180,6 +180,13 @@ async def test_with_places_for_all_a_batch_takes_all_callers_of_its_process(
 ) -> None:
     sizes = await batch_sizes_of_a_burst(processes, 40 * PLACES_PER_CALLER, monkeypatch)
     assert sizes == [20, 20]
+
+
+async def test_of_many_places_a_batch_takes_a_quarter_in_any_order(
+    processes: Sequence[Services], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = await batch_sizes_of_a_burst(processes, 1 + 15 * PLACES_PER_CALLER, monkeypatch)
+    assert sizes[0] == 15
 
 
 async def test_control_with_few_places_batches_end_where_another_caller_came_first(

@@ -74,10 +74,11 @@ def book(
     state: SlotState, users: UserContexts, request: BookingRequest, now: datetime
 ) -> Decision[Booked | BookingRefusal]:
     """Book or hold a place, if the slot has one that this user may have."""
+    existing = state.booking_of(request.user_id)
     # An earlier attempt may have written the booking although its reply was lost.
-    if existing := state.booking_by_id(request.booking_id):
+    if existing and existing.id == request.booking_id:
         return accept(Booked(state.id, existing))
-    if refusal := _refusal(state, users, request, now):
+    if refusal := _refusal(state, users, request, existing, now):
         return refuse(refusal)
     entry = _created_entry(state, users, request, now)
     groups = users.groups_for(state.slot, request.user_id)
@@ -140,7 +141,11 @@ def _public_refusal(
 
 
 def _refusal(
-    state: SlotState, users: UserContexts, request: BookingRequest, now: datetime
+    state: SlotState,
+    users: UserContexts,
+    request: BookingRequest,
+    existing: Booking | None,
+    now: datetime,
 ) -> BookingRefusal | None:
     slot = state.slot
     if slot.is_hidden and (slot.status is SlotStatus.DRAFT or not request.as_organizer):
@@ -152,8 +157,8 @@ def _refusal(
     checks_user = checks_limits and slot.needs_user_context
     if checks_limits and (too_early_or_late := next(time_violations(slot, now), None)):
         return too_early_or_late[1]
-    if booking := state.booking_of(request.user_id):
-        return AlreadyBooked(slot.id, booking)
+    if existing:
+        return AlreadyBooked(slot.id, existing)
     if slot.is_queue_only and not request.is_admitted:
         return QueueOnly(slot.id)
     if checks_user and (
