@@ -76,8 +76,14 @@ _OPTIONS = (
     *("--oplogSize", str(OPLOG_MIB)),
     *("--setParameter", "ttlMonitorEnabled=false"),
     *("--setParameter", "oplogNetworkTimeoutBufferSeconds=1"),
+    *("--setParameter", "oplogFetcherSteadyStateMaxFetcherRestarts=0"),
 )
-CATCH_UP_TIMEOUT_MS = 1_000
+SETTINGS = {
+    "catchUpTimeoutMillis": 0,  # what only a frozen member has was not acknowledged
+    "chainingAllowed": False,  # or a member copies from one that is frozen
+    "heartbeatIntervalMillis": 250,
+    "heartbeatTimeoutSecs": 1,
+}
 MEMBER = replace(MONGOD, options=_OPTIONS, is_ready=does_mongod_respond)
 
 
@@ -140,11 +146,7 @@ class Members:
                 {"_id": index, "host": f"127.0.0.1:{self._links.ports[member.name]}"}
                 for index, member in enumerate(self.all)
             ],
-            "settings": {
-                "electionTimeoutMillis": self.election_timeout_ms,
-                "catchUpTimeoutMillis": CATCH_UP_TIMEOUT_MS,
-                "chainingAllowed": False,  # or a member copies from one that is frozen
-            },
+            "settings": {"electionTimeoutMillis": self.election_timeout_ms, **SETTINGS},
         }
         with closing(direct_client(self.all[0].port, 30_000)) as client:
             client.admin.command("replSetInitiate", config)

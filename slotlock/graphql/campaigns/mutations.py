@@ -48,8 +48,6 @@ ADMISSION_DESCRIPTION = (
     "How members get places in the slots of the campaign. If it is ANY, each slot has a setting of "
     "its own."
 )
-
-
 NO_SHOW_LIMIT_DESCRIPTION = (
     "From how many no-shows on a user books nothing, and for how long; null if no-shows have no "
     "consequence."

@@ -20,12 +20,7 @@ from slotlock.domain.booking.outcomes import (
     NoneBooked,
 )
 from slotlock.domain.booking.refusals import Locked, OnBehalfRefusal, SlotNotFound
-from slotlock.domain.booking.rules.book import (
-    BookingRequest,
-    SlotClaim,
-    book,
-    book_all,
-)
+from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book, book_all
 from slotlock.domain.booking.rules.series import SeriesMode, book_series
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.teams.team import TeamVersion
