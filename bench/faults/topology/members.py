@@ -75,7 +75,7 @@ _OPTIONS = (
     *MONGOD.options,
     *("--oplogSize", str(OPLOG_MIB)),
     *("--setParameter", "ttlMonitorEnabled=false"),
-    *("--setParameter", "oplogNetworkTimeoutBufferSeconds=1"),
+    *("--setParameter", "oplogNetworkTimeoutBufferSeconds=2"),
     *("--setParameter", "oplogFetcherSteadyStateMaxFetcherRestarts=0"),
 )
 SETTINGS = {
