@@ -15,7 +15,7 @@ Callers who wait are served in order of arrival, whichever process they reach. A
 lock at the place of its first caller, also while one of its batches has the lock. A batch ends
 where the first caller of another process came, or may have come. Callers who reach several
 processes at about the same time are served in alternation, some of each process. While a
-slot has many places, a batch takes a quarter of them, whoever came first.
+slot has many places, a batch takes a quarter of them in any order.
 """
 
 import asyncio
