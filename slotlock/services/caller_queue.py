@@ -24,8 +24,8 @@ SIMULTANEOUS_S = 0.01
 # first caller came.
 JOIN_DELAY_S = 0.025
 # Of simultaneous callers, and of a queue so new that other processes may not have joined yet, a
-# batch takes at most this part of its queue, or this number if that is more. The processes then
-# serve a burst alternately.
+# batch takes at most this part of its queue, or this number if that is more, or those it may serve
+# out of order. The processes then serve a burst alternately.
 BURST_SHARE = 0.25
 MIN_BURST_PART = 10
 
@@ -137,12 +137,12 @@ class CallerQueue(Generic[Command]):
             self.acquire_task = None
 
     def take_batch(
-        self, next_arrival: float, places_in_any_order: int = 0
+        self, next_arrival: float, unordered_count: int = 0
     ) -> list[QueuedCaller[Command]]:
         """Take the first callers out of the queue, up to the arrival of another process.
 
         Of those who came at about the same time, it has a part. Callers who do not wait have no
-        place among those of all processes. `places_in_any_order`: see `RecentSlots`.
+        place among those of all processes. `unordered_count`: see `RecentSlots`.
         """
         max_size = MAX_BATCH_SIZE
         if self.isolated_count:
@@ -152,16 +152,12 @@ class CallerQueue(Generic[Command]):
         earliest = -math.inf if is_new else next_arrival
         latest = next_arrival + SIMULTANEOUS_S
         share = int(len(self.callers) * BURST_SHARE)
-        remaining_part = max(MIN_BURST_PART, share, places_in_any_order)
+        remaining_part = max(MIN_BURST_PART, share, unordered_count)
         self.yield_s = 0.0
         batch: list[QueuedCaller[Command]] = []
         while self.callers and len(batch) < max_size:
             caller = self.callers[0]
-            if (
-                len(batch) >= max(places_in_any_order, 1)
-                and caller.waits
-                and caller.arrival > latest
-            ):
+            if len(batch) >= max(unordered_count, 1) and caller.waits and caller.arrival > latest:
                 break
             if caller.waits and caller.arrival > earliest:
                 if remaining_part == 0:

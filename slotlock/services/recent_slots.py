@@ -1,8 +1,7 @@
 """The slots that were full, or had many free places, when this process last saw them.
 
-A command for a full slot will probably be refused, and a refusal needs no lock. While there are
-many places, it does not matter who comes first. Both are hints: they say what to try first, and
-never what the outcome is.
+A command for a full slot will probably be refused, and a refusal needs no lock. Of many places, a
+few may be given out of order. Both are hints: neither says what the outcome is.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,8 +16,8 @@ MAX_SLOTS, MAX_CHARACTERS = 10_000, 1_000_000
 TRUSTED_FOR = timedelta(seconds=1)
 # Fewer free places are not remembered.
 MANY_PLACES = 50
-# The callers of other processes are not known. With so many places for each caller of a batch, up
-# to three who came before to other processes get places too.
+# The callers of other processes are not known. With so many places for each caller who is served
+# out of order, three who came before at other processes get places too.
 PLACES_PER_CALLER = 4
 
 
@@ -35,10 +34,10 @@ class RecentSlots:
         remaining = self._remaining(slot_id)
         return remaining is not None and remaining <= 0
 
-    def places_in_any_order(self, slot_id: SlotId) -> int:
-        """Return how many callers may get places before others who came to other processes first.
+    def unordered_count(self, slot_id: SlotId) -> int:
+        """Return how many callers a batch may have although others came first at other processes.
 
-        Three times as many places remain for those.
+        If more of those come than places remain, some lose theirs to later ones.
         """
         return max(self._remaining(slot_id) or 0, 0) // PLACES_PER_CALLER
 

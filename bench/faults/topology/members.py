@@ -78,7 +78,7 @@ _OPTIONS = (
     *("--setParameter", "oplogNetworkTimeoutBufferSeconds=2"),
     *("--setParameter", "oplogFetcherSteadyStateMaxFetcherRestarts=0"),
 )
-SETTINGS = {
+REPLICA_SET_SETTINGS = {
     "catchUpTimeoutMillis": 0,  # what only a frozen member has was not acknowledged
     "chainingAllowed": False,  # or a member copies from one that is frozen
     "heartbeatIntervalMillis": 250,
@@ -146,7 +146,7 @@ class Members:
                 {"_id": index, "host": f"127.0.0.1:{self._links.ports[member.name]}"}
                 for index, member in enumerate(self.all)
             ],
-            "settings": {"electionTimeoutMillis": self.election_timeout_ms, **SETTINGS},
+            "settings": {"electionTimeoutMillis": self.election_timeout_ms, **REPLICA_SET_SETTINGS},
         }
         with closing(direct_client(self.all[0].port, 30_000)) as client:
             client.admin.command("replSetInitiate", config)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from slotlock.infrastructure.redis import rate_limits
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
+from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateLimit, RateLimiter
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.polling import eventually
@@ -69,7 +69,7 @@ async def test_control_with_one_hash_tag_one_node_stores_all_counts(
 async def test_control_one_script_cannot_charge_subjects_of_different_nodes(
     lock_nodes: LockNodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(AutoPipeline, "is_cluster", False)
+    monkeypatch.setattr(lock_nodes[0].pipeline, "is_cluster", False)
     limiter = RateLimiter(lock_nodes[0].pipeline)
     with pytest.raises(RedisUnavailableError):
         await limiter.charge([("user:1", OF_USER, 1), (ADDRESS, OF_ADDRESS, 1)])
