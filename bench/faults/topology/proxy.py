@@ -84,6 +84,7 @@ class Pipe(asyncio.Protocol):
             and not link.bytes_per_s
             and self.other is not None
             and self.other.transport is not None
+            and not self.other.transport.is_closing()
         ):
             self.other.transport.write(data)
             return
