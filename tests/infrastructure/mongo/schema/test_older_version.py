@@ -134,6 +134,6 @@ async def test_control_without_repairs_a_slot_in_progress_is_missing_from_lists(
                 # Two processes take turns, and each repairs in every eighth sweep.
                 return any(each["count"] >= 3 for each in skipped.find())
 
-            wait_until(is_skipped_by_both, "some repairs are skipped")
+            wait_until(is_skipped_by_both, "some repairs are skipped", timeout_s=60.0)
             assert not has_own_list_fields(deployment.slot_document(slot_id))
             assert slot_id not in {each["id"] for each in await listed(deployment, current)}
