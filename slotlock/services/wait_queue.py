@@ -242,8 +242,8 @@ class WaitQueues(Generic[Command]):
 
     def _take_batch(self, queue: CallerQueue[Command], lease: Lease) -> list[QueuedCaller[Command]]:
         queue.is_open, queue.is_locked = False, True
-        count = self._unordered_count(queue.slot_id) if len(queue.callers) > 1 else 0
-        callers = queue.take_batch(lease.next_arrival, count)
+        unordered = self._unordered_count(queue.slot_id) if len(queue.callers) > 1 else 0
+        callers = queue.take_batch(lease.next_arrival, unordered)
         self._wait_for_lock(queue)
         return callers
 
