@@ -7,6 +7,7 @@ It exits when its input ends, because then the server or the request is gone.
 import asyncio
 import os
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -43,19 +44,18 @@ class ExportJob:
     now: datetime
 
 
-async def write_export(url: str, job: ExportJob, target: BinaryIO) -> bool:
+async def write_export(url: str, job: ExportJob, target: BinaryIO, temp_dir: str) -> bool:
     """Write the file of a job to the target; return whether it shows all characters."""
     client, database = connect(url)
     try:
         is_campaign = job.kind == "campaign"
         target_id = CampaignId(job.id) if is_campaign else SlotId(job.id)
         async with open_roster_snapshot(database, target_id, is_campaign=is_campaign) as rosters:
-            with tempfile.TemporaryDirectory(prefix="slotlock-export-") as temp_dir:
-                writer = await _open_writer(rosters, job, target, temp_dir)
-                async for page in rosters.pages():
-                    for slot in page.slots:
-                        writer.add(build_roster(slot, page.users, job.now))
-                writer.close()
+            writer = await _open_writer(rosters, job, target, temp_dir)
+            async for page in rosters.pages():
+                for slot in page.slots:
+                    writer.add(build_roster(slot, page.users, job.now))
+            writer.close()
         return not (isinstance(writer, SignInSheets) and writer.has_missing_glyphs())
     finally:
         await client.close()
@@ -99,8 +99,14 @@ def _exit_on_eof() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _on_sigterm(number: int, frame: FrameType | None) -> NoReturn:
-    raise SystemExit(128 + number)
+def _exit_on_sigterm(temp_dir: str) -> None:
+    """End on SIGTERM at once: an exception could be raised in a destructor, which ignores it."""
+
+    def remove_files_and_exit(number: int, frame: FrameType | None) -> NoReturn:
+        shutil.rmtree(temp_dir, ignore_errors=True)
+        os._exit(128 + number)
+
+    signal.signal(signal.SIGTERM, remove_files_and_exit)
 
 
 def main(kind: str, id_: str, file_format: str, now: str) -> int:
@@ -110,13 +116,16 @@ def main(kind: str, id_: str, file_format: str, now: str) -> int:
     rows.
     """
     url = _read_mongo_url()
-    signal.signal(signal.SIGTERM, _on_sigterm)
-    threading.Thread(target=_exit_on_eof, daemon=True).start()
     os.nice(NICENESS)
     job = ExportJob(kind, id_, file_format, datetime.fromisoformat(now))
     try:
-        with open(1, "wb", closefd=False) as target:
-            shows_all = asyncio.run(write_export(url, job, target))
+        with (
+            tempfile.TemporaryDirectory(prefix="slotlock-export-") as temp_dir,
+            open(1, "wb", closefd=False) as target,
+        ):
+            _exit_on_sigterm(temp_dir)
+            threading.Thread(target=_exit_on_eof, daemon=True).start()
+            shows_all = asyncio.run(write_export(url, job, target, temp_dir))
     except TooManyRowsError:
         return os.EX_DATAERR
     except Exception as error:
