@@ -12,6 +12,7 @@ from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
 from slotlock.devserver.running import RunningDeployment, find_running, record_running
 from tests.support.apps.dev_server import run_dev_server
+from tests.support.apps.fork_server import run_forked_command
 from tests.support.apps.processes import app_environment, free_port
 from tests.support.cli.command_line import command_errors, replace_environment, run_command
 
@@ -21,10 +22,13 @@ def test_commands_use_the_running_deployment_and_name_it_until_it_is_killed(
 ) -> None:
     with run_dev_server(tmp_path / "data") as running:
         replace_environment(monkeypatch, {"SLOTLOCK_DATA_DIR": str(running.data)})
-        for arguments in (("users", "list"), ("queue", "show"), ("migrate",)):
+        found = f"slotlock: using the deployment at {running.url}, "
+        for arguments in (("users", "list"), ("queue", "show")):
             assert main(arguments) == 0
-            output = capsys.readouterr()
-            assert f"slotlock: using the deployment at {running.url}, " in output.err
+            assert found in capsys.readouterr().err
+        # In this process, `migrate` would configure the logging of all later tests.
+        code, output = run_forked_command({"SLOTLOCK_DATA_DIR": str(running.data)}, "migrate")
+        assert (code, found in output) == (0, True)
         assert main(["doctor"]) == 0
         (email, _), printed = running.sign_in(), capsys.readouterr().out
         assert printed.startswith("ok       deployment ")

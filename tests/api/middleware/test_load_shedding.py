@@ -115,17 +115,22 @@ async def incomplete_request(app: AppProcess) -> AsyncIterator[asyncio.StreamRea
 async def waiting_requests(
     app: AppProcess, http: httpx.AsyncClient, tokens: list[str]
 ) -> AsyncIterator[None]:
-    """Keep a request of each user in progress: they wait for a lock that another process holds."""
+    """Keep a request of each user in progress: they wait for a lock that another process holds.
+
+    A request is repeated while there is no room for it.
+    """
     async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
         organizer = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
     slot_id = (await organizer.create_slot())["id"]
     url, body = app.url + "/graphql", {"query": BOOK_AND_WAIT, "variables": {"slot": slot_id}}
     with Redis.from_url(app.environment["SLOTLOCK_REDIS_URL"]) as redis:
         assert redis.set(lock_key(slot_id), "another-process:1")
-        requests = [
-            asyncio.create_task(http.post(url, json=body, headers=headers_of(token)))
-            for token in tokens
-        ]
+
+        async def book(token: str) -> None:
+            while (await http.post(url, json=body, headers=headers_of(token))).status_code == 503:
+                pass
+
+        requests = [asyncio.create_task(book(token)) for token in tokens]
         yield
         redis.delete(lock_key(slot_id))
         await asyncio.gather(*requests)

@@ -1,5 +1,6 @@
 """Server-sent events: results as a stream for clients without WebSockets."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import orjson
@@ -103,7 +104,9 @@ async def test_a_client_that_disconnects_ends_its_subscription(
     async with organizer.http.stream("POST", url, json=body, headers=ACCEPT_EVENTS) as response:
         await next_event(response.aiter_lines())
         assert app.metric("slotlock_subscriptions_active") >= 1
-    wait_until(lambda: app.metric("slotlock_subscriptions_active") == 0, "it has ended")
+    await asyncio.to_thread(
+        wait_until, lambda: app.metric("slotlock_subscriptions_active") == 0, "it has ended"
+    )
 
 
 async def test_a_rejected_subscription_has_one_event_with_the_error_and_a_completion(

@@ -25,7 +25,7 @@ from tests.support.stores.lock_nodes import (
 )
 
 CANCELLATIONS = 4_000
-SHORT_TTL_MS = 300
+SHORT_TTL_MS = 600
 
 
 async def ttl_ms(node: Locks, slot_id: SlotId) -> int:

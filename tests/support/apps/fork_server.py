@@ -152,12 +152,14 @@ def _run_forked(environment: dict[str, str], log_file: str, serve: Callable[[], 
 
 def _import_app() -> Callable[[], int]:
     """Import what a variant imports while it starts, and return the function that serves it."""
-    from slotlock.auth.passwords import PasswordHasher
+    from slotlock.auth import passwords
     from tests.support.apps import variant
 
     for late in ("slotlock.api.app", "slotlock.cli.worker", *UVICORN_MODULES):
         importlib.import_module(late)
-    PasswordHasher().close()  # hashes a password once, so that the forked processes need not
+    # Thousands of users register. Processes that a test starts as an operator does hash slowly.
+    passwords._CONTEXT.update(argon2__memory_cost=8, argon2__time_cost=1)
+    passwords.PasswordHasher().close()  # hashes once, so that the forked processes need not
     gc.freeze()  # a collection in a forked process would copy all pages of these objects
     return variant.serve_variant
 

@@ -2,18 +2,22 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import aiohttp
 import httpx
+from httpx_aiohttp import AiohttpTransport
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from tests.support.apps.processes import AppProcess
 
 Json = dict[str, Any]
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the default loads the CA certificates
 
 BOOK_SLOT = """mutation Book($slot: ID!) {
   bookSlot(input: {slotId: $slot}) {
@@ -121,9 +125,20 @@ def slot_input() -> Json:
 
 @asynccontextmanager
 async def http_client() -> AsyncIterator[httpx.AsyncClient]:
-    """Open an HTTP client with enough connections for concurrent requests of many users."""
-    limits = httpx.Limits(max_connections=500, max_keepalive_connections=500)
-    async with httpx.AsyncClient(timeout=30, limits=limits, trust_env=False) as http:
+    """Open an HTTP client for concurrent requests of many users.
+
+    aiohttp sends its requests. httpcore looks at each of its connections for every request.
+    """
+    async with (
+        aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
+        ) as session,
+        httpx.AsyncClient(
+            transport=AiohttpTransport(NO_TLS, client=session), timeout=30, trust_env=False
+        ) as http,
+    ):
         yield http
 
 

@@ -18,6 +18,8 @@ from tests.support.polling import wait_until
 
 Pair = tuple[AppProcess, AppProcess]
 DAY = 24
+# Two processes take turns, and each repairs in every eighth sweep.
+SWEEPS_TIMEOUT_S = 60.0
 LIST = """query($order: SlotOrder!) {
   slots(first: 50, orderBy: $order) { nodes { id title } }
 }"""
@@ -68,6 +70,15 @@ def has_own_list_fields(slot: Document) -> bool:
     return slot.items() >= list_fields({**slot, **times}).items()
 
 
+def wait_until_repaired(deployment: Deployment, slot_id: str) -> None:
+    """Wait until a process has repaired the slot. Both of them skip most sweeps."""
+
+    def is_repaired() -> bool:
+        return has_own_list_fields(deployment.slot_document(slot_id))
+
+    wait_until(is_repaired, "the slot is repaired", SWEEPS_TIMEOUT_S)
+
+
 async def test_a_slot_that_an_older_process_moves_is_listed_while_it_is_in_progress(
     deployment: Deployment, pair: Pair
 ) -> None:
@@ -75,9 +86,7 @@ async def test_a_slot_that_an_older_process_moves_is_listed_while_it_is_in_progr
     slot_id = await add_distant_slot(deployment, current)
     times = {"startTime": hours_from_now(-1), "endTime": hours_from_now(1)}
     await deployment.organizer(older).update_slot(slot_id, title="Alpha", **times)
-    wait_until(
-        lambda: has_own_list_fields(deployment.slot_document(slot_id)), "the slot is repaired"
-    )
+    wait_until_repaired(deployment, slot_id)
     for order in ("START_ASC", "TITLE_ASC"):
         found = await listed(deployment, current, order)
         assert {"id": slot_id, "title": "Alpha"} in found
@@ -101,9 +110,7 @@ async def test_what_lists_find_a_slot_by_follows_each_change_of_an_older_process
     before = deployment.slot_document(slot_id)
     assert has_own_list_fields(before)
     await deployment.organizer(older).update_slot(slot_id, **change)
-    wait_until(
-        lambda: has_own_list_fields(deployment.slot_document(slot_id)), "the slot is repaired"
-    )
+    wait_until_repaired(deployment, slot_id)
     after = deployment.slot_document(slot_id)
     names = ("spans", "titleKey")
     assert [after[name] for name in names] != [before[name] for name in names]
@@ -114,9 +121,7 @@ async def test_a_slot_that_an_older_process_creates_gets_what_lists_find_it_by(
     deployment: Deployment, pair: Pair
 ) -> None:
     slot_id = await add_distant_slot(deployment, pair[0])
-    wait_until(
-        lambda: has_own_list_fields(deployment.slot_document(slot_id)), "the slot is repaired"
-    )
+    wait_until_repaired(deployment, slot_id)
 
 
 async def test_control_without_repairs_a_slot_in_progress_is_missing_from_lists(
@@ -134,6 +139,6 @@ async def test_control_without_repairs_a_slot_in_progress_is_missing_from_lists(
                 # Two processes take turns, and each repairs in every eighth sweep.
                 return any(each["count"] >= 3 for each in skipped.find())
 
-            wait_until(is_skipped_by_both, "some repairs are skipped", timeout_s=60.0)
+            wait_until(is_skipped_by_both, "some repairs are skipped", SWEEPS_TIMEOUT_S)
             assert not has_own_list_fields(deployment.slot_document(slot_id))
             assert slot_id not in {each["id"] for each in await listed(deployment, current)}
