@@ -40,7 +40,7 @@ test: lint  ## run all checks and tests
 	@$(MAKE) --no-print-directory --jobs 3 types imports unit
 
 unit: .venv/installed
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 conformance: .venv/installed  ## run third-party tools and clients against servers (needs node and npm; EXAMPLES=200 BASE=main)
 	@BASE=$(BASE) $(BIN)/python -m conformance $(if $(EXAMPLES),--examples $(EXAMPLES))

@@ -1,8 +1,11 @@
 """The id of each request over ASGI, in its scope and in its response."""
 
+from collections.abc import Awaitable
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from slotlock.graphql.transport.http_requests import parse_headers
+from slotlock.infrastructure.telemetry.observed_requests import RequestObserver
 from slotlock.infrastructure.telemetry.request_ids import HEADER, request_id
 
 RAW_HEADER = HEADER.encode()
@@ -15,25 +18,22 @@ class RequestIdMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request or socket."""
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Serve one request or socket. Each open socket saves the frame of a coroutine here."""
         if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
         sent = next((value for name, value in scope["headers"] if name == RAW_HEADER), None)
         scope["request_id"] = request_id(None if sent is None else sent.decode("latin-1"))
-
-        async def send_with_id(message: Message) -> None:
-            if message["type"] in _RESPONSE_STARTS:
-                header = (RAW_HEADER, scope["request_id"].encode())
-                message["headers"] = [*message.get("headers", ()), header]
-            await send(message)
-
+        send_with_id = _SendWithId(scope["request_id"].encode(), send)
         state = scope.get("state", {}).get("app")
         observer = state and state.graphql_server.observer
         if scope["type"] == "websocket" or not observer:  # a socket's operations are observed
-            await self._app(scope, receive, send_with_id)
-            return
+            return self._app(scope, receive, send_with_id)
+        return self._serve_observed(scope, receive, send_with_id, observer)
+
+    async def _serve_observed(
+        self, scope: Scope, receive: Receive, send: Send, observer: RequestObserver
+    ) -> None:
         with observer.observe(
             scope["method"], scope["path"], parse_headers(scope["headers"]), scope["request_id"]
         ) as observed:
@@ -41,6 +41,21 @@ class RequestIdMiddleware:
             async def send_and_observe(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     observed.status = message["status"]
-                await send_with_id(message)
+                await send(message)
 
             await self._app(scope, receive, send_and_observe)
+
+
+class _SendWithId:
+    """Sends messages, and the id with the first one of a response."""
+
+    __slots__ = ("_request_id", "_send")
+
+    def __init__(self, request_id: bytes, send: Send) -> None:
+        self._request_id = request_id
+        self._send = send
+
+    def __call__(self, message: Message) -> Awaitable[None]:
+        if message["type"] in _RESPONSE_STARTS:
+            message["headers"] = [*message.get("headers", ()), (RAW_HEADER, self._request_id)]
+        return self._send(message)

@@ -39,7 +39,8 @@ class TimeoutConfig(Config):
         unread_timeout_s: float,
         **kwargs: Any,
     ) -> None:
-        super().__init__(app, http=TimeoutProtocol, **kwargs)
+        # uvicorn would call an application without `async def`, as a middleware may be, as ASGI 2.
+        super().__init__(app, http=TimeoutProtocol, interface="asgi3", **kwargs)
         self.timeouts_s = {HEADER: header_timeout_s, BODY: body_timeout_s}
         self.unread_timeout_s = unread_timeout_s
 

@@ -15,6 +15,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from tests.support.apps.processes import AppProcess
+from tests.support.polling import TIMEOUT_S
 
 Json = dict[str, Any]
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the default loads the CA certificates
@@ -153,8 +154,8 @@ class WebSocketTestClient:
         await self.connection.send(json.dumps(message))
 
     async def receive(self) -> Json:
-        """Return the next message. Fails after 20 s."""
-        async with asyncio.timeout(20):
+        """Return the next message. Fails after TIMEOUT_S."""
+        async with asyncio.timeout(TIMEOUT_S):
             message: Json = json.loads(await self.connection.recv())
         return message
 

@@ -21,7 +21,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import Booking, SlotId
 from slotlock.domain.booking.outcomes import Booked
 from slotlock.domain.users.user import Caller, Role, User, UserId
-from slotlock.infrastructure.mongo import transactions
+from slotlock.infrastructure.mongo import client, transactions
 from slotlock.infrastructure.mongo.client import Document, connect, may_have_written
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import CommitResult
@@ -72,7 +72,8 @@ def is_plain_slot_update(message: bytes) -> bool:
 
 @pytest.fixture(autouse=True)
 def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let writes be given up soon."""
+    """Let writes be given up soon, and let a busy machine take its time to connect."""
+    monkeypatch.setattr(client, "SELECTION_TIMEOUT_MS", 20_000)
     monkeypatch.setattr(booking_adder, "BULK_TIMEOUT_S", 0.3)
     monkeypatch.setattr(writer, "FIND_TIMEOUT_S", 0.3)
     monkeypatch.setattr(booking_adder, "SETTLE_TIMEOUT_S", 1.0)
@@ -144,9 +145,9 @@ class LateStore:
 @pytest.fixture
 async def store(servers: EmbeddedServers) -> AsyncIterator[LateStore]:
     """Yield the services of a process behind a route, which holds nothing yet."""
-    client, database = connect(database_url(servers, "late_writes"))
+    direct_client, database = connect(database_url(servers, "late_writes"))
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(client.close)
+        stack.push_async_callback(direct_client.close)
         create_route = partial(HoldingRoute, is_held=lambda _: False)
         behind = database_behind(database, create_route)
         routed_client, _, route = await stack.enter_async_context(behind)
