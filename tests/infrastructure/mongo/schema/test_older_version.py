@@ -18,8 +18,6 @@ from tests.support.polling import wait_until
 
 Pair = tuple[AppProcess, AppProcess]
 DAY = 24
-# Two processes take turns, and each repairs in every eighth sweep.
-SWEEPS_TIMEOUT_S = 60.0
 LIST = """query($order: SlotOrder!) {
   slots(first: 50, orderBy: $order) { nodes { id title } }
 }"""
@@ -76,7 +74,7 @@ def wait_until_repaired(deployment: Deployment, slot_id: str) -> None:
     def is_repaired() -> bool:
         return has_own_list_fields(deployment.slot_document(slot_id))
 
-    wait_until(is_repaired, "the slot is repaired", SWEEPS_TIMEOUT_S)
+    wait_until(is_repaired, "the slot is repaired")
 
 
 async def test_a_slot_that_an_older_process_moves_is_listed_while_it_is_in_progress(
@@ -139,6 +137,6 @@ async def test_control_without_repairs_a_slot_in_progress_is_missing_from_lists(
                 # Two processes take turns, and each repairs in every eighth sweep.
                 return any(each["count"] >= 3 for each in skipped.find())
 
-            wait_until(is_skipped_by_both, "some repairs are skipped", SWEEPS_TIMEOUT_S)
+            wait_until(is_skipped_by_both, "some repairs are skipped")
             assert not has_own_list_fields(deployment.slot_document(slot_id))
             assert slot_id not in {each["id"] for each in await listed(deployment, current)}
