@@ -18,14 +18,12 @@ from slotlock.infrastructure.telemetry import tracing
 
 MAX_BATCH_SIZE = 200
 # A batch ends where a caller of another process came first. Callers who came within this time of
-# each other count as simultaneous: without it, two processes would serve caller by caller.
-SIMULTANEOUS_S = 0.01
-# A process that is busy with a burst joins the line of all processes up to this much after its
-# first caller came.
-JOIN_DELAY_S = 0.025
+# each other count as simultaneous: without it, two processes would serve caller by caller. A
+# process that is busy with a burst joins the line as much later than its first caller came.
+SIMULTANEOUS_S = 0.025
 # Of simultaneous callers, and of a queue so new that other processes may not have joined yet, a
-# batch takes at most this part of its queue, or this number if that is more, or those it may serve
-# out of order. The processes then serve a burst alternately.
+# batch takes at most this part of its queue, or this number if that is more; or as many as get
+# places anyway. The processes then serve a burst alternately.
 BURST_SHARE = 0.25
 MIN_BURST_PART = 10
 
@@ -136,28 +134,26 @@ class CallerQueue(Generic[Command]):
         if not self.callers and self.acquire_task is not None and self.acquire_task.cancel():
             self.acquire_task = None
 
-    def take_batch(
-        self, next_arrival: float, unordered_count: int = 0
-    ) -> list[QueuedCaller[Command]]:
+    def take_batch(self, next_arrival: float, burst_part: int = 0) -> list[QueuedCaller[Command]]:
         """Take the first callers out of the queue, up to the arrival of another process.
 
-        Of those who came at about the same time, it has a part. Callers who do not wait have no
-        place among those of all processes. `unordered_count`: see `RecentSlots`.
+        Of those who came at about the same time, it has a part, at least `burst_part`. Callers who
+        do not wait have no place among those of all processes.
         """
         max_size = MAX_BATCH_SIZE
         if self.isolated_count:
             self.isolated_count -= 1
             max_size = 1
-        is_new = next_arrival < self.began_at + JOIN_DELAY_S
+        is_new = next_arrival < self.began_at + SIMULTANEOUS_S
         earliest = -math.inf if is_new else next_arrival
         latest = next_arrival + SIMULTANEOUS_S
         share = int(len(self.callers) * BURST_SHARE)
-        remaining_part = max(MIN_BURST_PART, share, unordered_count)
+        remaining_part = max(MIN_BURST_PART, share, burst_part)
         self.yield_s = 0.0
         batch: list[QueuedCaller[Command]] = []
         while self.callers and len(batch) < max_size:
             caller = self.callers[0]
-            if len(batch) >= max(unordered_count, 1) and caller.waits and caller.arrival > latest:
+            if batch and caller.waits and caller.arrival > latest:
                 break
             if caller.waits and caller.arrival > earliest:
                 if remaining_part == 0:

@@ -124,7 +124,7 @@ def build_services(
         waitlist_groups=repositories.waitlist_groups,
         write_probe=repositories.write_probe,
         locks=locks,
-        wait_queues=WaitQueues(locks, recent_slots.unordered_count),
+        wait_queues=WaitQueues(locks, recent_slots.burst_part),
         recent_slots=recent_slots,
         previews=Previews(repositories.slots, now),
         admission_queue=admission_queue,

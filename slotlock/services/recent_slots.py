@@ -1,7 +1,7 @@
 """The slots that were full, or had many free places, when this process last saw them.
 
-A command for a full slot will probably be refused, and a refusal needs no lock. Of many places, a
-few may be given out of order. Both are hints: neither says what the outcome is.
+A command for a full slot will probably be refused, and a refusal needs no lock. Simultaneous
+callers need not share many places. Both are hints: neither says what the outcome is.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,8 +16,8 @@ MAX_SLOTS, MAX_CHARACTERS = 10_000, 1_000_000
 TRUSTED_FOR = timedelta(seconds=1)
 # Fewer free places are not remembered.
 MANY_PLACES = 50
-# The callers of other processes are not known. With so many places for each caller who is served
-# out of order, three who came before at other processes get places too.
+# Simultaneous callers of other processes are not known. With so many places for each of this one,
+# those of three others get places too.
 PLACES_PER_CALLER = 4
 
 
@@ -34,11 +34,8 @@ class RecentSlots:
         remaining = self._remaining(slot_id)
         return remaining is not None and remaining <= 0
 
-    def unordered_count(self, slot_id: SlotId) -> int:
-        """Return how many callers a batch may have although others came first at other processes.
-
-        If more of those come than places remain, some lose theirs to later ones.
-        """
+    def burst_part(self, slot_id: SlotId) -> int:
+        """Return how many callers a batch may have, of those who came at about the same time."""
         return max(self._remaining(slot_id) or 0, 0) // PLACES_PER_CALLER
 
     def _remaining(self, slot_id: SlotId) -> int | None:

@@ -14,8 +14,7 @@ another process, or by a batch of this one.
 Callers who wait are served in order of arrival, whichever process they reach. A queue waits for the
 lock at the place of its first caller, also while one of its batches has the lock. A batch ends
 where the first caller of another process came, or may have come. Callers who reach several
-processes at about the same time are served in alternation, some of each process. While a
-slot has many places, a batch may have a quarter as many callers, some of them out of order.
+processes at about the same time are served in alternation, some of each process.
 """
 
 import asyncio
@@ -58,9 +57,9 @@ Command = TypeVar("Command")
 class WaitQueues(Generic[Command]):
     """The queues of this process, one per slot that has callers."""
 
-    def __init__(self, locks: Locks, unordered_count: Callable[[SlotId], int]) -> None:
+    def __init__(self, locks: Locks, burst_part: Callable[[SlotId], int]) -> None:
         self._locks = locks
-        self._unordered_count = unordered_count
+        self._burst_part = burst_part
         self._queues: dict[SlotId, CallerQueue[Command]] = {}
         # The queues that no group has taken yet.
         self._new_queues: dict[SlotId, CallerQueue[Command]] = {}
@@ -242,8 +241,8 @@ class WaitQueues(Generic[Command]):
 
     def _take_batch(self, queue: CallerQueue[Command], lease: Lease) -> list[QueuedCaller[Command]]:
         queue.is_open, queue.is_locked = False, True
-        unordered = self._unordered_count(queue.slot_id) if len(queue.callers) > 1 else 0
-        callers = queue.take_batch(lease.next_arrival, unordered)
+        part = self._burst_part(queue.slot_id) if len(queue.callers) > 1 else 0
+        callers = queue.take_batch(lease.next_arrival, part)
         self._wait_for_lock(queue)
         return callers
 

@@ -31,15 +31,17 @@ def test_a_slot_is_remembered_as_full_until_it_is_seen_with_a_free_place(
     assert not remembered.is_full(FREE.id)
     remembered.observe([FULL])
     assert remembered.is_full(FULL.id)
-    assert remembered.unordered_count(FULL.id) == 0
+    assert remembered.burst_part(FULL.id) == 0
     remembered.observe([FREE])
     assert not remembered.is_full(FREE.id)
 
 
-def test_a_quarter_of_many_places_may_be_given_out_of_order(clock: ManualClock) -> None:
+def test_a_batch_has_up_to_a_quarter_of_many_places_for_simultaneous_callers(
+    clock: ManualClock,
+) -> None:
     remembered = RecentSlots(clock)
     remembered.observe([LARGE])
-    assert remembered.unordered_count(LARGE.id) == MANY_PLACES // PLACES_PER_CALLER
+    assert remembered.burst_part(LARGE.id) == MANY_PLACES // PLACES_PER_CALLER
     assert not remembered.is_full(LARGE.id)
 
 
@@ -47,7 +49,7 @@ def test_a_slot_with_few_places_is_not_remembered(clock: ManualClock) -> None:
     remembered = RecentSlots(clock)
     remembered.observe([LARGE])
     remembered.observe([LARGE_BOOKED_ONCE])
-    assert remembered.unordered_count(LARGE.id) == 0
+    assert remembered.burst_part(LARGE.id) == 0
 
 
 @pytest.mark.parametrize("slot", [FULL, LARGE])
@@ -57,10 +59,10 @@ def test_what_was_seen_one_second_ago_may_have_changed(clock: ManualClock, slot:
     clock.advance(TRUSTED_FOR / 2)
     remembered.observe([slot])
     clock.advance(TRUSTED_FOR - timedelta(microseconds=1))
-    assert remembered.is_full(slot.id) or remembered.unordered_count(slot.id) > 0
+    assert remembered.is_full(slot.id) or remembered.burst_part(slot.id) > 0
     clock.advance(timedelta(microseconds=1))
     assert not remembered.is_full(slot.id)
-    assert remembered.unordered_count(slot.id) == 0
+    assert remembered.burst_part(slot.id) == 0
 
 
 def test_no_more_slots_are_remembered_than_fit(

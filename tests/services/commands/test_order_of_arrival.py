@@ -152,9 +152,9 @@ async def batch_sizes_of_a_burst(
     take_batch = caller_queue.CallerQueue.take_batch
 
     def record_size(
-        self: caller_queue.CallerQueue[object], next_arrival: float, unordered_count: int = 0
+        self: caller_queue.CallerQueue[object], next_arrival: float, burst_part: int = 0
     ) -> list[caller_queue.QueuedCaller[object]]:
-        batch = take_batch(self, next_arrival, unordered_count)
+        batch = take_batch(self, next_arrival, burst_part)
         sizes.append(len(batch))
         return batch
 
