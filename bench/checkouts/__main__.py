@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
@@ -134,19 +135,30 @@ def _queue_ratios(own: Sequence[QueueRun], other: Sequence[QueueRun]) -> str:
 def _fan_outs(
     plan: Plan, servers: BenchmarkServers, databases: Databases, base: Path
 ) -> Iterator[FanOutRun]:
-    tokens = slotlock_target.tokens(servers.embedded, fan_out.change_count(plan))
+    """Yield the runs of both checkouts, half of the rounds for each order of starting them.
+
+    The one that starts first takes some 5 % more CPU a delivery, whichever it is.
+    """
     projects = _projects(base)
-    databases.slotlock_slots.seed(SlotRange(fan_out.FIRST_SLOT, len(projects), fan_out.PLACES))
-    commands = {
-        name: slotlock_target.command(servers.embedded, 1, fan_out.SETTINGS, project=project)
-        for name, project in projects.items()
-    }
-    publishers = {
-        name: fan_out.slotlock_publisher(fan_out.FIRST_SLOT + number, tokens)
-        for number, name in enumerate(projects)
-    }
-    for count in plan.subscribers:
-        yield from fan_out.run_audiences(plan, servers, PEERS_HOME, commands, publishers, count)
+    databases.slotlock_slots.seed(SlotRange(fan_out.FIRST_SLOT, 2 * len(projects), fan_out.PLACES))
+    halves = (plan.rounds - plan.rounds // 2, plan.rounds // 2)
+    orders = (tuple(projects), tuple(reversed(projects)))
+    for index, (rounds, names) in enumerate(zip(halves, orders, strict=True)):
+        half = replace(plan, rounds=rounds)
+        tokens = slotlock_target.tokens(servers.embedded, fan_out.change_count(half))
+        first_slot = fan_out.FIRST_SLOT + index * len(projects)
+        commands = {
+            name: slotlock_target.command(
+                servers.embedded, 1, fan_out.SETTINGS, project=projects[name]
+            )
+            for name in names
+        }
+        publishers = {
+            name: fan_out.slotlock_publisher(first_slot + number, tokens)
+            for number, name in enumerate(names)
+        }
+        for count in plan.subscribers:
+            yield from fan_out.run_audiences(half, servers, PEERS_HOME, commands, publishers, count)
 
 
 if __name__ == "__main__":
