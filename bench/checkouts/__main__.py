@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
+from itertools import chain
 from pathlib import Path
 
 from bench.comparison.load import WORKLOADS, LoadError
@@ -109,7 +110,7 @@ def _runs(plan: Plan, servers: BenchmarkServers, databases: Databases, base: Pat
         ]
         setup = BenchmarkSetup(plan, processes, targets, servers, databases.first_day)
         warm_up(setup)
-        for run in (*run_rounds(setup), *crowd.run_crowds(setup)):
+        for run in chain(run_rounds(setup), crowd.run_crowds(setup)):
             print(format_run(run), file=sys.stderr, flush=True)
             yield run
 
