@@ -1,7 +1,9 @@
 """Compares this checkout of slotlock with another one: `python -m bench.checkouts FOLDER`.
 
-Both run on the same servers and slots, in alternation. The output is a table of ratios, this
-checkout divided by the other one. CPU times vary less than rates, on which the whole machine acts.
+Both run on the same servers, in alternation; the queue of each is measured alone, with two workers
+and two servers, and the fan-out with one server. The output is a table of ratios, this checkout
+divided by the other one. CPU is that of a request; it varies less than rates, on which the whole
+machine acts.
 """
 
 import argparse

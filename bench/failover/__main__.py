@@ -159,6 +159,18 @@ async def watch_elections(port: int, measurement: Measurement) -> None:
             await asyncio.sleep(0.05)
 
 
+async def cancel_and_wait(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks until they have ended.
+
+    PyMongo may raise an error of its own for a cancellation, after which a caller would go on.
+    """
+    pending = set(tasks)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=1.0)
+
+
 async def measure(
     deployment: Deployment, http: aiohttp.ClientSession, slots: list[str], fault: str
 ) -> dict[str, float]:
@@ -183,9 +195,7 @@ async def measure(
     seconds = deployment.members.election_timeout_ms / 1000 + OBSERVED_S
     detail = await FAULTS[fault](deployment, random.Random(), seconds)
     ended_at = started_at + seconds
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    await cancel_and_wait(tasks)
     await deployment.members.wait_until_healthy()
     print(f"... {fault}: {detail}", file=sys.stderr, flush=True)
     elections = [at - started_at for at in measurement.elected_at.values() if at > started_at]

@@ -35,7 +35,7 @@ class RecentSlots:
         return remaining is not None and remaining <= 0
 
     def burst_part(self, slot_id: SlotId) -> int:
-        """Return how many callers a batch may have, of those who came at about the same time."""
+        """Return how many simultaneous callers a batch may have in any case; 0 if unknown."""
         return max(self._remaining(slot_id) or 0, 0) // PLACES_PER_CALLER
 
     def _remaining(self, slot_id: SlotId) -> int | None:

@@ -191,7 +191,10 @@ class Members:
             states = sorted(member["stateStr"] for member in members)
             newest = max(member["optimeDate"] for member in members)
             lags = [(newest - member["optimeDate"]).total_seconds() for member in members]
-            return states == ["PRIMARY", "SECONDARY", "SECONDARY"] and max(lags) <= 1
+            # An old primary whose last writes are of its own term has to roll them back first.
+            terms = {member["optime"]["t"] for member in members}
+            are_following = max(lags) <= 1 and len(terms) == 1
+            return states == ["PRIMARY", "SECONDARY", "SECONDARY"] and are_following
         return False
 
     async def last_election(self) -> Election | None:

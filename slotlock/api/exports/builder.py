@@ -19,8 +19,9 @@ from datetime import datetime
 from typing import BinaryIO
 
 COMMAND = (sys.executable, "-m", "slotlock.api.exports.child")
-# The file is complete, also without some fonts; MongoDB was unavailable; too many rows.
+# The file is complete, also without some fonts.
 COMPLETE_CODES = (os.EX_OK, os.EX_CONFIG)
+# MongoDB was unavailable, or there are too many rows.
 EXPECTED_CODES = (*COMPLETE_CODES, os.EX_TEMPFAIL, os.EX_DATAERR)
 # A request waits this long for other exports before it gets ExportBusy.
 WAIT_TIMEOUT_S = 20.0

@@ -13,7 +13,8 @@ from slotlock.auth.tokens import BadTokenError, TokenClaims, new_token_id
 from slotlock.domain.users.user import Caller
 
 EXPORT_LINK_TTL = timedelta(minutes=5)
-# A download may take so long after its start; the session is checked again before the first byte.
+# A download may take so long after the end of its link; the session is checked again before the
+# first byte.
 DOWNLOAD_TIME = timedelta(minutes=10)
 
 

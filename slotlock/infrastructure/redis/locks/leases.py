@@ -21,8 +21,8 @@ class RedisLease:
     once a lock is known to have expired or to be held by another token.
 
     `next_arrival` is the earliest time, of the monotonic clock, at which the next caller of another
-    process may have come: when the first of those came who still waited for the last of the locks,
-    or when that lock was granted.
+    process may have come: when the first of those came who still waited for the last of the locks;
+    else when that lock was granted or, if it was free, requested.
     """
 
     names: tuple[str, ...]
