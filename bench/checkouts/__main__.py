@@ -85,10 +85,7 @@ def _compare(plan: Plan, servers: BenchmarkServers, base: Path) -> Iterator[str]
     for workload in (*WORKLOADS, crowd.WORKLOAD):
         print(_ratios(plan, runs, workload), flush=True)
     yield from (problem for run in runs for problem in run.problems)
-    queues = {
-        name: list(queue.run_queues(plan, servers, databases, project, number * 1_000))
-        for number, (name, project) in enumerate(_projects(base).items())
-    }
+    queues = _queues(plan, servers, databases, base)
     print(f"{'queue':10}{_queue_ratios(queues[SLOTLOCK], queues[BASE])}", flush=True)
     yield from (problem for name in queues for run in queues[name] for problem in run.problems)
     fan_outs = list(_fan_outs(plan, servers, databases, base))
@@ -124,6 +121,18 @@ def _ratios(plan: Plan, runs: Sequence[Run], workload: str) -> str:
         for title, metric in METRICS
     ]
     return f"{workload:10}{', '.join(cells)}"
+
+
+def _queues(
+    plan: Plan, servers: BenchmarkServers, databases: Databases, base: Path
+) -> dict[str, list[QueueRun]]:
+    """Return the runs of each checkout, whose halves come first and last for one of them."""
+    projects = _projects(base)
+    runs: dict[str, list[QueueRun]] = {name: [] for name in projects}
+    for number, name in enumerate((SLOTLOCK, BASE, BASE, SLOTLOCK)):
+        half = replace(plan, rounds=(plan.rounds + number // 2) // 2)
+        runs[name] += queue.run_queues(half, servers, databases, projects[name], number * 1_000)
+    return runs
 
 
 def _queue_ratios(own: Sequence[QueueRun], other: Sequence[QueueRun]) -> str:
