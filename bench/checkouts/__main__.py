@@ -126,7 +126,7 @@ def _ratios(plan: Plan, runs: Sequence[Run], workload: str) -> str:
 def _queues(
     plan: Plan, servers: BenchmarkServers, databases: Databases, base: Path
 ) -> dict[str, list[QueueRun]]:
-    """Return the runs of each checkout, whose halves come first and last for one of them."""
+    """Return the runs of each checkout: half of this one, all of the other one, then the rest."""
     projects = _projects(base)
     runs: dict[str, list[QueueRun]] = {name: [] for name in projects}
     for number, name in enumerate((SLOTLOCK, BASE, BASE, SLOTLOCK)):
