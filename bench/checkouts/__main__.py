@@ -1,9 +1,9 @@
 """Compares this checkout of slotlock with another one: `python -m bench.checkouts FOLDER`.
 
-Both run on the same servers, in alternation; the queue of each is measured alone, with two workers
-and two servers, and the fan-out with one server. The output is a table of ratios, this checkout
-divided by the other one. CPU is that of a request; it varies less than rates, on which the whole
-machine acts.
+Both run in alternation and on the same servers, but for the queue, where each has its own. The
+queue has two workers and two server processes, the fan-out one server process. The output is a
+table of ratios, this checkout divided by the other one. CPU is that of a request; it varies less
+than rates, on which the whole machine acts.
 """
 
 import argparse
@@ -76,8 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _compare(plan: Plan, servers: BenchmarkServers, base: Path) -> Iterator[str]:
     """Measure everything, print the ratios and yield the problems of all runs."""
-    first_day = datetime.combine(datetime.now(UTC).date(), time(), UTC) + timedelta(days=1)
-    databases = Databases.create(servers.embedded, servers.client, first_day)
+    databases = _databases(servers)
     databases.slotlock_slots.seed(SlotRange(0, plan.slots))
     databases.slotlock_slots.seed(crowd.SLOTS)
     runs = list(_runs(plan, servers, databases, base))
@@ -85,17 +84,21 @@ def _compare(plan: Plan, servers: BenchmarkServers, base: Path) -> Iterator[str]
     for workload in (*WORKLOADS, crowd.WORKLOAD):
         print(_ratios(plan, runs, workload), flush=True)
     yield from (problem for run in runs for problem in run.problems)
-    queues = _queues(plan, servers, databases, base)
-    print(f"{'queue':10}{_queue_ratios(queues[SLOTLOCK], queues[BASE])}", flush=True)
-    yield from (problem for name in queues for run in queues[name] for problem in run.problems)
+    queues = list(_queues(plan, base))
+    own_queues, other_queues = (
+        [run for target, run in queues if target == name] for name in (SLOTLOCK, BASE)
+    )
+    print(f"{'queue':10}{_queue_ratios(own_queues, other_queues)}", flush=True)
+    yield from (problem for _, run in queues for problem in run.problems)
     fan_outs = list(_fan_outs(plan, servers, databases, base))
     own, other = ([run for run in fan_outs if run.target == name] for name in (SLOTLOCK, BASE))
     for title, metric in FAN_OUT_COLUMNS:
         print(f"{'fan-out':10}{title} {divide([*map(metric, own)], [*map(metric, other)])}")
 
 
-def _projects(base: Path) -> dict[str, Path]:
-    return {SLOTLOCK: slotlock_target.PROJECT, BASE: base}
+def _databases(servers: BenchmarkServers) -> Databases:
+    first_day = datetime.combine(datetime.now(UTC).date(), time(), UTC) + timedelta(days=1)
+    return Databases.create(servers.embedded, servers.client, first_day)
 
 
 def _runs(plan: Plan, servers: BenchmarkServers, databases: Databases, base: Path) -> Iterator[Run]:
@@ -123,51 +126,70 @@ def _ratios(plan: Plan, runs: Sequence[Run], workload: str) -> str:
     return f"{workload:10}{', '.join(cells)}"
 
 
-def _queues(
-    plan: Plan, servers: BenchmarkServers, databases: Databases, base: Path
-) -> dict[str, list[QueueRun]]:
-    """Return the runs of each checkout: half of this one, all of the other one, then the rest."""
-    projects = _projects(base)
-    runs: dict[str, list[QueueRun]] = {name: [] for name in projects}
-    for number, name in enumerate((SLOTLOCK, BASE, BASE, SLOTLOCK)):
-        half = replace(plan, rounds=(plan.rounds + number // 2) // 2)
-        runs[name] += queue.run_queues(half, servers, databases, projects[name], number * 1_000)
-    return runs
+def _queues(plan: Plan, base: Path) -> Iterator[tuple[str, QueueRun]]:
+    """Yield the runs of both checkouts in alternation, half of the rounds for each start order.
+
+    Each checkout has its own MongoDB and Valkey, so that no worker serves the other one's tickets.
+    """
+    for rounds, names in _start_orders(plan, base):
+        with ExitStack() as stack:
+            targets = {}
+            for name, project in names.items():
+                servers = stack.enter_context(running_servers())
+                databases = _databases(servers)
+                databases.slotlock_slots.seed(SlotRange(0, plan.slots))
+                targets[name] = stack.enter_context(
+                    queue.running_queue(plan, servers, databases, project)
+                )
+            for number in range(1, 1 + rounds):
+                for name in names if number % 2 else reversed(names):
+                    run = targets[name].run(number)
+                    cpu = f"{_queue_cpu_us(run):.0f} us of CPU an answer"
+                    print(f"queue {name}: {run.rate:.0f}/s, {cpu}", file=sys.stderr, flush=True)
+                    yield name, run
+
+
+def _start_orders(plan: Plan, base: Path) -> Iterator[tuple[int, dict[str, Path]]]:
+    """Yield the rounds of each order of starting the checkouts, and the checkouts in this order.
+
+    The one that starts first takes some 5 % more CPU, whichever it is.
+    """
+    projects = {SLOTLOCK: slotlock_target.PROJECT, BASE: base}
+    yield plan.rounds - plan.rounds // 2, projects
+    yield plan.rounds // 2, dict(reversed(projects.items()))
+
+
+def _queue_cpu_us(run: QueueRun) -> float:
+    return (run.cpu.app_sum_s + run.worker_cpu_s) / run.load.requests * 1e6
 
 
 def _queue_ratios(own: Sequence[QueueRun], other: Sequence[QueueRun]) -> str:
-    def cpu_us(run: QueueRun) -> float:
-        return (run.cpu.app_sum_s + run.worker_cpu_s) / run.load.requests * 1e6
-
     rates = divide([run.rate for run in own], [run.rate for run in other])
-    cpu = divide([*map(cpu_us, own)], [*map(cpu_us, other)])
+    cpu = divide([*map(_queue_cpu_us, own)], [*map(_queue_cpu_us, other)])
     return f"answers/s {rates}, CPU of apps and workers {cpu}"
 
 
 def _fan_outs(
     plan: Plan, servers: BenchmarkServers, databases: Databases, base: Path
 ) -> Iterator[FanOutRun]:
-    """Yield the runs of both checkouts, half of the rounds for each order of starting them.
-
-    The one that starts first takes some 5 % more CPU a delivery, whichever it is.
-    """
-    projects = _projects(base)
-    databases.slotlock_slots.seed(SlotRange(fan_out.FIRST_SLOT, 2 * len(projects), fan_out.PLACES))
-    halves = (plan.rounds - plan.rounds // 2, plan.rounds // 2)
-    orders = (tuple(projects), tuple(reversed(projects)))
-    for index, (rounds, names) in enumerate(zip(halves, orders, strict=True)):
+    """Yield the runs of both checkouts, half of the rounds for each start order."""
+    orders = list(_start_orders(plan, base))
+    checkouts = len((SLOTLOCK, BASE))
+    slots = SlotRange(fan_out.FIRST_SLOT, len(orders) * checkouts, fan_out.PLACES)
+    databases.slotlock_slots.seed(slots)
+    for index, (rounds, projects) in enumerate(orders):
         half = replace(plan, rounds=rounds)
         tokens = slotlock_target.tokens(servers.embedded, fan_out.change_count(half))
-        first_slot = fan_out.FIRST_SLOT + index * len(projects)
+        first_slot = fan_out.FIRST_SLOT + index * checkouts
         commands = {
             name: slotlock_target.command(
                 servers.embedded, 1, fan_out.SETTINGS, project=projects[name]
             )
-            for name in names
+            for name in projects
         }
         publishers = {
             name: fan_out.slotlock_publisher(first_slot + number, tokens)
-            for number, name in enumerate(names)
+            for number, name in enumerate(projects)
         }
         for count in plan.subscribers:
             yield from fan_out.run_audiences(half, servers, PEERS_HOME, commands, publishers, count)

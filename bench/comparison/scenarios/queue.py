@@ -18,6 +18,7 @@ from bench.comparison.rounds import settled_tally
 from bench.comparison.servers import BenchmarkServers
 from bench.comparison.targets import slotlock_target
 from bench.comparison.targets.apps import (
+    TargetApp,
     TargetAppError,
     inherited_environment,
     process_cpu_seconds,
@@ -69,14 +70,48 @@ def slots_of_round(number: int) -> SlotRange:
     return SlotRange(FIRST_SLOT + number * SLOTS_PER_ROUND, SLOTS_PER_ROUND, PLACES)
 
 
-def run_queues(
+@dataclass(frozen=True, slots=True)
+class QueueTarget:
+    """The running servers and workers of a checkout; `workers` are process ids."""
+
+    plan: Plan
+    servers: BenchmarkServers
+    databases: Databases
+    app: TargetApp
+    workers: Sequence[int]
+    tokens: Path
+
+    def run(self, number: int) -> QueueRun:
+        """Return the run of one round."""
+        slots = slots_of_round(number)
+        target_slots = self.databases.slotlock_slots
+        target_slots.seed(slots)
+        booked_before = target_slots.tally().booked
+        cpu_before = CpuSample.take(self.app, self.servers.pids)
+        worker_cpu_before = _cpu_seconds(self.workers)
+        requests = Requests(
+            "slotlock", "queue", slots.count, self.databases.first_day, self.tokens, slots.first
+        )
+        started_at = time.perf_counter()
+        load = drive(self.app.url, requests, self.plan.seconds)
+        drained = wait_until_drained(self.servers.redis)
+        seconds = time.perf_counter() - started_at
+        cpu = CpuTime.between(cpu_before, CpuSample.take(self.app, self.servers.pids))
+        worker_cpu_s = _cpu_seconds(self.workers) - worker_cpu_before
+        tally = settled_tally(target_slots, load)
+        booked = tally.booked - booked_before
+        problems = find_problems(load, booked, tally.wrong, drained=drained)
+        return QueueRun(number, load, seconds, booked, cpu, worker_cpu_s, problems)
+
+
+@contextmanager
+def running_queue(
     plan: Plan,
     servers: BenchmarkServers,
     databases: Databases,
     project: Path = slotlock_target.PROJECT,
-    first_round: int = 0,
-) -> Iterator[QueueRun]:
-    """Yield a run of each round. A round before them, `first_round`, warms the processes up."""
+) -> Iterator[QueueTarget]:
+    """Run the servers and workers of a checkout, and warm them up with a round of number 0."""
     command = slotlock_target.command(servers.embedded, WORKERS, SETTINGS, project=project)
     databases.slotlock_slots.free_all()
     servers.redis.flushall()
@@ -87,26 +122,16 @@ def run_queues(
         running("queue", command, servers.folder) as app,
         running_workers(servers, project) as workers,
     ):
-        for number in range(first_round, first_round + 1 + plan.rounds):
-            slots = slots_of_round(number)
-            databases.slotlock_slots.seed(slots)
-            booked_before = databases.slotlock_slots.tally().booked
-            cpu_before = CpuSample.take(app, servers.pids)
-            worker_cpu_before = _cpu_seconds(workers)
-            requests = Requests(
-                "slotlock", "queue", slots.count, databases.first_day, tokens, slots.first
-            )
-            started_at = time.perf_counter()
-            load = drive(app.url, requests, plan.seconds)
-            drained = wait_until_drained(servers.redis)
-            seconds = time.perf_counter() - started_at
-            cpu = CpuTime.between(cpu_before, CpuSample.take(app, servers.pids))
-            worker_cpu_s = _cpu_seconds(workers) - worker_cpu_before
-            tally = settled_tally(databases.slotlock_slots, load)
-            booked = tally.booked - booked_before
-            problems = find_problems(load, booked, tally.wrong, drained=drained)
-            if number > first_round:
-                yield QueueRun(number, load, seconds, booked, cpu, worker_cpu_s, problems)
+        target = QueueTarget(plan, servers, databases, app, workers, tokens)
+        target.run(0)
+        yield target
+
+
+def run_queues(plan: Plan, servers: BenchmarkServers, databases: Databases) -> Iterator[QueueRun]:
+    """Yield a run of each round."""
+    with running_queue(plan, servers, databases) as target:
+        for number in range(1, 1 + plan.rounds):
+            yield target.run(number)
 
 
 def find_problems(load: Load, booked: int, wrong: int, *, drained: bool) -> list[str]:
