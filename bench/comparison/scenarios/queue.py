@@ -23,6 +23,7 @@ from bench.comparison.targets.apps import (
     inherited_environment,
     process_cpu_seconds,
     running,
+    stop,
 )
 from bench.comparison.targets.slots import SlotRange
 from bench.comparison.targets.targets import Databases
@@ -189,9 +190,9 @@ def running_workers(
                 env={**inherited_environment(), **settings},
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
-            stack.callback(worker.wait)
-            stack.callback(worker.terminate)
+            stack.callback(stop, worker)
             workers.append((worker, log_file))
         deadline = time.monotonic() + START_TIMEOUT_S
         for worker, log_file in workers:

@@ -100,7 +100,7 @@ def running(name: str, command: Command, log_dir: Path) -> Iterator[TargetApp]:
         _wait_until_ready(name, app, command.ready_path, log_file)
         yield app
     finally:
-        _terminate(process)
+        stop(process)
 
 
 def _wait_until_ready(name: str, app: TargetApp, path: str, log_file: Path) -> None:
@@ -118,7 +118,8 @@ def _responds(url: str) -> bool:
     return False
 
 
-def _terminate(process: subprocess.Popen[bytes]) -> None:
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Stop the leader of a process group, and kill what is left of the group."""
     process.terminate()
     with suppress(subprocess.TimeoutExpired):
         process.wait(STOP_TIMEOUT_S)
