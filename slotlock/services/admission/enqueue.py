@@ -4,7 +4,6 @@ The id of a ticket is the idempotency key of its request, which the client sent 
 The outcome is stored under the key, so a request has one effect however often it is delivered.
 """
 
-import asyncio
 import random
 import secrets
 from enum import Enum, auto
@@ -176,13 +175,12 @@ async def _enqueue(
 ) -> CommandResult[RequestBookingOutcome]:
     refusal = await _preview_refusal(services, request.command)
     if refusal is not None:
-        # If the same booking is queued already, its ticket will report the outcome.
-        position, is_reused = await asyncio.gather(
-            services.admission_queue.find_by_claim(request.queued_booking),
-            _is_key_reused(services, request),
-        )
-        if is_reused:
+        if request.has_client_key and await services.key_reservations.is_reserved_for_other(
+            *request.hashes
+        ):
             return CommandResult(KeyReused(request.key.key))
+        # If the same booking is queued already, its ticket will report the outcome.
+        position = await services.admission_queue.find_by_claim(request.queued_booking)
         if position is None:
             return refusal
         return CommandResult(await _ticket_at(services, position, request))
@@ -203,13 +201,6 @@ async def _enqueue(
     if position is None:
         return _queue_full(request)
     return CommandResult(await _ticket_at(services, position, request))
-
-
-async def _is_key_reused(services: Services, request: _TicketRequest) -> bool:
-    """Return whether another request was queued with the key of the client."""
-    return request.has_client_key and await services.key_reservations.is_reserved_for_other(
-        *request.hashes
-    )
 
 
 async def _mark_lost(services: Services, request: _TicketRequest) -> None:

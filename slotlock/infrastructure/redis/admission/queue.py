@@ -22,17 +22,13 @@ from slotlock.infrastructure.redis.admission.scripts import (
     FIND,
     STATE_DEAD_LETTER,
 )
-from slotlock.infrastructure.redis.auto_pipeline import (
-    AutoPipeline,
-    CommandPart,
-    RedisUnavailableError,
-)
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
 from slotlock.infrastructure.redis.keys import queue_keys
 
 PARTITIONS = 5
 MAX_QUEUE_LENGTH = 50_000
 # Redis executes nothing else meanwhile, and limits how many arguments a script accepts.
-MAX_ENQUEUED_AT_ONCE = 200
+MAX_BATCH_SIZE = 200
 # The part of a request hash that tells whether a key was reused with other arguments.
 REQUEST_HASH_CHARS = 16
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -100,6 +96,8 @@ class QueuedBooking:
 
 # A request, and its time by the clock of MongoDB.
 _TimedRequest = tuple[QueuedBooking, datetime]
+# A slot, the k field, and the c field to find a request for the same booking, or an empty text.
+_Search = tuple[SlotId, str, str]
 
 
 @value_object
@@ -130,6 +128,9 @@ class QueuePosition:
         return Ticket(self.ref, TicketStatus.QUEUED, position, self.sequence)
 
 
+_FoundPositions = Sequence[QueuePosition | Exception | None]
+
+
 class AdmissionQueue:
     """The queues of all slots, partitioned by slot. Methods raise RedisUnavailableError."""
 
@@ -142,7 +143,8 @@ class AdmissionQueue:
         self.pipeline = pipeline
         self.partitions = partitions
         self._max_length = max_length
-        self._enqueue_batcher = Batcher(self._enqueue_batch, MAX_ENQUEUED_AT_ONCE)
+        self._enqueue_batcher = Batcher(self._enqueue_batch, MAX_BATCH_SIZE)
+        self._find_batcher = Batcher(self._find_batch, MAX_BATCH_SIZE)
 
     def partition_of(self, slot_id: SlotId) -> int:
         """Return the partition of a slot, which is the same in every process."""
@@ -155,15 +157,38 @@ class AdmissionQueue:
         """
         return await self._enqueue_batcher.submit((request, now))
 
-    async def _enqueue_batch(
-        self, requests: list[_TimedRequest]
-    ) -> list[QueuePosition | Exception | None]:
+    async def _enqueue_batch(self, requests: list[_TimedRequest]) -> _FoundPositions:
+        arguments = _enqueue_arguments(requests)
+        header = (self._max_length, len(arguments[0]))
+        return await self._run_by_partition(ENQUEUE, header, arguments)
+
+    async def find(self, slot_id: SlotId, requested_by: UserId, key: str) -> QueuePosition | None:
+        """Return the position of the request with this key, or None if it is not queued."""
+        return await self._find_batcher.submit((slot_id, _key_field(requested_by, key), ""))
+
+    async def find_by_claim(self, request: QueuedBooking) -> QueuePosition | None:
+        """Return the position of a queued request for the same booking, or None."""
+        search = (request.slot_id, request.key_field, request.claim_field)
+        return await self._find_batcher.submit(search)
+
+    async def _find_batch(self, searches: list[_Search]) -> _FoundPositions:
+        return await self._run_by_partition(FIND, (), searches)
+
+    async def _run_by_partition(
+        self, script: str, header: Sequence[int], requests: Sequence[Sequence[str]]
+    ) -> _FoundPositions:
+        """Run one script for each partition. An error concerns the requests for this one only.
+
+        The first argument of each request is its slot.
+        """
         by_partition: dict[int, list[int]] = {}
-        for index, (request, _) in enumerate(requests):
-            by_partition.setdefault(self.partition_of(request.slot_id), []).append(index)
+        for index, request in enumerate(requests):
+            by_partition.setdefault(self.partition_of(SlotId(request[0])), []).append(index)
         batches = await asyncio.gather(
             *(
-                self._enqueue_in_partition(partition, [requests[index] for index in indexes])
+                self._run_in_partition(
+                    script, partition, header, [requests[index] for index in indexes]
+                )
                 for partition, indexes in by_partition.items()
             )
         )
@@ -173,39 +198,24 @@ class AdmissionQueue:
                 positions[index] = position
         return positions
 
-    async def _enqueue_in_partition(
-        self, partition: int, requests: Sequence[_TimedRequest]
-    ) -> Sequence[QueuePosition | Exception | None]:
-        """Enqueue with one script. An error concerns the requests for this partition only."""
-        keys, arguments = (
-            queue_keys(partition),
-            _enqueue_arguments(requests),
-        )
+    async def _run_in_partition(
+        self,
+        script: str,
+        partition: int,
+        header: Sequence[int],
+        requests: Sequence[Sequence[str]],
+    ) -> _FoundPositions:
+        keys, arguments = queue_keys(partition), chain.from_iterable(requests)
         try:
             replies = await self.pipeline.send(
-                "EVAL",
-                ENQUEUE,
-                len(keys),
-                *keys,
-                self._max_length,
-                len(arguments[0]),
-                *chain.from_iterable(arguments),
+                "EVAL", script, len(keys), *keys, *header, *arguments
             )
         except RedisUnavailableError as error:
             return [error] * len(requests)
         return [
-            _to_position(request.slot_id, reply)
-            for (request, _), reply in zip(requests, replies, strict=True)
+            _to_position(SlotId(request[0]), reply)
+            for request, reply in zip(requests, replies, strict=True)
         ]
-
-    async def find(self, slot_id: SlotId, requested_by: UserId, key: str) -> QueuePosition | None:
-        """Return the position of the request with this key, or None if it is not queued."""
-        return await self._find_position(FIND, slot_id, slot_id, _key_field(requested_by, key))
-
-    async def find_by_claim(self, request: QueuedBooking) -> QueuePosition | None:
-        """Return the position of a queued request for the same booking, or None."""
-        slot_id, fields = request.slot_id, (request.key_field, request.claim_field)
-        return await self._find_position(FIND, slot_id, slot_id, *fields)
 
     async def remove_cancelled(self, ref: TicketRef) -> None:
         """Remove a cancelled request, as soon as Redis is available. Those behind it move up."""
@@ -216,13 +226,6 @@ class AdmissionQueue:
             await self.pipeline.send(*command)
         except RedisUnavailableError:
             self.pipeline.send_after_recovery(*command)
-
-    async def _find_position(
-        self, script: str, slot_id: SlotId, *arguments: CommandPart
-    ) -> QueuePosition | None:
-        keys = queue_keys(self.partition_of(slot_id))
-        reply = await self.pipeline.send("EVAL", script, len(keys), *keys, *arguments)
-        return _to_position(slot_id, reply)
 
     async def served_counts(self, slot_ids: Iterable[SlotId]) -> dict[SlotId, int]:
         """Return how many requests have left each queue. Empty queues are left out."""

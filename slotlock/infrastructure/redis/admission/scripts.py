@@ -49,15 +49,22 @@ local function find_ticket(field, slot)
 end
 """
 
-# ARGV: slot, k field, and optionally the c field, to find a request for the same booking.
-# Returns as ENQUEUE does, or nil.
+# ARGV, for each search: slot, k field, and the c field to find a request for the same booking or an
+# empty text. Returns for each, in order, what ENQUEUE does, or nil.
 FIND = (
     _FIND_TICKET
     + """
-local ticket = find_ticket(ARGV[2], ARGV[1])
-if ticket or not ARGV[3] then return ticket end
-local claimed_by = redis.call('hget', KEYS[2], ARGV[3])
-return claimed_by and find_ticket(claimed_by, ARGV[1])
+local function find(slot, key_field, claim_field)
+  local ticket = find_ticket(key_field, slot)
+  if ticket or claim_field == '' then return ticket end
+  local claimed_by = redis.call('hget', KEYS[2], claim_field)
+  return claimed_by and find_ticket(claimed_by, slot)
+end
+local replies = {}
+for n = 1, #ARGV, 3 do
+  replies[#replies + 1] = find(unpack(ARGV, n, n + 2))
+end
+return replies
 """
 )
 

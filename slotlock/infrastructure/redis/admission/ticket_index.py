@@ -5,6 +5,7 @@ lies on another node of a Cluster than the queue, so it is written by a command 
 miss a ticket, which its id still finds.
 """
 
+import asyncio
 import re
 from collections.abc import Sequence
 from datetime import datetime
@@ -12,6 +13,7 @@ from datetime import datetime
 from slotlock.domain.admission.tickets import TICKET_TTL, TicketRef
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.redis.admission.queue import from_milliseconds, to_milliseconds
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.keys import ticket_index_key
@@ -22,12 +24,17 @@ TTL_MS = int(TICKET_TTL.total_seconds()) * 1000
 
 _MEMBER = re.compile(r"([0-9a-f]{24})([0-9a-f]{32})([0-9a-f]{16})", re.ASCII)
 
-# KEYS: the index. ARGV: the time in ms, the member, the maximum length, the time to live in ms.
+# KEYS: the index of each ticket. ARGV: the maximum length, the time to live in ms, then for each
+# ticket the time in ms and the member.
 _ADD = """
-redis.call('zadd', KEYS[1], ARGV[1], ARGV[2])
-redis.call('zremrangebyrank', KEYS[1], 0, -ARGV[3] - 1)
-redis.call('pexpire', KEYS[1], ARGV[4])
+for n, key in ipairs(KEYS) do
+  redis.call('zadd', key, ARGV[2 * n + 1], ARGV[2 * n + 2])
+  redis.call('zremrangebyrank', key, 0, -ARGV[1] - 1)
+  redis.call('pexpire', key, ARGV[2])
+end
 """
+# Redis executes nothing else meanwhile.
+_MAX_ADDED_AT_ONCE = 200
 
 # KEYS: the index. ARGV: the bound of the times in ms. Returns each member, followed by its time. As
 # a plain command, clients return it in different forms.
@@ -39,12 +46,26 @@ class TicketIndex:
 
     def __init__(self, pipeline: AutoPipeline) -> None:
         self._pipeline = pipeline
+        self._added: list[TicketRef] = []
 
     def add(self, ref: TicketRef) -> None:
         """Add a ticket, without waiting. A ticket of the same key replaces the older one."""
-        key, requested_ms = ticket_index_key(ref.requested_by), to_milliseconds(ref.requested_at)
-        member = f"{ref.slot_id}{ref.key_hash}{ref.request_hash}"
-        self._pipeline.send("EVAL", _ADD, 1, key, requested_ms, member, MAX_TICKETS, TTL_MS)
+        if not self._added:
+            # Requests that were enqueued together are added together.
+            asyncio.get_running_loop().call_soon(self._send_added)
+        self._added.append(ref)
+
+    def _send_added(self) -> None:
+        refs, self._added = self._added, []
+        # On a Cluster, each index may be on another node.
+        batch_size = 1 if self._pipeline.is_cluster else _MAX_ADDED_AT_ONCE
+        for batch in chunked(refs, batch_size):
+            keys = [ticket_index_key(ref.requested_by) for ref in batch]
+            arguments: list[str | int] = [MAX_TICKETS, TTL_MS]
+            for ref in batch:
+                member = f"{ref.slot_id}{ref.key_hash}{ref.request_hash}"
+                arguments += (to_milliseconds(ref.requested_at), member)
+            self._pipeline.send("EVAL", _ADD, len(keys), *keys, *arguments)
 
     def delete(self, user_id: UserId) -> None:
         """Delete the index of a user's tickets, without waiting."""
