@@ -24,8 +24,8 @@ SIMULTANEOUS_S = 0.025
 # Of simultaneous callers, and of a queue so new that other processes may not have joined yet, a
 # batch takes at most this part of its queue, or this number if that is more; or as many as get
 # places anyway. The processes then serve a burst alternately.
-BURST_SHARE = 0.25
-MIN_BURST_PART = 10
+BURST_QUOTA_SHARE = 0.25
+MIN_BURST_QUOTA = 10
 
 Command = TypeVar("Command")
 Command_co = TypeVar("Command_co", covariant=True)
@@ -98,7 +98,7 @@ class CallerQueue(Generic[Command]):
     acquire_task: asyncio.Task[Lease | None] | None = None
     # How much later than the callers of this queue those of another process came who go first,
     # because the last batch was a part of all who came together.
-    yield_s: float = 0.0
+    give_way_s: float = 0.0
     # How many callers at the beginning are served alone, because their batch failed.
     isolated_count: int = 0
 
@@ -134,32 +134,33 @@ class CallerQueue(Generic[Command]):
         if not self.callers and self.acquire_task is not None and self.acquire_task.cancel():
             self.acquire_task = None
 
-    def take_batch(self, next_arrival: float, burst_part: int = 0) -> list[QueuedCaller[Command]]:
+    def take_batch(self, next_arrival: float, burst_quota: int = 0) -> list[QueuedCaller[Command]]:
         """Take the first callers out of the queue, up to the arrival of another process.
 
-        Of those who came at about the same time, it has a part, at least `burst_part`. Callers who
-        do not wait have no place among those of all processes.
+        Of those who came at about the same time, it has at most a quota: `burst_quota` or more.
+        Callers who do not wait have no place among those of all processes.
         """
         max_size = MAX_BATCH_SIZE
         if self.isolated_count:
             self.isolated_count -= 1
             max_size = 1
-        is_new = next_arrival < self.began_at + SIMULTANEOUS_S
-        earliest = -math.inf if is_new else next_arrival
+        # A caller of another process, who came earlier, may not have joined yet.
+        may_miss_others = next_arrival < self.began_at + SIMULTANEOUS_S
+        quota_from = -math.inf if may_miss_others else next_arrival
         latest = next_arrival + SIMULTANEOUS_S
-        share = int(len(self.callers) * BURST_SHARE)
-        remaining_part = max(MIN_BURST_PART, share, burst_part)
-        self.yield_s = 0.0
+        share = int(len(self.callers) * BURST_QUOTA_SHARE)
+        quota_left = max(MIN_BURST_QUOTA, share, burst_quota)
+        self.give_way_s = 0.0
         batch: list[QueuedCaller[Command]] = []
         while self.callers and len(batch) < max_size:
             caller = self.callers[0]
             if batch and caller.waits and caller.arrival > latest:
                 break
-            if caller.waits and caller.arrival > earliest:
-                if remaining_part == 0:
-                    self.yield_s = SIMULTANEOUS_S
+            if caller.waits and caller.arrival > quota_from:
+                if quota_left == 0:
+                    self.give_way_s = SIMULTANEOUS_S
                     break
-                remaining_part -= 1
+                quota_left -= 1
             batch.append(self.callers.popleft())
         return batch
 

@@ -33,12 +33,12 @@ from slotlock.infrastructure.redis.client import RedisClient
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
+from slotlock.services.free_place_hints import FreePlaceHints
 from slotlock.services.live.availability import AvailabilityHub
 from slotlock.services.live.booking_events import BookingEventHub
 from slotlock.services.live.ticket_updates import TicketHub
 from slotlock.services.live.waitlist_positions import WaitlistHub
 from slotlock.services.previews import Previews
-from slotlock.services.recent_slots import RecentSlots
 from slotlock.services.slot_command import SlotCommand
 from slotlock.services.wait_queue import WaitQueues
 
@@ -74,7 +74,7 @@ class Services:
     write_probe: WriteProbe
     locks: Locks
     wait_queues: WaitQueues[SlotCommand[object]]
-    recent_slots: RecentSlots
+    free_place_hints: FreePlaceHints
     previews: Previews
     admission_queue: AdmissionQueue
     key_reservations: KeyReservations
@@ -97,7 +97,7 @@ def build_services(
 ) -> Services:
     """Wire the repositories, the locks and the hubs of a process. Nothing is started yet."""
     locks = Locks(pipeline)
-    recent_slots = RecentSlots(now)
+    free_place_hints = FreePlaceHints(now)
     availability = AvailabilityHub(repositories.slots, now)
     booking_events = BookingEventHub(
         repositories.slots, repositories.ended_bookings, repositories.audit_log, now
@@ -124,8 +124,8 @@ def build_services(
         waitlist_groups=repositories.waitlist_groups,
         write_probe=repositories.write_probe,
         locks=locks,
-        wait_queues=WaitQueues(locks, recent_slots.burst_part),
-        recent_slots=recent_slots,
+        wait_queues=WaitQueues(locks, free_place_hints.burst_quota),
+        free_place_hints=free_place_hints,
         previews=Previews(repositories.slots, now),
         admission_queue=admission_queue,
         key_reservations=KeyReservations(admission_queue.pipeline),

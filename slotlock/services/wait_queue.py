@@ -57,9 +57,9 @@ Command = TypeVar("Command")
 class WaitQueues(Generic[Command]):
     """The queues of this process, one per slot that has callers."""
 
-    def __init__(self, locks: Locks, burst_part: Callable[[SlotId], int]) -> None:
+    def __init__(self, locks: Locks, burst_quota: Callable[[SlotId], int]) -> None:
         self._locks = locks
-        self._burst_part = burst_part
+        self._burst_quota = burst_quota
         self._queues: dict[SlotId, CallerQueue[Command]] = {}
         # The queues that no group has taken yet.
         self._new_queues: dict[SlotId, CallerQueue[Command]] = {}
@@ -241,8 +241,8 @@ class WaitQueues(Generic[Command]):
 
     def _take_batch(self, queue: CallerQueue[Command], lease: Lease) -> list[QueuedCaller[Command]]:
         queue.is_open, queue.is_locked = False, True
-        part = self._burst_part(queue.slot_id) if len(queue.callers) > 1 else 0
-        callers = queue.take_batch(lease.next_arrival, part)
+        quota = self._burst_quota(queue.slot_id) if len(queue.callers) > 1 else 0
+        callers = queue.take_batch(lease.next_arrival, quota)
         self._wait_for_lock(queue)
         return callers
 
@@ -288,7 +288,7 @@ class WaitQueues(Generic[Command]):
                 wait_s=MAX_WAIT_S,
                 arrival=first.arrival,
                 on_wait=queue.on_lock_taken,
-                yield_s=queue.yield_s,
+                give_way_s=queue.give_way_s,
             )
 
 

@@ -83,7 +83,7 @@ async def decide_and_commit(
         results |= zip(pending, decided.results, strict=True)
         changes = change_set(batch, decided, now)
         if not decided.updates or await _commit(services, changes):
-            services.recent_slots.observe(decided.slots.values())
+            services.free_place_hints.observe(decided.slots.values())
             events = publish_changes(services, decided.updates)
             break
         if not any(decided.needs_write):  # another writer ends the expired holds

@@ -56,7 +56,7 @@ async def _refuse_if_full(
     services: Services, command: SlotCommand[object]
 ) -> CommandResult[object] | None:
     """Refuse a command while its slot is full, without its lock; None if that needs the lock."""
-    if not services.recent_slots.is_full(command.slot_ids[0]):
+    if not services.free_place_hints.is_full(command.slot_ids[0]):
         return None
     refused = await services.previews.decide(command)
     return None if refused is None else _locked_if_lost(command, refused)

@@ -252,5 +252,5 @@ async def _commit_together(services: Services, changes: Mapping[SlotId, ChangeSe
 
 
 def _finish(services: Services, decision: BatchDecision) -> BatchResult:
-    services.recent_slots.observe(decision.slots.values())
+    services.free_place_hints.observe(decision.slots.values())
     return BatchResult(decision.results, publish_changes(services, decision.updates))

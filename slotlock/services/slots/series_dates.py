@@ -245,7 +245,7 @@ async def remove(
             )
             if not check_written(await services.slot_writer.commit(changes)):
                 continue
-            services.recent_slots.observe(decided.slots.values())
+            services.free_place_hints.observe(decided.slots.values())
             for availability in publish_changes(services, decided.updates):
                 services.slot_events.publish(availability)
             publish_deletions(services, plan.deleted, now)

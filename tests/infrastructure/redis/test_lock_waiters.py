@@ -79,16 +79,16 @@ async def test_a_lease_says_when_the_next_waiter_came_or_the_lock_was_granted(
     assert times[2] < of_grant
 
 
-@pytest.mark.parametrize(("yield_s", "order"), [(0.0, [0, 1, 2]), (60.0, [1, 2, 0])])
+@pytest.mark.parametrize(("give_way_s", "order"), [(0.0, [0, 1, 2]), (60.0, [1, 2, 0])])
 async def test_a_waiter_that_yields_goes_after_those_who_came_soon_after_it(
-    lock_nodes: LockNodes, yield_s: float, order: list[int]
+    lock_nodes: LockNodes, give_way_s: float, order: list[int]
 ) -> None:
     slot_id, granted = new_slot_id(), list[int]()
     arrival = asyncio.get_running_loop().time()
     lease = await acquire_lease(lock_nodes[0], slot_id)
     waiters = {number: await start_waiter(lock_nodes[1], slot_id) for number in (1, 2)}
     waiters[0] = asyncio.create_task(
-        lock_nodes[0].acquire(slot_id, wait_s=20.0, arrival=arrival, yield_s=yield_s)
+        lock_nodes[0].acquire(slot_id, wait_s=20.0, arrival=arrival, give_way_s=give_way_s)
     )
 
     async def all_wait() -> bool:

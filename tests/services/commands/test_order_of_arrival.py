@@ -16,7 +16,7 @@ from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.services import caller_queue
 from slotlock.services.booking.book import BookingOptions, book_slot, book_slots
 from slotlock.services.container import Services
-from slotlock.services.recent_slots import PLACES_PER_CALLER
+from slotlock.services.free_place_hints import PLACES_PER_CALLER
 from slotlock.services.wait_queue import WaitQueues
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot
@@ -130,7 +130,7 @@ async def test_control_without_alternation_one_process_gets_all_places(
     processes: Sequence[Services], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(caller_queue, "SIMULTANEOUS_S", 1.0)
-    monkeypatch.setattr(caller_queue, "MIN_BURST_PART", caller_queue.MAX_BATCH_SIZE)
+    monkeypatch.setattr(caller_queue, "MIN_BURST_QUOTA", caller_queue.MAX_BATCH_SIZE)
     winners = await winners_of_a_burst(processes)
     assert {number % 2 for number in winners} in ({0}, {1})
 
@@ -152,9 +152,9 @@ async def batch_sizes_of_a_burst(
     take_batch = caller_queue.CallerQueue.take_batch
 
     def record_size(
-        self: caller_queue.CallerQueue[object], next_arrival: float, burst_part: int = 0
+        self: caller_queue.CallerQueue[object], next_arrival: float, burst_quota: int = 0
     ) -> list[caller_queue.QueuedCaller[object]]:
-        batch = take_batch(self, next_arrival, burst_part)
+        batch = take_batch(self, next_arrival, burst_quota)
         sizes.append(len(batch))
         return batch
 

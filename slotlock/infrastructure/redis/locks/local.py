@@ -11,14 +11,14 @@ LocalGrant = asyncio.Future[bool]
 class Wait(NamedTuple):
     """Since when and until when a caller waits for its locks, and what to call once it has to wait.
 
-    `arrival` and `deadline` are times of the event loop. Waiters who came at most `yield_s` seconds
-    later go first, except inside one process. `on_wait` may be called once for each lock.
+    `arrival` and `deadline` are times of the event loop. Waiters who came at most `give_way_s`
+    seconds later go first, except inside one process. `on_wait` may be called once for each lock.
     """
 
     arrival: float
     deadline: float
     on_wait: Callable[[], object]
-    yield_s: float = 0.0
+    give_way_s: float = 0.0
 
 
 class InProcessLocks:

@@ -72,13 +72,13 @@ class Locks:
         wait_s: float = 0.0,
         arrival: float | None = None,
         on_wait: Callable[[], object] = _ignore,
-        yield_s: float = 0.0,
+        give_way_s: float = 0.0,
     ) -> Lease | None:
         """Acquire all locks or none. Returns None if that takes longer than `wait_s` seconds.
 
         `on_wait` is called as soon as a lock turns out to be held by another, and is waited for.
         `arrival` is when the caller came on the monotonic clock; by default it is now. Waiters who
-        came at most `yield_s` seconds later go first if they wait already.
+        came at most `give_way_s` seconds later go first if they wait already.
 
         Waiters are granted a lock in order of arrival, before any caller that does not wait. Locks
         are acquired in sorted order, so that no two callers wait for each other. While Redis is
@@ -87,7 +87,7 @@ class Locks:
         requested_at = time.perf_counter()
         sorted_names = tuple(sorted(set(names)))
         now = monotonic()
-        wait = Wait(now if arrival is None else arrival, now + wait_s, on_wait, yield_s)
+        wait = Wait(now if arrival is None else arrival, now + wait_s, on_wait, give_way_s)
         try:
             with tracing.span("slotlock.lock"):
                 return await self._redis_locks.acquire(sorted_names, wait)

@@ -106,7 +106,7 @@ class RedisLocks:
 
     async def _acquire_or_wait(self, request: LockRequest, wait: Wait) -> AcquiredLock | None:
         with self._waiters.pending_grant(request.name, request.token) as grant:
-            (lock,) = await self._try_acquire([request], wait.arrival, wait.yield_s)
+            (lock,) = await self._try_acquire([request], wait.arrival, wait.give_way_s)
             if lock is not None:
                 return lock
             wait.on_wait()
@@ -124,16 +124,19 @@ class RedisLocks:
         return AcquiredLock(granted.fencing_token, was_waiting=True, next_arrival=next_arrival)
 
     async def _try_acquire(
-        self, requested: Sequence[LockRequest], arrival: float | None = None, yield_s: float = 0.0
+        self,
+        requested: Sequence[LockRequest],
+        arrival: float | None = None,
+        give_way_s: float = 0.0,
     ) -> list[AcquiredLock | None]:
         """Acquire the locks that are free, and join the queues of the others.
 
-        `arrival` is when the caller came. None joins no queue. `yield_s`: see `Wait`.
+        `arrival` is when the caller came. None joins no queue. `give_way_s`: see `Wait`.
         """
         now = monotonic()
         waited_us = -1 if arrival is None else int((now - arrival) * 1e6)
-        yield_us, highest = int(yield_s * 1e6), self._fencing_tokens.highest
-        arguments = (self._instance_id, self._ttl_ms, highest, waited_us, yield_us)
+        give_way_us, highest = int(give_way_s * 1e6), self._fencing_tokens.highest
+        arguments = (self._instance_id, self._ttl_ms, highest, waited_us, give_way_us)
         replies = [
             self._pipeline.send(*script_command(ACQUIRE, part, arguments))
             for part in self._parts(requested)

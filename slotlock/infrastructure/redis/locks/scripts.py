@@ -73,11 +73,11 @@ end
 )
 
 _ENQUEUE = f"""
-local function enqueue(queue_key, token, waited_us, yield_us)
+local function enqueue(queue_key, token, waited_us, give_way_us)
   local place = now_us() - waited_us
-  if yield_us > 0 then
+  if give_way_us > 0 then
     local last = redis.call(
-      'zrevrangebyscore', queue_key, place + yield_us, '-inf', 'withscores', 'limit', 0, 1
+      'zrevrangebyscore', queue_key, place + give_way_us, '-inf', 'withscores', 'limit', 0, 1
     )[2]
     if last then place = math.max(place, last + 1) end
   end

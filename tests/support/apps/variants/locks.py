@@ -171,7 +171,7 @@ async def _acquire_except_keys(self: Locks, *names: str, **options: Any) -> Leas
 def take_all_callers() -> None:
     """Let a batch take all callers of its process, and not end where another one came first."""
     caller_queue.SIMULTANEOUS_S = math.inf
-    caller_queue.MIN_BURST_PART = caller_queue.MAX_BATCH_SIZE
+    caller_queue.MIN_BURST_QUOTA = caller_queue.MAX_BATCH_SIZE
 
 
 def skip_key_locks() -> None:

@@ -21,7 +21,7 @@ MANY_PLACES = 50
 PLACES_PER_CALLER = 4
 
 
-class RecentSlots:
+class FreePlaceHints:
     """What is known of slots, each for one second; at most 10,000, and the oldest are dropped."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -34,7 +34,7 @@ class RecentSlots:
         remaining = self._remaining(slot_id)
         return remaining is not None and remaining <= 0
 
-    def burst_part(self, slot_id: SlotId) -> int:
+    def burst_quota(self, slot_id: SlotId) -> int:
         """Return how many simultaneous callers a batch may have in any case; 0 if unknown."""
         return max(self._remaining(slot_id) or 0, 0) // PLACES_PER_CALLER
 
