@@ -68,16 +68,16 @@ return replies
 """
 )
 
-_NEXT_SEQUENCE = """
-local time = redis.call('time')
-local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-local function next_sequence(slot, queue_length)
-  local has_counts = redis.call('hexists', KEYS[2], 'i' .. slot) == 1
-  if not has_counts or queue_length == 0 then
-    redis.call('hset', KEYS[2], 'i' .. slot, now_ms, 'o' .. slot, now_ms)
-    redis.call('zremrangebylex', KEYS[4], '[' .. slot .. ':', '(' .. slot .. ';')
-  end
-  return string.format('%.0f', redis.call('hincrby', KEYS[2], 'i' .. slot, 1))
+# The counts `i` and `o` of a slot, which start anew with the present time if its queue is empty.
+_FIND_COUNTS = """
+local function find_counts(slot, queue_length)
+  local found = redis.call('hmget', KEYS[2], 'i' .. slot, 'o' .. slot)
+  if found[1] and queue_length > 0 then return found[1], found[2] or '0' end
+  local time = redis.call('time')
+  local now_ms = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+  redis.call('hset', KEYS[2], 'i' .. slot, now_ms, 'o' .. slot, now_ms)
+  redis.call('zremrangebylex', KEYS[4], '[' .. slot .. ':', '(' .. slot .. ';')
+  return now_ms, now_ms
 end
 """
 
@@ -89,9 +89,16 @@ end
 # Returns, for each request in order, the ticket, how many requests have left, the k field, and how
 # many requests ahead were cancelled; nil if the queue is full.
 ENQUEUE = (
-    _NEXT_SEQUENCE
+    _FIND_COUNTS
     + _FIND_TICKET
     + f"""
+local ends = {{}}
+local function find_end(slot, queue_length)
+  local enqueued, left = find_counts(slot, queue_length)
+  local from, to = '(' .. slot .. ':' .. left, '[' .. slot .. ':' .. enqueued
+  local cancelled = redis.call('zlexcount', KEYS[4], from, to)
+  return {{enqueued = tonumber(enqueued), left = left, cancelled = cancelled}}
+end
 local queue_length = redis.call('xlen', KEYS[1])
 local room = tonumber(ARGV[1]) - queue_length - redis.call('xlen', KEYS[3])
 local function enqueue(slot, key_field, claim_field, request_hash, ms, ...)
@@ -101,12 +108,15 @@ local function enqueue(slot, key_field, claim_field, request_hash, ms, ...)
   ticket = known[2] and find_ticket(known[2], slot)
   if ticket then return ticket end
   if room <= 0 then return false end
-  local sequence = next_sequence(slot, queue_length)
+  local last = ends[slot] or find_end(slot, queue_length)
+  ends[slot] = last
+  last.enqueued = last.enqueued + 1
+  local sequence = string.format('%.0f', last.enqueued)
   local id = redis.call('xadd', KEYS[1], '*', 'ms', ms, ...)
   local value = table.concat({{'{STATE_QUEUED}', id, sequence, request_hash, ms}}, ':')
-  redis.call('hset', KEYS[2], key_field, value, claim_field, key_field)
+  redis.call('hset', KEYS[2], key_field, value, claim_field, key_field, 'i' .. slot, sequence)
   queue_length, room = queue_length + 1, room - 1
-  return to_reply(value, key_field, slot, sequence)
+  return {{value, last.left, key_field, last.cancelled}}
 end
 local replies = {{}}
 for n = 3, #ARGV, ARGV[2] do
@@ -117,20 +127,25 @@ return replies
 )
 
 _REMOVE = f"""
-local function remove_entry(id, key_field, claim_field)
-  redis.call('xack', KEYS[1], '{CONSUMER_GROUP}', id)
-  if redis.call('xdel', KEYS[1], id) == 0 then return false end
-  local found = redis.call('hmget', KEYS[2], key_field, claim_field)
-  local is_own_ticket = found[1] and string.find(found[1], ':' .. id .. ':', 1, true)
-  local is_own_claim = found[2] == key_field
-  if is_own_ticket and is_own_claim then
-    redis.call('hdel', KEYS[2], key_field, claim_field)
-  elseif is_own_ticket then
-    redis.call('hdel', KEYS[2], key_field)
-  elseif is_own_claim then
-    redis.call('hdel', KEYS[2], claim_field)
+local function remove_entries(...)
+  local entries, ids, removed, fields, own = {{...}}, {{}}, {{}}, {{}}, {{}}
+  for n = 1, #entries, 3 do
+    ids[#ids + 1] = entries[n]
+    if redis.call('xdel', KEYS[1], entries[n]) == 1 then
+      removed[#removed + 1] = entries[n]
+      fields[#fields + 1], fields[#fields + 2] = entries[n + 1], entries[n + 2]
+    end
   end
-  return true
+  redis.call('xack', KEYS[1], '{CONSUMER_GROUP}', unpack(ids))
+  if #removed == 0 then return 0 end
+  local found = redis.call('hmget', KEYS[2], unpack(fields))
+  for n, id in ipairs(removed) do
+    local ticket, claimed_by, key_field = found[2 * n - 1], found[2 * n], fields[2 * n - 1]
+    if ticket and string.find(ticket, ':' .. id .. ':', 1, true) then own[#own + 1] = key_field end
+    if claimed_by == key_field then own[#own + 1] = fields[2 * n] end
+  end
+  if #own > 0 then redis.call('hdel', KEYS[2], unpack(own)) end
+  return #removed
 end
 local function pass_cancelled(slot, left)
   local passed = 0
@@ -157,10 +172,7 @@ end
 ACKNOWLEDGE = (
     _REMOVE
     + """
-local removed = 0
-for n = 2, #ARGV, 3 do
-  if remove_entry(ARGV[n], ARGV[n + 1], ARGV[n + 2]) then removed = removed + 1 end
-end
+local removed = remove_entries(unpack(ARGV, 2))
 if removed > 0 then advance_queue(ARGV[1], removed) end
 return removed
 """
@@ -171,7 +183,7 @@ return removed
 DEAD_LETTER = (
     _REMOVE
     + f"""
-if not remove_entry(ARGV[2], ARGV[3], ARGV[4]) then return 0 end
+if remove_entries(ARGV[2], ARGV[3], ARGV[4]) == 0 then return 0 end
 local id = redis.call('xadd', KEYS[3], '*', unpack(ARGV, 7))
 if ARGV[1] ~= '' then
   local ticket = table.concat({{'{STATE_DEAD_LETTER}', id, 0, ARGV[5], ARGV[6]}}, ':')
@@ -185,10 +197,11 @@ return 1
 # ARGV: id of the dead letter, slot, k field, c field, request hash, ms, then the fields and values
 # of the entry.
 REQUEUE = (
-    _NEXT_SEQUENCE
+    _FIND_COUNTS
     + f"""
 if redis.call('xdel', KEYS[3], ARGV[1]) == 0 then return 0 end
-local sequence = next_sequence(ARGV[2], redis.call('xlen', KEYS[1]))
+find_counts(ARGV[2], redis.call('xlen', KEYS[1]))
+local sequence = string.format('%.0f', redis.call('hincrby', KEYS[2], 'i' .. ARGV[2], 1))
 local id = redis.call('xadd', KEYS[1], '*', unpack(ARGV, 7))
 local ticket = table.concat({{'{STATE_QUEUED}', id, sequence, ARGV[5], ARGV[6]}}, ':')
 redis.call('hset', KEYS[2], ARGV[3], ticket)
@@ -225,7 +238,7 @@ if not entry then return redis.call('hdel', KEYS[2], ARGV[2]) end
 local fields = {{}}
 for n = 1, #entry[2], 2 do fields[entry[2][n]] = entry[2][n + 1] end
 local claim_field = 'c' .. fields.slot .. fields.user .. fields.by .. fields.hold
-remove_entry(id, ARGV[2], claim_field)
+remove_entries(id, ARGV[2], claim_field)
 redis.call('zadd', KEYS[4], 0, ARGV[1] .. ':' .. sequence)
 advance_queue(ARGV[1], 0)
 return 1

@@ -19,6 +19,10 @@ pytestmark = ON_ONE_SERVER
 
 # MongoDB's clock is two hours behind that of Redis: such a ticket would not be valid yet.
 BEHIND = timedelta(hours=2)
+READ_REDIS_TIME = """
+local redis_time = redis.call('time')
+local now_ms = string.format('%.0f', redis_time[1] * 1000)
+"""
 REQUEST = QueuedBooking(
     SlotId("a" * 24), UserId("b" * 24), UserId("b" * 24), False, "d" * 32, "e" * 64
 )
@@ -51,10 +55,10 @@ async def test_a_ticket_is_valid_at_once_although_the_clock_of_redis_is_ahead(
 async def test_control_with_the_time_of_redis_a_ticket_is_not_valid_yet(
     lock_nodes: LockNodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = ENQUEUE.replace("'ms', ms,", "'ms', now_ms,").replace(
+    with_redis_time = ENQUEUE.replace("'ms', ms,", "'ms', now_ms,").replace(
         "request_hash, ms}", "request_hash, now_ms}"
     )
-    monkeypatch.setattr(queue, "ENQUEUE", script)
+    monkeypatch.setattr(queue, "ENQUEUE", READ_REDIS_TIME + with_redis_time)
     now = milliseconds_now() - BEHIND
     is_valid, read_at = await enqueue_at(lock_nodes, now)
     assert not is_valid
