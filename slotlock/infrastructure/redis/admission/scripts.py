@@ -92,6 +92,7 @@ ENQUEUE = (
     _FIND_COUNTS
     + _FIND_TICKET
     + f"""
+-- The end of the queue of each slot: a batch has many requests for few slots.
 local ends = {{}}
 local function find_end(slot, queue_length)
   local enqueued, left = find_counts(slot, queue_length)
