@@ -1,19 +1,18 @@
 """Compares this checkout of slotlock with another one: `python -m bench.checkouts FOLDER`.
 
-Both run in alternation and on the same servers, but for the queue, where each has its own. The
-queue has two workers and two server processes, the fan-out one server process. The output is a
-table of ratios, this checkout divided by the other one. CPU is that of a request; it varies less
-than rates, on which the whole machine acts.
+Both run by turns, each on its own MongoDB and Valkey, except in the fan-out. The queue has two
+workers and two server processes, the fan-out one server process. The output is a table of ratios,
+this checkout divided by the other one. CPU is that of a request; it varies less than rates, on
+which the whole machine acts.
 """
 
 import argparse
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
-from itertools import chain
 from pathlib import Path
 
 from bench.comparison.load import WORKLOADS, LoadError
@@ -29,7 +28,7 @@ from bench.comparison.servers import BenchmarkServers, running_servers
 from bench.comparison.targets import node_peers, slotlock_target
 from bench.comparison.targets.apps import TargetAppError, running
 from bench.comparison.targets.slots import SlotRange
-from bench.comparison.targets.targets import BASE, SLOTLOCK, Databases, create_checkouts
+from bench.comparison.targets.targets import BASE, SLOTLOCK, Databases, create_checkout
 from bench.machine import describe_machine, load_warning, missing_tools
 from bench.packages import InstallError
 from slotlock.devserver.binaries import ServerStartError
@@ -60,9 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         node_peers.install(PEERS_HOME)
         warning = load_warning()
-        with running_servers() as servers:
-            print(describe_machine(servers.client, servers.redis), flush=True)
-            problems = list(_compare(plan, servers, args.base.resolve()))
+        problems = list(_compare(plan, args.base.resolve()))
     except (ServerStartError, InstallError, TargetAppError, LoadError, FanOutError) as error:
         print(f"checkouts: {error}", file=sys.stderr)
         return 2
@@ -74,47 +71,94 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if problems else 0
 
 
-def _compare(plan: Plan, servers: BenchmarkServers, base: Path) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class _Checkout:
+    """A checkout with its own servers, so that it neither helps nor disturbs the other one."""
+
+    name: str
+    project: Path
+    servers: BenchmarkServers
+    databases: Databases
+
+
+def _compare(plan: Plan, base: Path) -> Iterator[str]:
     """Measure everything, print the ratios and yield the problems of all runs."""
-    databases = _databases(servers)
-    databases.slotlock_slots.seed(SlotRange(0, plan.slots))
-    databases.slotlock_slots.seed(crowd.SLOTS)
-    runs = list(_runs(plan, servers, databases, base))
+    runs: list[Run] = []
+    queues: list[tuple[str, QueueRun]] = []
+    fan_outs: list[FanOutRun] = []
+    for half, projects in _start_orders(plan, base):
+        with ExitStack() as stack:
+            checkouts = [
+                stack.enter_context(_running_servers(half, name, project))
+                for name, project in projects.items()
+            ]
+            servers = checkouts[0].servers
+            print(describe_machine(servers.client, servers.redis), flush=True)
+            runs += _runs(half, checkouts)
+            queues += _queues(half, checkouts)
+            fan_outs += _fan_outs(half, checkouts)
     print(f"ratios to {base}, {plan.rounds} rounds: median (lowest-highest)")
     for workload in (*WORKLOADS, crowd.WORKLOAD):
-        print(_ratios(plan, runs, workload), flush=True)
+        print(_ratios(plan, runs, workload))
     yield from (problem for run in runs for problem in run.problems)
-    queues = list(_queues(plan, base))
     own_queues, other_queues = (
         [run for target, run in queues if target == name] for name in (SLOTLOCK, BASE)
     )
-    print(f"{'queue':10}{_queue_ratios(own_queues, other_queues)}", flush=True)
+    print(f"{'queue':10}{_queue_ratios(own_queues, other_queues)}")
     yield from (problem for _, run in queues for problem in run.problems)
-    fan_outs = list(_fan_outs(plan, servers, databases, base))
     own, other = ([run for run in fan_outs if run.target == name] for name in (SLOTLOCK, BASE))
     for title, metric in FAN_OUT_COLUMNS:
         print(f"{'fan-out':10}{title} {divide([*map(metric, own)], [*map(metric, other)])}")
 
 
-def _databases(servers: BenchmarkServers) -> Databases:
-    first_day = datetime.combine(datetime.now(UTC).date(), time(), UTC) + timedelta(days=1)
-    return Databases.create(servers.embedded, servers.client, first_day)
+def _start_orders(plan: Plan, base: Path) -> Iterator[tuple[Plan, dict[str, Path]]]:
+    """Yield a half of the rounds for each order of starting the checkouts, which changes the CPU.
+
+    The fan-out, whose checkouts share servers, takes some 5 % more CPU in the first one.
+    """
+    projects = {SLOTLOCK: slotlock_target.PROJECT, BASE: base}
+    yield replace(plan, rounds=plan.rounds - plan.rounds // 2), projects
+    yield replace(plan, rounds=plan.rounds // 2), dict(reversed(projects.items()))
 
 
-def _runs(plan: Plan, servers: BenchmarkServers, databases: Databases, base: Path) -> Iterator[Run]:
+@contextmanager
+def _running_servers(plan: Plan, name: str, project: Path) -> Iterator[_Checkout]:
+    with running_servers() as servers:
+        first_day = datetime.combine(datetime.now(UTC).date(), time(), UTC) + timedelta(days=1)
+        databases = Databases.create(servers.embedded, servers.client, first_day)
+        databases.slotlock_slots.seed(SlotRange(0, plan.slots))
+        databases.slotlock_slots.seed(crowd.SLOTS)
+        yield _Checkout(name, project, servers, databases)
+
+
+def _runs(plan: Plan, checkouts: Sequence[_Checkout]) -> Iterator[Run]:
     (processes,) = plan.process_counts
     with ExitStack() as stack:
-        targets = [
-            RunningTarget(
-                target, stack.enter_context(running(target.name, target.command, servers.folder))
+        setups = []
+        for each in checkouts:
+            target = create_checkout(each.name, each.databases, each.project, processes)
+            app = stack.enter_context(running(each.name, target.command, each.servers.folder))
+            setup = BenchmarkSetup(
+                plan,
+                processes,
+                [RunningTarget(target, app)],
+                each.servers,
+                each.databases.first_day,
             )
-            for target in create_checkouts(databases, base, processes)
-        ]
-        setup = BenchmarkSetup(plan, processes, targets, servers, databases.first_day)
-        warm_up(setup)
-        for run in chain(run_rounds(setup), crowd.run_crowds(setup)):
-            print(format_run(run), file=sys.stderr, flush=True)
-            yield run
+            warm_up(setup)
+            setups.append(setup)
+        for scenario in (run_rounds, crowd.run_crowds):
+            for run in _alternate([scenario(setup) for setup in setups]):
+                print(format_run(run), file=sys.stderr, flush=True)
+                yield run
+
+
+def _alternate(series: Sequence[Iterator[Run]]) -> Iterator[Run]:
+    """Yield the runs of all series by turns; the first series changes with each turn."""
+    order = list(series)
+    while batch := [run for each in order if (run := next(each, None)) is not None]:
+        yield from batch
+        order.reverse()
 
 
 def _ratios(plan: Plan, runs: Sequence[Run], workload: str) -> str:
@@ -126,37 +170,20 @@ def _ratios(plan: Plan, runs: Sequence[Run], workload: str) -> str:
     return f"{workload:10}{', '.join(cells)}"
 
 
-def _queues(plan: Plan, base: Path) -> Iterator[tuple[str, QueueRun]]:
-    """Yield the runs of both checkouts in alternation, half of the rounds for each start order.
-
-    Each checkout has its own MongoDB and Valkey, so that no worker serves the other one's tickets.
-    """
-    for rounds, names in _start_orders(plan, base):
-        with ExitStack() as stack:
-            targets = {}
-            for name, project in names.items():
-                servers = stack.enter_context(running_servers())
-                databases = _databases(servers)
-                databases.slotlock_slots.seed(SlotRange(0, plan.slots))
-                targets[name] = stack.enter_context(
-                    queue.running_queue(plan, servers, databases, project)
-                )
-            for number in range(1, 1 + rounds):
-                for name in names if number % 2 else reversed(names):
-                    run = targets[name].run(number)
-                    cpu = f"{_queue_cpu_us(run):.0f} us of CPU an answer"
-                    print(f"queue {name}: {run.rate:.0f}/s, {cpu}", file=sys.stderr, flush=True)
-                    yield name, run
-
-
-def _start_orders(plan: Plan, base: Path) -> Iterator[tuple[int, dict[str, Path]]]:
-    """Yield the rounds of each order of starting the checkouts, and the checkouts in this order.
-
-    The one that starts first takes some 5 % more CPU, whichever it is.
-    """
-    projects = {SLOTLOCK: slotlock_target.PROJECT, BASE: base}
-    yield plan.rounds - plan.rounds // 2, projects
-    yield plan.rounds // 2, dict(reversed(projects.items()))
+def _queues(plan: Plan, checkouts: Sequence[_Checkout]) -> Iterator[tuple[str, QueueRun]]:
+    with ExitStack() as stack:
+        targets = {
+            each.name: stack.enter_context(
+                queue.running_queue(plan, each.servers, each.databases, each.project)
+            )
+            for each in checkouts
+        }
+        for number in range(1, 1 + plan.rounds):
+            for name in targets if number % 2 else reversed(targets):
+                run = targets[name].run(number)
+                cpu = f"{_queue_cpu_us(run):.0f} us of CPU an answer"
+                print(f"queue {name}: {run.rate:.0f}/s, {cpu}", file=sys.stderr, flush=True)
+                yield name, run
 
 
 def _queue_cpu_us(run: QueueRun) -> float:
@@ -169,30 +196,23 @@ def _queue_ratios(own: Sequence[QueueRun], other: Sequence[QueueRun]) -> str:
     return f"answers/s {rates}, CPU of apps and workers {cpu}"
 
 
-def _fan_outs(
-    plan: Plan, servers: BenchmarkServers, databases: Databases, base: Path
-) -> Iterator[FanOutRun]:
-    """Yield the runs of both checkouts, half of the rounds for each start order."""
-    orders = list(_start_orders(plan, base))
-    checkouts = len((SLOTLOCK, BASE))
-    slots = SlotRange(fan_out.FIRST_SLOT, len(orders) * checkouts, fan_out.PLACES)
+def _fan_outs(plan: Plan, checkouts: Sequence[_Checkout]) -> Iterator[FanOutRun]:
+    servers, databases = checkouts[0].servers, checkouts[0].databases
+    slots = SlotRange(fan_out.FIRST_SLOT, len(checkouts), fan_out.PLACES)
     databases.slotlock_slots.seed(slots)
-    for index, (rounds, projects) in enumerate(orders):
-        half = replace(plan, rounds=rounds)
-        tokens = slotlock_target.tokens(servers.embedded, fan_out.change_count(half))
-        first_slot = fan_out.FIRST_SLOT + index * checkouts
-        commands = {
-            name: slotlock_target.command(
-                servers.embedded, 1, fan_out.SETTINGS, project=projects[name]
-            )
-            for name in projects
-        }
-        publishers = {
-            name: fan_out.slotlock_publisher(first_slot + number, tokens)
-            for number, name in enumerate(projects)
-        }
-        for count in plan.subscribers:
-            yield from fan_out.run_audiences(half, servers, PEERS_HOME, commands, publishers, count)
+    tokens = slotlock_target.tokens(servers.embedded, fan_out.change_count(plan))
+    commands = {
+        each.name: slotlock_target.command(
+            servers.embedded, 1, fan_out.SETTINGS, project=each.project
+        )
+        for each in checkouts
+    }
+    publishers = {
+        each.name: fan_out.slotlock_publisher(number, tokens)
+        for number, each in zip(slots.numbers, checkouts, strict=True)
+    }
+    for count in plan.subscribers:
+        yield from fan_out.run_audiences(plan, servers, PEERS_HOME, commands, publishers, count)
 
 
 if __name__ == "__main__":

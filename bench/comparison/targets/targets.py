@@ -73,13 +73,10 @@ def create_targets(databases: Databases, peers_home: Path, processes: int) -> li
     ]
 
 
-def create_checkouts(databases: Databases, base: Path, processes: int) -> list[Target]:
-    """Return this checkout and the one in the folder `base`, with so many processes each."""
-    options, workloads = slotlock_target.RATE_LIMITS_OFF, WORKLOADS
-    return [
-        _slotlock(SLOTLOCK, databases, processes, options, workloads),
-        _slotlock(BASE, databases, processes, options, workloads, base),
-    ]
+def create_checkout(name: str, databases: Databases, project: Path, processes: int) -> Target:
+    """Return the checkout of slotlock in the folder `project`, with so many processes."""
+    options = slotlock_target.RATE_LIMITS_OFF
+    return _slotlock(name, databases, processes, options, WORKLOADS, project)
 
 
 def _p1(databases: Databases, peers_home: Path, processes: int) -> Target:
