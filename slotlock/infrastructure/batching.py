@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 MAX_BATCH_SIZE = 500
 # After a batch, the next one waits while the event loop has other work, at most so long after the
 # last start. Under load that makes fewer and larger batches; on an idle loop, nobody waits.
-MAX_INTERVAL_S = 0.02
+MAX_INTERVAL_S = 0.03
 # An iteration of the event loop that takes longer than this had other work.
 IDLE_ITERATION_S = 0.0001
 
