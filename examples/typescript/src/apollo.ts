@@ -7,6 +7,7 @@ import type { Client as Socket } from 'graphql-ws'
 import { from, switchMap, throwError } from 'rxjs'
 import { ApiError, isUnauthenticated } from './api.js'
 import type { Api } from './api.js'
+import { fetchWithTimeout } from './fetch.js'
 import type { Session } from './session.js'
 
 /** A client for Apollo's `ApolloProvider` and hooks. */
@@ -27,7 +28,7 @@ export function createApolloClient(session: Session, socket: Socket): ApolloClie
       ({ operationType }) => operationType === OperationTypeNode.SUBSCRIPTION,
       new GraphQLWsLink(socket),
       // The refresh comes before the token, so that the second attempt has the new one.
-      ApolloLink.from([refreshLink, tokenLink, new HttpLink({ uri: session.url })]),
+      ApolloLink.from([refreshLink, tokenLink, new HttpLink({ uri: session.url, fetch: fetchWithTimeout })]),
     ),
   })
 }

@@ -103,13 +103,16 @@ export function joinWaitlist(
  * Waits for a place: resolves as soon as the user has a booking or an offer (status HELD) in the
  * slot, or is not on its waiting list any more.
  * Each new state of the slot is a reason to read, also the first one after a reconnect.
+ * Clients merge equal queries that run at the same time, so a read starts after the last one ended.
  */
 export function waitForPlace(api: Api, slotId: string): Promise<MyPlace> {
   return firstMatch(
     (next, fail) => {
-      const read = () =>
-        withRetry(() => api.query(MyPlaceDocument, { slotId })).then(({ slot }) => slot && next(slot), fail)
-      return watchSlots(api, [slotId], read, fail)
+      const read = oneAtATime(async () => {
+        const { slot } = await withRetry(() => api.query(MyPlaceDocument, { slotId }))
+        if (slot) next(slot)
+      })
+      return watchSlots(api, [slotId], () => read().catch(fail), fail)
     },
     ({ myBooking, myWaitlistEntry }) => myBooking !== null || myWaitlistEntry === null,
   )
@@ -151,6 +154,25 @@ export function followTicket(
       return ticket.status !== 'QUEUED'
     },
   )
+}
+
+/** Calls made while `run` is busy cause one more run after it. */
+function oneAtATime(run: () => Promise<void>): () => Promise<void> {
+  let isBusy = false
+  let isDue = false
+  return async () => {
+    isDue = true
+    if (isBusy) return
+    isBusy = true
+    try {
+      while (isDue) {
+        isDue = false
+        await run()
+      }
+    } finally {
+      isBusy = false
+    }
+  }
 }
 
 /** Resolves with the first value that matches, and then stops watching. */

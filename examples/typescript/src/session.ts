@@ -2,6 +2,7 @@
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core'
 import { print } from 'graphql'
 import { ApiError } from './api.js'
+import { fetchWithTimeout } from './fetch.js'
 import { LoginDocument, RefreshSessionDocument, RegisterDocument } from './generated.js'
 import type { LoginMutation, RegisterMutation } from './generated.js'
 import { isRetryable, withRetry } from './retry.js'
@@ -89,7 +90,7 @@ export class Session {
     document: TypedDocumentNode<Data, Variables>,
     variables: Variables,
   ): Promise<Data> {
-    const response = await fetch(this.url, {
+    const response = await fetchWithTimeout(this.url, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',

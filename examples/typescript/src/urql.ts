@@ -4,12 +4,14 @@ import { authExchange } from '@urql/exchange-auth'
 import type { Client as Socket } from 'graphql-ws'
 import { ApiError, isUnauthenticated } from './api.js'
 import type { Api } from './api.js'
+import { fetchWithTimeout } from './fetch.js'
 import type { Session } from './session.js'
 
 /** A client for urql's `Provider` and hooks; add `cacheExchange` first if you want a cache. */
 export function createUrqlClient(session: Session, socket: Socket): Client {
   return new Client({
     url: session.url,
+    fetch: fetchWithTimeout,
     requestPolicy: 'network-only',
     exchanges: [
       authExchange(async (utilities) => ({
