@@ -165,9 +165,11 @@ def _example_rows(app: ConformanceApp) -> Iterator[Row]:
     """Yield the rows of the programs in examples/."""
     failures = tuple(typescript.failed_checks(TYPESCRIPT_HOME))
     yield Row("examples, TypeScript types", typescript.CHECK_COUNT, failures)
-    for program in (*typescript.programs(TYPESCRIPT_HOME), programs.PYTHON_PROGRAM):
-        failures = tuple(asyncio.run(programs.failed_parts(program, app)))
-        yield Row(program.name, programs.PART_COUNT, failures, "lossy, short tokens")
+    all_programs = (*typescript.programs(TYPESCRIPT_HOME), programs.PYTHON_PROGRAM)
+    for program, failed in zip(
+        all_programs, asyncio.run(programs.failed_parts(all_programs, app)), strict=True
+    ):
+        yield Row(program.name, programs.PART_COUNT, tuple(failed), "lossy, short tokens")
 
 
 def _log_row(*apps: ConformanceApp) -> Row:

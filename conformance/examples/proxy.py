@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 CHUNK_BYTES = 65_536
 HOST = "127.0.0.1"
-# No response to this mutation arrives, and its connection stays open. Meanwhile the access token
-# expires and the server closes the WebSocket, so the client has to refresh because of the socket.
+# No response to this mutation arrives, and its connection stays open until the client gives up.
+# Meanwhile the access token expires and the server closes the WebSocket, so the client has to
+# refresh because of the socket.
 SILENT_MUTATION = b"bookSlot("
-# The loss of the response to one of the others breaks all connections.
+# The loss of the response to one of the others breaks all other connections.
 LOST_RESPONSES = (SILENT_MUTATION, b"refreshSession(", b"requestBooking(")
 # A name that begins in one chunk may end in the next one.
 OVERLAP_BYTES = max(map(len, LOST_RESPONSES))
@@ -23,6 +24,11 @@ class Connection:
     writers: tuple[asyncio.StreamWriter, asyncio.StreamWriter]
     lost_mutation: bytes | None = None
 
+    @property
+    def is_silent(self) -> bool:
+        """Return whether no response arrives any more, while the connection stays open."""
+        return self.lost_mutation == SILENT_MUTATION
+
     def abort(self) -> None:
         """Break both connections without a close message."""
         for writer in self.writers:
@@ -31,7 +37,7 @@ class Connection:
 
 @dataclass(slots=True)
 class LossyProxy:
-    """Forwards connections until a lost response breaks all of them, also the WebSockets."""
+    """Forwards connections until a lost response breaks them, also the WebSockets."""
 
     server_port: int
     port: int = 0
@@ -47,7 +53,8 @@ class LossyProxy:
 
     async def close(self) -> None:
         """Break all connections and wait until they have ended."""
-        self.abort_all()
+        for connection in self._connections:
+            connection.abort()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -87,14 +94,14 @@ class LossyProxy:
             while data := await server.read(CHUNK_BYTES):
                 if connection.lost_mutation is None:
                     writer.write(data)
-                elif connection.lost_mutation != SILENT_MUTATION:
-                    self.abort_all()
+                elif not connection.is_silent:
+                    self._abort_audible()
         writer.close()
 
-    def abort_all(self) -> None:
-        """Break all connections."""
+    def _abort_audible(self) -> None:
         for connection in self._connections:
-            connection.abort()
+            if not connection.is_silent:
+                connection.abort()
 
 
 @asynccontextmanager
