@@ -95,10 +95,10 @@ class LossyProxy:
                 if connection.lost_mutation is None:
                     writer.write(data)
                 elif not connection.is_silent:
-                    self._abort_audible()
+                    self._abort_all_but_silent()
         writer.close()
 
-    def _abort_audible(self) -> None:
+    def _abort_all_but_silent(self) -> None:
         for connection in self._connections:
             if not connection.is_silent:
                 connection.abort()
