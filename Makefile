@@ -48,6 +48,9 @@ conformance: .venv/installed  ## run third-party tools and clients against serve
 bench: .venv/installed  ## compare with three Node peers (needs wrk, node and npm; ARGS="--quick")
 	@$(BIN)/python -m bench.comparison $(ARGS)
 
+bench-calls: .venv/installed  ## count the Python calls of a request
+	@$(BIN)/python -m bench.calls
+
 bench-growth: .venv/installed  ## measure how cost grows with data and processes (needs wrk; ARGS="--quick")
 	@$(BIN)/python -m bench.growth $(ARGS)
 
@@ -101,4 +104,4 @@ lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --constraints requirements.lock --extra embedded --extra editable --output-file requirements-run.lock
 	$(PIN) --constraints requirements.lock --extra embedded --extra editable --extra simulate --output-file requirements-simulate.lock
 
-.PHONY: help install run simulate test conformance bench bench-growth bench-scale bench-memory bench-lock bench-exports bench-rush soak faults lint types imports unit format schema settings lock
+.PHONY: help install run simulate test conformance bench bench-calls bench-growth bench-scale bench-memory bench-lock bench-exports bench-rush soak faults lint types imports unit format schema settings lock
