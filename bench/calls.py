@@ -24,7 +24,7 @@ from bench.comparison.targets import slotlock_target
 from bench.comparison.targets.apps import TargetApp, running
 from bench.comparison.targets.slots import SLOTLOCK_SHAPE, SlotRange, TargetSlots
 from bench.machine import machine_summary
-from slotlock.cli.main import main as run_slotlock
+from slotlock.cli.main import main
 
 CONNECTIONS, USERS = 64, 500
 SLOTS = SlotRange(0, 8_000)
@@ -45,7 +45,7 @@ LIST = """query L($from: DateTime!, $before: DateTime!) { slots(
 Variables = Callable[[int], dict[str, str]]
 
 
-def main() -> None:
+def count_workloads() -> None:
     """Print the calls of a request of each workload, and the parts with most of them."""
     print(machine_summary())
     midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -150,7 +150,7 @@ def _serve() -> int:
 
     signal.signal(signal.SIGUSR1, lambda *_: sys.setprofile(count))
     signal.signal(signal.SIGUSR2, stop)
-    return run_slotlock(["serve"])
+    return main(["serve"])
 
 
 def _part(file_name: str) -> str:
@@ -165,4 +165,4 @@ def _part(file_name: str) -> str:
 if __name__ == "__main__":
     if sys.argv[1:] == ["serve"]:
         sys.exit(_serve())
-    main()
+    count_workloads()
