@@ -1,22 +1,18 @@
-"""A write that gets its majority late arrives, whichever stream began meanwhile.
-
-MongoDB stalls by a failpoint: it applies writes, and majority reads do not return them.
-"""
+"""A write that gets its majority late arrives, whichever stream began meanwhile."""
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 from bson import ObjectId, Timestamp
-from pymongo import MongoClient, WriteConcern
+from pymongo import WriteConcern
 
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure import shared_change_feed
 from slotlock.infrastructure.mongo.changes.stream import WATCHED_CHANGES, ChangeStream
-from slotlock.infrastructure.mongo.client import Document
 from tests.support.apps.processes import free_port
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
+from tests.support.apps.stalled_majority import FAILPOINTS, stalled_majority
 from tests.support.scenarios.watched_slot import Watched, Watcher, two_processes, until
 
 CASES = pytest.mark.parametrize(
@@ -27,9 +23,8 @@ CASES = pytest.mark.parametrize(
 @pytest.fixture(scope="module")
 def mongod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
     """Yield a mongod that has failpoints."""
-    options = ("--setParameter", "enableTestCommands=1")
     directory = tmp_path_factory.mktemp("stalls") / "mongod"
-    with restartable_server(directory, "mongod", options) as running:
+    with restartable_server(directory, "mongod", FAILPOINTS) as running:
         yield running
 
 
@@ -52,20 +47,6 @@ async def _open_at_last_applied(stream: ChangeStream, _: Timestamp) -> int:
     majority = {"level": "majority"}
     command = {"aggregate": 1, "pipeline": pipeline, "cursor": {}, "readConcern": majority}
     return int((await stream._run(command))["cursor"]["id"])
-
-
-@contextmanager
-def stalled_majority(mongo_url: str) -> Iterator[None]:
-    """Let no majority have what is written in the block, until it ends."""
-    point = {"configureFailPoint": "disableSnapshotting"}
-    with MongoClient[Document](mongo_url, w="majority") as client:
-        client.admin.command({**point, "mode": "alwaysOn"})
-        try:
-            yield
-        finally:
-            client.admin.command({**point, "mode": "off"})
-            # MongoDB finds out at the next write.
-            client.get_default_database()["ends"].insert_one({})
 
 
 async def edit_without_majority(watched: Watched) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from bson import ObjectId
 
 from slotlock.api.backend import Backend
 from slotlock.api.settings.settings import Settings
@@ -71,9 +72,9 @@ async def test_another_process_reads_the_stream_after_the_reader_died(watched: W
     await watched.until_received(reader, other)
 
 
-@pytest.mark.parametrize("is_checked", [True, False], ids=["numbers", "control, without numbers"])
+@pytest.mark.parametrize("found", ["by its number", "by an election", "not, as a control"])
 async def test_a_lost_digest_leads_to_a_comparison(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch, *, is_checked: bool
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, found: str
 ) -> None:
     reader, other = await watched.until_shared()
     monkeypatch.setattr(shared_change_feed, "SILENCE_S", 60.0)
@@ -86,12 +87,13 @@ async def test_a_lost_digest_leads_to_a_comparison(
     missed = reader.feed._number
     await until(lambda: reader.feed._number > missed, "the digest is published")
     assert other.version < watched.slot.version
-    if not is_checked:
-        other.feed._next = (reader.feed._stream_id, reader.feed._number)
+    if found != "by its number":
+        election_id = ObjectId() if found == "by an election" else other.feed._feed.election_id()
+        other.feed._next = (reader.feed._stream_id, reader.feed._number, election_id)
     expected = other.feed._next
     await events.subscribe_digests(other.feed._channel, other.feed.on_digest)
     await until(lambda: other.feed._next != expected, "digests come again")
-    if is_checked:
+    if found != "not, as a control":
         await watched.until_received(other)
     else:
         assert other.feed._comparison is None

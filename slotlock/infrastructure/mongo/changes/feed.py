@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from bson import ObjectId
 from prometheus_client import Counter
 from pymongo.errors import CursorNotFound
 
@@ -49,6 +50,10 @@ class ChangeFeed:
     async def database_id(self) -> str | None:
         """Return what distinguishes the database of the stream from all others."""
         return await self._stream.database_id()
+
+    def election_id(self) -> ObjectId | None:
+        """Return the id of the election of the primary from which this process reads, if known."""
+        return self._stream.election_id()
 
     def add_watcher(self) -> None:
         """Read the stream until all watchers are removed."""

@@ -105,6 +105,10 @@ class ChangeStream:
         found = reply["cursor"]["firstBatch"]
         return bytes(found[0]["info"]["uuid"]).hex() if found else None
 
+    def election_id(self) -> ObjectId | None:
+        """Return the id of the latest election that the driver knows; None behind a mongos."""
+        return self._database.client.topology_description.max_election_id
+
     async def open(self) -> None:
         """Open a stream of all changes that majority reads do not return yet.
 

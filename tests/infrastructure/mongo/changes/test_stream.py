@@ -1,7 +1,10 @@
 """The change stream names what others have to read again."""
 
+from pathlib import Path
+
 import pytest
 from bson import ObjectId
+from pymongo.errors import PyMongoError
 
 from slotlock.auth.administration import account_admin
 from slotlock.auth.sessions import open_session, refresh_session
@@ -13,7 +16,10 @@ from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.change_set import ChangeSet
 from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from tests.support.apps.processes import database_url
+from tests.support.apps.replica_pair import replica_pair
+from tests.support.apps.stalled_majority import FAILPOINTS, stalled_majority
 from tests.support.domain.builders import build_slot
+from tests.support.polling import poll_until
 from tests.support.stores.slot_edits import edit_silently
 from tests.support.stores.slots import insert_new_slots
 from tests.support.stores.users import auth_for_database, insert_user
@@ -35,6 +41,46 @@ async def test_a_stream_without_changes_returns_after_the_time_it_asks_for(
         assert not await stream.next_changes()
     await stream.close()
     await client.close()
+
+
+async def test_after_an_election_the_stream_begins_with_what_the_new_primary_knows(
+    tmp_path: Path,
+) -> None:
+    with replica_pair(tmp_path, can_succeed=True, options=FAILPOINTS) as pair:
+        members = f"127.0.0.1:{pair.primary.port},127.0.0.1:{pair.secondary.port}"
+        client, database = connect(f"mongodb://{members}/own?replicaSet=rs0")
+        slots = database["slots"]
+        slot = build_slot(5, id=new_slot_id())
+        await insert_new_slots(database, slot)
+        stream = ChangeStream(database)
+        await stream.open()
+        resumable = await slots.watch()
+        with stalled_majority(pair.secondary.url):
+            await edit_silently(database, slot)
+            assert (await stream.next_changes()).slot_versions == {slot.id: 2}
+            token = (await anext(resumable))["_id"]
+            await client.admin.command("replSetStepDown", 60)
+
+            async def is_opened() -> bool:
+                try:
+                    await stream.open()
+                except PyMongoError:  # the driver finds the new primary
+                    return False
+                return True
+
+            await poll_until(is_opened, bool, "there is a new primary")
+            document = await slots.find_one({})
+            assert document is not None
+            assert document["version"] == 1  # which a new subscriber reads
+        assert (await stream.next_changes()).slot_versions == {slot.id: 2}
+        # The control: where the former stream ended, the change is not reported again.
+        resumed = await slots.watch(resume_after=token, max_await_time_ms=100)
+        assert await resumed.try_next() is None
+        document = await slots.find_one({})
+        assert document is not None
+        assert document["version"] == 2
+        await stream.close()
+        await client.close()
 
 
 async def test_the_stream_names_the_slots_that_were_deleted(servers: EmbeddedServers) -> None:
