@@ -12,7 +12,7 @@ from slotlock.infrastructure import shared_change_feed
 from slotlock.infrastructure.mongo.changes.stream import WATCHED_CHANGES, ChangeStream
 from tests.support.apps.processes import free_port
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
-from tests.support.apps.stalled_majority import FAILPOINTS, stalled_majority
+from tests.support.scenarios.stalled_majority import FAILPOINTS, stalled_majority
 from tests.support.scenarios.watched_slot import Watched, Watcher, two_processes, until
 
 CASES = pytest.mark.parametrize(

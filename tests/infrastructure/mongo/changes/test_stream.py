@@ -17,9 +17,9 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet
 from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from tests.support.apps.processes import database_url
 from tests.support.apps.replica_pair import replica_pair
-from tests.support.apps.stalled_majority import FAILPOINTS, stalled_majority
 from tests.support.domain.builders import build_slot
 from tests.support.polling import poll_until
+from tests.support.scenarios.stalled_majority import FAILPOINTS, stalled_majority
 from tests.support.stores.slot_edits import edit_silently
 from tests.support.stores.slots import insert_new_slots
 from tests.support.stores.users import auth_for_database, insert_user
