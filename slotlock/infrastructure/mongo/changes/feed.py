@@ -3,7 +3,7 @@
 The process reads one change stream, from its first watcher to its last. The listeners compare all
 that they watch when a stream begins, also after an interruption. A stream that continued after its
 last change would be wrong after an election: the new primary may know later than its predecessor
-that a majority has a change, and who begins to watch meanwhile would read the state before it.
+that a majority has a change, and a watcher that comes meanwhile would read the state before it.
 """
 
 import asyncio
