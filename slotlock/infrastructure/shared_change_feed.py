@@ -1,8 +1,9 @@
 """One process of all reads the change stream and sends digests of it to the others, over Redis.
 
 Each reply of the stream is one digest, also one without changes. The digests of a stream have
-consecutive numbers. If a number is missing, or another stream begins, anything may have changed. A
-script in Redis renews the lease of the reader and publishes its digest, or rejects both.
+consecutive numbers. If a number is missing, or another stream begins, anything may have changed;
+and after an election, what was read shortly before may be older than the stream. A script in Redis
+renews the lease of the reader and publishes its digest, or rejects both.
 
 A process to which no digest comes reads a stream itself: after the death of the reader, the first
 one takes the lease and the others receive its digests in time. Without Redis, every process does.
@@ -20,6 +21,7 @@ from time import monotonic
 from typing import Any
 
 import orjson
+from bson import ObjectId
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import UserId
@@ -97,8 +99,9 @@ class SharedChangeFeed:
         self._is_reading = False
         self._lease_until = 0.0
         self._stream_id, self._number = "", 0
-        # As a receiver: the stream and the number of the digest that comes next.
-        self._next: tuple[str, int] | None = None
+        # As a receiver: the stream, the number of the digest that comes next, and the election of
+        # the primary from which this process reads. The former one may have been behind the stream.
+        self._next: tuple[str, int, ObjectId | None] | None = None
         self._silence: asyncio.TimerHandle | None = None
         self._comparison: asyncio.TimerHandle | None = None
         self._subscribing: set[asyncio.Task[None]] = set()
@@ -190,8 +193,9 @@ class SharedChangeFeed:
             return
         self._stop_reading()
         self._read_after(SILENCE_S)
-        position = (digest.stream_id, digest.number)
-        is_next, self._next = position == self._next, (digest.stream_id, digest.number + 1)
+        stream_id, number, election_id = digest.stream_id, digest.number, self._feed.election_id()
+        is_next = self._next == (stream_id, number, election_id)
+        self._next = (stream_id, number + 1, election_id)
         self._pass_on(digest.changes)
         if not is_next:
             self._compare_soon()

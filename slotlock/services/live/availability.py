@@ -170,9 +170,10 @@ class AvailabilityHub:
         self._slices = FanOutQueue(batch_size=1)
         self._slot_events: SlotEventBus | None = None
         self._change_feed: SharedChangeFeed | None = None
-        # The slots with a version that no message has reported yet, or all slots.
+        # The slots with a version that no message has reported yet.
         self._outdated: dict[SlotId, int] = {}
-        self._is_any_outdated = False
+        # How often any slot might have changed, and how many of these times were compared.
+        self._gap_count = self._compared_gap_count = 0
         self._found_outdated = asyncio.Event()
         self._resync_task: asyncio.Task[None] | None = None
 
@@ -250,7 +251,7 @@ class AvailabilityHub:
 
     def on_slots_unknown(self) -> None:
         """Compare all subscribed slots with MongoDB soon."""
-        self._is_any_outdated = True
+        self._gap_count += 1
         self._found_outdated.set()
 
     def _is_newer(self, slot_id: SlotId, version: int) -> bool:
@@ -273,16 +274,13 @@ class AvailabilityHub:
 
     async def resync(self) -> None:
         """Read the outdated slots and publish the states whose messages were lost."""
-        if self._is_any_outdated:
-            self._is_any_outdated = False
-            try:
-                for slot_ids in chunked(list(self._subscriptions), READ_BATCH_SIZE):
-                    versions = await self._slots.find_versions(slot_ids)
-                    self.on_slots_changed(versions)
-                    self._on_slots_deleted(set(slot_ids) - versions.keys())
-            except BaseException:
-                self._is_any_outdated = True
-                raise
+        gap_count = self._gap_count
+        if gap_count > self._compared_gap_count:
+            for slot_ids in chunked(list(self._subscriptions), READ_BATCH_SIZE):
+                versions = await self._slots.find_versions(slot_ids)
+                self.on_slots_changed(versions)
+                self._on_slots_deleted(set(slot_ids) - versions.keys())
+            self._compared_gap_count = gap_count
         outdated = [id_ for id_, version in self._outdated.items() if self._is_newer(id_, version)]
         for slot_ids in chunked(outdated, READ_BATCH_SIZE):
             states = await self._load_states(slot_ids)

@@ -1,123 +1,25 @@
 """One process of all reads the change stream, and the others receive its digests."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
 import pytest
+from bson import ObjectId
 
-from slotlock.api.backend import Backend, open_backend, run_live_hubs
+from slotlock.api.backend import Backend
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure import shared_change_feed
 from slotlock.infrastructure.mongo.changes.stream import Changes
-from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.shared_change_feed import (
-    ChangeDigest,
-    SharedChangeFeed,
-    to_digest,
-)
-from slotlock.services.live.availability import AvailabilitySubscription
+from slotlock.infrastructure.shared_change_feed import ChangeDigest, to_digest
 from tests.support.apps.processes import database_url
 from tests.support.apps.restartable_servers import restartable_server
-from tests.support.domain.builders import build_slot
 from tests.support.polling import poll_until
-from tests.support.stores.slot_edits import edit_silently
-from tests.support.stores.slots import insert_new_slots
-
-
-@dataclass
-class Watcher:
-    """A process with a subscription to the slot."""
-
-    backend: Backend
-    subscription: AvailabilitySubscription
-    stack: AsyncExitStack
-
-    @property
-    def feed(self) -> SharedChangeFeed:
-        """The changes that the process receives."""
-        return self.backend.services.change_feed
-
-    @property
-    def has_stream(self) -> bool:
-        """Whether the process has a change stream open."""
-        return self.feed._feed._stream._cursor_id != 0
-
-    @property
-    def has_compared(self) -> bool:
-        """Whether no comparison of all slots is under way."""
-        is_outdated = self.backend.services.availability._is_any_outdated
-        return self.feed._comparison is None and not is_outdated
-
-    @property
-    def version(self) -> int:
-        """The latest version of the slot that the process received."""
-        return self.subscription._latest[self.subscription.slot_ids[0]].version
-
-
-@dataclass
-class Watched:
-    """A slot and two processes that watch it."""
-
-    slot: SlotState
-    watchers: tuple[Watcher, Watcher]
-
-    async def until_shared(self) -> tuple[Watcher, Watcher]:
-        """Wait until only one of the processes has a stream; return it, and then the other."""
-
-        def is_shared() -> bool:
-            roles = [(watcher.has_stream, watcher.feed._next) for watcher in self.watchers]
-            return sorted((has, next_ is None) for has, next_ in roles) == [
-                (False, False),
-                (True, True),
-            ] and all(watcher.has_compared for watcher in self.watchers)
-
-        await until(is_shared, "one process reads the stream, the other one its digests")
-        first, second = self.watchers
-        return (first, second) if first.has_stream else (second, first)
-
-    async def edit(self) -> None:
-        """Change the slot without a message."""
-        self.slot = await edit_silently(self.watchers[0].backend.database, self.slot)
-
-    async def until_received(self, *watchers: Watcher) -> None:
-        """Wait until these processes have the latest version."""
-        await until(
-            lambda: all(watcher.version == self.slot.version for watcher in watchers),
-            "the lost message is replaced",
-        )
-
-
-async def until(condition: Callable[[], bool], description: str) -> None:
-    """Wait until the condition holds."""
-
-    async def check() -> bool:
-        return condition()
-
-    await poll_until(check, bool, description)
-
-
-@asynccontextmanager
-async def two_processes(settings: Settings) -> AsyncIterator[Watched]:
-    """Run the live updates of two processes that watch one slot."""
-    slot = build_slot(5, id=new_slot_id())
-    async with AsyncExitStack() as stack:
-        watchers: list[Watcher] = []
-        for _ in range(2):
-            backend = await stack.enter_async_context(open_backend(settings))
-            await stack.enter_async_context(run_live_hubs(backend.services))
-            if not watchers:
-                await insert_new_slots(backend.database, slot)
-            own = await stack.enter_async_context(AsyncExitStack())
-            subscribing = backend.services.availability.subscribe([slot.id])
-            watchers.append(Watcher(backend, await own.enter_async_context(subscribing), own))
-        yield Watched(slot, (watchers[0], watchers[1]))
+from tests.support.scenarios.watched_slot import Watched, two_processes, until
 
 
 @pytest.fixture
@@ -170,9 +72,9 @@ async def test_another_process_reads_the_stream_after_the_reader_died(watched: W
     await watched.until_received(reader, other)
 
 
-@pytest.mark.parametrize("is_checked", [True, False], ids=["numbers", "control, without numbers"])
+@pytest.mark.parametrize("found", ["by its number", "by an election", "not, as a control"])
 async def test_a_lost_digest_leads_to_a_comparison(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch, *, is_checked: bool
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, found: str
 ) -> None:
     reader, other = await watched.until_shared()
     monkeypatch.setattr(shared_change_feed, "SILENCE_S", 60.0)
@@ -185,12 +87,13 @@ async def test_a_lost_digest_leads_to_a_comparison(
     missed = reader.feed._number
     await until(lambda: reader.feed._number > missed, "the digest is published")
     assert other.version < watched.slot.version
-    if not is_checked:
-        other.feed._next = (reader.feed._stream_id, reader.feed._number)
+    if found != "by its number":
+        election_id = ObjectId() if found == "by an election" else other.feed._feed.election_id()
+        other.feed._next = (reader.feed._stream_id, reader.feed._number, election_id)
     expected = other.feed._next
     await events.subscribe_digests(other.feed._channel, other.feed.on_digest)
     await until(lambda: other.feed._next != expected, "digests come again")
-    if is_checked:
+    if found != "not, as a control":
         await watched.until_received(other)
     else:
         assert other.feed._comparison is None

@@ -4,7 +4,7 @@ While it is paused the first member applies writes and does not acknowledge them
 needs both. The first member stays primary for a minute.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,13 +27,15 @@ class ReplicaPair:
 
 
 @contextmanager
-def replica_pair(directory: Path, *, can_succeed: bool = False) -> Iterator[ReplicaPair]:
+def replica_pair(
+    directory: Path, *, can_succeed: bool = False, options: Sequence[str] = ()
+) -> Iterator[ReplicaPair]:
     """Run a replica set in which both members have to confirm each write.
 
     With `can_succeed`, the second member may become the primary.
     """
-    with restartable_server(directory / "primary", "mongod") as primary:
-        secondary = RestartableServer(directory / "secondary", "mongod")
+    with restartable_server(directory / "primary", "mongod", options) as primary:
+        secondary = RestartableServer(directory / "secondary", "mongod", options)
         secondary.launch()
         try:
             _add_member(primary, secondary, priority=int(can_succeed))

@@ -1,13 +1,16 @@
 """The changes that MongoDB reports, passed to those who listen in case a message was lost.
 
 The process reads one change stream, from its first watcher to its last. The listeners compare all
-that they watch only if changes may be missing: when a stream begins, or when its history is lost.
+that they watch when a stream begins, also after an interruption. A stream that continued after its
+last change would be wrong after an election: the new primary may know later than its predecessor
+that a majority has a change, and a watcher that comes meanwhile would read the state before it.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable
 
+from bson import ObjectId
 from prometheus_client import Counter
 from pymongo.errors import CursorNotFound
 
@@ -24,8 +27,7 @@ MAX_BACKOFF_S = 1.0
 
 OPENED = Counter(
     "slotlock_change_stream_opened_total",
-    "Change streams that were opened, by whether they continued an earlier one",
-    ["position"],
+    "Change streams that were opened, by a first watcher or after an interruption",
 )
 
 OnChanges = Callable[[Changes], object]
@@ -49,6 +51,10 @@ class ChangeFeed:
         """Return what distinguishes the database of the stream from all others."""
         return await self._stream.database_id()
 
+    def election_id(self) -> ObjectId | None:
+        """Return the id of the election of the primary from which this process reads, if known."""
+        return self._stream.election_id()
+
     def add_watcher(self) -> None:
         """Read the stream until all watchers are removed."""
         self._watcher_count += 1
@@ -69,13 +75,16 @@ class ChangeFeed:
             try:
                 await self._read_while_watched()
             finally:
-                await self._stream.end()
+                await self._stream.close()
 
     async def _read_while_watched(self) -> None:
         backoff_s = MIN_BACKOFF_S
         while self._watcher_count:
             try:
-                await self._open()
+                await self._stream.open()
+                OPENED.inc()
+                for _, on_gap in self._listeners:
+                    on_gap()
                 while self._watcher_count:
                     changes = await self._stream.next_changes()
                     backoff_s = MIN_BACKOFF_S
@@ -91,13 +100,6 @@ class ChangeFeed:
                 )
                 await asyncio.sleep(backoff_s)
                 backoff_s = min(2 * backoff_s, MAX_BACKOFF_S)
-
-    async def _open(self) -> None:
-        has_gap = await self._stream.open()
-        OPENED.labels("start" if has_gap else "resumed").inc()
-        if has_gap:
-            for _, on_gap in self._listeners:
-                on_gap()
 
 
 def _is_expected(error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""What MongoDB writes: a change stream that continues where it ended.
+"""What MongoDB writes: a change stream that begins where majority reads end.
 
 The stream carries the ids and versions of slots, the users of their new bookings, the ids of
 deleted slots, and the ids of sessions that ended or whose role changed. It is read by commands,
@@ -9,9 +9,9 @@ because the cursor of the driver returns one change at a time, and its timeout w
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from bson import ObjectId
+from bson import ObjectId, Timestamp
 from pymongo import timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import NetworkTimeout, OperationFailure, PyMongoError
@@ -27,9 +27,6 @@ REPLY_TIMEOUT_S = 3.0
 BATCH_SIZE = 10_000
 # The name under which `getMore` reads a stream of a whole database.
 COLLECTION = "$cmd.aggregate"
-NON_RESUMABLE_LABEL = "NonResumableChangeStreamError"
-# InvalidResumeToken, ChangeStreamFatalError, ChangeStreamHistoryLost.
-HISTORY_LOST_CODES = {260, 280, 286}
 # The changed fields with their paths. A new booking is a new element of an array, or the array is
 # replaced, or an element changes its user. An update that changes most of a document is reported as
 # its replacement, with the whole document.
@@ -95,14 +92,12 @@ class Changes:
 
 
 class ChangeStream:
-    """One stream of the changes of a database. After an error, `open` continues it."""
+    """One stream of the changes of a database. After an error, `open` begins a new one."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._session: AsyncClientSession | None = None
         self._cursor_id = 0
-        # The position behind the last change that was returned.
-        self._resume_token: Document | None = None
 
     async def database_id(self) -> str | None:
         """Return the UUID of the slots, which no other deployment has; None without slots."""
@@ -110,27 +105,55 @@ class ChangeStream:
         found = reply["cursor"]["firstBatch"]
         return bytes(found[0]["info"]["uuid"]).hex() if found else None
 
-    async def open(self) -> bool:
-        """Open the stream. Returns whether changes since the last `open` may be missing.
+    def election_id(self) -> ObjectId | None:
+        """Return the id of the latest election that the driver knows; None behind a mongos."""
+        return self._database.client.topology_description.max_election_id
+
+    async def open(self) -> None:
+        """Open a stream of all changes that majority reads do not return yet.
 
         Raises:
-            PyMongoError: MongoDB is unavailable, or no longer has the position.
+            PyMongoError: MongoDB is unavailable, or a shard has no majority.
         """
         await self.close()
-        is_new = self._resume_token is None
         self._session = self._database.client.start_session(causal_consistency=False)
-        position = {} if self._resume_token is None else {"resumeAfter": self._resume_token}
+        start = await self._committed_time()
+        self._cursor_id = await self._open_cursor(start)
+
+    async def _committed_time(self) -> Timestamp:
+        """Return the time of the last write that majority reads return.
+
+        Without it, MongoDB would begin the stream at the last write that the primary has applied. A
+        write that has no majority yet would then be neither read now nor reported later.
+        """
         reply = await self._run(
             {
-                "aggregate": 1,
-                "pipeline": [{"$changeStream": position}, *WATCHED_CHANGES],
-                "cursor": {"batchSize": 0},
+                "find": "slots",
+                "projection": {"_id": 1},
+                "limit": 1,
+                "singleBatch": True,
                 "readConcern": {"level": "majority"},
             }
         )
-        self._cursor_id = reply["cursor"]["id"]
-        self._resume_token = reply["cursor"].get("postBatchResumeToken", self._resume_token)
-        return is_new
+        # Behind a mongos this is the latest of the shards that it asked.
+        return cast("Timestamp", reply["operationTime"])
+
+    async def _open_cursor(self, start: Timestamp) -> int:
+        # Each shard, and a primary that was elected meanwhile, waits until it has a majority for
+        # this time: from then on, majority reads return all that came before the stream.
+        reply = await self._run(
+            {
+                "aggregate": 1,
+                "pipeline": [
+                    {"$changeStream": {"startAtOperationTime": start}},
+                    *WATCHED_CHANGES,
+                ],
+                "cursor": {"batchSize": 0},
+                "readConcern": {"level": "majority", "afterClusterTime": start},
+                "maxTimeMS": round(REPLY_TIMEOUT_S * 1000),  # or it would wait without a reader
+            }
+        )
+        return int(reply["cursor"]["id"])
 
     async def next_changes(self) -> Changes:
         """Return the next changes; none after half a second without any.
@@ -147,19 +170,13 @@ class ChangeStream:
             }
         )
         cursor = reply["cursor"]
-        self._resume_token = cursor.get("postBatchResumeToken", self._resume_token)
         if cursor["id"] == 0:  # the database was dropped
-            self._cursor_id, self._resume_token = 0, None
+            self._cursor_id = 0
             raise OperationFailure("the change stream ended")
         return _to_changes(cursor["nextBatch"])
 
-    async def end(self) -> None:
-        """Close the stream and forget its position: the next one begins with present changes."""
-        self._resume_token = None
-        await self.close()
-
     async def close(self) -> None:
-        """Close the cursor in MongoDB, if it is available; the position remains."""
+        """Close the cursor in MongoDB, if it is available."""
         session, self._session = self._session, None
         cursor_id, self._cursor_id = self._cursor_id, 0
         if session is None:
@@ -181,11 +198,6 @@ class ChangeStream:
             with timeout(0):
                 async with asyncio.timeout(REPLY_TIMEOUT_S):
                     return await self._database.command(command, session=self._session)
-        except OperationFailure as error:
-            # MongoDB finds out at the first or second command.
-            if error.code in HISTORY_LOST_CODES or error.has_error_label(NON_RESUMABLE_LABEL):
-                self._resume_token = None
-            raise
         except TimeoutError as error:
             raise NetworkTimeout("no reply of the change stream") from error
 
