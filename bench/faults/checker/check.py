@@ -91,9 +91,8 @@ def _check_moves(effects: Sequence[Effect], orders: dict[str, SlotOrder], report
 
 def _check_converged(operations: Sequence[Operation], report: Report) -> None:
     for operation in operations:
-        outcome = operation.outcome or {}
-        if operation.operation == "converged":
+        if operation.operation == "converged" and operation.outcome:
             report.counts["subscriptions compared"] += 1
-            subscribed, queried = outcome["subscribed"], outcome["queried"]
+            subscribed, queried = operation.outcome["subscribed"], operation.outcome["queried"]
             if any(subscribed.get(n) != queried.get(n) for n in ("version", "remaining")):
                 report.add("stale subscriber", operation.client, [operation])

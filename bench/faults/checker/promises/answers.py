@@ -47,4 +47,4 @@ def check_reads(
             slot_id = str(outcome["id"])[-24:]
             problem = check_told(told, operation.started_at, orders.get(slot_id), disturbances)
             if problem:
-                report.add(f"read {problem}", f"slot {slot_id}", [operation])
+                report.add("read wrongly", f"slot {slot_id}: {problem}", [operation])

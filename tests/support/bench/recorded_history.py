@@ -1,0 +1,131 @@
+"""A short real campaign without a violation, as a fixture for tests of the checker.
+
+`python -m tests.support.bench.recorded_history DIRECTORY` replaces it by the history of another
+one, of which it keeps what the checker reads: few users, slots and fields. Record one with
+
+    python -m bench.faults --minutes 0.8 --users 16 --redis alone --election-timeout-ms 3000 \
+        --only "replication lag" "Redis loses all keys"
+"""
+
+import gzip
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from bench.faults.history import (
+    FAULTS,
+    FENCES,
+    HISTORY,
+    PROBE,
+    RUN,
+    SLOT_VERSIONS,
+    WATCHED,
+    Json,
+    read_lines,
+)
+
+RECORDED = Path(__file__).parent / "recorded_history.json.gz"
+KEPT_PROBE_SLOTS = 2
+KEPT_FIELDS = {
+    *("__typename", "id", "status", "outcome", "booking", "entry", "slot", "version", "remaining"),
+    *("_id", "user", "at", "by", "action", "history", "heldUntil", "movedFrom", "title", "start"),
+    *("capacity", "waitlistCapacity", "holdMinutes", "cancelCutoffMinutes", "campaign"),
+    *("bookings", "waitlist", "changedAt", "maxBookings", "opensAt", "closesAt", "published"),
+    *("subscribed", "queried"),
+}
+
+
+@dataclass(slots=True)
+class RecordedHistory:
+    """The lines of each file of a history; see `bench.faults.history`."""
+
+    operations: list[Json]
+    versions: list[Json]
+    fences: list[Json]
+    faults: list[Json]
+    watched: list[Json]
+    run: Json
+
+    @classmethod
+    def load(cls) -> "RecordedHistory":
+        """Return the fixture."""
+        return cls(**orjson.loads(gzip.decompress(RECORDED.read_bytes())))
+
+    def write(self, directory: Path) -> None:
+        """Write the files of the history."""
+        (directory / RUN).write_bytes(orjson.dumps(self.run))
+        for name, lines in (
+            (HISTORY, self.operations),
+            (SLOT_VERSIONS, self.versions),
+            (FENCES, self.fences),
+            (FAULTS, self.faults),
+            (WATCHED, self.watched),
+        ):
+            (directory / name).write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in lines))
+
+
+def trimmed(directory: Path) -> RecordedHistory:
+    """Return a history with what the checker reads, without most of the probes."""
+    versions = list(read_lines(directory / SLOT_VERSIONS))
+    operations = list(read_lines(directory / HISTORY))
+    booked = Counter(_slot(each) for each in operations if each["client"].startswith(PROBE))
+    probe_slots = [slot for slot, _ in booked.most_common() if slot is not None]
+    dropped = set(probe_slots[KEPT_PROBE_SLOTS:])
+    return RecordedHistory(
+        [
+            _kept_operation(each)
+            for each in operations
+            if _slot(each) not in dropped
+            # Of what comes often, a part is enough.
+            and (each["operation"] not in ("read", "converged", "viewer") or each["id"] % 4 == 0)
+        ],
+        [
+            {**line, "document": _kept(line["document"])}
+            for line in versions
+            if line["collection"] != "idempotency_records"
+            and line["id"] not in dropped
+            and line["document"].get("slot") not in dropped
+        ],
+        [
+            line
+            for line in read_lines(directory / FENCES)
+            if not any(slot in line["key"] for slot in dropped) and "idempotency" not in line["key"]
+        ],
+        list(read_lines(directory / FAULTS)),
+        list(read_lines(directory / WATCHED)),
+        json.loads((directory / RUN).read_text()),
+    )
+
+
+def _slot(operation: Json) -> str | None:
+    given = operation["input"]
+    booking = given.get("bookingId") or given.get("booking")
+    slot = given.get("slotId") or given.get("slot") or (booking and booking[:-24])
+    return slot[-24:] if slot else None
+
+
+def _kept_operation(operation: Json) -> Json:
+    given = dict(operation["input"])
+    if len(given.get("token", "")) > 12:
+        given["token"] = given["token"][-12:]
+    return {**operation, "input": given, "outcome": _kept(operation["outcome"])}
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {name: _kept(each) for name, each in value.items() if name in KEPT_FIELDS}
+        # A response shows a booking with its history, of which the checker reads the id.
+        is_shown = "id" in kept and str(kept["id"]).startswith("booking_")
+        return {"id": kept["id"]} if is_shown else kept
+    return [_kept(each) for each in value] if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    with gzip.GzipFile(RECORDED, "wb", 9, mtime=0) as file:
+        recorded = trimmed(Path(sys.argv[1]))
+        file.write(orjson.dumps(recorded))
