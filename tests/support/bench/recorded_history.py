@@ -3,8 +3,7 @@
 `python -m tests.support.bench.recorded_history DIRECTORY` replaces it by the history of another
 one, of which it keeps what the checker reads: few users, slots and fields. Record one with
 
-    python -m bench.faults --minutes 0.8 --users 16 --redis alone --election-timeout-ms 3000 \
-        --only "replication lag" "Redis loses all keys"
+    python -m bench.faults --minutes 1.3 --users 12 --redis alone --only "loses all" "worker frozen"
 """
 
 import gzip

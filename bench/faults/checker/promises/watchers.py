@@ -206,15 +206,16 @@ def _check_events(
             report.add("subscriber told wrongly", f"{session.name}: {name} of {id_}")
     for (id_, name), action in actions.items():
         known_from = max(session.begun_at, action.known_from)
+        until = min(action.until, session.ended_at)
         if (
             action.user_id != session.user_id
             or disturbances.calm_s(known_from, action.written_at) <= STALE_S
+            or disturbances.calm_s(action.seen_at, until) <= STALE_S
         ):
             continue
         report.counts["booking events due"] += 1
         at = session.events.get((id_, name), float("inf"))
-        until = min(at, action.until, session.ended_at)
-        if disturbances.calm_s(action.seen_at, until) > STALE_S:
+        if disturbances.calm_s(action.seen_at, min(at, until)) > STALE_S:
             report.add("stale subscriber", f"{session.name}: {name} of {id_} at {at}")
 
 
