@@ -48,7 +48,7 @@ CORRUPTIONS: dict[Corruption, str] = {
     responses.answer_a_key_twice: "key with two outcomes",
     responses.fail_every_request: "unexplained error",
     responses.fail_a_request: "unexplained error",
-    responses.be_unavailable_without_a_fault: "unexplained error",
+    responses.be_unavailable_without_a_fault: "unavailable without a fault",
     responses.sign_a_user_out: "signed out",
     responses.misread_a_slot: "read wrongly",
     responses.read_an_old_version: "read wrongly",

@@ -10,6 +10,7 @@ import gzip
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import orjson
 
 from bench.faults.history import (
+    CREATE_SLOT,
     FAULTS,
     FENCES,
     HISTORY,
@@ -29,7 +31,7 @@ from bench.faults.history import (
 )
 
 RECORDED = Path(__file__).parent / "recorded_history.json.gz"
-KEPT_PROBE_SLOTS = 2
+KEPT_SLOTS = 2
 KEPT_FIELDS = {
     *("__typename", "id", "status", "outcome", "booking", "entry", "slot", "version", "remaining"),
     *("_id", "user", "at", "by", "action", "history", "heldUntil", "movedFrom", "title", "start"),
@@ -69,20 +71,15 @@ class RecordedHistory:
 
 
 def trimmed(directory: Path) -> RecordedHistory:
-    """Return a history with what the checker reads, without most of the probes."""
+    """Return a history with what the checker reads, without most clients and slots of one kind."""
     versions = list(read_lines(directory / SLOT_VERSIONS))
-    operations = list(read_lines(directory / HISTORY))
-    booked = Counter(_slot(each) for each in operations if each["client"].startswith(PROBE))
-    probe_slots = [slot for slot, _ in booked.most_common() if slot is not None]
-    dropped = set(probe_slots[KEPT_PROBE_SLOTS:])
+    operations = [each for each in read_lines(directory / HISTORY) if _is_kept(each)]
+    dropped = _dropped_slots(operations)
+    dropped |= {line["id"] for line in versions if line["collection"] == "slots"} - {
+        slot for each in operations for slot in _slots(each)
+    }
     return RecordedHistory(
-        [
-            _kept_operation(each)
-            for each in operations
-            if _slot(each) not in dropped
-            # Of what comes often, a part is enough.
-            and (each["operation"] not in ("read", "converged", "viewer") or each["id"] % 4 == 0)
-        ],
+        [_kept_operation(each) for each in operations if not dropped & _slots(each)],
         [
             {**line, "document": _kept(line["document"])}
             for line in versions
@@ -96,16 +93,39 @@ def trimmed(directory: Path) -> RecordedHistory:
             if not any(slot in line["key"] for slot in dropped) and "idempotency" not in line["key"]
         ],
         list(read_lines(directory / FAULTS)),
-        list(read_lines(directory / WATCHED)),
+        [line for line in read_lines(directory / WATCHED) if line.get("slot") not in dropped],
         json.loads((directory / RUN).read_text()),
     )
 
 
-def _slot(operation: Json) -> str | None:
-    given = operation["input"]
-    booking = given.get("bookingId") or given.get("booking")
-    slot = given.get("slotId") or given.get("slot") or (booking and booking[:-24])
-    return slot[-24:] if slot else None
+def _is_kept(operation: Json) -> bool:
+    """Return whether to keep an operation; of what many clients do alike, a part is enough."""
+    if operation["operation"] in ("read", "converged", "viewer"):
+        return bool(operation["id"] % 8 == 0)
+    return operation["client"] not in {"creator 1", *(f"signed in {n}" for n in range(1, 10))}
+
+
+def _dropped_slots(operations: Sequence[Json]) -> set[str]:
+    """Return most slots of the probes and of the quiet users."""
+    dropped = set[str]()
+    for prefix in (PROBE, "quiet"):
+        slots = Counter(
+            slot
+            for each in operations
+            if each["client"].startswith(prefix)
+            for slot in _slots(each)
+        )
+        dropped |= {slot for slot, _ in slots.most_common()[KEPT_SLOTS:]}
+    return dropped
+
+
+def _slots(operation: Json) -> set[str]:
+    """Return the slots of an operation."""
+    given, created = operation["input"], (operation["outcome"] or {}).get("id", "")
+    ids = [given.get(name) or "" for name in ("bookingId", "booking", "slotId", "slot")]
+    ids += [created] if operation["operation"] == CREATE_SLOT else []
+    # The id of a booking contains its slot.
+    return {id_.partition("_")[2][:24] for id_ in ids if "_" in id_}
 
 
 def _kept_operation(operation: Json) -> Json:

@@ -104,15 +104,22 @@ def tell_a_subscriber_early(history: RecordedHistory, rng: random.Random) -> Non
 
 
 def conceal_a_promotion(history: RecordedHistory, rng: random.Random) -> None:
-    """Tell a subscriber nothing of a place from the waiting list."""
-    disturbances = Disturbances(history.faults)
+    """Tell a subscriber nothing of a place from the waiting list, with no later fault."""
+    begun_at = {
+        (line["watcher"], line["session"]): line["at"]
+        for line in history.watched
+        if line["kind"] == "begin"
+    }
     events = [
         line
         for line in history.watched
         if line["kind"] == "booking"
-        and disturbances.calm_s(line["at"], ended_at(history, line)) > 2 * STALE_S
+        and line["at"] - begun_at[line["watcher"], line["session"]] > 2 * STALE_S
+        and ended_at(history, line) - line["at"] > 2 * STALE_S
     ]
-    history.watched.remove(rng.choice(events))
+    event = rng.choice(events)
+    history.watched.remove(event)
+    history.faults = [fault for fault in history.faults if fault["healthy_at"] < event["at"]]
 
 
 def invent_an_expiry(history: RecordedHistory, rng: random.Random) -> None:

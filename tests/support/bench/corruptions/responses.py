@@ -92,7 +92,8 @@ def miss_a_live_booking(history: RecordedHistory, rng: random.Random) -> None:
 def confirm_an_ended_booking(history: RecordedHistory, rng: random.Random) -> None:
     """Confirm a booking that ended long before."""
     cancelled = rng.choice(answers(history, "cancel", "BookingCancelled"))
-    given, confirmed = cancelled["input"], {"__typename": "BookingConfirmed"}
+    given = {"booking": cancelled["input"]["booking"], "key": None}
+    confirmed = {"__typename": "BookingConfirmed"}
     _say_at_the_end(history, "confirm", cancelled["user_id"], given, confirmed)
 
 
@@ -165,10 +166,12 @@ def fail_a_request(history: RecordedHistory, rng: random.Random) -> None:
 
 
 def be_unavailable_without_a_fault(history: RecordedHistory, rng: random.Random) -> None:
-    """Refuse service before the first fault."""
+    """Give no response before the first fault."""
     begin = min(fault["started_at"] for fault in history.faults)
-    before = [each for each in history.operations if (each["finished_at"] or begin) < begin]
-    insert(history, rng.choice(before), outcome=None, error="UNAVAILABLE")
+    error = rng.choice(("UNAVAILABLE", "TIMEOUT", "OUTCOME_UNKNOWN"))
+    for operation in history.operations:
+        if operation["started_at"] < begin:
+            operation.update(outcome=None, error=error)
 
 
 def sign_a_user_out(history: RecordedHistory, rng: random.Random) -> None:
