@@ -16,6 +16,8 @@ from bench.faults.history import Json, Operation
 # Live updates come within 2.5 s where processes are not overloaded; in a campaign they may be.
 # Only the time without a fault counts.
 STALE_S = 4.0
+# An overloaded app ends a subscription whose first state it cannot read in time.
+FIRST_STATE_S = 12.0
 # What a user does not do alone, by the last action of the booking.
 BY_OTHERS = {"promoted": "PROMOTED", "offered": "OFFERED", "expired": "EXPIRED"}
 
@@ -103,7 +105,12 @@ def check_watchers(
     report.counts["sessions of subscribers"] = len(sessions)
     actions = dict(_actions(orders, versions))
     answered_at = _answered_at(operations)
+    watched = {slot_id for session in sessions for slot_id in session.told}
     for session in sessions:
+        if disturbances.calm_s(session.begun_at, session.ended_at) > FIRST_STATE_S:
+            for slot_id in watched - session.told.keys():
+                description = f"{session.name} was told nothing of slot {slot_id}"
+                report.add("stale subscriber", description)
         for slot_id, told in session.told.items():
             report.counts["states told"] += len(told)
             _check_availability(session, slot_id, told, orders.get(slot_id), disturbances, report)
