@@ -14,6 +14,8 @@ from bench.faults.history import UNAVAILABLE, Operation
 BUSY = {"TIMEOUT", "CONNECTION_LOST", "OUTCOME_UNKNOWN", "OVERLOADED", UNAVAILABLE}
 # Of the requests without a fault, such a share has a response on the slowest machine.
 ANSWERED_SHARE = 0.75
+# So few without a response say nothing.
+FEW = 20
 # A process that lost a server finds it again within this time.
 RECONNECTED_S = 10.0
 ANY_FAULT = re.compile("")
@@ -35,7 +37,7 @@ def check_errors(
         elif operation.error not in (None, "UNAUTHENTICATED"):
             description = f"{operation.operation} of {operation.user_id}: {operation.error}"
             report.add("unexplained error", description, [operation])
-    if len(busy) > calm_count * (1 - ANSWERED_SHARE):
+    if len(busy) > max(calm_count * (1 - ANSWERED_SHARE), FEW):
         description = f"{len(busy)} of {calm_count} requests without a fault"
         report.add("unavailable without a fault", description, busy)
 
