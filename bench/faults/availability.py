@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.faults.history import PROBE, HistoryWriter, Operation
 
-NOT_REQUESTS = {"converged", "availabilityWentBack"}
+NOT_REQUESTS = {"converged"}
 
 
 def longest_gap_s(acknowledged_at: Sequence[float], started_at: float, ended_at: float) -> float:

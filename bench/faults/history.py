@@ -3,7 +3,8 @@
     history.jsonl        one operation a line, see `Operation`
     slot_versions.jsonl  every version of every slot, and the final documents
     fences.jsonl         every fencing token that Redis handed out: {node, key, fence, at}
-    faults.jsonl         {kind, target, started_at, ended_at}
+    watched.jsonl        what subscribers were told, see `Watcher`
+    faults.jsonl         {kind, target, started_at, ended_at, healthy_at}
     run.json             {seed, minutes, settings, control, clock_offset_s}
 
 All times are in seconds of the monotonic clock of the one process that drives the campaign. With
@@ -24,11 +25,14 @@ Json = dict[str, Any]
 HISTORY = "history.jsonl"
 SLOT_VERSIONS = "slot_versions.jsonl"
 FENCES = "fences.jsonl"
+WATCHED = "watched.jsonl"
 FAULTS = "faults.jsonl"
 RUN = "run.json"
 CLOCK_OFFSET = "clock_offset_s"
 # The names of the clients that measure when bookings are possible begin with this word.
 PROBE = "probe"
+# The error of a request while a server is unavailable: an internal one that asks for a repetition.
+UNAVAILABLE = "UNAVAILABLE"
 # The names of operations that several modules know.
 CREATE_SLOT, REFRESH = "createSlot", "refresh"
 
@@ -58,6 +62,7 @@ class HistoryWriter:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self._operations: TextIO = (directory / HISTORY).open("w")
+        self._watched: TextIO = (directory / WATCHED).open("w")
         self._faults: TextIO = (directory / FAULTS).open("w")
         self._ids = itertools.count(1)
 
@@ -69,9 +74,15 @@ class HistoryWriter:
         """Add an operation that is over: with a response, an error, or without either."""
         self._operations.write(orjson.dumps(operation).decode() + "\n")
 
-    def write_fault(self, kind: str, target: str, started_at: float, ended_at: float) -> None:
-        """Add a fault that is over."""
-        times = {"started_at": started_at, "ended_at": ended_at}
+    def write_watched(self, line: Json) -> None:
+        """Add something that a subscriber was told."""
+        self._watched.write(orjson.dumps(line).decode() + "\n")
+
+    def write_fault(
+        self, kind: str, target: str, started_at: float, ended_at: float, healthy_at: float
+    ) -> None:
+        """Add a fault that is over, with the time at which all servers were healthy again."""
+        times = {"started_at": started_at, "ended_at": ended_at, "healthy_at": healthy_at}
         self._faults.write(json.dumps({"kind": kind, "target": target, **times}) + "\n")
 
     def write_run(self, run: Json) -> None:
@@ -81,6 +92,7 @@ class HistoryWriter:
     def close(self) -> None:
         """Close the files."""
         self._operations.close()
+        self._watched.close()
         self._faults.close()
 
 

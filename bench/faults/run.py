@@ -68,10 +68,13 @@ async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
     try:
         await versions.prepare()
         schedule = Schedule(plan.seed, deployment.redis.kind, plan.only)
-        injector = Injector(deployment, schedule, history)
+        client_plan = ClientPlan(plan.seed, deployment.members.url, deployment.secret, plan.users)
+        injector = Injector(deployment, schedule, history, client_plan.on_fault)
         started_at = time.monotonic()
-        await _run_tasks(plan, deployment, history, injector, watch)
+        await _run_tasks(plan, client_plan, deployment, history, injector, watch)
         seconds = time.monotonic() - started_at
+        for process in deployment.processes:
+            process.kill()  # so that nothing is written after the last version
         await versions.finish()
         history.write_run(run)
     finally:
@@ -122,13 +125,13 @@ def _urls(deployment: Deployment) -> list[str]:
 
 async def _run_tasks(
     plan: CampaignPlan,
+    client_plan: ClientPlan,
     deployment: Deployment,
     history: WatchedHistory,
     injector: Injector,
     watch: LoopWatch,
 ) -> None:
     end_of_faults, stop = asyncio.Event(), asyncio.Event()
-    client_plan = ClientPlan(plan.seed, deployment.members.url, deployment.secret, plan.users)
     clients = asyncio.create_task(run_clients(client_plan, _urls(deployment), history, stop))
     background = [
         asyncio.create_task(watch.run()),

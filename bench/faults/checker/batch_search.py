@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bench.faults.checker.effects import Effect
-from bench.faults.checker.refusals import explains
+from bench.faults.checker.refusals import Explanations
 from bench.faults.checker.search import Step, find_order
 from bench.faults.checker.versions import SlotVersion
 
@@ -15,7 +15,9 @@ MAX_CHANGES = 12
 State = tuple[frozenset[str], bool]
 
 
-def explained_inside(before: SlotVersion, after: SlotVersion, effect: Effect) -> bool:
+def explained_inside(
+    before: SlotVersion, after: SlotVersion, effect: Effect, explanations: Explanations
+) -> bool:
     """Return whether an order of the changes between two versions explains a response."""
     changes = [
         *(before.bookings.keys() ^ after.bookings.keys()),
@@ -40,7 +42,7 @@ def explained_inside(before: SlotVersion, after: SlotVersion, effect: Effect) ->
 
     def respond(state: State) -> State | None:
         version = _between(before, after, state[0])
-        return (state[0], True) if explains(version, effect) else None
+        return (state[0], True) if explanations.explains(version, effect) else None
 
     steps = [*map(change, names), Step(effect.outcome, respond)]
     return find_order(steps, (frozenset(), False)) is not None

@@ -1,34 +1,61 @@
 """Every change of a slot has a cause: a command that was accepted, or whose fate is unknown.
 
 A change without one is the work of a refused command, or a second effect of one that had its own.
+A command of unknown fate is settled soon after the faults that concern it: see ADR 0041.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from bench.faults.checker.disturbances import Disturbances
 from bench.faults.checker.effects import Effect
+from bench.faults.checker.invariants import CLOCK_AHEAD_S
 from bench.faults.checker.linearizability import WRITES, SlotOrder
 from bench.faults.checker.report import Report
 from bench.faults.checker.versions import SlotVersion, SlotVersions
 
 Target = tuple[str, str, str]
+# A request ends after 6 s and the wait of its caller, at most 5 s; see ADR 0042. One without a
+# response may be in the queue. Both times count only without a fault.
+SETTLED_S = 15.0
+DEQUEUED_S = 30.0
 
 
 def check_causes(
     effects: Sequence[Effect],
     orders: dict[str, SlotOrder],
     versions: SlotVersions,
+    disturbances: Disturbances,
     report: Report,
 ) -> None:
     """Report every change that no command explains."""
     acknowledged = _acknowledged(effects)
-    unknown, by_booking, refused = _index(effects)
+    by_target, by_booking = _index(effects)
     for order in orders.values():
         for target, created in _unacknowledged(order, acknowledged).items():
-            _check_created(order, target, created, unknown[target], refused[target], report)
+            _check_created(order, target, created, by_target[target], disturbances, report)
         for index, (before, after) in enumerate(pairwise(order.versions), start=1):
-            _check_changed(before, after, order.visible_by[index], by_booking, versions, report)
+            for name, id_, causes in _changes(
+                before, after, order, by_target, by_booking, versions
+            ):
+                if any(_may_cause(each, order, index, disturbances) for each in causes):
+                    continue
+                operations = [operation for effect in causes for operation in effect.operations]
+                kind = "refused, but written" if operations else "written without a command"
+                documents = [before.document, after.document]
+                report.add(kind, f"{name} {id_}", operations, documents)
+
+
+def _may_cause(effect: Effect, order: SlotOrder, index: int, disturbances: Disturbances) -> bool:
+    """Return whether an effect may have written this version of a slot."""
+    existed_from = order.existed_from[index]
+    if not effect.may_have_happened or effect.started_at > order.visible_by[index]:
+        return False
+    if effect.is_accepted or effect.unknown_at is None:
+        return existed_from <= effect.finished_at + CLOCK_AHEAD_S
+    settled_s = DEQUEUED_S if effect.name == "request" else SETTLED_S
+    return disturbances.calm_s(effect.unknown_at, existed_from) <= settled_s
 
 
 def _acknowledged(effects: Sequence[Effect]) -> set[str]:
@@ -46,24 +73,15 @@ def _acknowledged(effects: Sequence[Effect]) -> set[str]:
 
 def _index(
     effects: Sequence[Effect],
-) -> tuple[
-    defaultdict[Target, list[Effect]],
-    defaultdict[tuple[str, str], list[Effect]],
-    defaultdict[Target, list[Effect]],
-]:
-    unknown: defaultdict[Target, list[Effect]] = defaultdict(list)
-    refused: defaultdict[Target, list[Effect]] = defaultdict(list)
+) -> tuple[defaultdict[Target, list[Effect]], defaultdict[tuple[str, str], list[Effect]]]:
+    by_target: defaultdict[Target, list[Effect]] = defaultdict(list)
     by_booking: defaultdict[tuple[str, str], list[Effect]] = defaultdict(list)
     for effect in effects:
         kind = {"request": "book"}.get(effect.name, effect.name)
-        target = (kind, effect.user_id, effect.slot_id)
+        by_target[kind, effect.user_id, effect.slot_id].append(effect)
         if effect.booking_id:
             by_booking[kind, effect.booking_id].append(effect)
-        if not effect.may_have_happened:
-            refused[target].append(effect)
-        elif not effect.is_accepted:
-            unknown[target].append(effect)
-    return unknown, by_booking, refused
+    return by_target, by_booking
 
 
 def _unacknowledged(
@@ -92,15 +110,21 @@ def _check_created(
     order: SlotOrder,
     target: Target,
     created: list[tuple[int, str]],
-    unknown: list[Effect],
-    refused: list[Effect],
+    effects: Sequence[Effect],
+    disturbances: Disturbances,
     report: Report,
 ) -> None:
-    starts = sorted(effect.started_at for effect in unknown)
-    for count, (index, id_) in enumerate(created):
-        # As many commands as there are effects must have started until then.
-        if count < len(starts) and starts[count] <= order.visible_by[index]:
+    unknown = [each for each in effects if each.may_have_happened and not each.is_accepted]
+    unused = sorted(unknown, key=lambda each: each.unknown_at or 0.0)
+    for index, id_ in created:
+        # Each effect has a command of its own: the first that would be settled.
+        cause = next(
+            (each for each in unused if _may_cause(each, order, index, disturbances)), None
+        )
+        if cause is not None:
+            unused.remove(cause)
             continue
+        refused = [each for each in effects if not each.may_have_happened]
         earlier = [each for each in refused if each.sent_at <= order.visible_by[index]]
         suspects = [operation for effect in earlier[-3:] for operation in effect.operations]
         kind = "refused, but written" if suspects else "written without a command"
@@ -111,31 +135,29 @@ def _check_created(
         report.add(kind, f"{target[0]} {id_} of {target[1]}", suspects, [version])
 
 
-def _check_changed(
+def _changes(
     before: SlotVersion,
     after: SlotVersion,
-    visible_by: float,
+    order: SlotOrder,
+    by_target: defaultdict[Target, list[Effect]],
     by_booking: defaultdict[tuple[str, str], list[Effect]],
     versions: SlotVersions,
-    report: Report,
-) -> None:
-    """Check that confirmed, extended, cancelled and moved bookings were to be so."""
+) -> Iterator[tuple[str, str, list[Effect]]]:
+    """Yield what was confirmed, extended, cancelled, moved or left, with the commands for it."""
     for id_, booking in before.bookings.items():
         if id_ in after.bookings:
             held_until = after.bookings[id_].held_until
-            if held_until == booking.held_until:
-                continue
-            names = ["confirm"] if held_until is None else ["extend"]
-        else:
-            ended = versions.ended_bookings.get(id_)
-            action = ended["history"][-1]["action"] if ended else None
-            if action not in ("cancelled", "moved") or after.status == "cancelled":
-                continue
-            names = ["cancel" if action == "cancelled" else "move"]
-        causes = [effect for name in names for effect in by_booking[name, id_]]
-        if not any(
-            effect.may_have_happened and effect.started_at <= visible_by for effect in causes
-        ):
-            operations = [operation for effect in causes for operation in effect.operations]
-            kind = "refused, but written" if operations else "written without a command"
-            report.add(kind, f"{names[0]} {id_}", operations, [before.document, after.document])
+            if held_until != booking.held_until:
+                name = "confirm" if held_until is None else "extend"
+                yield name, id_, by_booking[name, id_]
+            continue
+        ended = versions.ended_bookings.get(id_)
+        action = ended["history"][-1]["action"] if ended else None
+        if action in ("cancelled", "moved") and after.status != "cancelled":
+            name = "cancel" if action == "cancelled" else "move"
+            yield name, id_, by_booking[name, id_]
+    for id_, user in before.waitlist:
+        # A user whose other bookings rule out this one leaves the waiting list without a command.
+        ended = versions.ended_entries.get(id_)
+        if ended and id_ not in after.ids and (ended["by"] or not after.document.get("campaign")):
+            yield "leave", id_, by_target["leave", user, order.slot_id]

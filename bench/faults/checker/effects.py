@@ -24,15 +24,17 @@ UNDECIDED = {"Locked", "QueueFull", "TeamBusy"}
 # Errors before any effect.
 REJECTED = {"UNAUTHENTICATED", "FORBIDDEN", "RATE_LIMITED", "BAD_USER_INPUT", "OVERLOADED"}
 COMMANDS = {"book", "request", "move", "confirm", "extend", "cancel", "join", "leave"}
-FINAL_STATUSES = ("ANSWERED", "LOST")
+# The outcome of a ticket whose request was lost: nothing was booked, and nothing will be.
+LOST = "LOST"
 
 
 @dataclass(slots=True)
 class Effect:
     """Everything that was sent for one effect; ids are in hex.
 
-    `response` is the final one, if any operation received one, at `finished_at`. Otherwise, with
-    `is_unknown`, it may have happened at any time after `started_at`.
+    `response` is the final one, if any operation received one, at `finished_at`. Otherwise it may
+    have happened after `started_at`, if there is an `unknown_at`: when the last request that left
+    this open was sent.
     """
 
     operations: list[Operation]
@@ -43,7 +45,7 @@ class Effect:
     started_at: float = float("inf")
     finished_at: float = float("inf")
     response: Json | None = None
-    is_unknown: bool = False
+    unknown_at: float | None = None
     tickets: set[str] = field(default_factory=set)
 
     @property
@@ -64,7 +66,7 @@ class Effect:
     @property
     def may_have_happened(self) -> bool:
         """Whether it happened, as far as its clients know."""
-        return self.is_accepted or (self.is_unknown and not self.response)
+        return self.is_accepted or (self.unknown_at is not None and not self.response)
 
     @property
     def shown_booking_id(self) -> str | None:
@@ -146,31 +148,35 @@ def _final_response(effect: Effect, operation: Operation) -> Json | None:
     if operation.operation != "ticket":
         effect.started_at = min(effect.started_at, operation.started_at)
     if response is None:
-        effect.is_unknown |= operation.operation != "ticket"
+        if operation.operation != "ticket":
+            _leave_open(effect, operation)
         return None
     if "status" not in response or response["__typename"] != "Ticket":
         return None if response["__typename"] == "nothing" else response
     effect.tickets.add(str(response["id"]))
-    effect.is_unknown = True
+    if response["status"] == LOST and not _is_sent_again(effect, operation):
+        return {"__typename": LOST}
     outcome: Json | None = response["outcome"] if response["status"] == "ANSWERED" else None
-    return None if outcome is None or outcome["__typename"] in UNDECIDED else outcome
+    if outcome is None or outcome["__typename"] in UNDECIDED:
+        _leave_open(effect, operation)
+        return None
+    return outcome
+
+
+def _leave_open(effect: Effect, operation: Operation) -> None:
+    effect.unknown_at = max(effect.unknown_at or 0.0, operation.started_at)
+
+
+def _is_sent_again(effect: Effect, lost: Operation) -> bool:
+    """Return whether a request may have reached the server after the ticket was lost."""
+    return any(
+        each.operation != "ticket"
+        and each is not lost
+        and (each.finished_at is None or each.finished_at > lost.started_at)
+        for each in effect.operations
+    )
 
 
 def _identity(response: Json) -> tuple[str, str | None]:
     shown = response.get("booking") or response.get("entry")
     return str(response["__typename"]), raw_id(shown["id"]) if shown else None
-
-
-def check_tickets(operations: Sequence[Operation], report: Report) -> None:
-    """Report every ticket that has no outcome at the end."""
-    last: dict[str, Operation] = {}
-    for operation in operations:
-        if operation.outcome and operation.outcome.get("__typename") == "Ticket":
-            ticket = str(operation.outcome["id"])
-            known = (last[ticket].outcome or {}) if ticket in last else {}
-            if known.get("status") not in FINAL_STATUSES:
-                last[ticket] = operation
-    report.counts["tickets"] = len(last)
-    for ticket, operation in last.items():
-        if (operation.outcome or {})["status"] not in FINAL_STATUSES:
-            report.add("ticket without an outcome", ticket, [operation])

@@ -1,16 +1,20 @@
 """What holds in every version of a slot, from each to the next, and for the fencing tokens."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
+from bench.faults.checker.disturbances import REDIS_FAULT, Disturbances
 from bench.faults.checker.report import Report
 from bench.faults.checker.versions import SlotVersion, SlotVersions
 from bench.faults.history import Json
+from slotlock.infrastructure.redis.keys import lock_keys
 
 # How far MongoDB's time in a process may be ahead: by drift, a few milliseconds; see ADR 0037.
 CLOCK_AHEAD_S = 0.1
 BY_USERS = ("booked", "held", "moved")
+# If so many writes of a slot should have had its lock, at least one of them had it.
+LOCKED_WRITES = 12
 
 
 def check_versions(versions: SlotVersions, report: Report) -> None:
@@ -18,21 +22,65 @@ def check_versions(versions: SlotVersions, report: Report) -> None:
     for slot_id, of_slot in versions.slots.items():
         for version in of_slot:
             _check_version(slot_id, version, report)
+        ended = set[str]()
         for before, after in pairwise(of_slot):
             if after.number == before.number + 1 and after.status == "published":
                 _check_waitlist(slot_id, before, after, report)
-            _check_vanished(slot_id, before, after, versions, report)
+            ended |= before.ids - after.ids
+            if back := ended & after.ids:
+                evidence = [before.document, after.document]
+                report.add("live again", f"{sorted(back)} of slot {slot_id}", versions=evidence)
+                ended -= back
+            if versions.has_final:
+                _check_vanished(slot_id, before, after, versions, report)
+        both = of_slot[-1].bookings.keys() & versions.ended_bookings.keys()
+        both |= {id_ for id_, _ in of_slot[-1].waitlist} & versions.ended_entries.keys()
+        if both:
+            evidence = [of_slot[-1].document]
+            report.add("live and ended", f"{sorted(both)} of slot {slot_id}", versions=evidence)
 
 
-def check_fences(grants: Iterable[Json], report: Report) -> None:
-    """Check that each grant of a lock has a greater fencing token than all earlier ones."""
-    latest = dict[str, Json]()
+def check_locked(
+    versions: SlotVersions,
+    grants_by_lock: Mapping[str, int],
+    disturbances: Disturbances,
+    report: Report,
+) -> None:
+    """Report slots that were written many times, and never with their lock.
+
+    A process whose Redis is disturbed, or slower than its budget, writes without the lock. On a
+    slow machine that is the rule, so the share of all writes with a lock counts.
+    """
+    granted = {id_: grants_by_lock.get(lock_keys(id_).lock, 0) for id_ in versions.slots}
+    writes = {
+        slot_id: [
+            version.document
+            for version in of_slot
+            if version.number > 1
+            and not disturbances.may_concern(REDIS_FAULT, version.written_at, version.read_at)
+        ]
+        for slot_id, of_slot in versions.slots.items()
+    }
+    share = sum(granted.values()) / max(sum(map(len, writes.values())), 1)
+    for slot_id, of_slot in writes.items():
+        if granted[slot_id] == 0 and len(of_slot) * min(share, 1.0) >= LOCKED_WRITES:
+            report.add("written without a lock", f"slot {slot_id}", versions=of_slot)
+
+
+def check_fences(grants: Iterable[Json], report: Report) -> Counter[str]:
+    """Check that each grant of a lock has a greater fencing token than all earlier ones.
+
+    Returns how often each lock was granted, by its key.
+    """
+    latest, counts = dict[str, Json](), Counter[str]()
     for grant in sorted(grants, key=lambda each: float(each["at"])):
         report.counts["fencing tokens"] += 1
         earlier = latest.get(grant["key"])
         if earlier is not None and grant["fence"] <= earlier["fence"]:
             report.add("fence fell", grant["key"], versions=[earlier, grant])
         latest[grant["key"]] = grant
+        counts[grant["key"]] += 1
+    return counts
 
 
 def _check_version(slot_id: str, version: SlotVersion, report: Report) -> None:
@@ -73,10 +121,12 @@ def _check_vanished(
     slot_id: str, before: SlotVersion, after: SlotVersion, versions: SlotVersions, report: Report
 ) -> None:
     evidence = [before.document, after.document]
+    # An entry that is promoted has the id of its booking.
+    ended_ids = versions.ended_bookings.keys() | versions.ended_entries.keys()
+    for id_ in {id_ for id_, _ in before.waitlist} - after.ids - ended_ids:
+        report.add("waiting list entry vanished", f"{id_} of slot {slot_id}", versions=evidence)
     for id_ in before.bookings.keys() - after.bookings.keys():
         ended = versions.ended_bookings.get(id_)
-        if not versions.has_final:
-            continue
         if ended is None:
             report.add("booking vanished", f"{id_} of slot {slot_id}", versions=evidence)
             continue

@@ -7,13 +7,14 @@ of responses that ended before it started. If any order exists, this one does.
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from bench.faults.checker.batch_search import explained_inside
 from bench.faults.checker.effects import Effect
-from bench.faults.checker.refusals import explains
+from bench.faults.checker.refusals import Explanations, LimitedBooking
 from bench.faults.checker.report import Report
 from bench.faults.checker.versions import SlotVersion
+from bench.faults.history import Json
 
 MISSING_BOOKINGS = ("BookingNotFound", "HoldExpired")
 WRITES = ("Booked", "BookingMoved", "WaitlistJoined")
@@ -27,6 +28,7 @@ class SlotOrder:
 
     def __init__(self, slot_id: str, versions: Sequence[SlotVersion]) -> None:
         self.slot_id, self.versions = slot_id, versions
+        self.numbers = [version.number for version in versions]
         self.appeared: dict[str, int] = {}
         self.vanished: dict[str, int] = {}
         self.existed_from: list[float] = [version.written_at for version in versions]
@@ -39,6 +41,16 @@ class SlotOrder:
             for id_ in before - ids:
                 self.vanished[id_] = index
             before = ids
+
+    def index_of(self, number: int) -> int | None:
+        """Return the index of the version with this number."""
+        index = bisect_left(self.numbers, number)
+        return index if self.numbers[index : index + 1] == [number] else None
+
+    def around(self, number: int) -> list[Json]:
+        """Return the documents from this version to the next."""
+        index = bisect_left(self.numbers, number)
+        return [version.document for version in self.versions[index : index + 2]]
 
     def narrow(self, effects: Sequence[Effect]) -> None:
         """Narrow the times of the versions by the responses that they contain."""
@@ -56,20 +68,26 @@ class SlotOrder:
         """Return the index of the version that an accepted effect wrote, if that is certain."""
         if effect.outcome not in WRITES or effect.response is None:
             return None
-        shown = effect.response.get("booking") or effect.response["entry"]
-        return self.appeared.get(str(shown["id"])[-24:])
+        return self.appeared.get(self._shown_id(effect))
 
-    def check(self, effects: Sequence[Effect], report: Report) -> None:
+    @staticmethod
+    def _shown_id(effect: Effect) -> str:
+        response = effect.response or {}
+        return str((response.get("booking") or response["entry"])["id"])[-24:]
+
+    def check(self, effects: Sequence[Effect], explanations: Explanations, report: Report) -> None:
         """Report the responses for which there is no version."""
         floor, ended = 0, list[tuple[float, int]]()
         for effect in sorted(effects, key=lambda each: each.started_at):
             while ended and ended[0][0] < effect.started_at:
                 floor = max(floor, heapq.heappop(ended)[1])
-            position = self._place(effect, floor, report)
+            position = self._place(effect, floor, explanations, report)
             if position is not None:
                 heapq.heappush(ended, (effect.finished_at, position))
 
-    def _place(self, effect: Effect, floor: int, report: Report) -> int | None:
+    def _place(
+        self, effect: Effect, floor: int, explanations: Explanations, report: Report
+    ) -> int | None:
         if effect.outcome in WRITES:
             return self._place_write(effect, floor, report)
         first, last = self._current(effect)
@@ -82,9 +100,12 @@ class SlotOrder:
         start = max(floor, 2 * first - 1)
         for position in range(start, 2 * last + 1):
             version = self.versions[(position + 1) // 2]
-            if position % 2 == 0 and explains(version, effect):
-                return position
-            if position % 2 and explained_inside(self.versions[position // 2], version, effect):
+            if position % 2 == 0:
+                is_explained = explanations.explains(version, effect)
+            else:
+                before = self.versions[position // 2]
+                is_explained = explained_inside(before, version, effect, explanations)
+            if is_explained:
                 return position
         kind = "lost change" if effect.is_accepted else "unexplained refusal"
         self._report(report, kind, effect, first, last)
@@ -95,6 +116,10 @@ class SlotOrder:
         if index is None:
             self._report(report, "lost booking", effect, *self._current(effect))
             return None
+        owners = {id_: each.user_id for id_, each in self.versions[index].bookings.items()}
+        owners.update(self.versions[index].waitlist)
+        if owners[self._shown_id(effect)] != effect.user_id:
+            self._report(report, "booking of another user", effect, index, index)
         if self.existed_from[index] > effect.finished_at:
             self._report(report, "response before its write", effect, index, index)
         elif self.visible_by[index] < effect.started_at:
@@ -116,3 +141,21 @@ class SlotOrder:
         )
         documents = [version.document for version in self.versions[first : last + 1]]
         report.add(kind, description, effect.operations, documents)
+
+
+def explanations_by(orders: Iterable[SlotOrder], clock_offset_s: float) -> Explanations:
+    """Return what the bookings in these slots explain in other slots of their campaigns."""
+    explanations = Explanations(clock_offset_s)
+    for order in orders:
+        terms = order.versions[-1].document.get("campaign")
+        if not terms or not terms.get("maxBookings"):
+            continue
+        for id_, index in order.appeared.items():
+            booking = order.versions[index].bookings.get(id_)
+            if booking is not None:
+                end = order.vanished.get(id_)
+                until = float("inf") if end is None else order.visible_by[end]
+                since = order.existed_from[index]
+                limited = LimitedBooking(id_, order.slot_id, since, until)
+                explanations.limited[terms["id"], booking.user_id].append(limited)
+    return explanations

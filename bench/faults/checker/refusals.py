@@ -1,40 +1,112 @@
-"""Which states of a slot explain a response."""
+"""Which states of a slot, and of the user's other bookings, explain a response."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
 
 from bench.faults.checker.effects import Effect
 from bench.faults.checker.invariants import CLOCK_AHEAD_S
-from bench.faults.checker.versions import SlotVersion
+from bench.faults.checker.versions import SlotVersion, to_seconds
 
 # How far MongoDB's time in a process may be behind: by a round trip over slow links.
 CLOCK_BEHIND_S = 2.0
-# What depends on more than one slot, or on its facts.
-ALWAYS_EXPLAINED = {
-    "LimitReached",
-    "TimeConflict",
-    "SlotStarted",
-    "CutoffPassed",
-    "NotYetOpen",
-    "Closed",
-    "GroupFull",
-    "NotEligible",
-    "HoldLimitReached",
-}
 
 
-def explains(version: SlotVersion, effect: Effect) -> bool:  # noqa: C901 - a case for each response
-    """Return whether a slot in this version gives the response of an effect.
+@dataclass(frozen=True, slots=True)
+class LimitedBooking:
+    """A booking in a campaign with a limit, and when it may have been live."""
 
-    The decision was made between the request and the response. A hold that ends before the response
-    may count as expired already; one that ended before the request must.
+    id: str
+    slot_id: str
+    since: float
+    until: float
+
+
+@dataclass(slots=True)
+class Explanations:
+    """What explains responses beside the slot itself.
+
+    `limited` has the bookings of each user in each campaign with a limit.
     """
+
+    clock_offset_s: float
+    limited: defaultdict[tuple[str, str], list[LimitedBooking]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def explains(self, version: SlotVersion, effect: Effect) -> bool:
+        """Return whether a slot in this version gives the response of an effect.
+
+        The decision was made between the request and the response. A hold that ends before the
+        response may count as expired already; one that ended before the request must.
+        """
+        return _explained_by_bookings(version, effect) or self._explained_by_terms(version, effect)
+
+    def _explained_by_terms(self, version: SlotVersion, effect: Effect) -> bool:
+        """Return whether the user's other bookings or the times of the slot give the response."""
+        earliest, latest = effect.started_at - CLOCK_BEHIND_S, effect.finished_at + CLOCK_AHEAD_S
+        document = version.document
+        terms = document.get("campaign") or {}
+        match effect.outcome:
+            case "LimitReached":
+                return self._is_limit_reached(version, effect)
+            case "HoldLimitReached":
+                booking = version.bookings.get(effect.booking_id or "")
+                if booking is None or booking.held_until is None:
+                    return False
+                is_fixed = booking.created_by is None or booking.moved_from is not None
+                until = earliest + 60 * document.get("holdMinutes", 0)
+                is_longest = bool(booking.held_until >= until)
+                return is_fixed or is_longest or self._is_limit_reached(version, effect)
+            case "SlotStarted":
+                return self._seconds(document["start"]) <= latest
+            case "CutoffPassed":
+                cutoff_s = 60 * document["cancelCutoffMinutes"]
+                return bool(self._seconds(document["start"]) - cutoff_s <= latest)
+            case "NotYetOpen":
+                return bool(terms and self._seconds(terms["opensAt"]) >= earliest)
+            case "Closed":
+                return bool(terms) and (
+                    not terms["published"] or self._seconds(terms["closesAt"]) <= latest
+                )
+        return False
+
+    def _is_limit_reached(self, version: SlotVersion, effect: Effect) -> bool:
+        """Return whether the user may have had too many other bookings at one moment."""
+        terms = version.document.get("campaign") or {}
+        if not terms.get("maxBookings"):
+            return False
+        others = [
+            each
+            for each in self.limited[terms["id"], effect.user_id]
+            if each.slot_id != effect.slot_id
+            and not (effect.name == "move" and each.id == effect.booking_id)
+            and each.since <= effect.finished_at
+            and each.until >= effect.started_at
+        ]
+        # The most at one moment are there when one of them begins.
+        moments = (max(each.since, effect.started_at) for each in others)
+        return any(
+            sum(each.since <= moment <= each.until for each in others) >= terms["maxBookings"]
+            for moment in moments
+        )
+
+    def _seconds(self, time: str) -> float:
+        return to_seconds(time, self.clock_offset_s)
+
+
+def _explained_by_bookings(version: SlotVersion, effect: Effect) -> bool:  # noqa: C901 - a case each
     outcome, user_id = effect.outcome, effect.user_id
+    earliest, latest = effect.started_at - CLOCK_BEHIND_S, effect.finished_at + CLOCK_AHEAD_S
     own = [id_ for id_, each in version.bookings.items() if each.user_id == user_id]
     is_waiting = any(user == user_id for _, user in version.waitlist)
     booking = version.bookings.get(effect.booking_id or "")
-    latest = effect.finished_at + CLOCK_AHEAD_S
     match outcome:
         case "SlotFull":
-            earliest = effect.started_at - CLOCK_BEHIND_S
-            return _free_at(version, earliest) <= 0 or bool(version.waitlist)
+            # An own booking is AlreadyBooked, unless it may count as expired.
+            is_free = _free_at(version, earliest) > 0 and not version.waitlist
+            return not is_free and not any(
+                not _is_over(version.bookings[id_].held_until, latest) for id_ in own
+            )
         case "AlreadyBooked":
             shown = effect.shown_booking_id
             return shown in own if shown else bool(own)
@@ -53,8 +125,8 @@ def explains(version: SlotVersion, effect: Effect) -> bool:  # noqa: C901 - a ca
         case "NotHeld" | "BookingConfirmed":
             return booking is not None and booking.held_until is None
         case "HoldExtended":
-            return booking is not None
-    return outcome in ALWAYS_EXPLAINED
+            return booking is not None and booking.held_until is not None
+    return False
 
 
 def _is_over(held_until: float | None, at: float) -> bool:

@@ -42,6 +42,11 @@ class SlotVersion:
     document: Json
 
     @property
+    def ids(self) -> set[str]:
+        """The ids of the live bookings and waitlist entries."""
+        return self.bookings.keys() | {id_ for id_, _ in self.waitlist}
+
+    @property
     def free(self) -> int:
         """The number of places without a live booking."""
         return self.capacity - len(self.bookings)
@@ -55,11 +60,13 @@ class SlotVersions:
     ended_bookings: dict[str, Json] = field(default_factory=dict)
     ended_entries: dict[str, Json] = field(default_factory=dict)
     has_final: bool = False
+    clock_offset_s: float = 0.0
 
 
 def read_versions(directory: Path, report: Report) -> SlotVersions:
     """Read the versions; report those that contradict each other."""
     found, result = defaultdict[str, list[SlotVersion]](list), SlotVersions()
+    final = set[str]()
     clock_offset_s = float(json.loads((directory / RUN).read_text())[CLOCK_OFFSET])
     for line in read_lines(directory / SLOT_VERSIONS):
         document, collection = line["document"], line["collection"]
@@ -67,33 +74,55 @@ def read_versions(directory: Path, report: Report) -> SlotVersions:
             result.ended_bookings[str(line["id"])] = document
         elif collection == "ended_waitlist_entries":
             result.ended_entries[str(line["id"])] = document
-        elif collection == "slots" and document is not None:
-            result.has_final |= line["kind"] == "final"
+        elif collection == "slots" and document is None:
+            # Nobody deletes slots, and MongoDB keeps the images of all versions.
+            report.add("version without a document", f"slot {line['id']}", versions=[line])
+        elif collection == "slots":
             written_at = line.get("written_at", 0.0)
             version = to_version(document, line["read_at"], written_at, clock_offset_s)
-            _append(report, str(line["id"]), found[str(line["id"])], version)
-    result.slots = dict(found)
+            is_final = line["kind"] == "final"
+            _append(report, str(line["id"]), found[str(line["id"])], version, is_final=is_final)
+            if is_final:
+                final.add(str(line["id"]))
+    result.slots, result.has_final = dict(found), bool(final)
+    result.clock_offset_s = clock_offset_s
+    for slot_id in found.keys() - final if final else ():
+        last = found[slot_id][-1].document
+        report.add("slot vanished", f"slot {slot_id} is not there at the end", versions=[last])
     report.counts["versions"] = sum(map(len, found.values()))
     return result
 
 
 def _append(
-    report: Report, slot_id: str, versions: list[SlotVersion], version: SlotVersion
+    report: Report,
+    slot_id: str,
+    versions: list[SlotVersion],
+    version: SlotVersion,
+    *,
+    is_final: bool,
 ) -> None:
     last = versions[-1] if versions else None
-    if last is None or version.number > last.number:
-        if last is not None and version.number > last.number + 1:
-            report.counts["versions that were not recorded"] += version.number - last.number - 1
+    known = last.number if last else 0
+    if last is None or version.number > known:
+        # The stream begins before the first slot, and continues where it was interrupted.
+        if is_final or version.number > known + 1:
+            description = f"slot {slot_id}: {version.number} after {known}"
+            evidence = [each.document for each in (last, version) if each]
+            report.add("version not recorded", description, versions=evidence)
         versions.append(version)
         return
-    evidence = (last.document, version.document)
+    evidence = [last.document, version.document]
     if version.number < last.number:
         report.add("version fell", f"slot {slot_id}: {version.number}", versions=evidence)
-    elif (version.bookings, version.waitlist) != (last.bookings, last.waitlist):
+    elif _content(version) != _content(last):
         # Two writers wrote the same version: the condition on the version did not hold.
         description = f"slot {slot_id} has two versions {version.number}"
         report.add("version written twice", description, versions=evidence)
         versions.append(version)
+
+
+def _content(version: SlotVersion) -> tuple[object, ...]:
+    return version.bookings, version.waitlist, version.remaining, version.capacity, version.status
 
 
 def to_version(
@@ -110,12 +139,13 @@ def to_version(
         document.get("waitlistCapacity", 100),
         {str(each["id"]): _to_booking(each, clock_offset_s) for each in document["bookings"]},
         tuple((str(each["id"]), str(each["user"])) for each in document["waitlist"]),
-        _to_seconds(document["changedAt"], clock_offset_s),
+        to_seconds(document["changedAt"], clock_offset_s),
         document,
     )
 
 
-def _to_seconds(time: str, clock_offset_s: float) -> float:
+def to_seconds(time: str, clock_offset_s: float) -> float:
+    """Return a time of a document in seconds of the monotonic clock of the campaign."""
     return datetime.fromisoformat(time).timestamp() - clock_offset_s
 
 
@@ -128,7 +158,7 @@ def _to_booking(entry: Json, clock_offset_s: float) -> LiveBooking:
     moved = entry.get("movedFrom")
     return LiveBooking(
         user,
-        _to_seconds(held, clock_offset_s) if held else None,
+        to_seconds(held, clock_offset_s) if held else None,
         first["by"],
         first["action"],
         moved["id"] if moved else None,

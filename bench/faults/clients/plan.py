@@ -1,8 +1,9 @@
 """What the clients of a campaign are and share."""
 
 import asyncio
+import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -18,7 +19,8 @@ class ClientPlan:
     """How many clients there are, and where their accounts are created.
 
     `mongo_url` leads to MongoDB past all faults, `secret` signs the tokens of all apps, and
-    `token_s` is how long the tokens last.
+    `token_s` is how long the tokens last. `ready`, `fault_begins` and `watchers_leave` are set at
+    moments of the campaign; the latter two are never set for long.
     """
 
     seed: int
@@ -28,11 +30,25 @@ class ClientPlan:
     signed_in_users: int = 6
     creators: int = 2
     slots: int = 24
-    subscribers: int = 4
+    watchers: int = 4
+    quiet_users: int = 6
+    quiet_slots: int = 12
     mean_think_s: float = 0.12
     token_s: float = 86_400.0
-    converge_s: float = 120.0
+    converge_s: float = 60.0
     ready: asyncio.Event = field(default_factory=asyncio.Event)
+    fault_begins: asyncio.Event = field(default_factory=asyncio.Event)
+    watchers_leave: asyncio.Event = field(default_factory=asyncio.Event)
+    fault_count: Iterator[int] = field(default_factory=itertools.count)
+
+    def on_fault(self) -> None:
+        """Wake those who wait for a fault. Before every other one, all watchers leave together.
+
+        They return while it lasts, and find a process that watches nothing yet.
+        """
+        for event in (self.fault_begins, self.watchers_leave)[: 1 + next(self.fault_count) % 2]:
+            event.set()
+            event.clear()
 
 
 @dataclass(slots=True, eq=False)
@@ -62,6 +78,8 @@ class Clients:
     creators: list[ClientUser] = field(default_factory=list)
     slots: list[str] = field(default_factory=list)
     limited_slots: list[str] = field(default_factory=list)
+    quiet_users: list[ClientUser] = field(default_factory=list)
+    quiet_slots: list[str] = field(default_factory=list)
     probe_users: list[ClientUser] = field(default_factory=list)
     probe_slots: list[list[str]] = field(default_factory=list)
     tickets: dict[str, tuple[ClientUser, str]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ import aiohttp
 import orjson
 
 from bench.faults.clients.plan import REQUEST_TIMEOUT_S, Clients
-from bench.faults.history import Json, Operation
+from bench.faults.history import UNAVAILABLE, Json, Operation
 from bench.soak.clients.client_user import ClientUser
 from bench.soak.run_log import SUCCESS_OUTCOMES
 
@@ -53,7 +53,10 @@ def _read_response(operation: Operation, status: int, body: bytes) -> None:
     with suppress(orjson.JSONDecodeError):
         result = orjson.loads(body)
     if errors := result.get("errors"):
-        operation.error = str(errors[0].get("extensions", {}).get("code", "NO_CODE"))
+        extensions = errors[0].get("extensions", {})
+        operation.error = str(extensions.get("code", "NO_CODE"))
+        if operation.error == "INTERNAL" and "retryAfterMs" in extensions:
+            operation.error = UNAVAILABLE
     elif "data" in result:
         operation.outcome = result["data"]["result"] or {"__typename": "nothing"}
     else:

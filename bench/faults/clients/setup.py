@@ -18,6 +18,7 @@ from slotlock.infrastructure.mongo.repositories import repositories_on
 ATTEMPTS = 100
 # The slots of a campaign with a limit. A waiting list would pass by users who reached it.
 LIMITED_KIND: Json = {"capacity": 4, "waitlistCapacity": 0, "holdMinutes": 1}
+QUIET_SLOT: Json = {"capacity": 6}
 SLOT_KINDS: tuple[Json, ...] = (
     {"capacity": 2, "holdMinutes": 1},
     {"capacity": 1},
@@ -32,6 +33,7 @@ async def set_up(clients: Clients) -> None:
     """Create the users, the campaign and its slots, before the faults; raises SoakError."""
     plan = clients.plan
     clients.users = _users_of(await _sign_in(clients, "user", plan.users))
+    clients.quiet_users = _users_of(await _sign_in(clients, "quiet user", plan.quiet_users))
     clients.probe_users = _users_of(await _sign_in(clients, PROBE, PROBE_USERS))
     clients.signed_in = await _sign_in(clients, "signed in", plan.signed_in_users)
     clients.creators = _users_of(await _sign_in(clients, "creator", plan.creators, Role.ORGANIZER))
@@ -44,6 +46,8 @@ async def set_up(clients: Clients) -> None:
         clients.slots.append(slot)
         if kind is LIMITED_KIND:
             clients.limited_slots.append(slot)
+    for _ in range(plan.quiet_slots):
+        clients.quiet_slots.append(await _create_slot(clients, organizer, QUIET_SLOT))
     for _ in clients.apps:
         slots = [await _create_slot(clients, organizer, PROBE_SLOT) for _ in range(PROBE_SLOTS)]
         clients.probe_slots.append(slots)

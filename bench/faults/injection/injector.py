@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.faults.history import HistoryWriter
@@ -31,12 +32,22 @@ class InjectedFault:
 
 
 class Injector:
-    """Runs the faults. `skipped` has the reason for each kind that this machine cannot have."""
+    """Runs the faults, and calls `on_begin` just before each.
 
-    def __init__(self, deployment: Deployment, schedule: Schedule, history: HistoryWriter) -> None:
+    `skipped` has the reason for each kind that this machine cannot have.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        schedule: Schedule,
+        history: HistoryWriter,
+        on_begin: Callable[[], None],
+    ) -> None:
         self._deployment = deployment
         self._schedule = schedule
         self._history = history
+        self._on_begin = on_begin
         self._faults = faults_of(deployment.redis.kind)
         self.injected: list[InjectedFault] = []
         self.skipped: dict[str, str] = {}
@@ -57,7 +68,8 @@ class Injector:
         await stop.wait()
 
     async def _inject(self, fault: PlannedFault) -> None:
-        started_at = ended_at = time.monotonic()
+        self._on_begin()
+        started_at = ended_at = healthy_at = time.monotonic()
         inject, target = self._faults[fault.kind], ""
         try:
             target = await inject(self._deployment, random.Random(fault.seed), fault.seconds)
@@ -74,5 +86,5 @@ class Injector:
             # A slow machine is no defect of slotlock: the gaps of this fault do not count.
             self._skip(fault.kind, f"not healthy in time: {error}")
             await self._deployment.repair()
-            ended_at = time.monotonic()
-        self._history.write_fault(fault.kind, target, started_at, ended_at)
+            ended_at = healthy_at = time.monotonic()
+        self._history.write_fault(fault.kind, target, started_at, ended_at, healthy_at)

@@ -143,8 +143,9 @@ class Scene:
 
     def check(self) -> Report:
         """Check the history."""
-        last = [line for line in self.lines if line["collection"] == "slots"][-1]
-        self._line("slots", last["id"], "final", last["document"])
+        versions = [line for line in self.lines if line["collection"] == "slots"]
+        for slot, document in {line["id"]: line["document"] for line in versions}.items():
+            self._line("slots", slot, "final", document)
         self.history.write_run({CLOCK_OFFSET: CLOCK_OFFSET_S})
         self.history.close()
         with (self.directory / "slot_versions.jsonl").open("wb") as file:
