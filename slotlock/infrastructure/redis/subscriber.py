@@ -76,7 +76,7 @@ class RedisSubscriber:
             error: Exception | None = None
             try:
                 await self._receive_until_disconnected()
-            except (RedisError, OSError, TimeoutError) as caught:
+            except (RedisError, OSError, TimeoutError, AttributeError) as caught:
                 error = caught
             if not self._stopping and set_degraded(self, degraded=True):
                 log.warning("messages from Redis do not arrive (%s): reconnecting", error)
@@ -118,9 +118,10 @@ async def _send(command: Awaitable[None]) -> None:
     """Send a command even if the caller is cancelled; an unavailable Redis is no error.
 
     redis-py sends within `asyncio.wait_for`. On Python 3.11, that can swallow the cancellation: the
-    caller would then wait for ever. Or it closes the connection that all callers share.
+    caller would then wait for ever. Or it closes the connection that all callers share. While
+    another task closes it, redis-py raises AttributeError: its writer is None.
     """
     task = asyncio.ensure_future(command)
     task.add_done_callback(ignore_unretrieved)
-    with contextlib.suppress(RedisError, OSError, TimeoutError):
+    with contextlib.suppress(RedisError, OSError, TimeoutError, AttributeError):
         await asyncio.shield(task)

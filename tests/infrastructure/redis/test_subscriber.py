@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -90,6 +90,17 @@ async def test_an_unavailable_server_is_no_error(
     await opened.subscriber.subscribe({"channel"})
     valkey.start()
     await eventually(lambda: opened.receives("channel"), "a message after the restart")
+
+
+async def test_a_connection_that_another_task_closes_meanwhile_is_no_error(
+    opened: Subscriber,
+) -> None:
+    assert opened.subscriber._pubsub is not None
+    connection: Any = opened.subscriber._pubsub.connection
+    writer, connection._writer = connection._writer, None  # as while redis-py disconnects
+    await opened.subscriber.subscribe({"channel"})
+    await eventually(lambda: opened.receives("channel"), "a message on a new connection")
+    writer.close()
 
 
 async def test_channels_that_are_added_while_the_connection_opens_are_received(
