@@ -110,9 +110,18 @@ class DocumentCache:
         """
         operations = self._accepted.get(text)
         if operations is None:
-            operations = self._parse_operations(text)
-            self._accepted.put(text, operations)
+            operations = self.parse(text)
         return _select_operation(operations, name)
+
+    def parse(self, text: str) -> dict[str | None, Operation]:
+        """Parse, measure and validate a document, and store the result.
+
+        Raises:
+            DocumentError: the document is invalid or too large.
+        """
+        operations = self._parse_operations(text)
+        self._accepted.put(text, operations)
+        return operations
 
     def _parse_operations(self, text: str) -> dict[str | None, Operation]:
         if len(text) > MAX_DOCUMENT_BYTES or (
