@@ -1,4 +1,4 @@
-"""Hash passwords with Argon2id on a few threads, in turn for the addresses of the clients."""
+"""Hash passwords with Argon2id on a few threads, which serve addresses by round robin."""
 
 import asyncio
 import os

@@ -1,7 +1,7 @@
-"""A queue before a scarce resource that serves its clients in turn.
+"""A queue before a scarce resource that serves its clients by round robin.
 
-A client waits for its own jobs, and at each turn for at most one job of each other client. Urgent
-jobs go first, but every fourth turn belongs to the others. A job waits within the deadline of its
+Before each of its jobs, a client waits for at most one job of each other client. Urgent jobs go
+first, but every fourth job that begins is another one. A job waits within the deadline of its
 request, and one that nobody waits for any more does not run.
 """
 
@@ -14,16 +14,16 @@ from typing import Generic, TypeVar
 
 from slotlock.infrastructure.request_deadline import REQUEST_TIMEOUT_S, step_timeout_s
 
-# What a request needs after its turn has come: for the job, and for the steps that follow.
-TIME_AFTER_TURN_S = 1.5
-# Every turn of this number belongs to the jobs that are not urgent.
-TURN_OF_OTHERS = 4
+# What a request needs after the wait: for the job, and for the steps that follow.
+TIME_AFTER_WAIT_S = 1.5
+# One in so many jobs that begin is not urgent, if such a job waits.
+OTHERS_INTERVAL = 4
 
 Result = TypeVar("Result")
 
 
 class QueueFullError(Exception):
-    """The job did not run: too many are waiting, or its turn would come too late."""
+    """The job did not run: too many are waiting, or it would have begun too late."""
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +63,7 @@ class FairQueue(Generic[Result]):
         self._urgent: _Lanes[Result] = OrderedDict()
         self._others: _Lanes[Result] = OrderedDict()
         self._waiting_count = 0
-        self._turn = 0
+        self._begun_count = 0
         self._running: set[asyncio.Task[None]] = set()
 
     async def run(
@@ -74,7 +74,7 @@ class FairQueue(Generic[Result]):
         key: Hashable = None,
         is_urgent: bool = False,
     ) -> Result:
-        """Return the result of a job when its turn has come.
+        """Run a job when it is the first one of the client that is served next; return its result.
 
         Waiting jobs of a client with the same key, which is not None, are one job.
 
@@ -88,7 +88,7 @@ class FairQueue(Generic[Result]):
         self._start_jobs()
         if self._waiting_count > self._max_waiting:
             self._refuse(self._newest_of_longest_lane())
-        wait_s = (step_timeout_s() or REQUEST_TIMEOUT_S) - TIME_AFTER_TURN_S
+        wait_s = (step_timeout_s() or REQUEST_TIMEOUT_S) - TIME_AFTER_WAIT_S
         timer = loop.call_later(wait_s, self._leave, job, waiter)
         try:
             return await waiter
@@ -144,9 +144,9 @@ class FairQueue(Generic[Result]):
             task.add_done_callback(self._on_end)
 
     def _take_next(self) -> _Job[Result]:
-        self._turn += 1
+        self._begun_count += 1
         first, second = self._urgent, self._others
-        if self._turn % TURN_OF_OTHERS == 0:
+        if self._begun_count % OTHERS_INTERVAL == 0:
             first, second = second, first
         lanes = first or second
         client, lane = next(iter(lanes.items()))

@@ -1,4 +1,4 @@
-"""A queue that serves its clients in turn, so that none waits for all jobs of another."""
+"""A queue that serves its clients by round robin, so that none waits for all jobs of another."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from time import monotonic
 
 import pytest
 
-from slotlock.infrastructure.fair_queue import TIME_AFTER_TURN_S, FairQueue, QueueFullError
+from slotlock.infrastructure.fair_queue import TIME_AFTER_WAIT_S, FairQueue, QueueFullError
 from slotlock.infrastructure.request_deadline import (
     RESERVE_S,
     RequestDeadlines,
@@ -75,9 +75,9 @@ async def test_control_in_order_of_arrival_a_client_waits_for_all_jobs_of_anothe
     assert served.index("other") == 20
 
 
-async def test_urgent_jobs_go_first_but_every_fourth_turn_belongs_to_the_others() -> None:
+async def test_urgent_jobs_go_first_but_every_fourth_job_is_another_one() -> None:
     scene = Scene()
-    jobs = [await scene.block()]  # the first turn
+    jobs = [await scene.block()]  # the first job
     jobs += [asyncio.create_task(scene.send(FLOODER, "other")) for _ in range(3)]
     jobs += [asyncio.create_task(scene.send(OTHER, "urgent", is_urgent=True)) for _ in range(5)]
     await scene.outcomes(*jobs)
@@ -128,7 +128,7 @@ async def test_a_job_whose_request_would_end_too_late_does_not_run() -> None:
     blocker = await scene.block()
     deadline = RequestDeadlines().begin()
     with within_deadline():
-        deadline.at = monotonic() + RESERVE_S + TIME_AFTER_TURN_S
+        deadline.at = monotonic() + RESERVE_S + TIME_AFTER_WAIT_S
         with pytest.raises(QueueFullError):
             await scene.send(OTHER, "late")
     assert await scene.outcomes(blocker) == ["blocker"]

@@ -1,6 +1,6 @@
 """The GraphQL server that both transports share: parsing, authentication and rate limits."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from slotlock.domain.users.user import UserId
 from slotlock.graphql.context import UNKNOWN_CLIENT, ClientInfo, Context, Identity
 from slotlock.graphql.core.errors import ErrorCode, RateLimitedError, error_body
 from slotlock.graphql.execution.documents import DocumentCache, DocumentError, Operation
+from slotlock.graphql.execution.listed_documents import find_listed
 from slotlock.graphql.execution.operation_executor import GraphQLResponse, record_metrics
 from slotlock.graphql.execution.shared_operations import SharedOperations
 from slotlock.graphql.execution.subscriptions import PushResponses, execute_stream
@@ -37,6 +38,7 @@ REST_FACTOR = 3.0
 # rejected, too.
 MAX_WAITING_DOCUMENTS, MAX_WAITING_DOCUMENTS_PER_ADDRESS = 200, 50
 BUSY_RETRY_AFTER_MS = 2_000
+NOT_LISTED_MESSAGE = "The server executes only the documents on its list, and this is not one."
 
 
 def _document_queue() -> FairQueue[None]:
@@ -91,7 +93,7 @@ class GraphQLServer:
             DocumentError: the request is malformed, its document invalid or too large.
             RateLimitedError: the client sent too many new documents, or many clients did.
         """
-        text, operation_name, variables = _parse_raw_request(payload)
+        text, operation_name, variables = _parse_raw_request(payload, self.document_cache.listed)
         if not self.document_cache.is_cached(text):
             await self._parse_new(text, user_to_charge(self.auth, token), client.address)
         operation = self.document_cache.resolve_operation(text, operation_name)
@@ -101,7 +103,9 @@ class GraphQLServer:
         return GraphQLRequest(operation, variables)
 
     async def _parse_new(self, text: str, user_id: UserId | None, address: str | None) -> None:
-        """Parse a document into the cache, in turn for the addresses of the clients."""
+        """Parse a document into the cache, for the addresses of the clients by round robin."""
+        if self.document_cache.listed is not None:
+            raise _bad_input(NOT_LISTED_MESSAGE)
 
         async def parse() -> None:
             # A job of another address may have parsed it meanwhile.
@@ -171,7 +175,9 @@ class GraphQLRequest(NamedTuple):
     variables: dict[str, Any] | None
 
 
-def _parse_raw_request(payload: object) -> tuple[str, str | None, dict[str, Any] | None]:
+def _parse_raw_request(
+    payload: object, listed: Mapping[str, str] | None
+) -> tuple[str, str | None, dict[str, Any] | None]:
     """Return the text of the document, the name of the operation and the variables."""
     if isinstance(payload, list):
         raise _bad_input("Batches are not supported: send one request at a time.")
@@ -179,6 +185,8 @@ def _parse_raw_request(payload: object) -> tuple[str, str | None, dict[str, Any]
         raise _bad_input("A GraphQL request is a JSON object.")
     query, variables = payload.get("query"), payload.get("variables")
     name, extensions = payload.get("operationName"), payload.get("extensions")
+    if query is None and listed is not None and (query := find_listed(listed, payload)) is None:
+        raise _bad_input(NOT_LISTED_MESSAGE)
     if not isinstance(query, str) or not query:
         raise _bad_input("`query` must be the text of a GraphQL document.")
     if variables is not None and not isinstance(variables, dict):

@@ -78,7 +78,7 @@ async def deployment(servers: EmbeddedServers) -> AsyncIterator[Deployment]:
 
 @pytest.fixture
 def in_order_of_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let queues serve in order of arrival, whoever sent a job and however urgent it is."""
+    """Let queues serve all jobs in order of arrival."""
 
     async def run(self: FairQueue[Any], _: object, work: Any, **_options: object) -> Any:
         return await original_run(self, None, work)
