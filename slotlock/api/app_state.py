@@ -24,13 +24,14 @@ from slotlock.api.exports.endpoint import Exports, exports_endpoint
 from slotlock.api.exports.links import ExportLinkEndpoint
 from slotlock.api.personal_data.endpoint import PersonalDataEndpoint
 from slotlock.api.server.graceful_shutdown import graceful_shutdown
-from slotlock.api.settings.settings import Settings
+from slotlock.api.settings.settings import Settings, SettingsError, env_name
 from slotlock.auth import accounts
 from slotlock.auth.container import Auth, build_auth
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import TokenSigner
 from slotlock.domain.users.user import Role
 from slotlock.graphql.execution.documents import DocumentCache
+from slotlock.graphql.execution.listed_documents import DocumentListError, load_documents
 from slotlock.graphql.limits.connections import ConnectionLimit
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.graphql.transport.http import HttpEndpoint
@@ -126,10 +127,18 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
 
 
 def document_cache(settings: Settings, *, development: bool) -> DocumentCache:
-    """Build the cache of documents. Unless a setting says so, only development introspects."""
+    """Build the cache of documents. Unless a setting says so, only development introspects.
+
+    Raises:
+        SettingsError: the list of documents cannot be used.
+    """
     configured = settings.introspection
     introspection = development if configured is None else configured
-    return DocumentCache(executable_schema, introspection=introspection)
+    try:
+        listed = load_documents(settings.operations) if settings.operations else None
+        return DocumentCache(executable_schema, introspection=introspection, listed=listed)
+    except DocumentListError as error:
+        raise SettingsError(f"{env_name('operations')}: {error}") from None
 
 
 async def _create_admin(settings: Settings, auth: Auth) -> None:

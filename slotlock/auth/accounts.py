@@ -59,10 +59,15 @@ class TooManyAttempts:
 
 
 async def register(
-    auth: Auth, name: str, email: str, password: str, user_agent: str | None = None
+    auth: Auth,
+    name: str,
+    email: str,
+    password: str,
+    user_agent: str | None = None,
+    client_address: str | None = None,
 ) -> SignedInSession | EmailTaken | InvalidInput | TooManyAttempts:
     """Create a member's account and open its first session."""
-    user = await create_user(auth, name, email, password, Role.MEMBER)
+    user = await create_user(auth, name, email, password, Role.MEMBER, client_address)
     if not isinstance(user, User):
         return user
     with after_write():
@@ -70,7 +75,12 @@ async def register(
 
 
 async def create_user(
-    auth: Auth, name: str, email: str, password: str, role: Role
+    auth: Auth,
+    name: str,
+    email: str,
+    password: str,
+    role: Role,
+    client_address: str | None = None,
 ) -> User | EmailTaken | InvalidInput | TooManyAttempts:
     """Create an account with any role. Only operators may choose another role than member."""
     name = name.strip()
@@ -84,7 +94,7 @@ async def create_user(
     if field_problems or normalized_email is None:
         return InvalidInput(field_problems)
     try:
-        password_hash = await auth.password_hasher.hash(password)
+        password_hash = await auth.password_hasher.hash(password, client_address)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     user = await auth.users.insert(name, normalized_email, role, password_hash, auth.now())
@@ -92,7 +102,11 @@ async def create_user(
 
 
 async def login(
-    auth: Auth, email: str, password: str, user_agent: str | None = None
+    auth: Auth,
+    email: str,
+    password: str,
+    user_agent: str | None = None,
+    client_address: str | None = None,
 ) -> SignedInSession | InvalidCredentials | Banned | TooManyAttempts:
     """Open a session for an address and a password.
 
@@ -104,7 +118,7 @@ async def login(
     account = await auth.users.find_with_password_hash(normalize_email(email) or "")
     user, password_hash = account or (None, None)
     try:
-        matches = await auth.password_hasher.matches(password, password_hash)
+        matches = await auth.password_hasher.matches(password, password_hash, client_address)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     if not matches or user is None:
@@ -142,18 +156,23 @@ class PasswordChanged:
 
 
 async def change_password(
-    auth: Auth, caller: Caller, current_password: str, new_password: str
+    auth: Auth,
+    caller: Caller,
+    current_password: str,
+    new_password: str,
+    client_address: str | None = None,
 ) -> PasswordChanged | InvalidCredentials | InvalidInput | TooManyAttempts:
     """Change the caller's password and end their other sessions, including logins in progress."""
     if problem := validate_password(new_password):
         return InvalidInput((FieldProblem("newPassword", problem),))
     old_hash = await auth.password_writer.find_hash(caller.user_id)
+    hasher = auth.password_hasher
     try:
         is_short = len(current_password) <= MAX_PASSWORD_LENGTH
-        matches = is_short and await auth.password_hasher.matches(current_password, old_hash)
+        matches = is_short and await hasher.matches(current_password, old_hash, client_address)
         if not matches or old_hash is None:
             return InvalidCredentials()
-        new_hash = await auth.password_hasher.hash(new_password)
+        new_hash = await hasher.hash(new_password, client_address, is_urgent=True)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     ended_sessions = await auth.password_writer.update(

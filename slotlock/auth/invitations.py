@@ -102,7 +102,11 @@ async def create_password_reset(auth: Auth, user: User) -> PasswordInvitation | 
 
 
 async def set_password(
-    auth: Auth, token: str, password: str, user_agent: str | None = None
+    auth: Auth,
+    token: str,
+    password: str,
+    user_agent: str | None = None,
+    client_address: str | None = None,
 ) -> SignedInSession | InvalidInvitation | Banned | InvalidInput | TooManyAttempts:
     """Set a password and open a session. A token works once, also in concurrent requests."""
     if problem := validate_password(password):
@@ -114,7 +118,8 @@ async def set_password(
     if invited_user.banned:
         return Banned()
     try:
-        password_hash = await auth.password_hasher.hash(password)
+        hasher = auth.password_hasher
+        password_hash = await hasher.hash(password, client_address, is_urgent=True)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     user = await auth.invitations.redeem(token_hash, password_hash, now)

@@ -1,4 +1,4 @@
-"""Hash passwords with Argon2id on a few threads, with a queue of bounded length."""
+"""Hash passwords with Argon2id on a few threads, which serve addresses by round robin."""
 
 import asyncio
 import os
@@ -6,13 +6,10 @@ import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TypeVar
 
 from passlib.context import CryptContext
 
-from slotlock.infrastructure.request_deadline import untimed
-
-Result = TypeVar("Result")
+from slotlock.infrastructure.fair_queue import FairQueue, QueueFullError
 
 # OWASP Password Storage Cheat Sheet, second Argon2id choice: 19 MiB, 2 iterations, 1 thread.
 _CONTEXT = CryptContext(
@@ -25,12 +22,13 @@ _CONTEXT = CryptContext(
 
 MIN_PASSWORD_LENGTH = 8
 MAX_PASSWORD_LENGTH = 128
-# At about 30 ms each, the queue takes 15 s on two cores; clients give up before that.
-MAX_QUEUED_HASHES = 1000
+# Hashes that may wait for each thread, in all and of one address. At about 30 ms each, a thread
+# gets through them in 3 s, within the deadline of a request.
+MAX_WAITING_PER_THREAD, MAX_WAITING_PER_THREAD_AND_ADDRESS = 100, 50
 
 
 class HasherBusyError(Exception):
-    """The queue of password hashes is full."""
+    """The queue of password hashes is full, or full of those of the same address."""
 
 
 @cache
@@ -46,36 +44,56 @@ def _normalize(password: str) -> str:
 
 
 class PasswordHasher:
-    """Hashes and checks passwords on threads; each hash takes about 30 ms by design."""
+    """Hashes and checks passwords on threads; each hash takes about 30 ms by design.
+
+    A check signs a user in, so checks go before the hashes of new accounts. `client_address` is
+    whom a hash keeps waiting; None stands for the server itself.
+    """
 
     def __init__(self, threads: int | None = None) -> None:
-        self._threads = ThreadPoolExecutor(threads or os.cpu_count() or 1, "password")
-        self._pending_count = 0
+        thread_count = threads or os.cpu_count() or 1
+        self._threads = ThreadPoolExecutor(thread_count, "password")
+        self._queue = FairQueue[str | bool](
+            thread_count,
+            max_waiting=thread_count * MAX_WAITING_PER_THREAD,
+            max_waiting_per_client=thread_count * MAX_WAITING_PER_THREAD_AND_ADDRESS,
+        )
         self._dummy_hash = _create_dummy_hash()
 
-    async def hash(self, password: str) -> str:
+    async def hash(
+        self, password: str, client_address: str | None = None, *, is_urgent: bool = False
+    ) -> str:
         """Return the hash of the password. Raises: HasherBusyError."""
-        return await self._run(_CONTEXT.hash, _normalize(password))
+        normalized = _normalize(password)
+        return str(await self._run(client_address, is_urgent, _CONTEXT.hash, normalized))
 
-    async def matches(self, password: str, password_hash: str | None) -> bool:
+    async def matches(
+        self, password: str, password_hash: str | None, client_address: str | None = None
+    ) -> bool:
         """Return whether the hash is of this password; None costs the same and never matches.
 
         Raises: HasherBusyError.
         """
-        expected_hash = password_hash or self._dummy_hash
-        matched = await self._run(_CONTEXT.verify, _normalize(password), expected_hash)
-        return matched and password_hash is not None
+        expected_hash, normalized = password_hash or self._dummy_hash, _normalize(password)
+        matched = await self._run(client_address, True, _CONTEXT.verify, normalized, expected_hash)
+        return bool(matched) and password_hash is not None
 
-    async def _run(self, function: Callable[..., Result], *arguments: str) -> Result:
-        if self._pending_count >= MAX_QUEUED_HASHES:
-            raise HasherBusyError
-        self._pending_count += 1
+    async def _run(
+        self,
+        client_address: str | None,
+        is_urgent: bool,
+        function: Callable[..., str | bool],
+        *arguments: str,
+    ) -> str | bool:
+        loop = asyncio.get_running_loop()
         try:
-            loop = asyncio.get_running_loop()
-            with untimed():  # this queue has a limit of its own
-                return await loop.run_in_executor(self._threads, function, *arguments)
-        finally:
-            self._pending_count -= 1
+            return await self._queue.run(
+                client_address,
+                lambda: loop.run_in_executor(self._threads, function, *arguments),
+                is_urgent=is_urgent,
+            )
+        except QueueFullError:
+            raise HasherBusyError from None
 
     def close(self) -> None:
         """Stop the threads and drop the queue."""

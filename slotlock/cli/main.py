@@ -12,11 +12,7 @@ from pymongo.errors import PyMongoError
 from slotlock import __version__
 from slotlock.api.server.serve import ListenError, base_url, bind, serve, serve_from_processes
 from slotlock.api.settings.reference_page import settings_page
-from slotlock.api.settings.settings import (
-    SettingsError,
-    read_settings,
-    require,
-)
+from slotlock.api.settings.settings import Settings, SettingsError, read_settings, require
 from slotlock.api.telemetry.traces import TracingUnavailableError, check_tracing
 from slotlock.cli.backends import CommandError, check_mongodb
 from slotlock.cli.backup import add_backup_commands
@@ -126,7 +122,9 @@ def _parse_minutes(text: str) -> int:
 def _dev(args: argparse.Namespace) -> int:
     from slotlock.devserver.run import run_dev  # needs modules that production does not load
 
-    return run_dev(read_settings())
+    settings = read_settings()
+    _check_operations(settings, development=True)
+    return run_dev(settings)
 
 
 def _serve(args: argparse.Namespace) -> int:
@@ -135,6 +133,7 @@ def _serve(args: argparse.Namespace) -> int:
     if settings.admin_email is not None:
         require(settings, "admin_password")
     check_tracing()
+    _check_operations(settings, development=False)
     asyncio.run(check_mongodb(settings))
     from slotlock.api.app import build_app
 
@@ -147,6 +146,14 @@ def _serve(args: argparse.Namespace) -> int:
         address = base_url(settings)
         app = build_app(settings, development=False)
         return 0 if serve(settings, bound, app, lambda: print(f"listening on {address}")) else 1
+
+
+def _check_operations(settings: Settings, *, development: bool) -> None:
+    """Check the list of documents before the server starts; raises SettingsError."""
+    if settings.operations is not None:
+        from slotlock.api.app_state import document_cache
+
+        document_cache(settings, development=development)
 
 
 def _worker(args: argparse.Namespace) -> int:

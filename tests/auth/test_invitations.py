@@ -31,7 +31,7 @@ from slotlock.infrastructure.mongo.client import Document
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import database_url
 from tests.support.clients.user_files import generated_user_csv, user_csv, users_by_local_part
-from tests.support.stores.users import auth_for_database, sign_in_new_user
+from tests.support.stores.users import auth_for_database, fill_hash_queue, sign_in_new_user
 
 PASSWORD = "correct horse battery"
 ALL_ROLES = tuple(Role)
@@ -188,7 +188,7 @@ async def test_an_invalid_password_does_not_use_up_the_token(
     for password in ("", "short", "x" * 129):
         assert isinstance(await set_password(auth, token, password), InvalidInput)
     with monkeypatch.context() as full_queue:
-        full_queue.setattr("slotlock.auth.passwords.MAX_QUEUED_HASHES", 0)
+        fill_hash_queue(full_queue)
         assert isinstance(await set_password(auth, token, PASSWORD), TooManyAttempts)
     assert isinstance(await set_password(auth, token, PASSWORD), SignedInSession)
 
@@ -200,9 +200,9 @@ async def test_an_account_without_a_password_behaves_like_a_wrong_password(
     checked_hashes = []
     matches = auth.password_hasher.matches
 
-    async def recording_matches(password: str, password_hash: str | None) -> bool:
+    async def recording_matches(password: str, password_hash: str | None, *rest: str) -> bool:
         checked_hashes.append(password_hash)
-        return await matches(password, password_hash)
+        return await matches(password, password_hash, *rest)
 
     monkeypatch.setattr(auth.password_hasher, "matches", recording_matches)
     for password in (PASSWORD, "", "None"):

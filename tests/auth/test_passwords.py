@@ -78,12 +78,18 @@ async def test_hashing_does_not_block_the_event_loop(passwords: PasswordHasher) 
     assert ticks > 100
 
 
-async def test_the_queue_is_bounded_and_accepts_hashes_again(
-    passwords: PasswordHasher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(slotlock.auth.passwords, "MAX_QUEUED_HASHES", 3)
+@pytest.fixture
+def short_queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[PasswordHasher]:
+    """Return a hasher with one thread, for which two hashes may wait."""
+    monkeypatch.setattr(slotlock.auth.passwords, "MAX_WAITING_PER_THREAD", 2)
+    started = PasswordHasher(threads=1)
+    yield started
+    started.close()
+
+
+async def test_the_queue_is_bounded_and_accepts_hashes_again(short_queue: PasswordHasher) -> None:
     outcomes = await asyncio.gather(
-        *(passwords.hash(PASSWORD) for _ in range(5)), return_exceptions=True
+        *(short_queue.hash(PASSWORD) for _ in range(5)), return_exceptions=True
     )
     assert [type(outcome) for outcome in outcomes] == [
         str,
@@ -93,18 +99,33 @@ async def test_the_queue_is_bounded_and_accepts_hashes_again(
         HasherBusyError,
     ]
     with pytest.raises(HasherBusyError):
-        await asyncio.gather(*(passwords.matches(PASSWORD, None) for _ in range(4)))
+        await asyncio.gather(*(short_queue.matches(PASSWORD, None) for _ in range(4)))
 
 
-async def test_a_cancelled_hash_leaves_the_queue(
-    passwords: PasswordHasher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(slotlock.auth.passwords, "MAX_QUEUED_HASHES", 1)
-    first = asyncio.create_task(passwords.hash(PASSWORD))
+async def test_a_cancelled_hash_leaves_the_queue(short_queue: PasswordHasher) -> None:
+    hashing = [asyncio.create_task(short_queue.hash(PASSWORD)) for _ in range(3)]
     await asyncio.sleep(0)
     with pytest.raises(HasherBusyError):
-        await passwords.hash(PASSWORD)
-    first.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    assert await passwords.hash(PASSWORD)
+        await short_queue.hash(PASSWORD)
+    hashing.pop().cancel()
+    await asyncio.sleep(0)
+    assert await short_queue.hash(PASSWORD)
+    await asyncio.gather(*hashing)
+
+
+async def test_a_sign_in_goes_before_the_registrations_of_any_address(
+    passwords: PasswordHasher,
+) -> None:
+    finished: list[str] = []
+    password_hash = await passwords.hash(PASSWORD)
+
+    async def register(number: int) -> None:
+        await passwords.hash(PASSWORD, f"192.0.2.{number}")
+        finished.append("register")
+
+    async def sign_in() -> None:
+        assert await passwords.matches(PASSWORD, password_hash, "192.0.2.1")
+        finished.append("sign in")
+
+    await asyncio.gather(*map(register, range(6)), sign_in())
+    assert finished[:2] == ["register", "sign in"]

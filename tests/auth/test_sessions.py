@@ -31,7 +31,7 @@ from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Role, User
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import database_url
-from tests.support.stores.users import auth_for_database
+from tests.support.stores.users import auth_for_database, fill_hash_queue
 
 PASSWORD = "correct horse battery"
 
@@ -183,7 +183,7 @@ async def test_concurrent_logins_open_separate_sessions(auth: Auth, user: User) 
 async def test_a_full_hash_queue_rejects_logins_until_later(
     auth: Auth, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("slotlock.auth.passwords.MAX_QUEUED_HASHES", 0)
+    fill_hash_queue(monkeypatch)
     busy = TooManyAttempts(accounts.BUSY_RETRY_AFTER_MS)
     assert await accounts.login(auth, user.email, PASSWORD) == busy
     assert await accounts.login(auth, "nobody@slotlock.test", PASSWORD) == busy

@@ -189,6 +189,16 @@ def test_serve_reports_each_missing_setting(
     assert "SLOTLOCK_MONGO_URL is not set" in error_line(capsys, "users", "list")
 
 
+@pytest.mark.parametrize("command", ["serve", "dev"])
+def test_a_list_of_documents_that_cannot_be_used_is_reported(
+    environ: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    environ.setenv("SLOTLOCK_OPERATIONS", str(tmp_path / "none.json"))
+    line = error_line(capsys, command)
+    assert line.startswith("SLOTLOCK_OPERATIONS: ")
+    assert "cannot be read" in line
+
+
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")])
 def test_a_port_in_use_is_reported_with_the_remedy(
     capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, workers: tuple[str, ...]

@@ -112,6 +112,13 @@ class Settings(LogSettings, LimitSettings):
         "suggest its names. "
         "By default only `dev` allows that.",
     )
+    operations: Path | None = Field(
+        default=None,
+        description="A JSON file with the only GraphQL documents that the server executes: a "
+        "persisted query manifest of Apollo, or an object of documents by id. "
+        "Clients send such a document, its id or its SHA-256. "
+        "By default the server executes every valid document.",
+    )
     data_dir: Path = Field(
         default=Path(".slotlock"),
         description="The directory in which `dev` stores its secrets and the data of its servers.",

@@ -71,12 +71,17 @@ class AccountMutations:
         graphql_type=RegisterResult,
     )
     async def register(self, info: Info, input: RegisterArgument) -> Session | Refusal:  # noqa: A002
-        context = info.context
+        context, client = info.context, info.context.client
         outcome = await _throttled_sign_in(
             context,
             input.email,
             lambda: accounts.register(
-                context.auth, input.name, input.email, input.password, context.client.user_agent
+                context.auth,
+                input.name,
+                input.email,
+                input.password,
+                client.user_agent,
+                client.address,
             ),
         )
         if isinstance(outcome, sessions.SignedInSession):
@@ -85,12 +90,12 @@ class AccountMutations:
 
     @field(description="Sign in with an e-mail address and a password.", graphql_type=LoginResult)
     async def login(self, info: Info, input: LoginArgument) -> Session | Refusal:  # noqa: A002
-        context = info.context
+        context, client = info.context, info.context.client
         outcome = await _throttled_sign_in(
             context,
             input.email,
             lambda: accounts.login(
-                context.auth, input.email, input.password, context.client.user_agent
+                context.auth, input.email, input.password, client.user_agent, client.address
             ),
         )
         if isinstance(outcome, sessions.SignedInSession):
@@ -110,8 +115,9 @@ class AccountMutations:
     ) -> Session | Refusal:
         # The login throttle does not apply: tokens cannot be guessed, and failed attempts would
         # lock out other users of the same address.
+        client = info.context.client
         outcome = await invitations.set_password(
-            info.context.auth, token, password, info.context.client.user_agent
+            info.context.auth, token, password, client.user_agent, client.address
         )
         if isinstance(outcome, sessions.SignedInSession):
             return Session.from_domain(outcome)

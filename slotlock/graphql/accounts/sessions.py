@@ -106,7 +106,11 @@ class OwnSessionMutations:
             user.email if user else None,
             context.client.address,
             lambda: accounts.change_password(
-                context.auth, caller, input.current_password, input.new_password
+                context.auth,
+                caller,
+                input.current_password,
+                input.new_password,
+                context.client.address,
             ),
         )
         if isinstance(outcome, accounts.PasswordChanged):

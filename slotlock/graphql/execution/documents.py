@@ -27,6 +27,7 @@ from slotlock.graphql.execution.input_errors import (
     is_about_value,
     without_values,
 )
+from slotlock.graphql.execution.listed_documents import DocumentListError
 from slotlock.graphql.limits.complexity import MAX_DOCUMENT_BYTES, MAX_TOKENS, exceeded_limit
 from slotlock.graphql.limits.field_merging import field_merge_excess
 from slotlock.graphql.limits.operation_kinds import OperationKind, operation_costs
@@ -83,9 +84,20 @@ class DocumentCache:
     """Recently used documents with their operations, and invalid ones with their errors.
 
     Without introspection no error suggests a name, because suggestions reveal the schema, too.
+    `listed` are the only documents that may be executed, by id; None allows all.
+
+    Raises:
+        DocumentListError: a listed document is invalid.
     """
 
-    def __init__(self, schema: GraphQLSchema, *, introspection: bool) -> None:
+    def __init__(
+        self,
+        schema: GraphQLSchema,
+        *,
+        introspection: bool,
+        listed: Mapping[str, str] | None = None,
+    ) -> None:
+        self.listed = listed
         self._schema = schema
         self._introspection = introspection
         self._rules = (
@@ -97,6 +109,20 @@ class DocumentCache:
         self._rejected: LRUCache[Errors] = LRUCache(
             MAX_CACHED_REJECTIONS, MAX_CACHED_REJECTION_CHARACTERS
         )
+        if listed is not None:
+            self._parse_listed(listed)
+
+    def _parse_listed(self, listed: Mapping[str, str]) -> None:
+        """Parse the listed documents into a cache that has room for all of them."""
+        self._accepted = LRUCache(len(listed), sum(map(len, listed.values())))
+        for id_, text in listed.items():
+            if self.is_cached(text):
+                continue
+            try:
+                self.parse(text)
+            except DocumentError as error:
+                reason = error.errors[0]["message"]
+                raise DocumentListError(f"the document {id_} is invalid: {reason}") from None
 
     def is_cached(self, text: str) -> bool:
         """Return whether the document needs no parsing."""
@@ -110,9 +136,18 @@ class DocumentCache:
         """
         operations = self._accepted.get(text)
         if operations is None:
-            operations = self._parse_operations(text)
-            self._accepted.put(text, operations)
+            operations = self.parse(text)
         return _select_operation(operations, name)
+
+    def parse(self, text: str) -> dict[str | None, Operation]:
+        """Parse, measure and validate a document, and store the result.
+
+        Raises:
+            DocumentError: the document is invalid or too large.
+        """
+        operations = self._parse_operations(text)
+        self._accepted.put(text, operations)
+        return operations
 
     def _parse_operations(self, text: str) -> dict[str | None, Operation]:
         if len(text) > MAX_DOCUMENT_BYTES or (

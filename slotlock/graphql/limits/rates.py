@@ -4,8 +4,11 @@ A school can share one address, so an address has the limits of many users.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from time import thread_time
 
 from prometheus_client import Counter
 
@@ -24,8 +27,11 @@ MAX_SIGN_INS_PER_MINUTE = 30
 MAX_SIGN_IN_ATTEMPTS_PER_MINUTE = 600
 # After a lost connection a client subscribes again, up to ten times on each socket.
 MAX_SUBSCRIPTIONS_PER_MINUTE = 200
-# Kilobytes of documents that are not cached. Clients have few; each kB costs up to 10 ms.
-MAX_DOCUMENT_KB_PER_MINUTE, MAX_DOCUMENT_KB_PER_ADDRESS = 300, 6_000
+# Milliseconds of CPU time for documents that are not cached. Clients have few, which cost some ms
+# each. A process counts its own time, of which new documents get at most 15,000 ms a minute.
+MAX_DOCUMENT_MS_PER_MINUTE, MAX_DOCUMENT_MS_PER_ADDRESS = 3_000, 10_000
+# What a document is charged before it is parsed; the rest is refunded. More than any costs.
+DOCUMENT_DEPOSIT_MS = 300
 # Small files are quick; large ones keep a process busy for seconds.
 MAX_FILES_PER_MINUTE = 60
 # These are counted without Redis, too: anonymous clients send them, or they cost a password hash.
@@ -79,7 +85,7 @@ class OperationRateLimits:
             OperationKind.SIGN_OUT: MAX_SIGN_INS_PER_MINUTE,
             OperationKind.SIGN_IN_ATTEMPT: MAX_SIGN_IN_ATTEMPTS_PER_MINUTE,
             OperationKind.REDEEM_TOKEN: MAX_SIGN_IN_ATTEMPTS_PER_MINUTE,
-            OperationKind.DOCUMENT: MAX_DOCUMENT_KB_PER_MINUTE,
+            OperationKind.DOCUMENT: MAX_DOCUMENT_MS_PER_MINUTE,
             OperationKind.FILE: MAX_FILES_PER_MINUTE,
         }
         # A thief of a token must not keep its user from ending the stolen session.
@@ -96,7 +102,7 @@ class OperationRateLimits:
         }
         # New documents are so expensive that an address gets less than the sum of its users.
         self._address_limits[OperationKind.DOCUMENT] = RateLimit(
-            OperationKind.DOCUMENT.value, MAX_DOCUMENT_KB_PER_ADDRESS
+            OperationKind.DOCUMENT.value, MAX_DOCUMENT_MS_PER_ADDRESS
         )
 
     def charge(
@@ -123,6 +129,27 @@ class OperationRateLimits:
             if address is not None and address_limit is not None:
                 charges.append((f"address:{address}", address_limit, count))
         return charges
+
+    @contextmanager
+    def document_charge(self, user_id: UserId | None, address: str | None) -> Iterator[None]:
+        """Charge the CPU time of the block, which parses a document without waiting.
+
+        Raises:
+            RateLimitedError: the user or the address has reached a limit.
+        """
+        if self._limiter is None:
+            yield
+            return
+        deposit = self._charges({OperationKind.DOCUMENT: DOCUMENT_DEPOSIT_MS}, user_id, address)
+        if wait_ms := self._local_limiter.charge(deposit):
+            raise RateLimitedError(wait_ms)
+        started_at = thread_time()
+        try:
+            yield
+        finally:
+            cost_ms = math.ceil((thread_time() - started_at) * 1000)
+            rest = {OperationKind.DOCUMENT: max(DOCUMENT_DEPOSIT_MS - cost_ms, 0)}
+            self._local_limiter.charge(self._charges(rest, user_id, address), ChargeMode.REFUND)
 
     async def refund(
         self, kind: OperationKind, user_id: UserId | None, address: str | None

@@ -1,7 +1,6 @@
 """The GraphQL server that both transports share: parsing, authentication and rate limits."""
 
-import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -14,22 +13,41 @@ from slotlock.auth.authentication import (
 from slotlock.auth.container import Auth
 from slotlock.auth.session_streams import SessionStreams
 from slotlock.auth.tokens import BadTokenError
+from slotlock.domain.users.user import UserId
 from slotlock.graphql.context import UNKNOWN_CLIENT, ClientInfo, Context, Identity
 from slotlock.graphql.core.errors import ErrorCode, RateLimitedError, error_body
 from slotlock.graphql.execution.documents import DocumentCache, DocumentError, Operation
+from slotlock.graphql.execution.listed_documents import find_listed
 from slotlock.graphql.execution.operation_executor import GraphQLResponse, record_metrics
 from slotlock.graphql.execution.shared_operations import SharedOperations
 from slotlock.graphql.execution.subscriptions import PushResponses, execute_stream
 from slotlock.graphql.limits.complexity import MAX_VARIABLE_VALUES, has_too_many_values
 from slotlock.graphql.limits.connections import ConnectionLimit
-from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
+from slotlock.infrastructure.fair_queue import FairQueue, QueueFullError
 from slotlock.infrastructure.request_deadline import RequestDeadlines, within_deadline
 from slotlock.infrastructure.telemetry import tracing
 from slotlock.infrastructure.telemetry.observed_requests import RequestObserver
 from slotlock.services.container import Services
 from slotlock.services.live.fan_out import FanOutQueue
+
+# New documents take up to a quarter of the time of a process.
+REST_FACTOR = 3.0
+# New documents that may wait, in all and of one address. Those that would wait too long are
+# rejected, too.
+MAX_WAITING_DOCUMENTS, MAX_WAITING_DOCUMENTS_PER_ADDRESS = 200, 50
+BUSY_RETRY_AFTER_MS = 2_000
+NOT_LISTED_MESSAGE = "The server executes only the documents on its list, and this is not one."
+
+
+def _document_queue() -> FairQueue[None]:
+    return FairQueue(
+        max_running=1,
+        max_waiting=MAX_WAITING_DOCUMENTS,
+        max_waiting_per_client=MAX_WAITING_DOCUMENTS_PER_ADDRESS,
+        rest_factor=REST_FACTOR,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +68,7 @@ class GraphQLServer:
     # None without access log and traces.
     observer: RequestObserver | None = None
     # Parsing blocks the event loop, so new documents are parsed one at a time.
-    parse_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    new_documents: FairQueue[None] = field(default_factory=_document_queue)
     deadlines: RequestDeadlines = field(default_factory=RequestDeadlines)
     shared_operations: SharedOperations = field(default_factory=SharedOperations)
     fan_out: FanOutQueue = field(default_factory=FanOutQueue)
@@ -73,22 +91,33 @@ class GraphQLServer:
 
         Raises:
             DocumentError: the request is malformed, its document invalid or too large.
-            RateLimitedError: the client sent too many new documents.
+            RateLimitedError: the client sent too many new documents, or many clients did.
         """
-        text, operation_name, variables = _parse_raw_request(payload)
+        text, operation_name, variables = _parse_raw_request(payload, self.document_cache.listed)
         if not self.document_cache.is_cached(text):
-            costs = {OperationKind.DOCUMENT: 1 + len(text) // 1000}
-            user_id = user_to_charge(self.auth, token)
-            await self.rate_limits.wait(self.rate_limits.charge(costs, user_id, client.address))
-            async with self.parse_lock:
-                await asyncio.sleep(0)  # other requests proceed between two documents
-                operation = self.document_cache.resolve_operation(text, operation_name)
-        else:
-            operation = self.document_cache.resolve_operation(text, operation_name)
+            await self._parse_new(text, user_to_charge(self.auth, token), client.address)
+        operation = self.document_cache.resolve_operation(text, operation_name)
         if tracing.is_on():
             fields = [name for _, name in operation.root_fields]
             tracing.describe_operation(operation.operation_type.value, operation.name, fields)
         return GraphQLRequest(operation, variables)
+
+    async def _parse_new(self, text: str, user_id: UserId | None, address: str | None) -> None:
+        """Parse a document into the cache, for the addresses of the clients by round robin."""
+        if self.document_cache.listed is not None:
+            raise _bad_input(NOT_LISTED_MESSAGE)
+
+        async def parse() -> None:
+            # A job of another address may have parsed it meanwhile.
+            if not self.document_cache.is_cached(text):
+                with self.rate_limits.document_charge(user_id, address):
+                    self.document_cache.parse(text)
+
+        try:
+            with within_deadline():
+                await self.new_documents.run(address, parse, key=text)
+        except QueueFullError:
+            raise RateLimitedError(BUSY_RETRY_AFTER_MS) from None
 
     async def authenticate_and_charge(
         self, operation: Operation, token: VerifiedToken, client: ClientInfo
@@ -146,7 +175,9 @@ class GraphQLRequest(NamedTuple):
     variables: dict[str, Any] | None
 
 
-def _parse_raw_request(payload: object) -> tuple[str, str | None, dict[str, Any] | None]:
+def _parse_raw_request(
+    payload: object, listed: Mapping[str, str] | None
+) -> tuple[str, str | None, dict[str, Any] | None]:
     """Return the text of the document, the name of the operation and the variables."""
     if isinstance(payload, list):
         raise _bad_input("Batches are not supported: send one request at a time.")
@@ -154,6 +185,8 @@ def _parse_raw_request(payload: object) -> tuple[str, str | None, dict[str, Any]
         raise _bad_input("A GraphQL request is a JSON object.")
     query, variables = payload.get("query"), payload.get("variables")
     name, extensions = payload.get("operationName"), payload.get("extensions")
+    if query is None and listed is not None and (query := find_listed(listed, payload)) is None:
+        raise _bad_input(NOT_LISTED_MESSAGE)
     if not isinstance(query, str) or not query:
         raise _bad_input("`query` must be the text of a GraphQL document.")
     if variables is not None and not isinstance(variables, dict):

@@ -173,7 +173,9 @@ class WebSocketSession:
             await self._close(UNAUTHORIZED, "Unauthorized")
         elif not _is_operation_id(operation_id):
             await self._close(BAD_REQUEST, "The id of an operation is a string")
-        elif not _is_subscribe_payload(payload):
+        elif not _is_subscribe_payload(
+            payload, has_list=self._server.document_cache.listed is not None
+        ):
             await self._close(BAD_REQUEST, "The payload is a GraphQL request")
         elif operation_id in self._operations:
             await self._close(DUPLICATE_SUBSCRIBER, f"Subscriber for {operation_id} already exists")
@@ -277,11 +279,14 @@ def _is_operation_id(operation_id: object) -> TypeGuard[str]:
     return isinstance(operation_id, str) and operation_id != ""
 
 
-def _is_subscribe_payload(payload: object) -> TypeGuard[dict[str, Any]]:
-    """Return whether a payload has the fields of a GraphQL request, each of the right type."""
+def _is_subscribe_payload(payload: object, *, has_list: bool) -> TypeGuard[dict[str, Any]]:
+    """Return whether a payload has the fields of a GraphQL request, each of the right type.
+
+    A request may name a document on the list instead of sending it, if there is a list.
+    """
     return (
         isinstance(payload, dict)
-        and isinstance(payload.get("query"), str)
+        and (isinstance(query := payload.get("query"), str) or (query is None and has_list))
         and isinstance(payload.get("operationName"), str | None)
         and all(_is_object_or_null(payload.get(name)) for name in ("variables", "extensions"))
     )

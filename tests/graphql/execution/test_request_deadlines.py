@@ -25,7 +25,7 @@ from slotlock.domain.users.user import Caller, Role
 from slotlock.graphql.core import errors
 from slotlock.graphql.transport.http import JSON, HttpEndpoint
 from slotlock.graphql.transport.http_messages import HttpPost
-from slotlock.infrastructure import request_deadline
+from slotlock.infrastructure import fair_queue, request_deadline
 from slotlock.infrastructure.mongo.client import connect
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import BOOK_SLOT, CREATE_SLOT, Json, slot_input
@@ -151,6 +151,7 @@ def short_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let requests end soon, and log each failure."""
     monkeypatch.setattr(request_deadline, "REQUEST_TIMEOUT_S", DEADLINE_S)
     monkeypatch.setattr(request_deadline, "RESERVE_S", 0.0)
+    monkeypatch.setattr(fair_queue, "TIME_AFTER_WAIT_S", 0.0)
     monkeypatch.setattr(errors, "OUTAGE_LOG_INTERVAL_S", 0.0)
 
 

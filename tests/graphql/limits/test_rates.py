@@ -8,7 +8,16 @@ import httpx
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.graphql.limits.rates import MAX_DOCUMENT_KB_PER_ADDRESS, MAX_SIGN_INS_PER_MINUTE
+from slotlock.graphql.core.errors import RateLimitedError
+from slotlock.graphql.limits import rates
+from slotlock.graphql.limits.rates import (
+    DOCUMENT_DEPOSIT_MS,
+    MAX_SIGN_INS_PER_MINUTE,
+    OperationRateLimits,
+)
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import redis_client
+from slotlock.infrastructure.redis.rate_limits import RateLimiter
 from tests.support.apps.processes import AppProcess
 from tests.support.apps.rate_limited import (
     CANCEL_UNKNOWN_BOOKING,
@@ -20,11 +29,9 @@ from tests.support.apps.rate_limited import (
     AddressedClient,
     client_at_new_address,
     exceed_address_rate,
-    next_address,
     rate_limited_app,
 )
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
-from tests.support.clients.client import http_client
 
 QUERY = "{ __typename }"
 TEN_FIELDS = "{" + " ".join(f"a{n}: __typename" for n in range(10)) + "}"
@@ -136,28 +143,31 @@ async def test_without_redis_only_sign_ins_are_limited_by_each_process(
     assert await client.count_accepted(registrations, register) == registrations
     login = LOGIN_WITH_BAD_EMAIL.removeprefix("mutation {").removesuffix("}")
     logins = "mutation {" + " ".join(f"a{n}: {login}" for n in range(15)) + "}"
-    responses = [await client.post(logins)]  # the first one has a new document, which is unchecked
     unchecked_before = app_without_redis.metric(UNCHECKED_METRIC)
-    responses += [await client.post(logins) for _ in range(SIGN_INS_PER_ADDRESS // 15)]
+    responses = [await client.post(logins) for _ in range(SIGN_INS_PER_ADDRESS // 15 + 1)]
     statuses = [response.status_code for response in responses]
     assert statuses == [200] * (len(responses) - 1) + [429]
     assert app_without_redis.metric(UNCHECKED_METRIC) == unchecked_before
 
 
-async def test_new_documents_are_limited_by_their_total_length(rate_limited: AppProcess) -> None:
-    async with http_client() as http:
-        client = AddressedClient(http, rate_limited.url)
-        client.address = next_address()
-        assert (await client.post(QUERY)).status_code == 200
-        client.address = next_address()
-        large_documents = [
-            f"{{ nothing{n} }} #".ljust(19_999) for n in range(MAX_DOCUMENT_KB_PER_ADDRESS // 20)
-        ]
-        for document in large_documents:
-            assert error_code(await client.post(document)) == "GRAPHQL_VALIDATION_FAILED"
-        response = await client.post("{ nothing }")
-        assert response.status_code == 429
-        assert error_code(response) == "RATE_LIMITED"
-        # Cached documents are free, whether they are valid or not.
-        assert (await client.post(large_documents[-1])).status_code == 200
-        assert (await client.post(QUERY)).status_code == 200
+async def test_new_documents_are_limited_by_the_time_that_they_take(
+    servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rates, "MAX_DOCUMENT_MS_PER_ADDRESS", DOCUMENT_DEPOSIT_MS + 20)
+    pipeline = AutoPipeline(redis_client(servers.redis_url))
+    limits = OperationRateLimits(RateLimiter(pipeline), 20, 15, 2)
+    accepted = 0
+    while accepted < 30 and not is_limited(limits, "192.0.2.1"):
+        accepted += 1
+    assert 1 <= accepted <= 21  # each one takes a part of a millisecond, and counts at least 1
+    assert not is_limited(limits, "192.0.2.2")
+    await pipeline.close()
+
+
+def is_limited(limits: OperationRateLimits, address: str) -> bool:
+    """Return whether an address may not send another document; charge it otherwise."""
+    try:
+        with limits.document_charge(None, address):
+            return False
+    except RateLimitedError:
+        return True

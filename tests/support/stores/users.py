@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 
+import pytest
 from pymongo import MongoClient
 from pymongo.database import Database
 
@@ -21,6 +22,7 @@ from slotlock.auth.tokens import (
     new_token_id,
 )
 from slotlock.domain.users.user import Role, User, UserId
+from slotlock.infrastructure.fair_queue import FairQueue, QueueFullError
 from slotlock.infrastructure.mongo.client import Document, connect
 from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.infrastructure.mongo.users.documents import to_new_document
@@ -50,6 +52,15 @@ async def auth_for_database(mongo_url: str) -> AsyncIterator[Auth]:
     finally:
         passwords.close()
         await client.close()
+
+
+def fill_hash_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no password hash have a place in a queue."""
+
+    async def refuse(*_: object, **_options: object) -> str:
+        raise QueueFullError
+
+    monkeypatch.setattr(FairQueue, "run", refuse)
 
 
 def new_email() -> str:

@@ -1,0 +1,138 @@
+"""A server with a list of documents executes these and no others, by text or by id."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import httpx
+import orjson
+import pytest
+
+from slotlock.api.app_state import document_cache
+from slotlock.api.settings.settings import Settings, SettingsError
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.graphql.execution.listed_documents import load_documents
+from slotlock.graphql.transport.server import NOT_LISTED_MESSAGE
+from tests.support.apps.fork_server import forked_app
+from tests.support.apps.processes import AppProcess, app_environment
+from tests.support.clients.client import Json, open_websocket
+
+TYPE = "query Type { __typename }"
+SLOTS = "query Slots($first: Int) { slots(first: $first) { nodes { id } } }"
+IDS = {"type": TYPE, "sha256:slots": SLOTS}
+MANIFEST = {
+    "format": "apollo-persisted-query-manifest",
+    "version": 1,
+    "operations": [
+        {"id": id_, "body": text, "name": "Any", "type": "query"} for id_, text in IDS.items()
+    ],
+}
+NOT_LISTED = {"errors": [{"message": NOT_LISTED_MESSAGE, "extensions": {"code": "BAD_USER_INPUT"}}]}
+DATA = {"data": {"__typename": "Query"}}
+
+
+def persisted_query(text: str) -> Json:
+    """Return the extension with which Apollo clients name a document."""
+    hash_ = sha256(text.encode()).hexdigest()
+    return {"persistedQuery": {"version": 1, "sha256Hash": hash_}}
+
+
+@pytest.fixture(scope="module")
+def closed_app(
+    servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AppProcess]:
+    """Yield an app that executes only the documents of IDS."""
+    directory = tmp_path_factory.mktemp("closed_app")
+    path = directory / "operations.json"
+    path.write_bytes(orjson.dumps(IDS))
+    settings = {**app_environment(servers, "closed_app"), "SLOTLOCK_OPERATIONS": str(path)}
+    with forked_app(settings, directory) as app:
+        yield app
+
+
+REQUESTS = [
+    pytest.param({"query": TYPE}, DATA, id="text"),
+    pytest.param({"documentId": "type"}, DATA, id="id"),
+    pytest.param(
+        {"documentId": f"sha256:{sha256(TYPE.encode()).hexdigest()}"}, DATA, id="hash as id"
+    ),
+    pytest.param({"extensions": persisted_query(TYPE)}, DATA, id="extension"),
+    pytest.param({"query": TYPE + " "}, NOT_LISTED, id="another text"),
+    pytest.param({"query": "{"}, NOT_LISTED, id="invalid text"),
+    pytest.param({"documentId": "other"}, NOT_LISTED, id="another id"),
+    pytest.param({"documentId": 7}, NOT_LISTED, id="no id"),
+    pytest.param({"extensions": persisted_query("{ a }")}, NOT_LISTED, id="another hash"),
+    pytest.param({"extensions": {"persistedQuery": 7}}, NOT_LISTED, id="no extension"),
+    pytest.param({}, NOT_LISTED, id="nothing"),
+]
+
+
+@pytest.mark.parametrize(("request_body", "expected"), REQUESTS)
+async def test_over_http_only_listed_documents_are_executed(
+    closed_app: AppProcess, http: httpx.AsyncClient, request_body: Json, expected: Json
+) -> None:
+    url = closed_app.url + "/graphql"
+    response = await http.post(url, json=request_body)
+    assert response.json() == expected
+    assert response.status_code == (200 if expected is DATA else 400)
+    texts = {
+        name: each if isinstance(each, str) else orjson.dumps(each).decode()
+        for name, each in request_body.items()
+    }
+    accept = {"Accept": "application/json"}
+    assert (await http.get(url, params=texts, headers=accept)).json() == expected
+    events = await http.post(url, json=request_body, headers={"Accept": "text/event-stream"})
+    assert orjson.dumps(expected).decode() in events.text
+
+
+@pytest.mark.parametrize(("request_body", "expected"), REQUESTS)
+async def test_over_a_websocket_only_listed_documents_are_executed(
+    closed_app: AppProcess, request_body: Json, expected: Json
+) -> None:
+    async with open_websocket(closed_app) as socket:
+        await socket.send({"id": "1", "type": "subscribe", "payload": request_body})
+        message = await socket.receive()
+    is_accepted = expected is DATA
+    assert message == {
+        "id": "1",
+        "type": "next" if is_accepted else "error",
+        "payload": DATA if is_accepted else NOT_LISTED["errors"],
+    }
+
+
+@pytest.mark.parametrize("content", [IDS, MANIFEST])
+def test_the_list_is_a_manifest_or_an_object_of_documents_by_id(
+    tmp_path: Path, content: Json
+) -> None:
+    path = tmp_path / "operations.json"
+    path.write_bytes(orjson.dumps(content))
+    hashes = {sha256(text.encode()).hexdigest(): text for text in (TYPE, SLOTS)}
+    assert load_documents(path) == {"type": TYPE, "slots": SLOTS, **hashes}
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "is neither a persisted query manifest nor"),
+        ("7", "is neither a persisted query manifest nor"),
+        ('{"a": 7}', "is neither a persisted query manifest nor"),
+        ('{"operations": [{"id": "a"}]}', "is neither a persisted query manifest nor"),
+        ('{"operations": {"a": "{ __typename }"}}', "is neither a persisted query manifest nor"),
+        ("{}", "lists no document"),
+        ('{"a": "{ nothing }"}', "the document a is invalid: Cannot query field 'nothing'"),
+        ('{"a": "{"}', "the document a is invalid: Syntax Error"),
+        ('{"a": "{ __schema { types { name } } }"}', "the document a is invalid: "),
+        (None, "cannot be read: No such file or directory"),
+    ],
+)
+def test_a_list_that_cannot_be_used_stops_the_start_with_the_reason(
+    tmp_path: Path, content: str | None, reason: str
+) -> None:
+    path = tmp_path / "operations.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(SettingsError) as error:
+        document_cache(Settings(operations=path), development=False)
+    assert str(error.value).startswith("SLOTLOCK_OPERATIONS: ")
+    assert reason in str(error.value)

@@ -1,0 +1,190 @@
+"""A flood from one address does not keep the clients of another waiting behind it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
+
+import orjson
+import pytest
+from pydantic import SecretStr
+
+from slotlock.api.app_state import open_app_state
+from slotlock.api.settings.settings import Settings
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.graphql.transport.http import JSON, HttpEndpoint
+from slotlock.graphql.transport.http_messages import HttpPost
+from slotlock.graphql.transport.server import GraphQLServer
+from slotlock.infrastructure.fair_queue import FairQueue
+from tests.support.apps.processes import SECRET, database_url
+from tests.support.clients.client import Json
+from tests.support.polling import eventually
+from tests.support.stores.users import new_email
+
+FLOOD_SIZE = 6
+FLOODER, OTHER = "192.0.2.1", "192.0.2.2"
+REGISTER = "mutation($input: RegisterInput!) { register(input: $input) { __typename } }"
+LOGIN = "mutation($input: LoginInput!) { login(input: $input) { __typename } }"
+CACHED = "{ __typename }"
+
+numbers = count()
+original_run = FairQueue.run
+
+
+class Deployment:
+    """An app without its HTTP server, to which clients at any address send requests."""
+
+    def __init__(self, server: GraphQLServer) -> None:
+        self.server = server
+        self._endpoint = HttpEndpoint(server, max_body_bytes=64_000, development=False)
+
+    async def send(self, address: str, document: str, **variables: object) -> Json:
+        """Send a request, and return the body of the response."""
+        body = orjson.dumps({"query": document, "variables": variables})
+        post = HttpPost({"content-type": JSON}, JSON, body, address)
+        response: Json = orjson.loads((await self._endpoint.respond(post)).body)
+        return response
+
+    async def register(self, address: str) -> Json:
+        """Register an account, which hashes a password."""
+        account = {"name": "Eve", "email": new_email(), "password": "correct horse battery"}
+        return await self.send(address, REGISTER, input=account)
+
+    async def sign_in(self, address: str) -> Json:
+        """Sign in with a password that is checked, and wrong."""
+        credentials = {"email": new_email(), "password": "correct horse battery"}
+        return await self.send(address, LOGIN, input=credentials)
+
+    async def send_new_document(self, address: str) -> Json:
+        """Send a document that the server has not seen."""
+        return await self.send(address, f"{{ nothing{next(numbers)} }}")
+
+
+@pytest.fixture
+async def deployment(servers: EmbeddedServers) -> AsyncIterator[Deployment]:
+    """Yield an app that has read the documents of sign-ins."""
+    settings = Settings(
+        mongo_url=database_url(servers, "fair_turns"),
+        redis_url=servers.redis_url,
+        redis_budget_ms=1000,
+        secret_key=(SecretStr(SECRET),),
+    )
+    async with open_app_state(settings, development=False) as state:
+        opened = Deployment(state.graphql_server)
+        for document in (REGISTER, LOGIN, CACHED):
+            await opened.send(OTHER, document)
+        yield opened
+
+
+@pytest.fixture
+def in_order_of_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let queues serve all jobs in order of arrival."""
+
+    async def run(self: FairQueue[Any], _: object, work: Any, **_options: object) -> Any:
+        return await original_run(self, None, work)
+
+    monkeypatch.setattr(FairQueue, "run", run)
+
+
+async def left_of_flood(queue: FairQueue[Any], flood: Any, other: Any) -> int:
+    """Return how many requests of a flood are unfinished when a later one of another has ended."""
+    max_running, queue._max_running = queue._max_running, 0
+    sent = [asyncio.create_task(flood(FLOODER)) for _ in range(FLOOD_SIZE)]
+    await wait_for_jobs(queue, FLOOD_SIZE)
+    last = asyncio.create_task(other(OTHER))
+    await wait_for_jobs(queue, FLOOD_SIZE + 1)
+    queue._max_running = max_running
+    queue._start_jobs()
+    response = await last
+    left = sum(not task.done() for task in sent)
+    for each in (response, *await asyncio.gather(*sent)):
+        assert "INTERNAL" not in str(each)
+    return left
+
+
+async def wait_for_jobs(queue: FairQueue[Any], number: int) -> None:
+    """Wait until so many jobs wait."""
+
+    async def are_waiting() -> bool:
+        return queue._waiting_count == number
+
+    await eventually(are_waiting, f"{number} jobs wait")
+
+
+async def test_a_sign_in_does_not_wait_for_the_registrations_of_another_address(
+    deployment: Deployment,
+) -> None:
+    queue = deployment.server.auth.password_hasher._queue
+    queue._max_running = 1
+    left = await left_of_flood(queue, deployment.register, deployment.sign_in)
+    assert left >= FLOOD_SIZE - 2
+
+
+async def test_a_registration_does_not_wait_for_the_sign_ins_of_another_address(
+    deployment: Deployment,
+) -> None:
+    queue = deployment.server.auth.password_hasher._queue
+    queue._max_running = 1
+    left = await left_of_flood(queue, deployment.sign_in, deployment.register)
+    assert left >= 1
+
+
+async def test_a_new_document_does_not_wait_for_those_of_another_address(
+    deployment: Deployment,
+) -> None:
+    send = deployment.send_new_document
+    assert await left_of_flood(deployment.server.new_documents, send, send) >= FLOOD_SIZE - 2
+
+
+@pytest.mark.usefixtures("in_order_of_arrival")
+async def test_control_in_order_of_arrival_clients_wait_for_the_flood_of_another_address(
+    deployment: Deployment,
+) -> None:
+    queue, send = deployment.server.auth.password_hasher._queue, deployment.send_new_document
+    queue._max_running = 1
+    assert await left_of_flood(queue, deployment.register, deployment.sign_in) == 0
+    assert await left_of_flood(deployment.server.new_documents, send, send) == 0
+
+
+async def test_a_document_that_was_read_before_does_not_wait_for_new_ones(
+    deployment: Deployment,
+) -> None:
+    queue = deployment.server.new_documents
+    queue._max_running = 0
+    waiting = asyncio.create_task(deployment.send_new_document(FLOODER))
+    await wait_for_jobs(queue, 1)
+    assert await deployment.send(FLOODER, CACHED) == {"data": {"__typename": "Query"}}
+    waiting.cancel()
+
+
+async def test_new_documents_beyond_those_that_may_wait_are_rejected_with_a_time_to_retry(
+    deployment: Deployment,
+) -> None:
+    deployment.server.new_documents._max_waiting_per_client = 2
+    responses = await asyncio.gather(*(deployment.send_new_document(FLOODER) for _ in range(5)))
+    errors = [response["errors"][0]["extensions"] for response in responses]
+    assert {each["code"] for each in errors} == {"RATE_LIMITED", "GRAPHQL_VALIDATION_FAILED"}
+    assert all(each["retryAfterMs"] > 0 for each in errors if each["code"] == "RATE_LIMITED")
+
+
+async def test_sign_ins_beyond_those_that_may_wait_return_too_many_attempts(
+    deployment: Deployment,
+) -> None:
+    queue = deployment.server.auth.password_hasher._queue
+    queue._max_running, queue._max_waiting_per_client = 1, 2
+    responses = await asyncio.gather(*(deployment.register(FLOODER) for _ in range(4)))
+    types = [response["data"]["register"]["__typename"] for response in responses]
+    assert sorted(types) == ["Session"] * 3 + ["TooManyAttempts"]
+
+
+async def test_equal_new_documents_of_an_address_are_read_once_and_take_one_place(
+    deployment: Deployment,
+) -> None:
+    queue, document = deployment.server.new_documents, f"{{ nothing{next(numbers)} }}"
+    queue._max_running = 0
+    sent = [asyncio.create_task(deployment.send(FLOODER, document)) for _ in range(3)]
+    await wait_for_jobs(queue, 1)
+    queue._max_running = 1
+    queue._start_jobs()
+    responses = await asyncio.gather(*sent)
+    assert responses[0] == responses[1] == responses[2]
