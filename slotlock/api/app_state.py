@@ -78,6 +78,7 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             backend.clock.now,
             login_throttle=login_throttle(settings, backend.pipeline),
             refresh_grace=timedelta(seconds=settings.refresh_grace_s),
+            registration=settings.registration,
         )
         limits = rate_limits(settings, backend.pipeline)
         await _create_admin(settings, auth)

@@ -12,7 +12,7 @@ from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, Ha
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH, normalize_nfc
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
-from slotlock.domain.users.user import Caller, Role, User, validate_user_name
+from slotlock.domain.users.user import Caller, Registration, Role, User, validate_user_name
 from slotlock.infrastructure.mongo.client import after_write
 
 # Schools use special-use domains (.local, .test) in their own networks. The documentation of
@@ -34,6 +34,11 @@ class EmailTaken:
     """An account with this address exists already."""
 
     email: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationClosed:
+    """This server lets nobody create an account, or set the first password of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +65,11 @@ class TooManyAttempts:
 
 async def register(
     auth: Auth, name: str, email: str, password: str, user_agent: str | None = None
-) -> SignedInSession | EmailTaken | InvalidInput | TooManyAttempts:
+) -> SignedInSession | RegistrationClosed | EmailTaken | InvalidInput | TooManyAttempts:
     """Create a member's account and open its first session."""
-    user = await create_user(auth, name, email, password, Role.MEMBER)
+    if auth.registration is not Registration.OPEN:
+        return RegistrationClosed()
+    user = await create_user(auth, name, email, password, Role.MEMBER, self_registered=True)
     if not isinstance(user, User):
         return user
     with after_write():
@@ -70,7 +77,7 @@ async def register(
 
 
 async def create_user(
-    auth: Auth, name: str, email: str, password: str, role: Role
+    auth: Auth, name: str, email: str, password: str, role: Role, *, self_registered: bool = False
 ) -> User | EmailTaken | InvalidInput | TooManyAttempts:
     """Create an account with any role. Only operators may choose another role than member."""
     name = name.strip()
@@ -87,7 +94,9 @@ async def create_user(
         password_hash = await auth.password_hasher.hash(password)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    user = await auth.users.insert(name, normalized_email, role, password_hash, auth.now())
+    user = await auth.users.insert(
+        name, normalized_email, role, password_hash, auth.now(), self_registered=self_registered
+    )
     return user or EmailTaken(normalized_email)
 
 
@@ -199,6 +208,8 @@ async def throttle_login(
 def was_rejected_before_hashing(outcome: object) -> bool:
     """Return whether the server rejected an attempt without checking its password."""
     match outcome:
-        case TooManyAttempts() | InvalidInput() | InvalidCredentials(counts_as_guess=False):
+        case TooManyAttempts() | InvalidInput() | RegistrationClosed():
+            return True
+        case InvalidCredentials(counts_as_guess=False):
             return True
     return False

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from slotlock.auth.accounts import (
     BUSY_RETRY_AFTER_MS,
     Banned,
+    RegistrationClosed,
     TooManyAttempts,
     validate_password,
 )
@@ -19,7 +20,7 @@ from slotlock.auth.tokens import hash_token
 from slotlock.domain.audit.log import AuditAction, FieldEdit
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.users.user import Caller, Role, User, UserId
+from slotlock.domain.users.user import Caller, Registration, Role, User, UserId
 from slotlock.infrastructure.mongo.client import after_write
 
 INVITATION_TTL = timedelta(days=14)
@@ -103,7 +104,14 @@ async def create_password_reset(auth: Auth, user: User) -> PasswordInvitation | 
 
 async def set_password(
     auth: Auth, token: str, password: str, user_agent: str | None = None
-) -> SignedInSession | InvalidInvitation | Banned | InvalidInput | TooManyAttempts:
+) -> (
+    SignedInSession
+    | InvalidInvitation
+    | RegistrationClosed
+    | Banned
+    | InvalidInput
+    | TooManyAttempts
+):
     """Set a password and open a session. A token works once, also in concurrent requests."""
     if problem := validate_password(password):
         return InvalidInput((FieldProblem("password", problem),))
@@ -113,6 +121,8 @@ async def set_password(
         return InvalidInvitation()
     if invited_user.banned:
         return Banned()
+    if auth.registration is Registration.CLOSED and not invited_user.has_password:
+        return RegistrationClosed()
     try:
         password_hash = await auth.password_hasher.hash(password)
     except HasherBusyError:

@@ -76,6 +76,9 @@ def add_users_commands(commands: Any) -> None:
     importing = users.add_parser("import", help="create and update users from a CSV file")
     importing.add_argument("file", type=Path, help="columns email, name, groups (separated by ;)")
     importing.add_argument("--dry-run", action="store_true", help="only count the changes")
+    importing.add_argument(
+        "--claim", action="store_true", help="take over accounts that registered themselves"
+    )
     importing.set_defaults(run=_import_users)
 
     inviting = users.add_parser("invite", help="print tokens for users without a password")
@@ -127,7 +130,10 @@ def _set_role(args: Namespace) -> None:
 
 
 def _import_users(args: Namespace) -> None:
-    print(asyncio.run(import_users_file(settings_with_mongodb(), args.file, dry_run=args.dry_run)))
+    importing = import_users_file(
+        settings_with_mongodb(), args.file, dry_run=args.dry_run, claim=args.claim
+    )
+    print(asyncio.run(importing))
 
 
 def _invite_users(args: Namespace) -> None:
@@ -232,7 +238,9 @@ def _format_user(user: User) -> str:
     return f"{user.email}\t{user.role.value}\t{user.name}\t{user.created_at:%Y-%m-%d}"
 
 
-async def import_users_file(settings: Settings, file: Path, *, dry_run: bool) -> str:
+async def import_users_file(
+    settings: Settings, file: Path, *, dry_run: bool, claim: bool = False
+) -> str:
     """Create and update users from a CSV file, or only count the changes; raises CommandError."""
     try:
         with file.open("rb") as opened:
@@ -242,7 +250,7 @@ async def import_users_file(settings: Settings, file: Path, *, dry_run: bool) ->
     if len(body) > MAX_FILE_BYTES:
         raise CommandError(f"{file} has more than {MAX_FILE_BYTES} bytes; split it")
     async with open_auth(settings) as auth:
-        outcome = await import_users(auth, body, dry_run=dry_run)
+        outcome = await import_users(auth, body, dry_run=dry_run, claim=claim)
     match outcome:
         case InvalidUserFile():
             problems = "\n".join(map(_format_problem, outcome.problems))
@@ -252,7 +260,16 @@ async def import_users_file(settings: Settings, file: Path, *, dry_run: bool) ->
         case ImportTooLarge():
             raise CommandError("too much for one import; nothing was imported, split the file")
     counts = f"{outcome.created} created, {outcome.updated} updated, {outcome.unchanged} unchanged"
-    return f"would be: {counts}" if dry_run else counts
+    if outcome.claimed:
+        counts += f", {outcome.claimed} claimed"
+    lines = [f"would be: {counts}" if dry_run else counts]
+    for account in outcome.unclaimed:
+        user = account.user
+        lines.append(
+            f"line {account.line}: {user.email} registered as {user.name} on "
+            f"{user.created_at:%Y-%m-%d} and did not change; --claim takes the account over"
+        )
+    return "\n".join(lines)
 
 
 async def print_invitations(settings: Settings, group: str | None) -> None:

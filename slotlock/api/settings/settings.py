@@ -17,6 +17,7 @@ from slotlock.api.settings.logs import LogSettings
 from slotlock.api.settings.unknown_variables import unknown_variable_problems
 from slotlock.auth.accounts import normalize_email, validate_password
 from slotlock.auth.tokens import MIN_SECRET_BYTES
+from slotlock.domain.users.user import Registration
 from slotlock.infrastructure.redis.admission.queue import MAX_QUEUE_LENGTH, PARTITIONS
 from slotlock.infrastructure.redis.auto_pipeline import DEFAULT_BUDGET_MS, MAX_BUDGET_MS
 from slotlock.infrastructure.redis.client import parse_address
@@ -95,6 +96,16 @@ class Settings(LogSettings, LimitSettings):
         "They begin with the first response that contains the successor. "
         "This is for lost responses and for two tabs. "
         "With 0, every second use of a refresh token ends the session.",
+    )
+    registration: Registration = Field(
+        default=Registration.OPEN,
+        description="Who gets an account. "
+        "With `open`, everybody can `register`. "
+        "With `invited`, `register` is refused, and users set a first password with an invitation "
+        "from an organizer. "
+        "With `closed`, such an invitation is refused, too: "
+        "`slotlock users create` and `slotlock users set-password` give an account its password. "
+        "Users who have a password sign in, change it and use reset tokens in any case.",
     )
     public_reads: bool = Field(
         default=True,

@@ -23,12 +23,12 @@ from slotlock.domain.booking.refusals import UserNotFound
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.administration import (
+    AdminRequired,
     CannotEraseSelf,
     LastAdmin,
     change_refusal,
     role_refusal,
 )
-from slotlock.domain.users.bans import AdminRequired
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import Caller, Role, User, UserId, validate_user_name
 from slotlock.infrastructure.mongo.users.administration import AddressTaken, InvitedUser

@@ -14,6 +14,7 @@ from slotlock.graphql.accounts.refusals import (
     InvalidCredentials,
     InvalidInvitation,
     InvalidSession,
+    RegistrationClosed,
     TooManyAttempts,
     present_account_refusal,
 )
@@ -28,7 +29,7 @@ Outcome = TypeVar("Outcome")
 ANONYMOUS = ResultView(None)
 
 RegisterResult = Annotated[
-    Session | EmailTaken | InvalidInput | TooManyAttempts,
+    Session | RegistrationClosed | EmailTaken | InvalidInput | TooManyAttempts,
     strawberry.union("RegisterResult", description="The first session, or a refusal."),
 ]
 LoginResult = Annotated[
@@ -36,7 +37,7 @@ LoginResult = Annotated[
     strawberry.union("LoginResult", description="The new session, or a refusal."),
 ]
 SetPasswordResult = Annotated[
-    Session | InvalidInvitation | Banned | InvalidInput | TooManyAttempts,
+    Session | InvalidInvitation | RegistrationClosed | Banned | InvalidInput | TooManyAttempts,
     strawberry.union("SetPasswordResult", description="The first session, or a refusal."),
 ]
 RefreshResult = Annotated[

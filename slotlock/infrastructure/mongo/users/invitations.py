@@ -120,7 +120,7 @@ class InvitationRepository:
                 {**_valid_filter(token_hash, now), "banned": None},
                 {
                     "$set": {"passwordHash": password_hash},
-                    "$unset": {"withoutPassword": "", "invitation": ""},
+                    "$unset": {"withoutPassword": "", "invitation": "", "selfRegistered": ""},
                 },
                 PUBLIC_FIELDS,
                 return_document=ReturnDocument.BEFORE,
