@@ -10,7 +10,12 @@ from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, valida
 from slotlock.auth.container import Auth
 from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
-from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH, normalize_nfc
+from slotlock.domain.shared.text import (
+    MAX_NORMALIZED_LENGTH,
+    normalize_name,
+    normalize_nfc,
+    strip_blanks,
+)
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
 from slotlock.domain.users.user import Caller, Registration, Role, User, validate_user_name
 from slotlock.infrastructure.mongo.client import after_write
@@ -80,7 +85,7 @@ async def create_user(
     auth: Auth, name: str, email: str, password: str, role: Role, *, self_registered: bool = False
 ) -> User | EmailTaken | InvalidInput | TooManyAttempts:
     """Create an account with any role. Only operators may choose another role than member."""
-    name = name.strip()
+    name = normalize_name(name)
     normalized_email = normalize_email(email)
     problems = {
         "name": validate_user_name(name),
@@ -122,12 +127,12 @@ async def login(
 
 
 def normalize_email(email: str) -> str | None:
-    """Return the address in lower case and Unicode NFC, as it is stored; None if it is invalid."""
+    """Return the address as it is stored: stripped, in lower case and NFC; None if invalid."""
     if len(email) > MAX_NORMALIZED_LENGTH:
         return None
     try:
         valid = validate_email(
-            email.strip(" "), check_deliverability=False, globally_deliverable=False
+            strip_blanks(email), check_deliverability=False, globally_deliverable=False
         )
     except EmailNotValidError:
         return None

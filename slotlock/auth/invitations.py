@@ -19,6 +19,7 @@ from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.audit.log import AuditAction, FieldEdit
 from slotlock.domain.audit.notes import AuditNote
+from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.user import Caller, Registration, Role, User, UserId
 from slotlock.infrastructure.mongo.client import after_write
@@ -115,7 +116,7 @@ async def set_password(
     """Set a password and open a session. A token works once, also in concurrent requests."""
     if problem := validate_password(password):
         return InvalidInput((FieldProblem("password", problem),))
-    now, token_hash = auth.now(), hash_token(token)
+    now, token_hash = auth.now(), hash_token(strip_blanks(token))
     invited_user = await auth.invitations.find(token_hash, now)
     if invited_user is None:
         return InvalidInvitation()

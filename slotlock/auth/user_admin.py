@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from slotlock.auth.container import Auth
 from slotlock.domain.booking.refusals import UserNotFound
 from slotlock.domain.shared.pagination import Page
+from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.administration import AdminRequired, change_refusal
 from slotlock.domain.users.bans import BanRefusal, ban_refusal, validate_ban_reason
@@ -44,7 +45,7 @@ async def ban(
     auth: Auth, caller: Caller, user_id: UserId, reason: str | None
 ) -> User | UserNotFound | BanRefusal | InvalidInput:
     """Ban a user and end their sessions and streams. Their bookings do not change."""
-    reason = (reason or "").strip()
+    reason = normalize_name(reason or "")
     if problem := validate_ban_reason(reason):
         return InvalidInput((FieldProblem("reason", problem),))
     # A retry means that a concurrent ban or role change was written, so the loop ends.

@@ -19,9 +19,10 @@ from slotlock.auth.user_import import import_users
 from slotlock.cli.backends import CommandError, open_auth
 from slotlock.cli.deployment import settings_with_mongodb
 from slotlock.domain.booking.refusals import UserNotFound
+from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.administration import LastAdmin
-from slotlock.domain.users.groups import clean_groups, validate_group
+from slotlock.domain.users.groups import validate_group
 from slotlock.domain.users.import_file import MAX_FILE_BYTES, InvalidUserFile, LineProblem
 from slotlock.domain.users.import_plan import ImportBusy, ImportTooLarge
 from slotlock.domain.users.user import Role, User
@@ -115,7 +116,7 @@ def _delete_user(args: Namespace) -> None:
     if not args.yes:
         question = f"Erase {args.email}? This cannot be undone. Type the address again: "
         print(question, end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip() != args.email:
+        if normalize_email(sys.stdin.readline()) != normalize_email(args.email):
             raise CommandError("not confirmed; nothing was erased. --yes does not ask")
     print(asyncio.run(erase_user(settings, args.email)))
 
@@ -275,9 +276,9 @@ async def import_users_file(
 async def print_invitations(settings: Settings, group: str | None) -> None:
     """Print new invitations, as CSV, for all users without a password; raises CommandError."""
     if group is not None:
+        group = normalize_name(group)
         if problem := validate_group(group):
             raise CommandError(f"--group: {problem}")
-        (group,) = clean_groups([group])
     async with open_auth(settings) as auth:
         async for line in invitation_csv_lines(invite(auth, group, tuple(Role))):
             print(line.rstrip("\r\n"))

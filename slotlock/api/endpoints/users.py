@@ -14,8 +14,9 @@ from slotlock.api.endpoints.responses import error_response
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import PasswordInvitation, invite
 from slotlock.auth.user_import import import_users
+from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.users.administration import manageable_roles
-from slotlock.domain.users.groups import clean_groups, validate_group
+from slotlock.domain.users.groups import validate_group
 from slotlock.domain.users.import_file import MAX_FILE_BYTES, InvalidUserFile
 from slotlock.domain.users.import_plan import ImportBusy, ImportResult, ImportTooLarge
 from slotlock.domain.users.user import Caller
@@ -101,9 +102,9 @@ def _to_report(result: ImportResult) -> dict[str, object]:
 async def _invite_users(auth: Auth, organizer: Caller, request: Request) -> Response:
     group = query_params(request, "group").get("group")
     if group is not None:
+        group = normalize_name(group)
         if problem := validate_group(group):
             raise HttpError(400, f"`group`: {problem}")
-        (group,) = clean_groups([group])
     lines = invitation_csv_lines(invite(auth, group, manageable_roles(organizer), organizer))
     # An unavailable MongoDB fails the first invitation, while the status can still be 503.
     first_lines = [await anext(lines), await anext(lines, "")]

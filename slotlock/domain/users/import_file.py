@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 
-from slotlock.domain.shared.text import normalize_nfc
+from slotlock.domain.shared.text import normalize_name, strip_blanks
 from slotlock.domain.shared.validation import INVALID_EMAIL
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.groups import clean_groups, validate_groups
@@ -126,7 +126,7 @@ def _records(text: str, problems: ProblemCollector) -> Iterator[tuple[int, list[
 
 
 def _is_blank_record(cells: Sequence[str]) -> bool:
-    return not any(cell.strip() for cell in cells)
+    return not any(map(strip_blanks, cells))
 
 
 def _delimiter(text: str) -> str:
@@ -135,7 +135,7 @@ def _delimiter(text: str) -> str:
 
 
 def _parse_header(line: int, cells: Sequence[str], problems: ProblemCollector) -> list[str]:
-    names = [cell.strip().casefold() for cell in cells]
+    names = [strip_blanks(cell).casefold() for cell in cells]
     while names and not names[-1]:
         names.pop()
     for index, name in enumerate(names):
@@ -184,7 +184,7 @@ class _RowParser:
         self.rows.append(UserRow(line, email, name, groups))
 
     def _parse_email(self, line: int, cell: str) -> str:
-        email = self._normalize_email(cell.strip())
+        email = self._normalize_email(cell)
         if email is None:
             self._problems.add(line, EMAIL, INVALID_EMAIL)
             return ""
@@ -194,7 +194,7 @@ class _RowParser:
         return email
 
     def _parse_name(self, line: int, cell: str) -> str:
-        name = normalize_nfc(cell.strip())
+        name = normalize_name(cell)
         if problem := validate_user_name(name):
             self._problems.add(line, NAME, problem)
         return name

@@ -178,12 +178,12 @@ async def remove_from_teams(
 ) -> None:
     """Remove users from all their teams, and delete the teams that have no other member."""
     ids = [ObjectId(user_id) for user_id in user_ids]
-    theirs: Document = {"members.user": {"$in": ids}}
+    of_users: Document = {"members.user": {"$in": ids}}
     others = {"$elemMatch": {"user": {"$nin": ids}}}
     # A team without members would violate the unique index.
-    await database["teams"].delete_many({**theirs, "members": {"$not": others}}, session=session)
+    await database["teams"].delete_many({**of_users, "members": {"$not": others}}, session=session)
     removal = {"$pull": {"members": {"user": {"$in": ids}}}, "$inc": {"version": 1}}
-    await database["teams"].update_many(theirs, removal, session=session)
+    await database["teams"].update_many(of_users, removal, session=session)
 
 
 _NO_TEAMMATES: tuple[frozenset[UserId], tuple[TeamVersion, ...]] = (frozenset(), ())

@@ -1,4 +1,4 @@
-"""Accounts that a stranger registered first: an import gives them nothing until they are claimed."""
+"""Accounts that a stranger registered first: an import gives them nothing until a claim."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -17,6 +17,7 @@ from slotlock.auth.user_import import import_users
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.audit.log import AuditFilter
 from slotlock.domain.teams import membership
+from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.teams.team import Member, TeamId
 from slotlock.domain.users.import_plan import ImportResult, UnclaimedAccount
 from slotlock.domain.users.user import Caller, Registration, Role, User
@@ -76,7 +77,7 @@ async def test_a_claim_locks_out_the_user_who_registered_the_account(
     alone, shared = TeamId(user_id), TeamId(accomplice.id)
     for team_id, others in ((alone, ()), (shared, (Member(accomplice.id, auth.now(), 1),))):
         created = membership.create(team_id, "Friends", user_id, len(others), auth.now())
-        assert isinstance(created, membership.TeamSaved)
+        assert isinstance(created, TeamSaved)
         team = created.team
         assert await repositories.teams.insert(replace(team, members=(*team.members, *others)))
 
