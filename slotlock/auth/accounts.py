@@ -8,7 +8,8 @@ from typing import TypeVar
 from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
 
 from slotlock.auth.container import Auth
-from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, HasherBusyError
+from slotlock.auth.password_rules import validate_password
+from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.domain.shared.text import (
     MAX_NORMALIZED_LENGTH,
@@ -90,7 +91,7 @@ async def create_user(
     problems = {
         "name": validate_user_name(name),
         "email": None if normalized_email else INVALID_EMAIL,
-        "password": validate_password(password),
+        "password": validate_password(password, name, email),
     }
     field_problems = tuple(FieldProblem(field, text) for field, text in problems.items() if text)
     if field_problems or normalized_email is None:
@@ -141,13 +142,6 @@ def normalize_email(email: str) -> str | None:
     return None if _INVISIBLE_CHARACTERS.search(normalized) else normalized
 
 
-def validate_password(password: str) -> str | None:
-    """Return the problem with a new password, or None."""
-    if MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
-        return None
-    return f"The password must have {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters."
-
-
 @dataclass(frozen=True, slots=True)
 class PasswordChanged:
     """The new password is valid, and this number of other sessions ended."""
@@ -156,10 +150,18 @@ class PasswordChanged:
 
 
 async def change_password(
-    auth: Auth, caller: Caller, current_password: str, new_password: str
+    auth: Auth,
+    caller: Caller,
+    current_password: str,
+    new_password: str,
+    *,
+    end_calendar_feed: bool = False,
 ) -> PasswordChanged | InvalidCredentials | InvalidInput | TooManyAttempts:
     """Change the caller's password and end their other sessions, including logins in progress."""
-    if problem := validate_password(new_password):
+    user = (await auth.users.find_many([caller.user_id])).get(caller.user_id)
+    if user is None:
+        return InvalidCredentials()
+    if problem := validate_password(new_password, user.name, user.email):
         return InvalidInput((FieldProblem("newPassword", problem),))
     old_hash = await auth.password_writer.find_hash(caller.user_id)
     try:
@@ -171,7 +173,11 @@ async def change_password(
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     ended_sessions = await auth.password_writer.update(
-        caller.user_id, caller.session_id, old_hash, new_hash
+        caller.user_id,
+        caller.session_id,
+        old_hash,
+        new_hash,
+        end_calendar_feed=end_calendar_feed,
     )
     if ended_sessions is None:
         # Another session of the user changed the password first, or ended this session.

@@ -10,10 +10,10 @@ from slotlock.auth.accounts import (
     Banned,
     RegistrationClosed,
     TooManyAttempts,
-    validate_password,
 )
 from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
+from slotlock.auth.password_rules import validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import hash_token
@@ -104,7 +104,12 @@ async def create_password_reset(auth: Auth, user: User) -> PasswordInvitation | 
 
 
 async def set_password(
-    auth: Auth, token: str, password: str, user_agent: str | None = None
+    auth: Auth,
+    token: str,
+    password: str,
+    user_agent: str | None = None,
+    *,
+    end_calendar_feed: bool = False,
 ) -> (
     SignedInSession
     | InvalidInvitation
@@ -114,8 +119,6 @@ async def set_password(
     | TooManyAttempts
 ):
     """Set a password and open a session. A token works once, also in concurrent requests."""
-    if problem := validate_password(password):
-        return InvalidInput((FieldProblem("password", problem),))
     now, token_hash = auth.now(), hash_token(strip_blanks(token))
     invited_user = await auth.invitations.find(token_hash, now)
     if invited_user is None:
@@ -124,11 +127,15 @@ async def set_password(
         return Banned()
     if auth.registration is Registration.CLOSED and not invited_user.has_password:
         return RegistrationClosed()
+    if problem := validate_password(password, invited_user.name, invited_user.email):
+        return InvalidInput((FieldProblem("password", problem),))
     try:
         password_hash = await auth.password_hasher.hash(password)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    user = await auth.invitations.redeem(token_hash, password_hash, now)
+    user = await auth.invitations.redeem(
+        token_hash, password_hash, now, end_calendar_feed=end_calendar_feed
+    )
     if user is None:
         return InvalidInvitation()
     with after_write():

@@ -8,7 +8,6 @@ from slotlock.auth.accounts import (
     EmailTaken,
     TooManyAttempts,
     normalize_email,
-    validate_password,
 )
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import (
@@ -17,6 +16,7 @@ from slotlock.auth.invitations import (
     PasswordInvitation,
     invite_user,
 )
+from slotlock.auth.password_rules import validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.booking.refusals import UserNotFound
@@ -186,7 +186,10 @@ async def replace_password(
     auth: Auth, user_id: UserId, password: str
 ) -> UserNotFound | InvalidInput | TooManyAttempts | None:
     """Set a user's password and end all their sessions; None if it is set. For operators."""
-    if problem := validate_password(password):
+    user = await _find(auth, user_id)
+    if user is None:
+        return UserNotFound(user_id)
+    if problem := validate_password(password, user.name, user.email):
         return InvalidInput((FieldProblem("password", problem),))
     try:
         password_hash = await auth.password_hasher.hash(password)
