@@ -8,7 +8,7 @@ from typing import TypeVar
 from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
 
 from slotlock.auth.container import Auth
-from slotlock.auth.password_rules import validate_password
+from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.domain.shared.text import (

@@ -13,7 +13,7 @@ from slotlock.auth.accounts import (
 )
 from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
-from slotlock.auth.password_rules import validate_password
+from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import hash_token

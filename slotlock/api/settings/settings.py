@@ -16,7 +16,7 @@ from slotlock.api.settings.limits import LimitSettings, split_commas
 from slotlock.api.settings.logs import LogSettings
 from slotlock.api.settings.unknown_variables import unknown_variable_problems
 from slotlock.auth.accounts import normalize_email
-from slotlock.auth.password_rules import validate_password
+from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.tokens import MIN_SECRET_BYTES
 from slotlock.domain.users.user import Registration
 from slotlock.infrastructure.redis.admission.queue import MAX_QUEUE_LENGTH, PARTITIONS

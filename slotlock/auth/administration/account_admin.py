@@ -16,7 +16,7 @@ from slotlock.auth.invitations import (
     PasswordInvitation,
     invite_user,
 )
-from slotlock.auth.password_rules import validate_password
+from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.booking.refusals import UserNotFound

@@ -20,7 +20,7 @@ REFRESH = "mutation ($token: String!) { refreshSession(refreshToken: $token) " +
 ME = "{ me { id name email role } }"
 LOGOUT = "mutation { logout }"
 PASSWORD = "correct horse battery"
-LONG_PASSWORD = "-".join(map(str, range(1000, 1030)))
+LONG_PASSWORD = "key-" + "-".join(map(str, range(1000, 1030)))
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Rules for new passwords, as NIST SP 800-63B (3.1.1.2) and OWASP recommend.
 
-They apply where a password is set. Nobody is signed out or kept out because of an older one.
+They apply where a password is set. An older password still works.
 """
 
 import string
@@ -51,5 +51,9 @@ def _is_pattern(text: str) -> bool:
 
 @cache
 def _common_passwords() -> frozenset[str]:
-    text = resources.files("slotlock.auth").joinpath("common_passwords.txt").read_text()
+    text = (
+        resources.files("slotlock.auth.password_policy")
+        .joinpath("common_passwords.txt")
+        .read_text()
+    )
     return frozenset(line for line in text.splitlines() if not line.startswith("#"))

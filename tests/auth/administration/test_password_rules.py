@@ -9,7 +9,7 @@ from slotlock.auth.administration import account_admin
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import create_password_reset, invite_user, set_password
-from slotlock.auth.password_rules import (
+from slotlock.auth.password_policy.rules import (
     CONTAINS_KNOWN_WORD,
     TOO_COMMON,
     WRONG_LENGTH,
