@@ -24,7 +24,7 @@ from slotlock.api.exports.endpoint import Exports, exports_endpoint
 from slotlock.api.exports.links import ExportLinkEndpoint
 from slotlock.api.personal_data.endpoint import PersonalDataEndpoint
 from slotlock.api.server.graceful_shutdown import graceful_shutdown
-from slotlock.api.settings.settings import Settings, SettingsError, env_name
+from slotlock.api.settings.settings import ADMIN_NAME, Settings, SettingsError, env_name
 from slotlock.auth import accounts
 from slotlock.auth.container import Auth, build_auth
 from slotlock.auth.passwords import PasswordHasher
@@ -79,6 +79,7 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             backend.clock.now,
             login_throttle=login_throttle(settings, backend.pipeline),
             refresh_grace=timedelta(seconds=settings.refresh_grace_s),
+            registration=settings.registration,
         )
         limits = rate_limits(settings, backend.pipeline)
         await _create_admin(settings, auth)
@@ -147,7 +148,7 @@ async def _create_admin(settings: Settings, auth: Auth) -> None:
     password = settings.admin_password.get_secret_value()
     email = settings.admin_email
     try:
-        outcome = await accounts.create_user(auth, "Administrator", email, password, Role.ADMIN)
+        outcome = await accounts.create_user(auth, ADMIN_NAME, email, password, Role.ADMIN)
     except IndexMissingError as error:  # the database has users, perhaps this one
         log.warning("the account %s is not checked at this start: %s", email, error)
         return

@@ -8,11 +8,17 @@ from typing import TypeVar
 from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
 
 from slotlock.auth.container import Auth
-from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH, HasherBusyError
+from slotlock.auth.password_policy.rules import validate_password
+from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
-from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH, normalize_nfc
+from slotlock.domain.shared.text import (
+    MAX_NORMALIZED_LENGTH,
+    normalize_name,
+    normalize_nfc,
+    strip_blanks,
+)
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
-from slotlock.domain.users.user import Caller, Role, User, validate_user_name
+from slotlock.domain.users.user import Caller, Registration, Role, User, validate_user_name
 from slotlock.infrastructure.mongo.client import after_write
 
 # Schools use special-use domains (.local, .test) in their own networks. The documentation of
@@ -34,6 +40,11 @@ class EmailTaken:
     """An account with this address exists already."""
 
     email: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationClosed:
+    """This server lets nobody create an account, or set the first password of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +76,13 @@ async def register(
     password: str,
     user_agent: str | None = None,
     client_address: str | None = None,
-) -> SignedInSession | EmailTaken | InvalidInput | TooManyAttempts:
+) -> SignedInSession | RegistrationClosed | EmailTaken | InvalidInput | TooManyAttempts:
     """Create a member's account and open its first session."""
-    user = await create_user(auth, name, email, password, Role.MEMBER, client_address)
+    if auth.registration is not Registration.OPEN:
+        return RegistrationClosed()
+    user = await create_user(
+        auth, name, email, password, Role.MEMBER, client_address, self_registered=True
+    )
     if not isinstance(user, User):
         return user
     with after_write():
@@ -81,14 +96,16 @@ async def create_user(
     password: str,
     role: Role,
     client_address: str | None = None,
+    *,
+    self_registered: bool = False,
 ) -> User | EmailTaken | InvalidInput | TooManyAttempts:
     """Create an account with any role. Only operators may choose another role than member."""
-    name = name.strip()
+    name = normalize_name(name)
     normalized_email = normalize_email(email)
     problems = {
         "name": validate_user_name(name),
         "email": None if normalized_email else INVALID_EMAIL,
-        "password": validate_password(password),
+        "password": validate_password(password, name, email),
     }
     field_problems = tuple(FieldProblem(field, text) for field, text in problems.items() if text)
     if field_problems or normalized_email is None:
@@ -97,7 +114,9 @@ async def create_user(
         password_hash = await auth.password_hasher.hash(password, client_address)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    user = await auth.users.insert(name, normalized_email, role, password_hash, auth.now())
+    user = await auth.users.insert(
+        name, normalized_email, role, password_hash, auth.now(), self_registered=self_registered
+    )
     return user or EmailTaken(normalized_email)
 
 
@@ -127,25 +146,18 @@ async def login(
 
 
 def normalize_email(email: str) -> str | None:
-    """Return the address in lower case and Unicode NFC, as it is stored; None if it is invalid."""
+    """Return the address as it is stored: stripped, in lower case and NFC; None if invalid."""
     if len(email) > MAX_NORMALIZED_LENGTH:
         return None
     try:
         valid = validate_email(
-            email.strip(" "), check_deliverability=False, globally_deliverable=False
+            strip_blanks(email), check_deliverability=False, globally_deliverable=False
         )
     except EmailNotValidError:
         return None
     # lower() can leave NFC: J\u030c has no composed form, but j\u030c has one.
     normalized = normalize_nfc(valid.normalized.lower())
     return None if _INVISIBLE_CHARACTERS.search(normalized) else normalized
-
-
-def validate_password(password: str) -> str | None:
-    """Return the problem with a new password, or None."""
-    if MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
-        return None
-    return f"The password must have {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters."
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +173,14 @@ async def change_password(
     current_password: str,
     new_password: str,
     client_address: str | None = None,
+    *,
+    end_calendar_feed: bool = False,
 ) -> PasswordChanged | InvalidCredentials | InvalidInput | TooManyAttempts:
     """Change the caller's password and end their other sessions, including logins in progress."""
-    if problem := validate_password(new_password):
+    user = (await auth.users.find_many([caller.user_id])).get(caller.user_id)
+    if user is None:
+        return InvalidCredentials()
+    if problem := validate_password(new_password, user.name, user.email):
         return InvalidInput((FieldProblem("newPassword", problem),))
     old_hash = await auth.password_writer.find_hash(caller.user_id)
     hasher = auth.password_hasher
@@ -176,7 +193,11 @@ async def change_password(
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     ended_sessions = await auth.password_writer.update(
-        caller.user_id, caller.session_id, old_hash, new_hash
+        caller.user_id,
+        caller.session_id,
+        old_hash,
+        new_hash,
+        end_calendar_feed=end_calendar_feed,
     )
     if ended_sessions is None:
         # Another session of the user changed the password first, or ended this session.
@@ -218,6 +239,8 @@ async def throttle_login(
 def was_rejected_before_hashing(outcome: object) -> bool:
     """Return whether the server rejected an attempt without checking its password."""
     match outcome:
-        case TooManyAttempts() | InvalidInput() | InvalidCredentials(counts_as_guess=False):
+        case TooManyAttempts() | InvalidInput() | RegistrationClosed():
+            return True
+        case InvalidCredentials(counts_as_guess=False):
             return True
     return False

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
+from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.users.user import Caller, UserId
 
 VerifiedToken = TokenClaims | BadTokenError | None
@@ -29,12 +30,11 @@ def verify_authorization(auth: Auth, authorization: str | None) -> VerifiedToken
 
 
 def _verify_first_use(auth: Auth, authorization: str) -> TokenClaims | BadTokenError:
-    scheme, _, encoded_token = authorization.partition(" ")
-    encoded_token = encoded_token.strip()
-    if scheme.lower() != "bearer" or not encoded_token:
+    scheme, *rest = strip_blanks(authorization).split(maxsplit=1) or [""]
+    if scheme.lower() != "bearer" or not rest:
         return BadTokenError("The authorization must be 'Bearer' and an access token.")
     try:
-        return auth.tokens.verify("access", encoded_token, auth.now())
+        return auth.tokens.verify("access", rest[0], auth.now())
     except BadTokenError as error:
         return error
 

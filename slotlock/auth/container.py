@@ -8,6 +8,7 @@ from slotlock.auth.login_throttle import LoginThrottle, NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.session_streams import SessionStreams
 from slotlock.auth.tokens import TokenClaims, TokenSigner
+from slotlock.domain.users.user import Registration
 from slotlock.infrastructure.lru_cache import LRUCache
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.account_updates import BanWriter, PasswordWriter
@@ -38,6 +39,7 @@ class Auth:
 
     A refresh token that is sent again within `refresh_grace` of its response gets the same
     successor.
+    `registration` says who may create an account or set its first password.
     `verified_tokens` holds the claims of access tokens whose signature was verified, by the
     `Authorization` header with the token.
     `ended_sessions` holds the ids of sessions that MongoDB reported as ended.
@@ -57,6 +59,7 @@ class Auth:
     now: Callable[[], datetime]
     login_throttle: LoginThrottle | NoLoginThrottle
     refresh_grace: timedelta
+    registration: Registration
     verified_tokens: LRUCache[TokenClaims] = field(default_factory=_token_cache)
     ended_sessions: LRUCache[bool] = field(default_factory=_ended_session_cache)
     session_streams: SessionStreams = field(default_factory=SessionStreams)
@@ -69,6 +72,7 @@ def build_auth(
     now: Callable[[], datetime],
     login_throttle: LoginThrottle | NoLoginThrottle,
     refresh_grace: timedelta = DEFAULT_REFRESH_GRACE,
+    registration: Registration = Registration.OPEN,
 ) -> Auth:
     """Return the services of authentication on these repositories."""
     return Auth(
@@ -86,4 +90,5 @@ def build_auth(
         now=now,
         login_throttle=login_throttle,
         refresh_grace=refresh_grace,
+        registration=registration,
     )

@@ -8,18 +8,20 @@ from datetime import datetime, timedelta
 from slotlock.auth.accounts import (
     BUSY_RETRY_AFTER_MS,
     Banned,
+    RegistrationClosed,
     TooManyAttempts,
-    validate_password,
 )
 from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
+from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.audit.log import AuditAction, FieldEdit
 from slotlock.domain.audit.notes import AuditNote
+from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.users.user import Caller, Role, User, UserId
+from slotlock.domain.users.user import Caller, Registration, Role, User, UserId
 from slotlock.infrastructure.mongo.client import after_write
 
 INVITATION_TTL = timedelta(days=14)
@@ -107,22 +109,35 @@ async def set_password(
     password: str,
     user_agent: str | None = None,
     client_address: str | None = None,
-) -> SignedInSession | InvalidInvitation | Banned | InvalidInput | TooManyAttempts:
+    *,
+    end_calendar_feed: bool = False,
+) -> (
+    SignedInSession
+    | InvalidInvitation
+    | RegistrationClosed
+    | Banned
+    | InvalidInput
+    | TooManyAttempts
+):
     """Set a password and open a session. A token works once, also in concurrent requests."""
-    if problem := validate_password(password):
-        return InvalidInput((FieldProblem("password", problem),))
-    now, token_hash = auth.now(), hash_token(token)
+    now, token_hash = auth.now(), hash_token(strip_blanks(token))
     invited_user = await auth.invitations.find(token_hash, now)
     if invited_user is None:
         return InvalidInvitation()
     if invited_user.banned:
         return Banned()
+    if auth.registration is Registration.CLOSED and not invited_user.has_password:
+        return RegistrationClosed()
+    if problem := validate_password(password, invited_user.name, invited_user.email):
+        return InvalidInput((FieldProblem("password", problem),))
     try:
         hasher = auth.password_hasher
         password_hash = await hasher.hash(password, client_address, is_urgent=True)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    user = await auth.invitations.redeem(token_hash, password_hash, now)
+    user = await auth.invitations.redeem(
+        token_hash, password_hash, now, end_calendar_feed=end_calendar_feed
+    )
     if user is None:
         return InvalidInvitation()
     with after_write():

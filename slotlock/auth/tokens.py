@@ -12,6 +12,7 @@ from typing import Literal
 import jwt
 from jwt.types import Options
 
+from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.users.user import UserId
 
 ALGORITHM = "HS256"
@@ -97,7 +98,8 @@ class TokenSigner:
         )
 
     def verify(self, kind: TokenKind, encoded_token: str, now: datetime) -> TokenClaims:
-        """Return the claims of the token. Raises: BadTokenError."""
+        """Return the claims of the token, which may have been pasted. Raises: BadTokenError."""
+        encoded_token = strip_blanks(encoded_token)
         if len(encoded_token) > MAX_TOKEN_LENGTH or not encoded_token.isascii():
             raise BadTokenError(INVALID_MESSAGE)
         for key in self._keys:

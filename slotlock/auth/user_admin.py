@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from slotlock.auth.container import Auth
 from slotlock.domain.booking.refusals import UserNotFound
 from slotlock.domain.shared.pagination import Page
+from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.users.administration import AdminRequired, change_refusal
 from slotlock.domain.users.bans import BanRefusal, ban_refusal, validate_ban_reason
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import Caller, User, UserFilter, UserId
@@ -20,20 +22,30 @@ async def list_users(
 
 async def set_groups(
     auth: Auth, caller: Caller, user_id: UserId, groups: Sequence[str]
-) -> User | UserNotFound | InvalidInput:
+) -> User | UserNotFound | AdminRequired | InvalidInput:
     """Replace the groups of a user."""
     cleaned = clean_groups(groups)
     if problem := validate_groups(cleaned):
         return InvalidInput((FieldProblem("groups", problem),))
-    user = await auth.users.set_groups(user_id, cleaned, caller.user_id, auth.now())
-    return user or UserNotFound(user_id)
+    # A retry means that a concurrent change of the role was written, so the loop ends.
+    while True:
+        user = await _find(auth, user_id)
+        if user is None:
+            return UserNotFound(user_id)
+        if refusal := change_refusal(caller, user):
+            return refusal
+        changed = await auth.users.set_groups(
+            user_id, cleaned, caller.user_id, auth.now(), user.role
+        )
+        if changed is not None:
+            return changed
 
 
 async def ban(
     auth: Auth, caller: Caller, user_id: UserId, reason: str | None
 ) -> User | UserNotFound | BanRefusal | InvalidInput:
     """Ban a user and end their sessions and streams. Their bookings do not change."""
-    reason = (reason or "").strip()
+    reason = normalize_name(reason or "")
     if problem := validate_ban_reason(reason):
         return InvalidInput((FieldProblem("reason", problem),))
     # A retry means that a concurrent ban or role change was written, so the loop ends.
@@ -62,7 +74,10 @@ async def unban(auth: Auth, caller: Caller, user_id: UserId) -> User | UserNotFo
 async def _load_for_ban(
     auth: Auth, caller: Caller, user_id: UserId
 ) -> User | UserNotFound | BanRefusal:
+    user = await _find(auth, user_id)
+    return UserNotFound(user_id) if user is None else ban_refusal(caller, user) or user
+
+
+async def _find(auth: Auth, user_id: UserId) -> User | None:
     user = (await auth.users.find_many([user_id])).get(user_id)
-    if user is None or user.erased:
-        return UserNotFound(user_id)
-    return ban_refusal(caller, user) or user
+    return None if user is None or user.erased else user

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from functools import partial
 from time import monotonic
 
 from slotlock.auth.accounts import normalize_email
@@ -10,11 +11,11 @@ from slotlock.domain.users.import_file import InvalidUserFile, parse_user_file
 from slotlock.domain.users.import_plan import (
     ImportBusy,
     ImportOutcome,
-    ImportResult,
     ImportTooLarge,
     plan_import,
+    to_result,
 )
-from slotlock.domain.users.user import UserId
+from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.users.documents import search_words_of
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 
@@ -25,11 +26,12 @@ BUSY_RETRY_AFTER_MS = 5_000
 
 
 async def import_users(
-    auth: Auth, body: bytes, *, dry_run: bool, actor_id: UserId | None = None
+    auth: Auth, body: bytes, *, dry_run: bool, claim: bool = False, caller: Caller | None = None
 ) -> ImportOutcome | InvalidUserFile:
     """Create and update the users in the file, all or none; a dry run writes nothing.
 
-    Importing the same file again changes nothing. `actor_id` is None for the command line.
+    Importing the same file again changes nothing. `caller` is None for the command line. Accounts
+    that registered themselves change only with `claim`, which locks out the user who did that.
     """
     # In a thread: it takes most of a second to validate 10,000 addresses.
     rows = await asyncio.to_thread(parse_user_file, body, normalize_email)
@@ -39,14 +41,21 @@ async def import_users(
     deadline = monotonic() + RETRY_FOR_S
     snapshot = await imports.load_snapshot(emails)
     while True:
-        plan = await asyncio.to_thread(plan_import, rows, snapshot.users_by_email, search_words_of)
+        users = snapshot.users_by_email
+        plan = await asyncio.to_thread(
+            partial(plan_import, rows, users, search_words_of, caller, claim=claim)
+        )
         if isinstance(plan, InvalidUserFile):
             return plan
-        result = ImportResult(len(plan.created), len(plan.updated), plan.unchanged, dry_run)
+        result = to_result(plan, dry_run=dry_run)
         if dry_run or plan.is_empty:
             return result
+        actor_id = caller.user_id if caller else None
         attempt = await imports.commit(plan, snapshot, auth.now(), actor_id)
         if attempt is ImportAttempt.WRITTEN:
+            for update in plan.updated:
+                if update.is_claim:
+                    auth.session_streams.session_changed(update.before.id)
             return result
         await asyncio.sleep(random.uniform(*RETRY_DELAY_S))  # noqa: S311
         previous, snapshot = snapshot, await imports.load_snapshot(emails)

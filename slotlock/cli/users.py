@@ -19,9 +19,10 @@ from slotlock.auth.user_import import import_users
 from slotlock.cli.backends import CommandError, open_auth
 from slotlock.cli.deployment import settings_with_mongodb
 from slotlock.domain.booking.refusals import UserNotFound
+from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.administration import LastAdmin
-from slotlock.domain.users.groups import clean_groups, validate_group
+from slotlock.domain.users.groups import validate_group
 from slotlock.domain.users.import_file import MAX_FILE_BYTES, InvalidUserFile, LineProblem
 from slotlock.domain.users.import_plan import ImportBusy, ImportTooLarge
 from slotlock.domain.users.user import Role, User
@@ -76,6 +77,9 @@ def add_users_commands(commands: Any) -> None:
     importing = users.add_parser("import", help="create and update users from a CSV file")
     importing.add_argument("file", type=Path, help="columns email, name, groups (separated by ;)")
     importing.add_argument("--dry-run", action="store_true", help="only count the changes")
+    importing.add_argument(
+        "--claim", action="store_true", help="take over accounts that registered themselves"
+    )
     importing.set_defaults(run=_import_users)
 
     inviting = users.add_parser("invite", help="print tokens for users without a password")
@@ -112,7 +116,7 @@ def _delete_user(args: Namespace) -> None:
     if not args.yes:
         question = f"Erase {args.email}? This cannot be undone. Type the address again: "
         print(question, end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip() != args.email:
+        if normalize_email(sys.stdin.readline()) != normalize_email(args.email):
             raise CommandError("not confirmed; nothing was erased. --yes does not ask")
     print(asyncio.run(erase_user(settings, args.email)))
 
@@ -127,7 +131,10 @@ def _set_role(args: Namespace) -> None:
 
 
 def _import_users(args: Namespace) -> None:
-    print(asyncio.run(import_users_file(settings_with_mongodb(), args.file, dry_run=args.dry_run)))
+    importing = import_users_file(
+        settings_with_mongodb(), args.file, dry_run=args.dry_run, claim=args.claim
+    )
+    print(asyncio.run(importing))
 
 
 def _invite_users(args: Namespace) -> None:
@@ -232,7 +239,9 @@ def _format_user(user: User) -> str:
     return f"{user.email}\t{user.role.value}\t{user.name}\t{user.created_at:%Y-%m-%d}"
 
 
-async def import_users_file(settings: Settings, file: Path, *, dry_run: bool) -> str:
+async def import_users_file(
+    settings: Settings, file: Path, *, dry_run: bool, claim: bool = False
+) -> str:
     """Create and update users from a CSV file, or only count the changes; raises CommandError."""
     try:
         with file.open("rb") as opened:
@@ -242,7 +251,7 @@ async def import_users_file(settings: Settings, file: Path, *, dry_run: bool) ->
     if len(body) > MAX_FILE_BYTES:
         raise CommandError(f"{file} has more than {MAX_FILE_BYTES} bytes; split it")
     async with open_auth(settings) as auth:
-        outcome = await import_users(auth, body, dry_run=dry_run)
+        outcome = await import_users(auth, body, dry_run=dry_run, claim=claim)
     match outcome:
         case InvalidUserFile():
             problems = "\n".join(map(_format_problem, outcome.problems))
@@ -252,15 +261,24 @@ async def import_users_file(settings: Settings, file: Path, *, dry_run: bool) ->
         case ImportTooLarge():
             raise CommandError("too much for one import; nothing was imported, split the file")
     counts = f"{outcome.created} created, {outcome.updated} updated, {outcome.unchanged} unchanged"
-    return f"would be: {counts}" if dry_run else counts
+    if outcome.claimed:
+        counts += f", {outcome.claimed} claimed"
+    lines = [f"would be: {counts}" if dry_run else counts]
+    for account in outcome.unclaimed:
+        user = account.user
+        lines.append(
+            f"line {account.line}: {user.email} registered as {user.name} on "
+            f"{user.created_at:%Y-%m-%d} and did not change; --claim takes the account over"
+        )
+    return "\n".join(lines)
 
 
 async def print_invitations(settings: Settings, group: str | None) -> None:
     """Print new invitations, as CSV, for all users without a password; raises CommandError."""
     if group is not None:
+        group = normalize_name(group)
         if problem := validate_group(group):
             raise CommandError(f"--group: {problem}")
-        (group,) = clean_groups([group])
     async with open_auth(settings) as auth:
         async for line in invitation_csv_lines(invite(auth, group, tuple(Role))):
             print(line.rstrip("\r\n"))

@@ -131,7 +131,7 @@ async def draft_with_resources(services: Services, draft: SlotDraft) -> SlotDraf
 
     `several_resources` may have one name, too, if the request named it by its id.
     """
-    if draft.resource is None or not draft.resource.strip():
+    if draft.resource is None or not normalize_name(draft.resource):
         return draft
     field = "resourceIds" if draft.several_resources else "resource"
     names = await _find_names(services, field, draft.several_resources or (draft.resource,))
@@ -148,7 +148,7 @@ async def changes_with_resources(
 
     `several_resources` may have one name, too, if the request named it by its id.
     """
-    if not any(name.strip() for name in changes.new_resources):
+    if not any(map(normalize_name, changes.new_resources)):
         return changes
     field = "resource" if changes.several_resources is UNCHANGED else "resourceIds"
     names = await _find_names(services, field, changes.new_resources)

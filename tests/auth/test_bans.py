@@ -19,7 +19,8 @@ from slotlock.auth.tokens import BadTokenError
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.refusals import UserNotFound
 from slotlock.domain.shared.validation import InvalidInput
-from slotlock.domain.users.bans import AdminRequired, CannotBanSelf
+from slotlock.domain.users.administration import AdminRequired
+from slotlock.domain.users.bans import CannotBanSelf
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.users.account_updates import BanWriter
 from slotlock.services.container import utc_now

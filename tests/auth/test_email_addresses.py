@@ -33,7 +33,7 @@ DIFFERENT_ADDRESSES = [
     ("a@x.test", "a+1@x.test", "a+2@x.test", "a@y.test"),
 ]
 INVALID_ADDRESSES = [
-    "", "a", "a@", "@b.test", "a b@c.test", "a@b.test\n",
+    "", "a", "a@", "@b.test", "a b@c.test", "a@b\n.test",
     "a\u200bb@x.test", "a\u200db@x.test", "a\ufeffb@x.test", "a\u00adb@x.test", "a\u2060b@x.test",
     "a\u202eb@x.test", "a\u200fb@x.test", "a\u2067b@x.test", "a\ufe0fb@x.test", "a\u034fb@x.test",
     "a\u3164b@x.test", "a\u2800b@x.test", "a\u115fb@x.test", "a\U000e0061b@x.test",

@@ -1,7 +1,9 @@
 """Operators import user files and print invitations without a running app."""
 
+import asyncio
 import csv
 import json
+import os
 import secrets
 import shlex
 from io import StringIO
@@ -10,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from slotlock.auth.accounts import register
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
@@ -20,6 +23,7 @@ from tests.support.cli.command_line import (
     run_command,
 )
 from tests.support.clients.user_files import generated_user_csv, user_csv
+from tests.support.stores.users import auth_for_database
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +58,22 @@ def test_a_dry_run_changes_nothing_and_an_import_runs_once(
         run_command(capsys, "users", "import", str(file)) == "0 created, 0 updated, 3 unchanged\n"
     )
     assert f"person0@{school}\tmember\tSomebody\t" in run_command(capsys, "users", "list")
+
+
+def test_an_account_that_registered_itself_is_listed_until_claimed(
+    capsys: pytest.CaptureFixture[str], file: Path, school: str
+) -> None:
+    async def register_first() -> None:
+        async with auth_for_database(os.environ["SLOTLOCK_MONGO_URL"]) as auth:
+            await register(auth, "Eve", f"ada@{school}", "correct horse battery")
+
+    asyncio.run(register_first())
+    file.write_bytes(user_csv(school, {"ada": "Ada"}))
+    counts, line = run_command(capsys, "users", "import", str(file)).splitlines()
+    assert counts == "0 created, 0 updated, 0 unchanged"
+    assert line.startswith(f"line 2: ada@{school} registered as Eve on ")
+    claimed = run_command(capsys, "users", "import", str(file), "--claim")
+    assert claimed == "0 created, 0 updated, 0 unchanged, 1 claimed\n"
 
 
 def test_each_invalid_line_is_reported_up_to_a_hundred(

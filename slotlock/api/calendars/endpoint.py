@@ -16,6 +16,7 @@ from slotlock.auth import calendar_tokens
 from slotlock.auth.authentication import VerifiedToken
 from slotlock.auth.container import Auth
 from slotlock.domain.reports.calendar_events import CalendarEvent
+from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core import ids
 from slotlock.graphql.limits.operation_kinds import OperationKind
@@ -65,7 +66,7 @@ class CalendarEndpoint:
         )
         if request.method not in ("GET", "HEAD"):
             raise method_not_allowed("GET", "HEAD")
-        path = request.path_params["path"]
+        path = strip_blanks(request.path_params["path"])
         if private := _PRIVATE.fullmatch(path):
             return await self._private_calendar(request, private[1])
         if organized := _ORGANIZED.fullmatch(path):

@@ -14,8 +14,9 @@ from slotlock.api.endpoints.responses import error_response
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import PasswordInvitation, invite
 from slotlock.auth.user_import import import_users
-from slotlock.domain.users.bans import invitable_roles
-from slotlock.domain.users.groups import clean_groups, validate_group
+from slotlock.domain.shared.text import normalize_name
+from slotlock.domain.users.administration import manageable_roles
+from slotlock.domain.users.groups import validate_group
 from slotlock.domain.users.import_file import MAX_FILE_BYTES, InvalidUserFile
 from slotlock.domain.users.import_plan import ImportBusy, ImportResult, ImportTooLarge
 from slotlock.domain.users.user import Caller
@@ -40,9 +41,10 @@ def invitations_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> Organi
 
 
 async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Response:
-    dry_run = query_params(request, "dryRun").get("dryRun", "false")
-    if dry_run not in ("true", "false"):
-        raise HttpError(400, "`dryRun` is true or false.")
+    flags = query_params(request, "dryRun", "claim")
+    for name, value in flags.items():
+        if value not in ("true", "false"):
+            raise HttpError(400, f"`{name}` is true or false.")
     check_declared_body(request.headers, CSV_MEDIA_TYPE)
     with untimed():
         body = await receive_body(request.receive, MAX_FILE_BYTES)
@@ -50,12 +52,15 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
     organizer = await recheck_organizer(auth, organizer)
     with untimed():  # a large file takes seconds, and an import has limits of its own
         outcome = await import_users(
-            auth, body, dry_run=dry_run == "true", actor_id=organizer.user_id
+            auth,
+            body,
+            dry_run=flags.get("dryRun") == "true",
+            claim=flags.get("claim") == "true",
+            caller=organizer,
         )
     match outcome:
         case ImportResult():
-            counts = asdict(outcome)
-            return JSONResponse({"dryRun": counts.pop("dry_run"), **counts})
+            return JSONResponse(_to_report(outcome))
         case InvalidUserFile():
             problems = [asdict(problem) for problem in outcome.problems]
             text = "The file has errors; nothing was imported."
@@ -74,13 +79,33 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
             assert_never(outcome)
 
 
+def _to_report(result: ImportResult) -> dict[str, object]:
+    unclaimed = [
+        {
+            "line": account.line,
+            "email": account.user.email,
+            "name": account.user.name,
+            "registeredAt": format_time(account.user.created_at),
+        }
+        for account in result.unclaimed
+    ]
+    return {
+        "dryRun": result.dry_run,
+        "created": result.created,
+        "updated": result.updated,
+        "unchanged": result.unchanged,
+        "claimed": result.claimed,
+        "unclaimed": unclaimed,
+    }
+
+
 async def _invite_users(auth: Auth, organizer: Caller, request: Request) -> Response:
     group = query_params(request, "group").get("group")
     if group is not None:
+        group = normalize_name(group)
         if problem := validate_group(group):
             raise HttpError(400, f"`group`: {problem}")
-        (group,) = clean_groups([group])
-    lines = invitation_csv_lines(invite(auth, group, invitable_roles(organizer), organizer))
+    lines = invitation_csv_lines(invite(auth, group, manageable_roles(organizer), organizer))
     # An unavailable MongoDB fails the first invitation, while the status can still be 503.
     first_lines = [await anext(lines), await anext(lines, "")]
     return StreamingResponse(

@@ -15,13 +15,18 @@ from slotlock.api.settings.addresses import (
 from slotlock.api.settings.limits import LimitSettings, split_commas
 from slotlock.api.settings.logs import LogSettings
 from slotlock.api.settings.unknown_variables import unknown_variable_problems
-from slotlock.auth.accounts import normalize_email, validate_password
+from slotlock.auth.accounts import normalize_email
+from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.tokens import MIN_SECRET_BYTES
+from slotlock.domain.users.user import Registration
 from slotlock.infrastructure.redis.admission.queue import MAX_QUEUE_LENGTH, PARTITIONS
 from slotlock.infrastructure.redis.auto_pipeline import DEFAULT_BUDGET_MS, MAX_BUDGET_MS
 from slotlock.infrastructure.redis.client import parse_address
 
 PREFIX = "SLOTLOCK_"
+ADMIN_NAME = "Administrator"
+# A random key has more. One with fewer, such as a repeated letter, can be guessed from any token.
+MIN_KEY_CHARACTERS = 8
 
 
 class SettingsError(Exception):
@@ -82,7 +87,8 @@ class Settings(LogSettings, LimitSettings):
     )
     secret_key: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         default=(),
-        description=f"The key that signs tokens, at least {MIN_SECRET_BYTES} bytes. "
+        description=f"The key that signs tokens: random, at least {MIN_SECRET_BYTES} bytes, "
+        f"and with at least {MIN_KEY_CHARACTERS} different characters. "
         "Separate several keys by commas to rotate them: the first one signs, all are accepted. "
         "`serve` needs this setting; `dev` stores a random key in its data directory.",
     )
@@ -95,6 +101,16 @@ class Settings(LogSettings, LimitSettings):
         "They begin with the first response that contains the successor. "
         "This is for lost responses and for two tabs. "
         "With 0, every second use of a refresh token ends the session.",
+    )
+    registration: Registration = Field(
+        default=Registration.OPEN,
+        description="Who gets an account. "
+        "With `open`, everybody can `register`. "
+        "With `invited`, `register` is refused, and users set a first password with an invitation "
+        "from an organizer. "
+        "With `closed`, such an invitation is refused, too: "
+        "`slotlock users create` and `slotlock users set-password` give an account its password. "
+        "Users who have a password sign in, change it and use reset tokens in any case.",
     )
     public_reads: bool = Field(
         default=True,
@@ -130,7 +146,9 @@ class Settings(LogSettings, LimitSettings):
         "`simulate` signs in as this admin.",
     )
     admin_password: SecretStr | None = Field(
-        default=None, description="The password of this admin, 8 to 128 characters."
+        default=None,
+        description="The password of this admin, 8 to 128 characters. "
+        "It must not be common or contain the address of the admin.",
     )
     mongod: str | None = Field(
         default=None,
@@ -207,10 +225,15 @@ class Settings(LogSettings, LimitSettings):
 
     @field_validator("secret_key")
     @classmethod
-    def _validate_key_length(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+    def _validate_keys(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
         if any(len(key.get_secret_value().encode()) < MIN_SECRET_BYTES for key in keys):
             raise ValueError(
                 f"every key needs at least {MIN_SECRET_BYTES} bytes; a comma separates keys"
+            )
+        if any(len(set(key.get_secret_value())) < MIN_KEY_CHARACTERS for key in keys):
+            raise ValueError(
+                f"every key needs at least {MIN_KEY_CHARACTERS} different characters; "
+                "`openssl rand -base64 48` prints a random one"
             )
         return keys
 
@@ -234,7 +257,10 @@ class Settings(LogSettings, LimitSettings):
         # `data` lacks an invalid address, which is reported by itself.
         if password is not None and not info.data.get("admin_email", "wrong"):
             raise ValueError(f"needs {PREFIX}ADMIN_EMAIL, too")
-        if password is not None and (problem := validate_password(password.get_secret_value())):
+        email = info.data.get("admin_email") or ""
+        if password is not None and (
+            problem := validate_password(password.get_secret_value(), ADMIN_NAME, email)
+        ):
             raise ValueError(problem)
         return password
 

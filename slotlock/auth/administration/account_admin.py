@@ -8,7 +8,6 @@ from slotlock.auth.accounts import (
     EmailTaken,
     TooManyAttempts,
     normalize_email,
-    validate_password,
 )
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import (
@@ -17,18 +16,20 @@ from slotlock.auth.invitations import (
     PasswordInvitation,
     invite_user,
 )
+from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.booking.refusals import UserNotFound
+from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.administration import (
+    AdminRequired,
     CannotEraseSelf,
     LastAdmin,
     change_refusal,
     role_refusal,
 )
-from slotlock.domain.users.bans import AdminRequired
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import Caller, Role, User, UserId, validate_user_name
 from slotlock.infrastructure.mongo.users.administration import AddressTaken, InvitedUser
@@ -72,7 +73,8 @@ async def create_invited_user(
     """Create an account without a password, and invite its user to set one."""
     if refusal := role_refusal(caller, role):
         return refusal
-    name, cleaned_groups, normalized = name.strip(), clean_groups(groups), normalize_email(email)
+    name, cleaned_groups = normalize_name(name), clean_groups(groups)
+    normalized = normalize_email(email)
     problems = {
         "name": validate_user_name(name),
         "email": None if normalized else INVALID_EMAIL,
@@ -94,7 +96,7 @@ async def update_user(
     auth: Auth, caller: Caller, user_id: UserId, name: str | None, email: str | None
 ) -> UserUpdated | UserNotFound | EmailTaken | AdminRequired | InvalidInput:
     """Change the name or the address of an account; None leaves a field unchanged."""
-    new_name = None if name is None else name.strip()
+    new_name = None if name is None else normalize_name(name)
     new_email = None if email is None else normalize_email(email)
     problems = {
         "name": None if new_name is None else validate_user_name(new_name),
@@ -184,7 +186,10 @@ async def replace_password(
     auth: Auth, user_id: UserId, password: str
 ) -> UserNotFound | InvalidInput | TooManyAttempts | None:
     """Set a user's password and end all their sessions; None if it is set. For operators."""
-    if problem := validate_password(password):
+    user = await _find(auth, user_id)
+    if user is None:
+        return UserNotFound(user_id)
+    if problem := validate_password(password, user.name, user.email):
         return InvalidInput((FieldProblem("password", problem),))
     try:
         password_hash = await auth.password_hasher.hash(password)

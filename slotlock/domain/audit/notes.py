@@ -58,6 +58,8 @@ USER_FIELDS = {
     "banned": "banned",
     "banReason": "ban_reason",
 }
+# What an import changes; a claim takes the password from an account.
+IMPORTED_USER_FIELDS = {**USER_FIELDS, "hasPassword": "has_password"}
 
 
 @value_object
@@ -188,7 +190,7 @@ def note_user_change(
 
 def user_edits(before: User | None, after: User, *field_names: str) -> tuple[FieldEdit, ...]:
     """Return which of these fields changed for one of many users, naming the user."""
-    fields = {name: USER_FIELDS[name] for name in field_names}
+    fields = {name: IMPORTED_USER_FIELDS[name] for name in field_names}
     return tuple(_field_edits(fields, before, after, after.id))
 
 

@@ -161,7 +161,9 @@ def create_campaign(
         admission=draft.admission,
         no_show_limit=draft.no_show_limit,
     )
-    campaign = Campaign(campaign_id, draft.name.strip(), _normalize_terms(terms), draft.description)
+    campaign = Campaign(
+        campaign_id, normalize_name(draft.name), _normalize_terms(terms), draft.description
+    )
     return _validated(campaign, *(() if draft.allow_past else _past_problems(terms, now)))
 
 
@@ -169,7 +171,7 @@ def edit_campaign(
     campaign: Campaign, changes: CampaignChanges, now: datetime
 ) -> CampaignSaved | InvalidInput:
     """Return the changed campaign, with a new version unless nothing changes, or the problems."""
-    name = new_or_current(changes.name, campaign.name).strip()
+    name = normalize_name(new_or_current(changes.name, campaign.name))
     terms = _normalize_terms(changes.apply_to(campaign.terms))
     is_unchanged = changes.description is UNCHANGED
     if is_unchanged and (name, terms) == (campaign.name, campaign.terms):

@@ -9,6 +9,9 @@ _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u20
 # Letters and symbols without a visible form: Hangul fillers and the empty Braille pattern.
 _INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
+# What surrounds pasted text: every blank and line end, and characters that take up no space.
+_BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u200b\u2060\ufeff"
+
 # The cost of NFC grows with the square of consecutive combining marks: 2 s for 30,000 of them.
 MAX_NORMALIZED_LENGTH = 1_000
 
@@ -18,9 +21,17 @@ def normalize_nfc(text: str) -> str:
     return text if len(text) > MAX_NORMALIZED_LENGTH else unicodedata.normalize("NFC", text)
 
 
+def strip_blanks(text: str) -> str:
+    """Return the text without the blanks and line ends around it, as every token is read."""
+    return text.strip(_BLANKS)
+
+
 def normalize_name(name: str) -> str:
-    """Return the name without surrounding blanks and in NFC, so that equal names compare equal."""
-    return normalize_nfc(name.strip())
+    """Return a name, a title or other text of one line without surrounding blanks and in NFC.
+
+    Every such text passes here before it is validated, so that equal texts compare equal.
+    """
+    return normalize_nfc(strip_blanks(name))
 
 
 def sort_key(text: str) -> str:

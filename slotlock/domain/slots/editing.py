@@ -74,12 +74,12 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
         return times
     slot = Slot(
         id=slot_id,
-        title=draft.title.strip(),
+        title=normalize_name(draft.title),
         start=times[0].start,
         end=times[-1].end,
         time_zone=draft.time_zone,
         capacity=draft.capacity,
-        location=_clean_location(draft.location),
+        location=_clean_name(draft.location),
         kind=draft.kind,
         status=SlotStatus.PUBLISHED if draft.published else SlotStatus.DRAFT,
         revised_at=now,
@@ -124,8 +124,8 @@ def edit(state: SlotState, changes: SlotChanges, now: datetime) -> Decision[Edit
         return refuse(after)
     after = replace(
         after,
-        title=after.title.strip(),
-        location=_clean_location(after.location),
+        title=normalize_name(after.title),
+        location=_clean_name(after.location),
         resource=_clean_name(after.resource),
         several_resources=_clean_names(after.several_resources),
         group_limits=normalize_group_limits(after.group_limits),
@@ -210,12 +210,8 @@ def cancel_slot(state: SlotState, by: UserId, now: datetime) -> Decision[EditSlo
     return _saved(state.without_waitlist(now, by), cancelled)
 
 
-def _clean_location(location: str | None) -> str | None:
-    return (location or "").strip() or None
-
-
 def _clean_name(text: str | None) -> str | None:
-    """Return the name of a resource or choice group in its canonical spelling."""
+    """Return a location, or the name of a resource or choice group, in canonical spelling."""
     return normalize_name(text or "") or None
 
 

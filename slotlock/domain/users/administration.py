@@ -1,10 +1,14 @@
 """Rules for the administration of accounts: who may change whom, and what an erasure leaves."""
 
 from slotlock.domain.shared.values import value_object
-from slotlock.domain.users.bans import AdminRequired
 from slotlock.domain.users.user import Caller, Role, User, UserId
 
 ERASED_NAME = "Erased user"
+
+
+@value_object
+class AdminRequired:
+    """Only admins can change the accounts of organizers and admins."""
 
 
 @value_object
@@ -19,13 +23,28 @@ class CannotEraseSelf:
     """Admins cannot erase their own account."""
 
 
-def role_refusal(caller: Caller, role: Role) -> AdminRequired | None:
-    """Return why an organizer cannot administer an account of this role; None if they can."""
-    if role is not Role.MEMBER and caller.role is not Role.ADMIN:
-        return AdminRequired()
-    return None
+def manageable_roles(caller: Caller | None) -> tuple[Role, ...]:
+    """Return the roles of the accounts that a caller may create, change, invite, ban and sign out.
+
+    None is the command line. An organizer must not gain the rights of an admin, for example by an
+    invitation that gives its holder the account.
+    """
+    if caller is None or caller.role is Role.ADMIN:
+        return tuple(Role)
+    return (Role.MEMBER,) if caller.is_organizer else ()
 
 
-def change_refusal(caller: Caller, user: User) -> AdminRequired | None:
-    """Return why an organizer cannot change the user's account; None if they can."""
-    return None if user.id == caller.user_id else role_refusal(caller, user.role)
+def role_refusal(caller: Caller | None, role: Role) -> AdminRequired | None:
+    """Return why the caller cannot administer an account of this role; None if they can."""
+    return None if role in manageable_roles(caller) else AdminRequired()
+
+
+def change_refusal(caller: Caller | None, user: User) -> AdminRequired | None:
+    """Return why the caller cannot change the user's account; None if they can.
+
+    Every way to change an account asks this, also a file with many of them. Organizers can change
+    their own account as well.
+    """
+    if caller is not None and caller.is_organizer and caller.user_id == user.id:
+        return None
+    return role_refusal(caller, user.role)

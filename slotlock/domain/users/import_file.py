@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 
-from slotlock.domain.shared.text import normalize_nfc
+from slotlock.domain.shared.text import normalize_name, strip_blanks
 from slotlock.domain.shared.validation import INVALID_EMAIL
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.groups import clean_groups, validate_groups
@@ -62,7 +62,7 @@ def parse_user_file(
 
     `normalize_email` returns None for text that is not an e-mail address.
     """
-    problems = _ProblemCollector()
+    problems = ProblemCollector()
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -85,22 +85,24 @@ def parse_user_file(
 
 
 @dataclass(slots=True)
-class _ProblemCollector:
+class ProblemCollector:
     """Collects the first problems and counts all of them."""
 
     problems: list[LineProblem] = field(default_factory=list)
     count: int = 0
 
     def add(self, line: int, column: str | None, message: str) -> None:
+        """Count a problem, and collect it if it is one of the first."""
         self.count += 1
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(LineProblem(line, column, message))
 
     def to_invalid_file(self) -> InvalidUserFile:
+        """Return the problems as the outcome of the file."""
         return InvalidUserFile(tuple(self.problems), self.count)
 
 
-def _records(text: str, problems: _ProblemCollector) -> Iterator[tuple[int, list[str]]]:
+def _records(text: str, problems: ProblemCollector) -> Iterator[tuple[int, list[str]]]:
     """Yield each record that is not blank, with its first line number."""
     lines = StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=_delimiter(text), strict=True)
@@ -124,7 +126,7 @@ def _records(text: str, problems: _ProblemCollector) -> Iterator[tuple[int, list
 
 
 def _is_blank_record(cells: Sequence[str]) -> bool:
-    return not any(cell.strip() for cell in cells)
+    return not any(map(strip_blanks, cells))
 
 
 def _delimiter(text: str) -> str:
@@ -132,8 +134,8 @@ def _delimiter(text: str) -> str:
     return ";" if header and header[1].count(";") > header[1].count(",") else ","
 
 
-def _parse_header(line: int, cells: Sequence[str], problems: _ProblemCollector) -> list[str]:
-    names = [cell.strip().casefold() for cell in cells]
+def _parse_header(line: int, cells: Sequence[str], problems: ProblemCollector) -> list[str]:
+    names = [strip_blanks(cell).casefold() for cell in cells]
     while names and not names[-1]:
         names.pop()
     for index, name in enumerate(names):
@@ -158,7 +160,7 @@ class _RowParser:
     """Parses one record after the other and collects the rows and their problems."""
 
     def __init__(
-        self, columns: list[str], normalize_email: EmailNormalizer, problems: _ProblemCollector
+        self, columns: list[str], normalize_email: EmailNormalizer, problems: ProblemCollector
     ) -> None:
         self.rows: list[UserRow] = []
         self._columns = columns
@@ -182,7 +184,7 @@ class _RowParser:
         self.rows.append(UserRow(line, email, name, groups))
 
     def _parse_email(self, line: int, cell: str) -> str:
-        email = self._normalize_email(cell.strip())
+        email = self._normalize_email(cell)
         if email is None:
             self._problems.add(line, EMAIL, INVALID_EMAIL)
             return ""
@@ -192,7 +194,7 @@ class _RowParser:
         return email
 
     def _parse_name(self, line: int, cell: str) -> str:
-        name = normalize_nfc(cell.strip())
+        name = normalize_name(cell)
         if problem := validate_user_name(name):
             self._problems.add(line, NAME, problem)
         return name

@@ -1,11 +1,18 @@
-"""Plan an import of users: which accounts are created, updated or unchanged."""
+"""Plan an import of users: which accounts are created, updated, claimed or unchanged."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from slotlock.domain.shared.values import value_object
-from slotlock.domain.users.import_file import InvalidUserFile, LineProblem, UserRow
-from slotlock.domain.users.user import MAX_USER_NAME_LENGTH, User
+from slotlock.domain.users.administration import change_refusal
+from slotlock.domain.users.import_file import (
+    EMAIL,
+    InvalidUserFile,
+    LineProblem,
+    ProblemCollector,
+    UserRow,
+)
+from slotlock.domain.users.user import MAX_USER_NAME_LENGTH, Caller, User
 
 # MongoDB updates an index for each group and each search word that an import adds or removes.
 # One transaction has room for this many updates (ADR 0018).
@@ -14,6 +21,11 @@ TOO_MANY_INDEX_CHANGES = (
     f"The file changes more than {MAX_INDEX_CHANGES} groups and words of names and addresses. "
     "Please split it before this line."
 )
+
+# A claim also ends the sessions, calendar feed and team memberships of an account.
+CLAIM_INDEX_CHANGES = 8
+ADMIN_REQUIRED = "This address belongs to an organizer or an admin, whom only an admin can change."
+ERASED = "The user with this address was erased."
 
 SearchWordsOf = Callable[[str, str], Collection[str]]
 
@@ -29,25 +41,39 @@ class NewUser:
 
 @value_object
 class UserUpdate:
-    """An account to change: the user as loaded, and their new name and groups."""
+    """An account to change: the user as loaded, and their new name and groups.
+
+    A claim locks out the user who registered the account: the password no longer works.
+    """
 
     before: User
     name: str
     groups: tuple[str, ...]
+    is_claim: bool = False
 
     @property
     def after(self) -> User:
         """Return the user after the import."""
-        return replace(self.before, name=self.name, groups=self.groups)
+        after = replace(self.before, name=self.name, groups=self.groups)
+        return replace(after, has_password=False, self_registered=False) if self.is_claim else after
+
+
+@value_object
+class UnclaimedAccount:
+    """A line with the address of an account that somebody registered; it does not change."""
+
+    line: int
+    user: User
 
 
 @value_object
 class ImportPlan:
-    """The accounts that an import creates and updates, and the number of unchanged ones."""
+    """The accounts that an import creates and updates, and those that it does not change."""
 
     created: tuple[NewUser, ...]
     updated: tuple[UserUpdate, ...]
     unchanged: int
+    unclaimed: tuple[UnclaimedAccount, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -57,12 +83,17 @@ class ImportPlan:
 
 @value_object
 class ImportResult:
-    """The number of accounts that an import wrote, or would write in a dry run."""
+    """The number of accounts that an import wrote, or would write in a dry run.
+
+    Nothing was written for the unclaimed ones.
+    """
 
     created: int
     updated: int
     unchanged: int
     dry_run: bool
+    claimed: int = 0
+    unclaimed: tuple[UnclaimedAccount, ...] = ()
 
 
 @value_object
@@ -77,39 +108,67 @@ class ImportTooLarge:
     """The import does not fit into one transaction; nothing was imported, split the file."""
 
 
+def to_result(plan: ImportPlan, *, dry_run: bool) -> ImportResult:
+    """Return what a plan changes."""
+    claimed = sum(update.is_claim for update in plan.updated)
+    updated = len(plan.updated) - claimed
+    return ImportResult(
+        len(plan.created), updated, plan.unchanged, dry_run, claimed, plan.unclaimed
+    )
+
+
 ImportOutcome = ImportResult | ImportBusy | ImportTooLarge
 
 
 def plan_import(
-    rows: Sequence[UserRow], existing_users: Mapping[str, User], search_words_of: SearchWordsOf
+    rows: Sequence[UserRow],
+    existing_users: Mapping[str, User],
+    search_words_of: SearchWordsOf,
+    caller: Caller | None = None,
+    *,
+    claim: bool = False,
 ) -> ImportPlan | InvalidUserFile:
-    """Plan the import of these rows.
+    """Plan the import of these rows by a caller, who is None for the command line.
 
     `existing_users` holds the accounts of the rows by e-mail address. `search_words_of` returns the
-    words by which a user with this name and address is found.
+    words by which a user with this name and address is found. Accounts that registered themselves
+    change only with `claim`: the address of a pupil does not prove that the pupil registered it.
     """
-    created, updated, index_changes = [], [], 0
+    created, updated, unclaimed, index_changes = [], [], [], 0
+    problems = ProblemCollector()
     for row in rows:
         before = existing_users.get(row.email)
         if before is None:
             name = row.name or row.email.partition("@")[0][:MAX_USER_NAME_LENGTH]
             created.append(NewUser(row.email, name, row.groups or ()))
             index_changes += len(search_words_of(name, row.email)) + len(row.groups or ())
+        elif before.is_unclaimed and not claim:
+            unclaimed.append(UnclaimedAccount(row.line, before))
         elif (update := _to_update(before, row)) is not None:
+            if problem := _update_problem(caller, before):
+                problems.add(row.line, EMAIL, problem)
             updated.append(update)
             index_changes += _count_index_changes(update, search_words_of)
         if index_changes > MAX_INDEX_CHANGES:
             return InvalidUserFile((LineProblem(row.line, None, TOO_MANY_INDEX_CHANGES),), 1)
-    unchanged = len(rows) - len(created) - len(updated)
-    return ImportPlan(tuple(created), tuple(updated), unchanged)
+    if problems.count:
+        return problems.to_invalid_file()
+    unchanged = len(rows) - len(created) - len(updated) - len(unclaimed)
+    return ImportPlan(tuple(created), tuple(updated), unchanged, tuple(unclaimed))
+
+
+def _update_problem(caller: Caller | None, user: User) -> str | None:
+    if user.erased:
+        return ERASED
+    return ADMIN_REQUIRED if change_refusal(caller, user) else None
 
 
 def _to_update(before: User, row: UserRow) -> UserUpdate | None:
     name = before.name if row.name is None else row.name
     groups = before.groups if row.groups is None else row.groups
-    if (name, groups) == (before.name, before.groups):
+    if (name, groups) == (before.name, before.groups) and not before.is_unclaimed:
         return None
-    return UserUpdate(before, name, groups)
+    return UserUpdate(before, name, groups, before.is_unclaimed)
 
 
 def _count_index_changes(update: UserUpdate, search_words_of: SearchWordsOf) -> int:
@@ -118,4 +177,4 @@ def _count_index_changes(update: UserUpdate, search_words_of: SearchWordsOf) -> 
     if update.name != before.name:
         old_words = set(search_words_of(before.name, before.email))
         count += len(old_words ^ set(search_words_of(update.name, before.email)))
-    return count
+    return count + CLAIM_INDEX_CHANGES * update.is_claim

@@ -25,9 +25,20 @@ class Role(StrEnum):
         return self in (Role.ORGANIZER, Role.ADMIN)
 
 
+class Registration(StrEnum):
+    """Who gets an account: everybody, those with an invitation, or those an operator chooses."""
+
+    OPEN = "open"
+    INVITED = "invited"
+    CLOSED = "closed"
+
+
 @value_object
 class User:
-    """A user account. Imported users have no password until they set one."""
+    """A user account. Imported users have no password until they set one.
+
+    `self_registered` is true until an organizer or operator vouches for the user.
+    """
 
     id: UserId
     name: str
@@ -39,6 +50,15 @@ class User:
     ban_reason: str | None = None
     has_password: bool = True
     erased_at: datetime | None = None
+    self_registered: bool = False
+
+    @property
+    def is_unclaimed(self) -> bool:
+        """Return whether nobody has checked that the address belongs to the user.
+
+        An admin who appointed an organizer or an admin knows them.
+        """
+        return self.self_registered and self.role is Role.MEMBER
 
     @property
     def banned(self) -> bool:

@@ -10,7 +10,7 @@ from slotlock.auth import accounts
 from slotlock.auth.administration import account_admin
 from slotlock.domain.booking import refusals
 from slotlock.domain.shared import validation
-from slotlock.domain.users import administration, bans, user
+from slotlock.domain.users import administration, user
 from slotlock.graphql.accounts.refusals import EmailTaken
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
@@ -252,7 +252,7 @@ class UserAdministrationMutations:
 _AdministrationRefusal = (
     refusals.UserNotFound
     | accounts.EmailTaken
-    | bans.AdminRequired
+    | administration.AdminRequired
     | administration.LastAdmin
     | administration.CannotEraseSelf
     | validation.InvalidInput
@@ -266,7 +266,7 @@ def _present(refusal: _AdministrationRefusal, view: ResultView) -> Refusal:
             return UserNotFound.from_domain(refusal, view)
         case accounts.EmailTaken():
             return EmailTaken.from_domain(refusal, view)
-        case bans.AdminRequired():
+        case administration.AdminRequired():
             return AdminRequired.create()
         case administration.LastAdmin():
             return LastAdmin.from_domain(refusal, view)

@@ -14,10 +14,11 @@ from slotlock.graphql.accounts.refusals import (
     InvalidCredentials,
     InvalidInvitation,
     InvalidSession,
+    RegistrationClosed,
     TooManyAttempts,
     present_account_refusal,
 )
-from slotlock.graphql.accounts.types import Session
+from slotlock.graphql.accounts.types import CREDENTIAL_RULES, END_CALENDAR_FEED, Session
 from slotlock.graphql.context import Context, Info
 from slotlock.graphql.core.refusals import InvalidInput, Refusal
 from slotlock.graphql.core.result_view import ResultView
@@ -28,7 +29,7 @@ Outcome = TypeVar("Outcome")
 ANONYMOUS = ResultView(None)
 
 RegisterResult = Annotated[
-    Session | EmailTaken | InvalidInput | TooManyAttempts,
+    Session | RegistrationClosed | EmailTaken | InvalidInput | TooManyAttempts,
     strawberry.union("RegisterResult", description="The first session, or a refusal."),
 ]
 LoginResult = Annotated[
@@ -36,7 +37,7 @@ LoginResult = Annotated[
     strawberry.union("LoginResult", description="The new session, or a refusal."),
 ]
 SetPasswordResult = Annotated[
-    Session | InvalidInvitation | Banned | InvalidInput | TooManyAttempts,
+    Session | InvalidInvitation | RegistrationClosed | Banned | InvalidInput | TooManyAttempts,
     strawberry.union("SetPasswordResult", description="The first session, or a refusal."),
 ]
 RefreshResult = Annotated[
@@ -51,7 +52,7 @@ class RegisterInput:
         description="The name of the user, 1 to 100 characters. Organizers and team members see it."
     )
     email: EmailAddress = field(description="The e-mail address to sign in with.")
-    password: str = field(description="The password, 8 to 128 characters.")
+    password: str = field(description=CREDENTIAL_RULES)
 
 
 @strawberry.input(description="The credentials of a user.")
@@ -60,6 +61,7 @@ class LoginInput:
     password: str = field(description="The password of the account.")
 
 
+EndCalendarFeedArgument = Annotated[bool, argument(description=END_CALENDAR_FEED)]
 RegisterArgument = Annotated[RegisterInput, argument(description="The account to create.")]
 LoginArgument = Annotated[LoginInput, argument(description="The credentials of the user.")]
 
@@ -103,21 +105,27 @@ class AccountMutations:
         return present_account_refusal(outcome, ANONYMOUS)
 
     @field(
-        description="Set the first password of an imported user with the token of their invitation "
-        "and sign in. A token works once.",
+        description="Set the first password of an imported user with the token of an invitation, "
+        "or a new password with a reset token, and sign in. A token works once.",
         graphql_type=SetPasswordResult,
     )
     async def set_password(
         self,
         info: Info,
         token: Annotated[str, argument(description="The token of the invitation.")],
-        password: Annotated[str, argument(description="The new password, 8 to 128 characters.")],
+        password: Annotated[str, argument(description=CREDENTIAL_RULES)],
+        end_calendar_feed: EndCalendarFeedArgument = False,
     ) -> Session | Refusal:
         # The login throttle does not apply: tokens cannot be guessed, and failed attempts would
         # lock out other users of the same address.
         client = info.context.client
         outcome = await invitations.set_password(
-            info.context.auth, token, password, client.user_agent, client.address
+            info.context.auth,
+            token,
+            password,
+            client.user_agent,
+            client.address,
+            end_calendar_feed=end_calendar_feed,
         )
         if isinstance(outcome, sessions.SignedInSession):
             return Session.from_domain(outcome)

@@ -26,6 +26,15 @@ class EmailTaken(Refusal):
         )
 
 
+@strawberry.type(
+    description="This server lets nobody create an account (`register`), or not even set a first "
+    "password with an invitation (`setPassword`)."
+)
+class RegistrationClosed(RefusalWithoutDetails):
+    CODE = RefusalCode.REGISTRATION_CLOSED
+    MESSAGE = "Registration is closed. Please ask an organizer for an account."
+
+
 @strawberry.type(description="No account has this e-mail address and this password.")
 class InvalidCredentials(RefusalWithoutDetails):
     CODE = RefusalCode.INVALID_CREDENTIALS
@@ -88,6 +97,7 @@ class SessionNotFound(RefusalWithoutDetails):
 
 def present_account_refusal(
     refusal: accounts.EmailTaken
+    | accounts.RegistrationClosed
     | accounts.InvalidCredentials
     | accounts.Banned
     | accounts.TooManyAttempts
@@ -100,6 +110,8 @@ def present_account_refusal(
     match refusal:
         case accounts.EmailTaken():
             return EmailTaken.from_domain(refusal, view)
+        case accounts.RegistrationClosed():
+            return RegistrationClosed.create()
         case accounts.InvalidCredentials():
             return InvalidCredentials.create()
         case accounts.Banned():

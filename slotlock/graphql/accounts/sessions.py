@@ -13,7 +13,7 @@ from slotlock.graphql.accounts.refusals import (
     TooManyAttempts,
     present_account_refusal,
 )
-from slotlock.graphql.accounts.types import OpenSession
+from slotlock.graphql.accounts.types import CREDENTIAL_RULES, END_CALENDAR_FEED, OpenSession
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.refusals import InvalidInput, Refusal
@@ -45,7 +45,8 @@ ChangePasswordResult = Annotated[
 @strawberry.input(description="The current and the new password of the caller.")
 class ChangePasswordInput:
     current_password: str = field(description="The current password of the caller.")
-    new_password: str = field(description="The new password, 8 to 128 characters.")
+    new_password: str = field(description=CREDENTIAL_RULES)
+    end_calendar_feed: bool = field(default=False, description=END_CALENDAR_FEED)
 
 
 ChangePasswordArgument = Annotated[
@@ -111,6 +112,7 @@ class OwnSessionMutations:
                 input.current_password,
                 input.new_password,
                 context.client.address,
+                end_calendar_feed=input.end_calendar_feed,
             ),
         )
         if isinstance(outcome, accounts.PasswordChanged):

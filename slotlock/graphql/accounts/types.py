@@ -12,6 +12,15 @@ from slotlock.graphql.core.ids import session_global_id
 from slotlock.graphql.core.node import Node
 from slotlock.graphql.users.types import User
 
+CREDENTIAL_RULES = (
+    "The new password, 8 to 128 characters. It must not be common, a simple pattern, or contain "
+    "the name or the e-mail address of the user."
+)
+END_CALENDAR_FEED = (
+    "Whether the private calendar feed of the user ends, too. By default the calendars that "
+    "subscribed to it continue."
+)
+
 
 @strawberry.type(description="The tokens of a user who has just signed in or refreshed a session.")
 class Session:

@@ -13,6 +13,7 @@ import segno
 
 from slotlock.auth.tokens import TokenSigner
 from slotlock.domain.booking.booking import BookingId, SlotId
+from slotlock.domain.shared.text import strip_blanks
 
 PURPOSE = "check-in"
 ID_BYTES = 12
@@ -33,7 +34,7 @@ def check_in_code(tokens: TokenSigner, slot_id: SlotId, booking_id: BookingId) -
 
 def parse_check_in_code(tokens: TokenSigner, code: str) -> tuple[SlotId, BookingId] | None:
     """Return the slot and the booking of a code; None if this server did not issue it."""
-    text = code.strip()
+    text = strip_blanks(code)
     if len(text) != CODE_LENGTH:
         return None
     try:

@@ -134,7 +134,8 @@ SCALARS: dict[object, ScalarDefinition] = {
     ),
     EmailAddress: _scalar(
         "EmailAddress",
-        "An e-mail address. The server stores and returns it in lower case and Unicode NFC. Any "
+        "An e-mail address. The server stores and returns it in lower case and Unicode NFC, "
+        "without the blanks and line ends around it. Any "
         "string is accepted; an invalid address leads to `InvalidInput` or matches no account.",
         str,
         parse_email_address,

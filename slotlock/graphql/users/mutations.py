@@ -21,7 +21,7 @@ from slotlock.graphql.users.types import User
 from slotlock.services.booking import waitlist
 
 SetGroupsResult = Annotated[
-    User | UserNotFound | InvalidInput,
+    User | UserNotFound | AdminRequired | InvalidInput,
     strawberry.union("SetGroupsResult", description="The user with the new groups, or a refusal."),
 ]
 BanUserResult = Annotated[
@@ -53,7 +53,8 @@ ReasonArgument = Annotated[
 @strawberry.type
 class UserMutations:
     @field(
-        description="Replace the groups of a user. Organizers only.",
+        description="Replace the groups of a user. Organizers change members and themselves, "
+        "admins change everyone.",
         graphql_type=SetGroupsResult,
     )
     async def set_groups(self, info: Info, input: SetGroupsArgument) -> User | Refusal:  # noqa: A002

@@ -112,7 +112,7 @@ def present_user_refusal(
             return NotTeammate.from_domain(refusal, view)
         case bans.CannotBanSelf():
             return CannotBanSelf.create()
-        case bans.AdminRequired():
+        case administration.AdminRequired():
             return AdminRequired.create()
         case validation.InvalidInput():
             return InvalidInput.from_domain(refusal, view)

@@ -9,7 +9,7 @@ right when it is read and wrong when the team is written.
 """
 
 import random
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from bson import ObjectId
 from pymongo.asynchronous.client_session import AsyncClientSession
@@ -171,6 +171,19 @@ class TeamRepository:
     async def _find_all(self, query: Document) -> tuple[Team, ...]:
         teams = [_to_team(document) async for document in self._teams.find(query)]
         return tuple(sorted(teams, key=lambda team: (team.created_at, team.id)))
+
+
+async def remove_from_teams(
+    database: Database, user_ids: Sequence[UserId], session: AsyncClientSession
+) -> None:
+    """Remove users from all their teams, and delete the teams that have no other member."""
+    ids = [ObjectId(user_id) for user_id in user_ids]
+    of_users: Document = {"members.user": {"$in": ids}}
+    others = {"$elemMatch": {"user": {"$nin": ids}}}
+    # A team without members would violate the unique index.
+    await database["teams"].delete_many({**of_users, "members": {"$not": others}}, session=session)
+    removal = {"$pull": {"members": {"user": {"$in": ids}}}, "$inc": {"version": 1}}
+    await database["teams"].update_many(of_users, removal, session=session)
 
 
 _NO_TEAMMATES: tuple[frozenset[UserId], tuple[TeamVersion, ...]] = (frozenset(), ())

@@ -35,7 +35,14 @@ def email_domain() -> str:
 
 
 def counts(created: int, updated: int, unchanged: int, *, dry_run: bool = False) -> Json:
-    return {"dryRun": dry_run, "created": created, "updated": updated, "unchanged": unchanged}
+    return {
+        "dryRun": dry_run,
+        "created": created,
+        "updated": updated,
+        "unchanged": unchanged,
+        "claimed": 0,
+        "unclaimed": [],
+    }
 
 
 async def test_a_dry_run_predicts_the_import_and_a_repetition_changes_nothing(
@@ -107,7 +114,7 @@ async def test_only_organizers_import_and_invite_users(
 @pytest.mark.parametrize(
     "query",
     ["?dry_run=true", "?dryrun=true", "?dryRun=1", "?dryRun", "?dryRun=true&dryRun=false",
-     "?dryRun=TRUE", "?dryRun=%FF", "?group=5a"],
+     "?dryRun=TRUE", "?dryRun=%FF", "?group=5a", "?claim", "?claim=yes"],
 )  # fmt: skip
 async def test_a_misspelled_dry_run_imports_nothing(
     organizer: BookingClient, email_domain: str, query: str
@@ -137,6 +144,20 @@ async def test_the_media_type_may_name_utf_8(
     body = generated_user_csv(email_domain, 1)
     response = await post_user_file(organizer, body, "?dryRun=true", media_type)
     assert response.status_code == 200
+
+
+async def test_an_account_that_registered_itself_is_listed_until_it_is_claimed(
+    organizer: BookingClient, email_domain: str
+) -> None:
+    account = {"name": "Eve", "email": f"ada@{email_domain}", "password": "correct horse battery"}
+    document = """mutation($input: RegisterInput!) { register(input: $input) { __typename } }"""
+    assert (await organizer.execute(document, input=account))["__typename"] == "Session"
+    body = user_csv(email_domain, {"ada": "Ada"})
+    (unclaimed,) = (await import_users(organizer, body))["unclaimed"]
+    assert unclaimed.pop("registeredAt").endswith("Z")
+    assert unclaimed == {"line": 2, "email": account["email"], "name": "Eve"}
+    assert await import_users(organizer, body, "?claim=true") == {**counts(0, 0, 0), "claimed": 1}
+    assert await import_users(organizer, body) == counts(0, 0, 1)
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -68,6 +68,9 @@ def reported_problems() -> list[str]:
         ("SLOTLOCK_SECRET_KEY", "short", "at least 32 bytes"),
         ("SLOTLOCK_SECRET_KEY", "k" * 31, "at least 32 bytes"),
         ("SLOTLOCK_SECRET_KEY", f"{KEY},short", "at least 32 bytes"),
+        ("SLOTLOCK_SECRET_KEY", "s" * 64, "at least 8 different characters"),
+        ("SLOTLOCK_SECRET_KEY", f"{KEY},{'changeme' * 8}", "at least 8 different characters"),
+        ("SLOTLOCK_REGISTRATION", "private", "'open', 'invited' or 'closed'"),
         ("SLOTLOCK_PUBLIC_READS", "maybe", "boolean"),
         ("SLOTLOCK_RATE_READS", "14", "greater than or equal to 15"),
         ("SLOTLOCK_STREAMS_PER_ADDRESS", "20000", "is not less than SLOTLOCK_MAX_SOCKETS"),
@@ -110,15 +113,23 @@ def test_all_invalid_settings_are_reported_together(environ: pytest.MonkeyPatch)
     assert variables == ["SLOTLOCK_PORT", "SLOTLOCK_REDIS_URL", "SLOTLOCK_ADMIN_EMAIL"]
 
 
-@pytest.mark.parametrize("length", [7, 129])
-def test_the_password_of_the_admin_has_8_to_128_characters(
-    environ: pytest.MonkeyPatch, length: int
+@pytest.mark.parametrize(
+    ("password", "problem"),
+    [
+        ("x" * 7, "the password must have 8 to 128 characters"),
+        ("x" * 129, "the password must have 8 to 128 characters"),
+        ("password", "this password is too easy to guess"),
+        ("headmistress-1", "the password must not contain the name or the e-mail address"),
+        ("administrator-1", "the password must not contain the name or the e-mail address"),
+    ],
+)
+def test_a_weak_password_of_the_admin_stops_the_start(
+    environ: pytest.MonkeyPatch, password: str, problem: str
 ) -> None:
-    environ.setenv("SLOTLOCK_ADMIN_EMAIL", "admin@slotlock.test")
-    environ.setenv("SLOTLOCK_ADMIN_PASSWORD", "x" * length)
-    assert reported_problems() == [
-        "SLOTLOCK_ADMIN_PASSWORD: the password must have 8 to 128 characters."
-    ]
+    environ.setenv("SLOTLOCK_ADMIN_EMAIL", "headmistress@slotlock.test")
+    environ.setenv("SLOTLOCK_ADMIN_PASSWORD", password)
+    (line,) = reported_problems()
+    assert line.startswith(f"SLOTLOCK_ADMIN_PASSWORD: {problem}")
 
 
 def test_missing_settings_are_reported_one_line_each(environ: pytest.MonkeyPatch) -> None:
@@ -146,7 +157,7 @@ def test_keys_and_origins_are_separated_by_commas(environ: pytest.MonkeyPatch) -
 
 
 def test_the_length_of_a_key_counts_bytes(environ: pytest.MonkeyPatch) -> None:
-    environ.setenv("SLOTLOCK_SECRET_KEY", "\u00e9" * 16)
+    environ.setenv("SLOTLOCK_SECRET_KEY", "\u00e9" * 9 + "abcdefghijklmn")
     assert len(read_settings().secret_key) == 1
 
 

@@ -6,13 +6,27 @@ from collections.abc import Callable
 import pytest
 
 from slotlock.auth.accounts import normalize_email
-from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH, normalize_name, normalize_nfc
+from slotlock.domain.shared.text import (
+    MAX_NORMALIZED_LENGTH,
+    normalize_name,
+    normalize_nfc,
+    strip_blanks,
+)
 
 MANY_MARKS = "a" + "\u0301" * 15_000 + "\u0316" * 15_000
 
 
 def test_normalize_nfc_composes_a_text() -> None:
     assert normalize_nfc("Zoe\u0308") == "Zo\u00eb"
+
+
+@pytest.mark.parametrize(
+    "blank", [" ", "\t", "\n", "\r\n", "\u00a0", "\u2003", "\u2028", "\u3000", "\u200b", "\ufeff"]
+)
+def test_blanks_around_a_text_are_removed_and_those_inside_stay(blank: str) -> None:
+    assert strip_blanks(f"{blank} a{blank}b {blank}") == f"a{blank}b"
+    assert normalize_name(f"{blank}Zoe\u0308{blank}") == "Zo\u00eb"
+    assert normalize_email(f"{blank}a@x.test{blank}") == "a@x.test"
 
 
 @pytest.mark.parametrize("function", [normalize_nfc, normalize_name, normalize_email])

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from slotlock.domain.users.bans import AdminRequired, CannotBanSelf, ban_refusal, invitable_roles
+from slotlock.domain.users.administration import AdminRequired, manageable_roles
+from slotlock.domain.users.bans import CannotBanSelf, ban_refusal
 from slotlock.domain.users.user import Caller, Role, User, UserId
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -35,8 +36,8 @@ def test_users_cannot_ban_themselves(role: Role) -> None:
 
 
 def test_organizers_can_invite_members_only() -> None:
-    assert invitable_roles(caller(Role.ORGANIZER)) == (Role.MEMBER,)
-    assert set(invitable_roles(caller(Role.ADMIN))) == set(Role)
+    assert manageable_roles(caller(Role.ORGANIZER)) == (Role.MEMBER,)
+    assert set(manageable_roles(caller(Role.ADMIN))) == set(Role)
 
 
 def test_a_user_with_a_ban_date_is_banned() -> None:

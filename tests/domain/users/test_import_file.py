@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slotlock.domain.shared.text import is_blank
 from slotlock.domain.users.import_file import (
     MAX_IMPORTED_USERS,
     MAX_PROBLEMS,
@@ -19,7 +20,7 @@ from slotlock.domain.users.import_file import (
 
 def normalize_email(text: str) -> str | None:
     """Replace the normalization by the library, which is tested elsewhere."""
-    return text.lower() if "@" in text else None
+    return text.strip().lower() if "@" in text else None
 
 
 def parse(text: str) -> tuple[UserRow, ...] | InvalidUserFile:
@@ -187,7 +188,9 @@ def test_any_text_gives_rows_or_problems(text: str) -> None:
     assert_well_formed(parse("email,name,groups\n" + text))
 
 
-VISIBLE_TEXT = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=20)
+VISIBLE_TEXT = st.text(
+    st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=20
+).filter(lambda text: not is_blank(text))
 GROUP = VISIBLE_TEXT.filter(lambda text: not set(text) & set(",;*"))
 
 

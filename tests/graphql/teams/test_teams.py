@@ -188,7 +188,7 @@ async def test_an_invalid_team_name_is_refused(ada: TeamClient, name: str) -> No
     assert await ada.execute(MY_TEAMS) == []
 
 
-@pytest.mark.parametrize("name", ["瑜" * 100, "עברית", "👩‍👩‍👧‍👦", "e\u0301", "'; --$where"])
+@pytest.mark.parametrize("name", ["瑜" * 100, "עברית", "👩‍👩‍👧‍👦", "\u00e9", "'; --$where"])
 async def test_a_team_name_in_any_script_is_returned_unchanged(ada: TeamClient, name: str) -> None:
     assert (await ada.execute(CREATE_TEAM, name=name))["name"] == name
 

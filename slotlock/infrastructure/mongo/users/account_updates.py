@@ -38,7 +38,13 @@ class PasswordWriter:
 
     @limited
     async def update(
-        self, user_id: UserId, session_id: str, old_hash: str, new_hash: str
+        self,
+        user_id: UserId,
+        session_id: str,
+        old_hash: str,
+        new_hash: str,
+        *,
+        end_calendar_feed: bool = False,
     ) -> int | None:
         """Replace the hash and end all other sessions. Return how many ended.
 
@@ -53,7 +59,9 @@ class PasswordWriter:
                 own_session, {"$inc": {"passwordChanges": 1}}, session=session
             )
             with_old_hash: Document = {"_id": ObjectId(user_id), "passwordHash": old_hash}
-            update = {"$set": {"passwordHash": new_hash}}
+            update: Document = {"$set": {"passwordHash": new_hash}}
+            if end_calendar_feed:
+                update["$unset"] = {"calendar": ""}
             replaced = await self._users.update_one(with_old_hash, update, session=session)
             if not (counted.matched_count and replaced.matched_count):
                 await session.abort_transaction()

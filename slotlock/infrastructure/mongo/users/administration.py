@@ -111,9 +111,12 @@ class AccountAdministration:
     ) -> User | LastAdmin | None:
         """Set a user's role, also in their open sessions. Return None without a user.
 
-        It ends an open invitation, which was made for the old role.
+        It ends an open invitation, which was made for the old role. An admin knows the user.
         """
-        update = {"$set": {"role": role.value}, "$unset": {"invitation": ""}}
+        update = {
+            "$set": {"role": role.value},
+            "$unset": {"invitation": "", "selfRegistered": ""},
+        }
         info = AuditInfo(AuditAction.ROLE_SET, by, now)
 
         async def write(session: AsyncClientSession) -> User | LastAdmin | None:
@@ -150,7 +153,7 @@ class AccountAdministration:
         note = AuditNote(now, None, AuditAction.PASSWORD_SET, (), user_ids=(user_id,))
         update = {
             "$set": {"passwordHash": password_hash},
-            "$unset": {"withoutPassword": "", "invitation": ""},
+            "$unset": {"withoutPassword": "", "invitation": "", "selfRegistered": ""},
         }
 
         async def write(session: AsyncClientSession) -> bool:

@@ -4,11 +4,13 @@
      passwordHash?, withoutPassword?: true,
      invitation?: {hash, until, replacesPassword?: true},
      schemaVersion, banned?: true, bannedAt?, bannedBy?, banReason?, calendar?: {hash, at},
-     erasedAt?, adminCheckedBy?}
+     erasedAt?, adminCheckedBy?, selfRegistered?: true}
 
 `email` is normalized and unique. `searchWords` are the words of the name and of the address.
 Either `passwordHash` or `withoutPassword` is present. Flags are true or omitted, so that an index
 finds the users with a flag (`true`) and without it (`null`) in the order of their addresses.
+`selfRegistered` marks an account that somebody registered, until an organizer or operator vouches
+for the user. Accounts of earlier versions lack it.
 An erased user is banned, so that older processes reject them too (docs/decisions/0048).
 """
 
@@ -26,7 +28,7 @@ from slotlock.infrastructure.stored_enums import from_stored
 PUBLIC_FIELDS = dict.fromkeys(
     (
         *("name", "email", "role", "createdAt", "groups", "withoutPassword"),
-        *("bannedAt", "banReason", "erasedAt"),
+        *("bannedAt", "banReason", "erasedAt", "selfRegistered"),
     ),
     1,
 )
@@ -63,6 +65,7 @@ def to_user(document: Document) -> User:
         document.get("banReason"),
         "withoutPassword" not in document,
         document.get("erasedAt"),
+        "selfRegistered" in document,
     )
 
 

@@ -35,6 +35,7 @@ from slotlock.infrastructure.mongo.client import (
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
+from slotlock.infrastructure.mongo.teams import remove_from_teams
 from slotlock.infrastructure.mongo.users.documents import (
     EMAIL_INDEX,
     PUBLIC_FIELDS,
@@ -42,6 +43,7 @@ from slotlock.infrastructure.mongo.users.documents import (
     to_new_document,
     to_user,
 )
+from slotlock.infrastructure.mongo.users.sessions import end_sessions_of_all
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 
 # Encoding a batch blocks the event loop.
@@ -51,6 +53,10 @@ TOO_LARGE_FOR_CACHE = 388
 TIMEOUT_CODES = {50, 251, 262, 290}
 IMPORT_ID = "users"
 IMPORTED_FIELDS = ("email", "name", "groups")
+# A claim takes the password from an account.
+CHANGED_FIELDS = (*IMPORTED_FIELDS, "hasPassword")
+# What the user who registered an account could still use.
+SECRETS_OF_CLAIMED = ("passwordHash", "invitation", "calendar", "selfRegistered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +163,12 @@ class UserImportWriter:
             result = await self._users.bulk_write(list(map(_to_update, updates)), session=session)
             if result.matched_count < len(updates):
                 raise _ImportConflictError
-            edits = [user_edits(each.before, each.after, *IMPORTED_FIELDS) for each in updates]
+            edits = [user_edits(each.before, each.after, *CHANGED_FIELDS) for each in updates]
             await insert_notes(self._database, [_import_note(edits, by, now)], session)
+            claimed_ids = [each.before.id for each in updates if each.is_claim]
+            if claimed_ids:
+                await end_sessions_of_all(self._database, claimed_ids, session)
+                await remove_from_teams(self._database, claimed_ids, session)
         await self._waitlist_groups.mark_pending(_user_ids_with_new_groups(plan), now, session)
 
 
@@ -180,20 +190,28 @@ def _import_note(
 
 
 def _to_update(user_update: UserUpdate) -> UpdateOne:
-    groups = list(user_update.before.groups)
+    before = user_update.before
     unchanged: Document = {
-        "_id": ObjectId(user_update.before.id),
-        "name": user_update.before.name,
-        "groups": groups or {"$in": [None, []]},
+        "_id": ObjectId(before.id),
+        "name": before.name,
+        "groups": list(before.groups) or {"$in": [None, []]},
+        # The role decides who may change the user.
+        "role": before.role.value,
+        "erasedAt": None,
     }
     change: Document = {"groups": list(user_update.groups)}
-    if user_update.name != user_update.before.name:
+    if user_update.name != before.name:
         change |= {
             "name": user_update.name,
-            "searchWords": search_words_of(user_update.name, user_update.before.email),
+            "searchWords": search_words_of(user_update.name, before.email),
         }
+    update: Document = {"$set": change}
+    if user_update.is_claim:
+        unchanged["selfRegistered"] = True
+        change["withoutPassword"] = True
+        update["$unset"] = dict.fromkeys(SECRETS_OF_CLAIMED, "")
     # Without the hint, MongoDB compares the index of groups with that of ids again for each user.
-    return UpdateOne(unchanged, {"$set": change}, hint="_id_")
+    return UpdateOne(unchanged, update, hint="_id_")
 
 
 def _to_attempt(error: PyMongoError) -> ImportAttempt | None:

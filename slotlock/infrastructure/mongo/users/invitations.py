@@ -109,18 +109,23 @@ class InvitationRepository:
         return to_user(document) if document else None
 
     @limited
-    async def redeem(self, token_hash: str, password_hash: str, now: datetime) -> User | None:
+    async def redeem(
+        self, token_hash: str, password_hash: str, now: datetime, *, end_calendar_feed: bool = False
+    ) -> User | None:
         """Set the password, once. Return None if the invitation is invalid or expired.
 
         If it replaces a password, all sessions of the user end.
         """
+        ended = ["withoutPassword", "invitation", "selfRegistered"]
+        if end_calendar_feed:
+            ended.append("calendar")
 
         async def write(session: AsyncClientSession) -> User | None:
             document = await self._users.find_one_and_update(
                 {**_valid_filter(token_hash, now), "banned": None},
                 {
                     "$set": {"passwordHash": password_hash},
-                    "$unset": {"withoutPassword": "", "invitation": ""},
+                    "$unset": dict.fromkeys(ended, ""),
                 },
                 PUBLIC_FIELDS,
                 return_document=ReturnDocument.BEFORE,

@@ -74,11 +74,20 @@ class UserRepository:
 
     @limited
     async def insert(
-        self, name: str, email: str, role: Role, password_hash: str, now: datetime
+        self,
+        name: str,
+        email: str,
+        role: Role,
+        password_hash: str,
+        now: datetime,
+        *,
+        self_registered: bool = False,
     ) -> User | None:
         """Insert a user; None if the address is taken. A role above member leaves an audit note."""
         self._required.require(EMAIL_INDEX)
         document = documents.to_new_document(name, email, role, password_hash, now)
+        if self_registered:
+            document["selfRegistered"] = True
         user = to_user(document)
         note = note_user_change(None, user, AuditAction.ROLE_SET, None, now)
         try:
@@ -136,14 +145,24 @@ class UserRepository:
         return Page(tuple(users[:first]), len(users) > first)
 
     async def set_groups(
-        self, user_id: UserId, groups: Sequence[str], by: UserId | None, now: datetime
+        self,
+        user_id: UserId,
+        groups: Sequence[str],
+        by: UserId | None,
+        now: datetime,
+        role: Role | None = None,
     ) -> User | None:
-        """Set a user's groups, also in the user's waitlist entries. Return None without a user."""
+        """Set a user's groups, also in the user's waitlist entries.
+
+        Return None without a user, or if the user has another role than `role` now.
+        """
         update = {"$set": {"groups": list(groups)}}
         audit_info = AuditInfo(AuditAction.GROUPS_SET, by, now)
 
         async def write(session: AsyncClientSession) -> User | None:
-            query = {"_id": ObjectId(user_id), "erasedAt": None}
+            query: Document = {"_id": ObjectId(user_id), "erasedAt": None}
+            if role is not None:
+                query["role"] = role.value
             changed = await update_user(self._database, query, update, audit_info, session)
             if changed is not None:
                 await self._waitlist_groups.mark_pending([user_id], now, session)

@@ -19,7 +19,7 @@ from datetime import datetime
 from functools import partial
 
 from bson import ObjectId
-from pymongo import ReturnDocument, WriteConcern
+from pymongo import ReturnDocument, UpdateOne, WriteConcern
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.domain.users.user import Role, User, UserId
@@ -129,6 +129,16 @@ async def end_all_sessions(database: Database, user_id: UserId, session: AsyncCl
     await serialize_user_sessions(database, user_id, session)
     query = user_sessions_query(user_id)
     return (await database["sessions"].delete_many(query, session=session)).deleted_count
+
+
+async def end_sessions_of_all(
+    database: Database, user_ids: Sequence[UserId], session: AsyncClientSession
+) -> None:
+    """End all sessions of these users, as `end_all_sessions` does for one."""
+    ids = [ObjectId(user_id) for user_id in user_ids]
+    bumps = [UpdateOne({"_id": each}, {"$inc": {"version": 1}}, upsert=True) for each in ids]
+    await database["session_versions"].bulk_write(bumps, session=session)
+    await database["sessions"].delete_many({"user": {"$in": ids}}, session=session)
 
 
 class SessionRepository:

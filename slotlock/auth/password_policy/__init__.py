@@ -1,0 +1,1 @@
+"""The rules for new passwords, and the list of common ones."""

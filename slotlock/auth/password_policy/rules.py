@@ -1,0 +1,59 @@
+"""Rules for new passwords, as NIST SP 800-63B (3.1.1.2) and OWASP recommend.
+
+They apply where a password is set. An older password still works.
+"""
+
+import string
+import unicodedata
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+
+from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
+
+MIN_DIFFERENT_CHARACTERS = 4
+# A shorter word occurs in too many good passwords.
+MIN_KNOWN_LENGTH = 4
+SERVICE_NAME = "slotlock"
+WRONG_LENGTH = f"The password must have {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters."
+TOO_COMMON = "This password is too easy to guess. Please use another one, such as several words."
+CONTAINS_KNOWN_WORD = (
+    "The password must not contain the name or the e-mail address of the user, or 'slotlock'."
+)
+
+
+def validate_password(password: str, name: str = "", email: str = "") -> str | None:
+    """Return the problem with a new password of the user with this name and address, or None."""
+    if not MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
+        return WRONG_LENGTH
+    folded = _fold(password)
+    if _is_pattern(folded) or folded.strip(string.punctuation) in _common_passwords():
+        return TOO_COMMON
+    known = {SERVICE_NAME, _fold(name), *map(_fold, name.split()), _fold(email.partition("@")[0])}
+    if any(len(word) >= MIN_KNOWN_LENGTH and word in folded for word in known):
+        return CONTAINS_KNOWN_WORD
+    return None
+
+
+def _fold(text: str) -> str:
+    """Return the text without blanks and capitals, in the form in which passwords are hashed."""
+    return "".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _is_pattern(text: str) -> bool:
+    """Return whether the text has few characters, repeats itself, or counts up or down."""
+    if len(set(text)) < MIN_DIFFERENT_CHARACTERS or text in (text + text)[1:-1]:
+        return True
+    codes = [ord(character) for character in text]
+    steps = {after - before for before, after in pairwise(codes)}
+    return len(steps) == 1
+
+
+@cache
+def _common_passwords() -> frozenset[str]:
+    text = (
+        resources.files("slotlock.auth.password_policy")
+        .joinpath("common_passwords.txt")
+        .read_text()
+    )
+    return frozenset(line for line in text.splitlines() if not line.startswith("#"))

@@ -1,0 +1,132 @@
+"""New passwords are neither common nor derived from their user, at every door that sets one."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from slotlock.auth import accounts, calendar_tokens
+from slotlock.auth.administration import account_admin
+from slotlock.auth.authentication import authenticate
+from slotlock.auth.container import Auth
+from slotlock.auth.invitations import create_password_reset, invite_user, set_password
+from slotlock.auth.password_policy.rules import (
+    CONTAINS_KNOWN_WORD,
+    TOO_COMMON,
+    WRONG_LENGTH,
+    validate_password,
+)
+from slotlock.auth.sessions import SignedInSession, open_session
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.users.user import Caller, Role, User
+from tests.support.apps.processes import database_url
+from tests.support.stores.users import auth_for_database, new_email
+
+NAME, PASSWORD, NEW_PASSWORD = "Ada Lovelace", "correct horse battery", "another horse battery"
+WEAK_PASSWORDS = ["password", "lovelace 1815"]
+
+
+@pytest.fixture
+async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
+    async with auth_for_database(database_url(servers, "password_rules")) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def ada(auth: Auth) -> User:
+    created = await accounts.create_user(auth, NAME, new_email(), PASSWORD, Role.MEMBER)
+    assert isinstance(created, User)
+    return created
+
+
+@pytest.mark.parametrize(
+    "password",
+    [
+        *("password", "PassWord", "\uff50\uff41ssword", "p@ssw0rd", "password123", "password1!!"),
+        *("12345678", "87654321", "abcdefgh", "qwertyuiop", "aaaaaaaa", "abababab", "12341234"),
+        *("        ", "\u00a0\u3000 \t\n\u2003\u2009\u200a", "a       b"),
+    ],
+)
+def test_common_passwords_and_patterns_are_refused(password: str) -> None:
+    assert validate_password(password) == TOO_COMMON
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["adabyron1815", "ADA.BYRON@school", "x-lovelace-x", "Zoe\u0308 1815 x", "my slotlock login"],
+)
+def test_a_password_does_not_contain_what_is_known_of_the_user(password: str) -> None:
+    name = "Ada Lovelace Zo\u00eb1815"
+    email = "adabyron@x.test" if "byron1" in password else "ada.byron@x.test"
+    assert validate_password(password, name, email) == CONTAINS_KNOWN_WORD
+
+
+@pytest.mark.parametrize(
+    "password", [PASSWORD, "correct horse", "Tr0ub4dor&3", "\u00fc" * 3 + "kl-9x"]
+)
+def test_long_passwords_of_any_characters_are_accepted(password: str) -> None:
+    # Words of fewer than four letters occur in too many of them.
+    assert validate_password(password, "Tr ub", "hor@x.test") is None
+
+
+@pytest.mark.parametrize("password", ["x7-Kqz!", "x7-Kqz!1" * 16 + "x"])
+def test_a_password_has_8_to_128_characters(password: str) -> None:
+    assert validate_password(password) == WRONG_LENGTH
+
+
+@pytest.mark.parametrize("weak", WEAK_PASSWORDS)
+async def test_every_door_that_sets_a_password_refuses_a_weak_one(
+    auth: Auth, ada: User, weak: str
+) -> None:
+    session = await open_session(auth, ada)
+    caller = await authenticate(auth, f"Bearer {session.access_token}")
+    assert caller is not None
+    admin = Caller(ada.id, Role.ADMIN, "session", auth.now())
+    created = await account_admin.create_invited_user(
+        auth, admin, NAME, new_email(), [], Role.MEMBER
+    )
+    assert isinstance(created, account_admin.UserCreated)
+    invitation = await invite_user(auth, created.user, admin)
+    reset = await create_password_reset(auth, ada)
+    assert invitation is not None
+    assert reset is not None
+    outcomes = [
+        await accounts.register(auth, NAME, new_email(), weak),
+        await accounts.create_user(auth, NAME, new_email(), weak, Role.ADMIN),
+        await accounts.change_password(auth, caller, PASSWORD, weak),
+        await set_password(auth, invitation.token, weak),
+        await set_password(auth, reset.token, weak),
+        await account_admin.replace_password(auth, ada.id, weak),
+    ]
+    expected = validate_password(weak, NAME)
+    assert expected is not None
+    for outcome, field in zip(
+        outcomes, ["password", "password", "newPassword", *["password"] * 3], strict=True
+    ):
+        assert outcome == InvalidInput((FieldProblem(field, expected),))
+    # The tokens are unused.
+    for token in (invitation.token, reset.token):
+        assert isinstance(await set_password(auth, token, NEW_PASSWORD), SignedInSession)
+
+
+async def test_a_user_with_a_weak_password_from_before_still_signs_in(auth: Auth) -> None:
+    email, password_hash = new_email(), await auth.password_hasher.hash("password")
+    await auth.users.insert("Ada", email, Role.MEMBER, password_hash, auth.now())
+    assert isinstance(await accounts.login(auth, email, "password"), SignedInSession)
+
+
+@pytest.mark.parametrize("end_feed", [False, True])
+async def test_a_new_password_ends_the_calendar_feed_if_the_user_wants_that(
+    auth: Auth, ada: User, end_feed: bool
+) -> None:
+    session = await open_session(auth, ada)
+    caller = await authenticate(auth, f"Bearer {session.access_token}")
+    assert caller is not None
+    feed = await calendar_tokens.create(auth, caller)
+    await accounts.change_password(auth, caller, PASSWORD, NEW_PASSWORD, end_calendar_feed=end_feed)
+    assert (await calendar_tokens.user_of(auth, feed.token) is None) is end_feed
+    feed = await calendar_tokens.create(auth, caller)
+    reset = await create_password_reset(auth, ada)
+    assert reset is not None
+    await set_password(auth, reset.token, PASSWORD, end_calendar_feed=end_feed)
+    assert (await calendar_tokens.user_of(auth, feed.token) is None) is end_feed

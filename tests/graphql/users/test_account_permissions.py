@@ -1,0 +1,118 @@
+"""Which caller may change which account: the same at every door, one user or a file of them."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from slotlock.auth.container import Auth
+from slotlock.auth.sessions import open_session
+from slotlock.domain.users.user import Role, User
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.client import GraphQLTestClient
+from tests.support.clients.user_files import post_user_file
+from tests.support.stores.users import auth_for_database, insert_user, new_email
+
+Pair = tuple[AppProcess, AppProcess]
+
+REFUSAL = "__typename ... on Refusal { code }"
+# By name, in an order in which none prevents the next one.
+DOORS = {
+    "updateUser": 'updateUser(input: {userId: $user, name: "Ada"})',
+    "setGroups": 'setGroups(input: {userId: $user, groups: ["5a"]})',
+    "inviteUser": "inviteUser(userId: $user)",
+    "unbanUser": "unbanUser(userId: $user)",
+    "setUserRole": "setUserRole(userId: $user, role: {role})",
+    "endUserSessions": "endUserSessions(userId: $user)",
+    "banUser": "banUser(userId: $user)",
+    "eraseUser": "eraseUser(userId: $user)",
+}
+HAS_PASSWORD = "INVALID_INPUT"  # of a user who may be invited otherwise
+OK = "allowed"
+ALL_DOORS = ("import", *DOORS)
+FOR_ADMINS = dict.fromkeys(("setUserRole", "eraseUser"), "FORBIDDEN")
+FORBIDDEN = dict.fromkeys(ALL_DOORS, "FORBIDDEN")
+REFUSED = dict.fromkeys(ALL_DOORS, "ADMIN_REQUIRED") | FOR_ADMINS
+ALLOWED = dict.fromkeys(ALL_DOORS, OK) | {"inviteUser": HAS_PASSWORD}
+OWN = ALLOWED | {
+    "banUser": "CANNOT_BAN_SELF",
+    "unbanUser": "CANNOT_BAN_SELF",
+    "eraseUser": "CANNOT_ERASE_SELF",
+}
+MATRIX = {
+    (Role.MEMBER, "self"): FORBIDDEN,
+    (Role.MEMBER, Role.MEMBER): FORBIDDEN,
+    (Role.MEMBER, Role.ORGANIZER): FORBIDDEN,
+    (Role.MEMBER, Role.ADMIN): FORBIDDEN,
+    (Role.ORGANIZER, "self"): OWN | FOR_ADMINS,
+    (Role.ORGANIZER, Role.MEMBER): ALLOWED | FOR_ADMINS,
+    (Role.ORGANIZER, Role.ORGANIZER): REFUSED,
+    (Role.ORGANIZER, Role.ADMIN): REFUSED,
+    (Role.ADMIN, "self"): OWN,
+    (Role.ADMIN, Role.MEMBER): ALLOWED,
+    (Role.ADMIN, Role.ORGANIZER): ALLOWED,
+    (Role.ADMIN, Role.ADMIN): ALLOWED,
+}
+
+
+@pytest.fixture
+async def auth(two_apps: Pair) -> AsyncIterator[Auth]:
+    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as opened:
+        yield opened
+
+
+async def through_graphql(client: GraphQLTestClient, door: str, user: User) -> str:
+    """Change a user in one way, and return what happened."""
+    call = DOORS[door].replace("{role}", user.role.name)
+    document = f"mutation($user: ID!) {{ {call} {{ {REFUSAL} }} }}"
+    result = await client.send(document, user=f"user_{user.id}")
+    if "errors" in result:
+        return str(result["errors"][0]["extensions"]["code"])
+    (outcome,) = result["data"].values()
+    return str(outcome.get("code", OK))
+
+
+async def through_import(client: GraphQLTestClient, user: User) -> str:
+    """Rename a user by a file, and return what happened."""
+    response = await post_user_file(client, f"email,name\n{user.email},Byron\n".encode())
+    if response.status_code == 422:
+        (problem,) = response.json()["problems"]
+        assert (problem["line"], problem["column"]) == (2, "email")
+        assert "only an admin can change" in problem["message"]
+        return "ADMIN_REQUIRED"
+    return str(response.json().get("code", OK))
+
+
+@pytest.mark.parametrize(("caller_role", "target"), MATRIX)
+async def test_every_door_has_the_same_rule(
+    two_apps: Pair, http: httpx.AsyncClient, auth: Auth, caller_role: Role, target: Role | str
+) -> None:
+    caller = await insert_user(auth, caller_role)
+    user = await insert_user(auth, target) if isinstance(target, Role) else caller
+    outcomes = dict[str, str]()
+    for door in ALL_DOORS:
+        token = (await open_session(auth, caller)).access_token
+        client = GraphQLTestClient(http, two_apps[0].url, token)
+        if door == "import":
+            outcomes[door] = await through_import(client, user)
+        else:
+            outcomes[door] = await through_graphql(client, door, user)
+    assert outcomes == MATRIX[caller_role, target]
+
+
+async def test_a_file_that_changes_an_admin_imports_nothing_of_an_organizer(
+    two_apps: Pair, http: httpx.AsyncClient, auth: Auth
+) -> None:
+    organizer = await insert_user(auth, Role.ORGANIZER)
+    admin = await insert_user(auth, Role.ADMIN)
+    token = (await open_session(auth, organizer)).access_token
+    client = GraphQLTestClient(http, two_apps[0].url, token)
+    email = new_email()
+    body = f"email,name,groups\n{email},Ada,5a\n{admin.email},{{name}},\n"
+    response = await post_user_file(client, body.format(name="Byron").encode())
+    assert response.status_code == 422
+    assert [problem["line"] for problem in response.json()["problems"]] == [3]
+    assert await auth.users.find_with_password_hash(email) is None
+    # A line that changes nothing needs no permission: a list of everybody can be imported again.
+    unchanged = await post_user_file(client, body.format(name=admin.name).encode())
+    assert (unchanged.json()["created"], unchanged.json()["unchanged"]) == (1, 1)
