@@ -9,10 +9,10 @@ from slotlock.auth.accounts import (
     BUSY_RETRY_AFTER_MS,
     Banned,
     TooManyAttempts,
-    validate_password,
 )
 from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
+from slotlock.auth.credentials import validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import hash_token

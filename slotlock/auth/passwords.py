@@ -23,8 +23,6 @@ _CONTEXT = CryptContext(
     argon2__parallelism=1,
 )
 
-MIN_PASSWORD_LENGTH = 8
-MAX_PASSWORD_LENGTH = 128
 # At about 30 ms each, the queue takes 15 s on two cores; clients give up before that.
 MAX_QUEUED_HASHES = 1000
 

@@ -4,8 +4,8 @@ import asyncio
 import random
 from time import monotonic
 
-from slotlock.auth.accounts import normalize_email
 from slotlock.auth.container import Auth
+from slotlock.auth.credentials import normalize_email
 from slotlock.domain.users.import_file import InvalidUserFile, parse_user_file
 from slotlock.domain.users.import_plan import (
     ImportBusy,

@@ -2,11 +2,11 @@
 
 import asyncio
 import os
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from slotlock.api.settings.settings import Settings, read_settings
 from slotlock.cli.backends import CommandError, check_mongodb
@@ -21,18 +21,19 @@ from slotlock.infrastructure.mongo.backup.restore import (
 from slotlock.infrastructure.mongo.client import connect
 
 
-def add_backup_commands(commands: Any) -> None:
-    """Add `slotlock backup` and `slotlock restore`."""
-    backing_up = commands.add_parser("backup", help="write the database into a file")
-    backing_up.add_argument("file", type=Path, help="a new file")
-    backing_up.set_defaults(run=_backup)
+def define_backup(parser: ArgumentParser) -> None:
+    """Add the arguments of `slotlock backup`."""
+    parser.add_argument("file", type=Path, help="a new file")
+    parser.set_defaults(run=_backup)
 
-    restoring = commands.add_parser("restore", help="restore the file of a backup")
-    restoring.add_argument("file", type=Path)
-    restoring.add_argument(
+
+def define_restore(parser: ArgumentParser) -> None:
+    """Add the arguments of `slotlock restore`."""
+    parser.add_argument("file", type=Path)
+    parser.add_argument(
         "--replace", action="store_true", help="delete everything in the database first"
     )
-    restoring.set_defaults(run=_restore)
+    parser.set_defaults(run=_restore)
 
 
 def _backup(args: Namespace) -> None:

@@ -5,7 +5,8 @@ import secrets
 
 import pytest
 
-from slotlock.auth.accounts import EmailTaken, normalize_email, register
+from slotlock.auth.accounts import EmailTaken, register
+from slotlock.auth.credentials import normalize_email
 from slotlock.auth.sessions import SignedInSession
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.processes import database_url

@@ -19,7 +19,7 @@ from slotlock.domain.admission.tickets import TICKET_TTL, TicketRef
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import RETRY_AFTER_HEADERS
-from slotlock.graphql.core.scalars import format_time
+from slotlock.graphql.core.times import format_time
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.graphql.transport.http_requests import HttpError

@@ -7,10 +7,9 @@ from slotlock.auth.accounts import (
     BUSY_RETRY_AFTER_MS,
     EmailTaken,
     TooManyAttempts,
-    normalize_email,
-    validate_password,
 )
 from slotlock.auth.container import Auth
+from slotlock.auth.credentials import normalize_email, validate_password
 from slotlock.auth.invitations import (
     INVITATION_TTL,
     TOKEN_BYTES,

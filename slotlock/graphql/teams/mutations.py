@@ -5,7 +5,7 @@ from typing import Annotated
 import strawberry
 from strawberry import argument, field
 
-from slotlock.auth.accounts import normalize_email
+from slotlock.auth.credentials import normalize_email
 from slotlock.domain.teams import outcomes
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids

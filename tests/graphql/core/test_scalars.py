@@ -8,7 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from slotlock.graphql.core.scalars import format_time, parse_time
+from slotlock.graphql.core.scalars import parse_time
+from slotlock.graphql.core.times import format_time
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import create_booking_clients
