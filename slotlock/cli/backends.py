@@ -1,5 +1,7 @@
 """What commands check before they work on the servers without a running app."""
 
+import sys
+
 from pymongo import AsyncMongoClient
 
 from slotlock.api.settings.settings import Settings
@@ -12,6 +14,19 @@ from slotlock.infrastructure.mongo.client import (
 
 class CommandError(Exception):
     """A command cannot do its work; the text is the reason, in one line or several."""
+
+
+def confirm(loss: str, answer: str) -> None:
+    """Ask to type an answer before something is lost for good.
+
+    Only a terminal is asked; a script has to know what it does.
+    Raises: CommandError without the answer.
+    """
+    if not sys.stdin.isatty():
+        raise CommandError(f"{loss}. Nothing was changed; --yes confirms it")
+    print(f"{loss}. Type {answer} to continue: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != answer:
+        raise CommandError("not confirmed; nothing was changed. --yes does not ask")
 
 
 async def check_mongodb(settings: Settings) -> None:

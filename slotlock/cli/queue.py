@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from slotlock.api.settings.settings import Settings
-from slotlock.cli.backends import CommandError
+from slotlock.cli.backends import CommandError, confirm
 from slotlock.cli.deployment import settings_with_redis
 from slotlock.infrastructure.redis.admission.dead_letters import DeadLetter, DeadLetterQueue
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
@@ -29,6 +29,7 @@ def define_queue(parser: ArgumentParser) -> None:
 
     discarding = queue.add_parser("discard", help="delete a dead letter; its ticket is LOST then")
     discarding.add_argument("entry", help="a name from `show`")
+    discarding.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     discarding.set_defaults(run=_discard)
 
 
@@ -41,7 +42,10 @@ def _requeue(args: Namespace) -> None:
 
 
 def _discard(args: Namespace) -> None:
-    print(asyncio.run(discard(settings_with_redis(), args.entry)))
+    settings = settings_with_redis()
+    if not args.yes:
+        confirm(f"discarding {args.entry} loses its request for good", args.entry)
+    print(asyncio.run(discard(settings, args.entry)))
 
 
 @asynccontextmanager

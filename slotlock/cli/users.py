@@ -21,7 +21,7 @@ from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import MIN_SECRET_BYTES, TokenSigner
 from slotlock.auth.user_import import import_users
-from slotlock.cli.backends import CommandError
+from slotlock.cli.backends import CommandError, confirm
 from slotlock.cli.deployment import settings_with_mongodb
 from slotlock.domain.booking.refusals import UserNotFound
 from slotlock.domain.shared.validation import InvalidInput
@@ -116,10 +116,7 @@ def _create_reset(args: Namespace) -> None:
 def _delete_user(args: Namespace) -> None:
     settings = settings_with_mongodb()
     if not args.yes:
-        question = f"Erase {args.email}? This cannot be undone. Type the address again: "
-        print(question, end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip() != args.email:
-            raise CommandError("not confirmed; nothing was erased. --yes does not ask")
+        confirm(f"erasing {args.email} cannot be undone", args.email)
     print(asyncio.run(erase_user(settings, args.email)))
 
 

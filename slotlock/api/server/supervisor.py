@@ -106,7 +106,9 @@ class ServerProcess(Process):
                 self._is_asked = True
         except (OSError, EOFError):  # the process has just ended, which the next check finds
             return False
-        self.has_served = self.has_served or serves
+        if serves and not self.has_served:
+            self.has_served = True
+            log.info("server process %s serves", self.pid)
         return serves
 
 
@@ -114,10 +116,9 @@ class Supervisor(Multiprocess):
     """Starts the processes, and replaces those that end, do not respond or never serve."""
 
     processes: list[ServerProcess]  # type: ignore[assignment]
-    # Every process failed to start, and none ever served.
+    # A process failed to start, each other one has ended before, and none ever served.
     has_failed = False
     _has_served = False
-    _failed_starts = 0
 
     def __init__(self, config: Config, sockets: list[socket.socket]) -> None:
         super().__init__(config, sockets)
@@ -182,9 +183,12 @@ class Supervisor(Multiprocess):
         SERVER_PROCESS_EXITS.labels(reason).inc()
         # The gauges of a killed process would count its subscriptions as open.
         mark_process_dead(process.pid)  # type: ignore[no-untyped-call]
-        self._failed_starts += failed_to_start
-        if not self._has_served and self._failed_starts >= self.processes_num:
-            log.error("server process %s failed to start, as all did: slotlock stops", process.pid)
+        is_first = not all(each.early_exits for each in self.processes)
+        if failed_to_start and not self._has_served and not is_first:
+            log.error(
+                "server process %s failed to start, and no other one serves: slotlock stops",
+                process.pid,
+            )
             self.has_failed = True
             self.should_exit.set()
             return

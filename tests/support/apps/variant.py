@@ -24,6 +24,7 @@ from tests.support.apps.variants import (
     locks,
     redis_counters,
     series,
+    server_processes,
     sessions,
     slot_writer,
     websockets,
@@ -41,6 +42,7 @@ SWITCHES: dict[str, Callable[[], None]] = {
     **clocks.GUARDS,
     **clocks.FAULTS,
     **series.GUARDS,
+    **server_processes.FAULTS,
     **sessions.GUARDS,
     **websockets.GUARDS,
     **websockets.FAULTS,
@@ -61,6 +63,7 @@ PAUSES: dict[str, Callable[[], None]] = {
     **slot_writer.PAUSES,
     **campaigns.PAUSES,
     **series.PAUSES,
+    **server_processes.PAUSES,
     **admission_queue.PAUSES,
     **admission_worker.PAUSES,
 }
