@@ -1,7 +1,6 @@
 """The command line: the commands of `slotlock` and their arguments."""
 
 import argparse
-import asyncio
 import os
 import signal
 import sys
@@ -182,9 +181,9 @@ def _worker(args: argparse.Namespace) -> int:
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    from slotlock.cli.doctor.command import examine
+    from slotlock.cli.doctor.command import run_doctor
 
-    return asyncio.run(examine())
+    return run_doctor()
 
 
 def _print_schema(args: argparse.Namespace) -> None:

@@ -249,13 +249,11 @@ async def test_a_restore_refuses_while_a_process_is_connected(
     await asyncio.to_thread(run_command, capsys, "backup", str(file))
     with app_variant(app_environment(servers, DATABASE), log_dir):
         before = all_documents(mongo)
-        for options in ([], ["--replace"], ["--replace", "--yes"]):
-            (line,) = await asyncio.to_thread(
-                command_errors, capsys, "restore", str(file), *options
-            )
-            assert f"connected to {DATABASE} from 127.0.0.1: stop them first" in line
+        arguments = ("restore", str(file), "--replace", "--yes")
+        (line,) = await asyncio.to_thread(command_errors, capsys, *arguments)
+        assert f"connected to {DATABASE} from 127.0.0.1: stop them first" in line
         assert all_documents(mongo) == before
-    await asyncio.to_thread(run_command, capsys, "restore", str(file), "--replace", "--yes")
+    await asyncio.to_thread(run_command, capsys, *arguments)
 
 
 class Terminal(StringIO):
