@@ -18,7 +18,7 @@ from slotlock.infrastructure.mongo.backup.archive import (
     read_header,
 )
 from slotlock.infrastructure.mongo.backup.dump import EXCLUDED_COLLECTIONS, collection_names
-from slotlock.infrastructure.mongo.client import Database, app_name
+from slotlock.infrastructure.mongo.client import Database, Document, app_name
 from slotlock.infrastructure.mongo.repositories import INDEXES, repositories_on
 from slotlock.infrastructure.mongo.schema.versions import SCHEMA_VERSIONS
 
@@ -70,7 +70,7 @@ async def find_contents(database: Database) -> DatabaseContents | None:
     with timeout(WRITE_TIMEOUT_S):
         found = await (await database["slots"].aggregate([{"$group": counts}])).to_list()
         users = await database["users"].count_documents({})
-    slots = found[0] if found else {"slots": 0, "bookings": 0, "newest": None}
+    slots: Document = found[0] if found else {"slots": 0, "bookings": 0, "newest": None}
     return DatabaseContents(slots["slots"], slots["bookings"], users, slots["newest"])
 
 
@@ -94,7 +94,7 @@ async def check_unused(database: Database) -> None:
 async def _find_connected(database: Database) -> set[str]:
     admin = database.client.get_database("admin", read_concern=ReadConcern("local"))
     for all_users in (True, False):
-        listing = {"$currentOp": {"allUsers": all_users, "idleConnections": True}}
+        listing: Document = {"$currentOp": {"allUsers": all_users, "idleConnections": True}}
         pipeline = [listing, {"$match": {"appName": app_name(database.name)}}]
         try:
             found = await (await admin.aggregate(pipeline)).to_list()

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from slotlock.api import app
 from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.server import supervisor
 from tests.support.apps import pause_points
@@ -24,7 +23,7 @@ def _count_starts() -> None:
         _starts += 1
         start(process)
 
-    supervisor.ServerProcess.start = counted_start  # type: ignore[method-assign]
+    supervisor.ServerProcess.start = counted_start  # type: ignore[method-assign, assignment]
 
 
 def pause_later_starts() -> None:
@@ -38,7 +37,7 @@ def pause_later_starts() -> None:
         async with open_app_state(*args, **kwargs) as state:
             yield state
 
-    app.open_app_state = open_late
+    pause_points.replace_everywhere(open_app_state, open_late)
 
 
 def fail_later_starts() -> None:
@@ -52,7 +51,7 @@ def fail_later_starts() -> None:
         async with open_app_state(*args, **kwargs) as state:
             yield state
 
-    app.open_app_state = open_never
+    pause_points.replace_everywhere(open_app_state, open_never)
 
 
 def shorten_health_limit() -> None:
@@ -70,7 +69,7 @@ def shorten_start_limit() -> None:
             supervisor.START_LIMIT_S = 1.0
         check_all(checking)
 
-    supervisor.Supervisor.keep_subprocess_alive = check_with_limit  # type: ignore[method-assign]
+    supervisor.Supervisor.keep_subprocess_alive = check_with_limit  # type: ignore[method-assign, assignment]
 
 
 PAUSES = {"start": pause_later_starts}
