@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from slotlock.auth.container import Auth
-from slotlock.auth.credentials import MAX_PASSWORD_LENGTH, normalize_email, validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
+from slotlock.domain.users.credentials import (
+    MAX_PASSWORD_LENGTH,
+    normalize_email,
+    validate_password,
+)
 from slotlock.domain.users.user import Caller, Role, User, validate_user_name
 from slotlock.infrastructure.mongo.client import after_write
 

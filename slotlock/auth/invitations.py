@@ -12,13 +12,13 @@ from slotlock.auth.accounts import (
 )
 from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
-from slotlock.auth.credentials import validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.audit.log import AuditAction, FieldEdit
 from slotlock.domain.audit.notes import AuditNote
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.users.credentials import validate_password
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.client import after_write
 

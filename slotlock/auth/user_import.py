@@ -5,7 +5,7 @@ import random
 from time import monotonic
 
 from slotlock.auth.container import Auth
-from slotlock.auth.credentials import normalize_email
+from slotlock.domain.users.credentials import normalize_email
 from slotlock.domain.users.import_file import InvalidUserFile, parse_user_file
 from slotlock.domain.users.import_plan import (
     ImportBusy,

@@ -49,7 +49,7 @@ def _describe(error: Exception) -> str | None:
     """Return why a command could not do its work; None if the error is a bug."""
     from pymongo.errors import PyMongoError
 
-    from slotlock.api.server.listener import ListenError
+    from slotlock.api.listener import ListenError
     from slotlock.api.settings.settings import SettingsError
     from slotlock.api.telemetry.traces import TracingUnavailableError
     from slotlock.cli.backends import CommandError

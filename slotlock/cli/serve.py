@@ -3,11 +3,12 @@
 import asyncio
 
 from slotlock.api.app import build_app
-from slotlock.api.server.listener import base_url, bind
-from slotlock.api.server.serve import serve, serve_from_processes
+from slotlock.api.listener import base_url, bind
+from slotlock.api.server.serve import serve
 from slotlock.api.settings.settings import Settings, read_settings, require
 from slotlock.api.telemetry.traces import check_tracing
 from slotlock.cli.backends import check_mongodb
+from slotlock.cli.supervisor import serve_from_processes
 
 
 def serve_alone() -> int:

@@ -15,7 +15,6 @@ from slotlock.auth import accounts
 from slotlock.auth.accounts import EmailTaken
 from slotlock.auth.administration import account_admin
 from slotlock.auth.container import Auth, build_auth
-from slotlock.auth.credentials import normalize_email
 from slotlock.auth.invitations import create_password_reset, invite
 from slotlock.auth.login_throttle import NoLoginThrottle
 from slotlock.auth.passwords import PasswordHasher
@@ -26,11 +25,12 @@ from slotlock.cli.deployment import settings_with_mongodb
 from slotlock.domain.booking.refusals import UserNotFound
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.administration import LastAdmin
+from slotlock.domain.users.credentials import normalize_email
 from slotlock.domain.users.groups import clean_groups, validate_group
 from slotlock.domain.users.import_file import MAX_FILE_BYTES, InvalidUserFile, LineProblem
 from slotlock.domain.users.import_plan import ImportBusy, ImportTooLarge
 from slotlock.domain.users.user import Role, User
-from slotlock.graphql.core.times import format_time
+from slotlock.graphql.times import format_time
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.clock import mongo_clock
 from slotlock.infrastructure.mongo.repositories import repositories_on

@@ -12,9 +12,9 @@ from uvicorn import Config
 
 from slotlock.api.backend import Backend, health_endpoints, open_backend, run_admission_workers
 from slotlock.api.endpoints.health import healthz
+from slotlock.api.listener import bind
 from slotlock.api.middleware.security_headers import SecurityHeadersMiddleware
 from slotlock.api.server.graceful_shutdown import STOP_SIGNALS
-from slotlock.api.server.listener import bind
 from slotlock.api.server.serve import serving
 from slotlock.api.settings.settings import Settings, env_name, read_settings
 from slotlock.api.telemetry.logs import logging_config

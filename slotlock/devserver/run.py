@@ -3,7 +3,7 @@
 from pydantic import SecretStr
 
 from slotlock.api.app import build_app
-from slotlock.api.server.listener import base_url, bind
+from slotlock.api.listener import base_url, bind
 from slotlock.api.server.serve import serve
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, dev_secrets

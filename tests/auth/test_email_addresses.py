@@ -6,9 +6,9 @@ import secrets
 import pytest
 
 from slotlock.auth.accounts import EmailTaken, register
-from slotlock.auth.credentials import normalize_email
 from slotlock.auth.sessions import SignedInSession
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.users.credentials import normalize_email
 from tests.support.apps.processes import database_url
 from tests.support.stores.users import auth_for_database
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 from slotlock.api.endpoints.csv_lines import csv_line
 from slotlock.auth.invitations import PasswordInvitation
-from slotlock.graphql.core.times import format_time
+from slotlock.graphql.times import format_time
 
 INVITATION_COLUMNS = ("email", "name", "token", "expires_at")
 

@@ -1,4 +1,4 @@
-"""Running the application under uvicorn, in one server process or several."""
+"""Running the application under uvicorn."""
 
 import asyncio
 import signal
@@ -12,7 +12,6 @@ from starlette.types import ASGIApp
 
 from slotlock.api.server import websockets
 from slotlock.api.server.graceful_shutdown import STOP_SIGNALS
-from slotlock.api.server.supervisor import Supervisor
 from slotlock.api.server.timeouts import TimeoutConfig
 from slotlock.api.settings.proxies import trusted_networks
 from slotlock.api.settings.settings import Settings
@@ -47,7 +46,7 @@ def serve(
 
     Returns whether the application started.
     """
-    server = _Server(_uvicorn_config(settings, app), on_started)
+    server = _Server(uvicorn_config(settings, app), on_started)
     with _ignoring_repeated_signals():
         server.run(sockets=[listener])
     return server.started
@@ -56,7 +55,7 @@ def serve(
 @asynccontextmanager
 async def serving(settings: Settings, listener: socket.socket, app: ASGIApp) -> AsyncIterator[None]:
     """Serve an application inside a process that does something else and handles the signals."""
-    server = _ServerWithoutSignals(_uvicorn_config(settings, app, lifespan="off"))
+    server = _ServerWithoutSignals(uvicorn_config(settings, app, lifespan="off"))
     task = asyncio.create_task(server.serve([listener]))
     try:
         yield
@@ -76,21 +75,8 @@ def _ignoring_repeated_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def serve_from_processes(
-    settings: Settings, listener: socket.socket, factory: str, process_count: int
-) -> bool:
-    """Serve an application from several processes that share the socket.
-
-    Each process calls the factory. Returns whether the processes could start.
-    """
-    listener.set_inheritable(True)
-    config = _uvicorn_config(settings, factory, factory=True, workers=process_count)
-    supervisor = Supervisor(config, [listener])
-    supervisor.run()
-    return not supervisor.has_failed
-
-
-def _uvicorn_config(settings: Settings, app: ASGIApp | str, **kwargs: Any) -> uvicorn.Config:
+def uvicorn_config(settings: Settings, app: ASGIApp | str, **kwargs: Any) -> uvicorn.Config:
+    """Return the configuration of a server; an application as a text names it."""
     return TimeoutConfig(
         app,
         settings.header_timeout_s,

@@ -15,8 +15,8 @@ from slotlock.api.settings.addresses import (
 from slotlock.api.settings.limits import LimitSettings, split_commas
 from slotlock.api.settings.logs import LogSettings
 from slotlock.api.settings.unknown_variables import unknown_variable_problems
-from slotlock.auth.credentials import normalize_email, validate_password
 from slotlock.auth.tokens import MIN_SECRET_BYTES
+from slotlock.domain.users.credentials import normalize_email, validate_password
 from slotlock.infrastructure.redis.client import (
     DEFAULT_BUDGET_MS,
     MAX_BUDGET_MS,

@@ -9,7 +9,6 @@ from slotlock.auth.accounts import (
     TooManyAttempts,
 )
 from slotlock.auth.container import Auth
-from slotlock.auth.credentials import normalize_email, validate_password
 from slotlock.auth.invitations import (
     INVITATION_TTL,
     TOKEN_BYTES,
@@ -28,6 +27,7 @@ from slotlock.domain.users.administration import (
     role_refusal,
 )
 from slotlock.domain.users.bans import AdminRequired
+from slotlock.domain.users.credentials import normalize_email, validate_password
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import Caller, Role, User, UserId, validate_user_name
 from slotlock.infrastructure.mongo.users.administration import AddressTaken, InvitedUser

@@ -10,7 +10,7 @@ from graphql import StringValueNode, ValueNode
 from strawberry.types.scalar import ScalarDefinition
 
 from slotlock.domain.schedule.zones import UNKNOWN_ZONE, find_zone
-from slotlock.graphql.core.times import format_time
+from slotlock.graphql.times import format_time
 
 # RFC 3339, section 5.6. `fromisoformat` alone also accepts forms that are not RFC 3339.
 _RFC3339 = re.compile(

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from slotlock.auth.credentials import normalize_email
 from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH, normalize_name, normalize_nfc
+from slotlock.domain.users.credentials import normalize_email
 
 MANY_MARKS = "a" + "\u0301" * 15_000 + "\u0316" * 15_000
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 
 from slotlock.cli.main import main
-from tests.support.apps import pause_points
+from tests.support.apps import pause_points, slow_starts
 from tests.support.apps.variants import (
     admission_batches,
     admission_queue,
@@ -24,7 +24,6 @@ from tests.support.apps.variants import (
     locks,
     redis_counters,
     series,
-    server_processes,
     sessions,
     slot_writer,
     websockets,
@@ -42,7 +41,7 @@ SWITCHES: dict[str, Callable[[], None]] = {
     **clocks.GUARDS,
     **clocks.FAULTS,
     **series.GUARDS,
-    **server_processes.FAULTS,
+    **slow_starts.FAULTS,
     **sessions.GUARDS,
     **websockets.GUARDS,
     **websockets.FAULTS,
@@ -63,7 +62,7 @@ PAUSES: dict[str, Callable[[], None]] = {
     **slot_writer.PAUSES,
     **campaigns.PAUSES,
     **series.PAUSES,
-    **server_processes.PAUSES,
+    **slow_starts.PAUSES,
     **admission_queue.PAUSES,
     **admission_worker.PAUSES,
 }

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from slotlock.api.app_state import AppState, open_app_state
-from slotlock.api.server import supervisor
+from slotlock.cli import supervisor
 from tests.support.apps import pause_points
 
 _starts = 0
@@ -16,14 +16,14 @@ _starts = 0
 
 def _count_starts() -> None:
     """Count the starts in the supervisor; a forked process finds its own number."""
-    start = supervisor.ServerProcess.start
+    start = supervisor.SupervisedProcess.start
 
-    def counted_start(process: supervisor.ServerProcess) -> None:
+    def counted_start(process: supervisor.SupervisedProcess) -> None:
         global _starts
         _starts += 1
         start(process)
 
-    supervisor.ServerProcess.start = counted_start  # type: ignore[method-assign, assignment]
+    supervisor.SupervisedProcess.start = counted_start  # type: ignore[method-assign, assignment]
 
 
 def pause_later_starts() -> None:

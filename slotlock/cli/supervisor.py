@@ -20,6 +20,8 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import SIGNALS, Process
 
+from slotlock.api.server.serve import uvicorn_config
+from slotlock.api.settings.settings import Settings
 from slotlock.api.telemetry.process_metrics import EXIT_REASONS, SERVER_PROCESS_EXITS
 
 START_LIMIT_S = 120.0
@@ -42,7 +44,21 @@ else:
 log = logging.getLogger("slotlock")
 
 
-class ServerProcess(Process):
+def serve_from_processes(
+    settings: Settings, listener: socket.socket, factory: str, process_count: int
+) -> bool:
+    """Serve an application from several processes that share the socket.
+
+    Each process has what the factory returns. Returns whether the processes could start.
+    """
+    listener.set_inheritable(True)
+    config = uvicorn_config(settings, factory, factory=True, workers=process_count)
+    supervisor = Supervisor(config, [listener])
+    supervisor.run()
+    return not supervisor.has_failed
+
+
+class SupervisedProcess(Process):
     """A server process, and what the supervisor knows about it."""
 
     has_served = False
@@ -115,7 +131,7 @@ class ServerProcess(Process):
 class Supervisor(Multiprocess):
     """Starts the processes, and replaces those that end, do not respond or never serve."""
 
-    processes: list[ServerProcess]  # type: ignore[assignment]
+    processes: list[SupervisedProcess]  # type: ignore[assignment]
     # A process failed to start, each other one has ended before, and none ever served.
     has_failed = False
     _has_served = False
@@ -168,13 +184,13 @@ class Supervisor(Multiprocess):
         self.processes_num += 1
         self._start_process()
 
-    def _start_process(self, early_exits: int = 0) -> ServerProcess:
-        process = ServerProcess(self.config, self.sockets, early_exits)
+    def _start_process(self, early_exits: int = 0) -> SupervisedProcess:
+        process = SupervisedProcess(self.config, self.sockets, early_exits)
         process.start()
         self.processes.append(process)
         return process
 
-    def _remove(self, process: ServerProcess, reason: str, text: str) -> None:
+    def _remove(self, process: SupervisedProcess, reason: str, text: str) -> None:
         """Forget a process, and start another one at once, or later if many end early."""
         failed_to_start = process.exitcode == STARTUP_FAILURE
         process.kill()
