@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 
 from slotlock.cli.main import main
-from tests.support.apps import pause_points, slow_starts
+from tests.support.apps import pause_points
 from tests.support.apps.variants import (
     admission_batches,
     admission_queue,
@@ -29,6 +29,7 @@ from tests.support.apps.variants import (
     websockets,
 )
 from tests.support.apps.versions import next_version, previous_version
+from tests.support.cli import slow_starts
 
 SWITCHES: dict[str, Callable[[], None]] = {
     **locks.GUARDS,
