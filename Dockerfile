@@ -18,7 +18,7 @@ COPY slotlock slotlock
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 SLOTLOCK_HOST=0.0.0.0
 USER slotlock
 EXPOSE 8000
-HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
+HEALTHCHECK --interval=10s --timeout=3s --start-period=120s \
   CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["python", "-m", "slotlock"]

@@ -11,8 +11,7 @@ from bench.soak.clients import documents
 from bench.soak.clients.operations import perform_and_follow
 from bench.soak.run_log import ClientOperation, Json
 from bench.soak.world import SoakUser, World
-from slotlock.infrastructure.redis.admission.queue import PARTITIONS
-from slotlock.infrastructure.redis.keys import admission_lock, lock_keys
+from slotlock.infrastructure.redis.keys import PARTITIONS, admission_lock, lock_keys
 
 QUEUE_USERS = 40
 REQUESTED_SLOTS = 3

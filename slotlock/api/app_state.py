@@ -142,6 +142,16 @@ def document_cache(settings: Settings, *, development: bool) -> DocumentCache:
         raise SettingsError(f"{env_name('operations')}: {error}") from None
 
 
+def check_documents(settings: Settings, *, development: bool) -> None:
+    """Check the list of documents, if there is one, before a server starts.
+
+    Raises:
+        SettingsError: the list of documents cannot be used.
+    """
+    if settings.operations is not None:
+        document_cache(settings, development=development)
+
+
 async def _create_admin(settings: Settings, auth: Auth) -> None:
     if settings.admin_email is None or settings.admin_password is None:
         return

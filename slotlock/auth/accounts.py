@@ -1,35 +1,18 @@
 """Accounts: registration, login, roles, and changes of the password."""
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
-
 from slotlock.auth.container import Auth
-from slotlock.auth.password_policy.rules import validate_password
-from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, HasherBusyError
+from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, validate_password
+from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
-from slotlock.domain.shared.text import (
-    MAX_NORMALIZED_LENGTH,
-    normalize_name,
-    normalize_nfc,
-    strip_blanks,
-)
+from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
+from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.user import Caller, Registration, Role, User, validate_user_name
 from slotlock.infrastructure.mongo.client import after_write
-
-# Schools use special-use domains (.local, .test) in their own networks. The documentation of
-# email_validator names this way to accept them.
-SPECIAL_USE_DOMAIN_NAMES.clear()
-
-# Invisible characters that email_validator accepts: two addresses would appear the same
-# (Default_Ignorable_Code_Point in Unicode, and the empty Braille pattern).
-_INVISIBLE_CHARACTERS = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
-)
 
 # The time that a full queue of password hashes takes to shrink.
 BUSY_RETRY_AFTER_MS = 5_000
@@ -143,21 +126,6 @@ async def login(
     if not matches or user is None:
         return InvalidCredentials()
     return Banned() if user.banned else await open_session(auth, user, password_hash, user_agent)
-
-
-def normalize_email(email: str) -> str | None:
-    """Return the address as it is stored: stripped, in lower case and NFC; None if invalid."""
-    if len(email) > MAX_NORMALIZED_LENGTH:
-        return None
-    try:
-        valid = validate_email(
-            strip_blanks(email), check_deliverability=False, globally_deliverable=False
-        )
-    except EmailNotValidError:
-        return None
-    # lower() can leave NFC: J\u030c has no composed form, but j\u030c has one.
-    normalized = normalize_nfc(valid.normalized.lower())
-    return None if _INVISIBLE_CHARACTERS.search(normalized) else normalized
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,6 @@ _CONTEXT = CryptContext(
     argon2__parallelism=1,
 )
 
-MIN_PASSWORD_LENGTH = 8
-MAX_PASSWORD_LENGTH = 128
 # Hashes that may wait for each thread, in all and of one address. At about 30 ms each, a thread
 # gets through them in 3 s, within the deadline of a request.
 MAX_WAITING_PER_THREAD, MAX_WAITING_PER_THREAD_AND_ADDRESS = 100, 50

@@ -5,8 +5,8 @@ import random
 from functools import partial
 from time import monotonic
 
-from slotlock.auth.accounts import normalize_email
 from slotlock.auth.container import Auth
+from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.import_file import InvalidUserFile, parse_user_file
 from slotlock.domain.users.import_plan import (
     ImportBusy,

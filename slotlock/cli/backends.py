@@ -1,33 +1,32 @@
-"""Opens MongoDB and Redis for commands that work without a running app."""
+"""What commands check before they work on the servers without a running app."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import sys
 
 from pymongo import AsyncMongoClient
 
 from slotlock.api.settings.settings import Settings
-from slotlock.auth.container import Auth, build_auth
-from slotlock.auth.login_throttle import NoLoginThrottle
-from slotlock.auth.passwords import PasswordHasher
-from slotlock.auth.tokens import MIN_SECRET_BYTES, TokenSigner
 from slotlock.infrastructure.mongo.client import (
     OPERATION_TIMEOUT_MS,
     Document,
-    connect,
     supports_transactions,
 )
-from slotlock.infrastructure.mongo.clock import mongo_clock
-from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.redis.auto_pipeline import (
-    MAX_BUDGET_MS,
-    AutoPipeline,
-    RedisUnavailableError,
-)
-from slotlock.infrastructure.redis.client import redis_client
 
 
 class CommandError(Exception):
     """A command cannot do its work; the text is the reason, in one line or several."""
+
+
+def confirm(loss: str, answer: str) -> None:
+    """Ask to type an answer before something is lost for good.
+
+    Only a terminal is asked; a script has to know what it does.
+    Raises: CommandError without the answer.
+    """
+    if not sys.stdin.isatty():
+        raise CommandError(f"{loss}. Nothing was changed; --yes confirms it")
+    print(f"{loss}. Type {answer} to continue: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != answer:
+        raise CommandError("not confirmed; nothing was changed. --yes does not ask")
 
 
 async def check_mongodb(settings: Settings) -> None:
@@ -41,32 +40,3 @@ async def check_mongodb(settings: Settings) -> None:
             "MongoDB is not a replica set, so it has no transactions; "
             "start it with --replSet rs0 and run rs.initiate() once"
         )
-
-
-@asynccontextmanager
-async def open_auth(settings: Settings) -> AsyncIterator[Auth]:
-    """Open the accounts in MongoDB, with their indexes."""
-    client, database = connect(settings.mongo_url or "")
-    passwords = PasswordHasher()
-    try:
-        repositories = repositories_on(database)
-        await repositories.indexes.create_on_empty()
-        # No command opens a session, so this key never signs a token.
-        tokens = TokenSigner(["-" * MIN_SECRET_BYTES])
-        async with mongo_clock(database, settings.max_clock_skew_s) as clock:
-            yield build_auth(repositories, passwords, tokens, clock.now, NoLoginThrottle())
-    finally:
-        passwords.close()
-        await client.close()
-
-
-@asynccontextmanager
-async def open_pipeline(settings: Settings) -> AsyncIterator[AutoPipeline]:
-    """Open Redis; raises CommandError if it is unavailable, also inside the context."""
-    pipeline = AutoPipeline(redis_client(settings.redis_url or ""), MAX_BUDGET_MS)
-    try:
-        yield pipeline
-    except RedisUnavailableError as error:
-        raise CommandError(f"Redis (SLOTLOCK_REDIS_URL) is unavailable: {error}") from None
-    finally:
-        await pipeline.close()

@@ -2,37 +2,43 @@
 
 import asyncio
 import os
-from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
+from argparse import ArgumentParser, Namespace
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from slotlock.api.settings.settings import Settings, read_settings
-from slotlock.cli.backends import CommandError, check_mongodb
+from slotlock.cli.backends import CommandError, check_mongodb, confirm
 from slotlock.cli.deployment import settings_with_mongodb, stopped_deployment
-from slotlock.infrastructure.mongo.backup.archive import ArchiveError, ArchiveHeader
+from slotlock.infrastructure.mongo.backup.archive import ArchiveError, ArchiveHeader, read_header
 from slotlock.infrastructure.mongo.backup.dump import NoSnapshotError, write_backup
 from slotlock.infrastructure.mongo.backup.restore import (
+    DatabaseInUseError,
     DatabaseNotEmptyError,
     RestoreIncompleteError,
+    check_unused,
+    find_contents,
     restore_backup,
 )
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import Database, connect, database_name
 
 
-def add_backup_commands(commands: Any) -> None:
-    """Add `slotlock backup` and `slotlock restore`."""
-    backing_up = commands.add_parser("backup", help="write the database into a file")
-    backing_up.add_argument("file", type=Path, help="a new file")
-    backing_up.set_defaults(run=_backup)
+def define_backup(parser: ArgumentParser) -> None:
+    """Add the arguments of `slotlock backup`."""
+    parser.add_argument("file", type=Path, help="a new file")
+    parser.set_defaults(run=_backup)
 
-    restoring = commands.add_parser("restore", help="restore the file of a backup")
-    restoring.add_argument("file", type=Path)
-    restoring.add_argument(
+
+def define_restore(parser: ArgumentParser) -> None:
+    """Add the arguments of `slotlock restore`."""
+    parser.add_argument("file", type=Path)
+    parser.add_argument(
         "--replace", action="store_true", help="delete everything in the database first"
     )
-    restoring.set_defaults(run=_restore)
+    parser.add_argument("--yes", action="store_true", help="do not ask before --replace deletes")
+    parser.set_defaults(run=_restore)
 
 
 def _backup(args: Namespace) -> None:
@@ -44,6 +50,10 @@ def _backup(args: Namespace) -> None:
 def _restore(args: Namespace) -> None:
     with stopped_deployment(read_settings()) as settings:
         asyncio.run(check_mongodb(settings))
+        if args.replace and not args.yes:
+            loss = asyncio.run(describe_loss(settings, args.file))
+            if loss is not None:
+                confirm(loss, database_name(settings.mongo_url or ""))
         print(asyncio.run(restore(settings, args.file, replace=args.replace)))
 
 
@@ -65,28 +75,59 @@ async def backup(settings: Settings, file: Path) -> str:
     return _describe(header, f"wrote {file}")
 
 
+async def describe_loss(settings: Settings, file: Path) -> str | None:
+    """Return what a restore of this file deletes; None if the database is empty.
+
+    Raises: CommandError and PyMongoError.
+    """
+    async with _restoring(settings, file) as database:
+        header = await asyncio.to_thread(read_header, file)
+        contents = await find_contents(database)
+    if contents is None:
+        return None
+    newest = contents.newest_booking
+    since = f", the newest booking of {_format_time(newest)}" if newest else ""
+    return (
+        f"{database.name} has {contents.slots} slots, {contents.bookings} bookings and "
+        f"{contents.users} users{since}. All of it is deleted; the backup is of "
+        f"{_format_time(header.taken_at)}"
+    )
+
+
 async def restore(settings: Settings, file: Path, *, replace: bool) -> str:
     """Restore a backup, and return what it contained. Raises: CommandError and PyMongoError."""
-    client, database = connect(settings.mongo_url or "")
-    try:
+    async with _restoring(settings, file) as database:
         header = await restore_backup(database, file, replace=replace)
+    return _describe(header, f"restored {file}")
+
+
+@asynccontextmanager
+async def _restoring(settings: Settings, file: Path) -> AsyncIterator[Database]:
+    """Yield a database that no process uses. Raises: CommandError, also inside the context."""
+    client, database = connect(settings.mongo_url or "", "slotlock restore")
+    try:
+        await check_unused(database)
+        yield database
     except ArchiveError as error:
         raise CommandError(f"{file}: {error}") from error
     except DatabaseNotEmptyError as error:
         raise CommandError(f"{error}; --replace deletes everything there first") from error
-    except RestoreIncompleteError as error:
+    except (DatabaseInUseError, RestoreIncompleteError) as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"{file} cannot be read: {error.strerror}") from error
     finally:
         await client.close()
-    return _describe(header, f"restored {file}")
 
 
 def _describe(header: ArchiveHeader, what: str) -> str:
     counts = [f"{name}\t{count}" for name, count in header.counts.items()]
-    taken = f"{header.taken_at:%Y-%m-%d %H:%M:%S} UTC by slotlock {header.slotlock_version}"
+    taken = f"{_format_time(header.taken_at)} by slotlock {header.slotlock_version}"
     return "\n".join([*counts, f"{what}: {sum(header.counts.values())} documents, taken {taken}"])
+
+
+def _format_time(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
 @contextmanager

@@ -1,40 +1,29 @@
 """The command line: the commands of `slotlock` and their arguments."""
 
 import argparse
-import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
-
-from pymongo.errors import PyMongoError
+from collections.abc import Callable, Sequence
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from slotlock import __version__
-from slotlock.api.server.serve import ListenError, base_url, bind, serve, serve_from_processes
-from slotlock.api.settings.reference_page import settings_page
-from slotlock.api.settings.settings import Settings, SettingsError, read_settings, require
-from slotlock.api.telemetry.traces import TracingUnavailableError, check_tracing
-from slotlock.cli.backends import CommandError, check_mongodb
-from slotlock.cli.backup import add_backup_commands
-from slotlock.cli.deployment import settings_with_mongodb, with_deployment
-from slotlock.cli.doctor.command import examine
-from slotlock.cli.migrate import migrate
-from slotlock.cli.queue import add_queue_commands
-from slotlock.cli.simulate import find_target
-from slotlock.cli.users import add_users_commands
-from slotlock.devserver.binaries import ServerStartError
-from slotlock.infrastructure.mongo.indexes.builder import BUILD_DEADLINE_S
-from slotlock.simulation.command import add_simulate_command, run_simulate_command
-from slotlock.simulation.model.plan import MissingPackagesError
 
-ERRORS = (
-    SettingsError,
-    ListenError,
-    ServerStartError,
-    CommandError,
-    MissingPackagesError,
-    TracingUnavailableError,
-)
+
+class _CommandParser(argparse.ArgumentParser):
+    """The parser of a command, which is defined when the command is chosen.
+
+    Every command would otherwise import what any command needs.
+    """
+
+    define: Callable[[argparse.ArgumentParser], None] | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Add the arguments of the command, and parse them."""
+        if self.define is not None:
+            self.define(self)
+        return super().parse_known_args(args, namespace)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,15 +34,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of stdout has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except ERRORS as error:
-        for line in str(error).splitlines():
-            print(f"slotlock: {line}", file=sys.stderr)
-    except PyMongoError as error:
-        reason = str(error).partition(" (")[0]
-        print(f"slotlock: MongoDB (SLOTLOCK_MONGO_URL) is unavailable: {reason}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        reason = _describe(error)
+        if reason is None:
+            raise
+        for line in reason.splitlines():
+            print(f"slotlock: {line}", file=sys.stderr)
     return 1
+
+
+def _describe(error: Exception) -> str | None:
+    """Return why a command could not do its work; None if the error is a bug."""
+    from pymongo.errors import PyMongoError
+
+    from slotlock.api.listener import ListenError
+    from slotlock.api.settings.settings import SettingsError
+    from slotlock.api.telemetry.traces import TracingUnavailableError
+    from slotlock.cli.backends import CommandError
+    from slotlock.devserver.binaries import ServerStartError
+    from slotlock.simulation.model.plan import MissingPackagesError
+
+    if isinstance(error, PyMongoError):
+        reason = str(error).partition(" (")[0]
+        return f"MongoDB (SLOTLOCK_MONGO_URL) is unavailable: {reason}"
+    expected = (
+        SettingsError,
+        ListenError,
+        ServerStartError,
+        CommandError,
+        MissingPackagesError,
+        TracingUnavailableError,
+    )
+    return str(error) if isinstance(error, expected) else None
 
 
 def _run_command(args: argparse.Namespace) -> int:
@@ -65,45 +79,31 @@ def _run_command(args: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="slotlock", description="Time-slot reservations, live.")
     parser.add_argument("--version", action="version", version=f"slotlock {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_CommandParser)
 
-    dev = commands.add_parser("dev", help="run everything on this machine, with embedded servers")
-    dev.set_defaults(run=_dev)
+    def add(name: str, text: str) -> _CommandParser:
+        return commands.add_parser(name, help=text)
 
-    production = commands.add_parser("serve", help="run the app for production")
-    production.add_argument(
+    add("dev", "run everything on this machine, with embedded servers").set_defaults(run=_dev)
+    serving = add("serve", "run the app for production")
+    serving.add_argument(
         "--workers",
         type=_parse_worker_count,
         default=1,
         metavar="N",
         help="server processes, default 1",
     )
-    production.set_defaults(run=_serve)
-
-    worker = commands.add_parser("worker", help="serve the admission queue only")
-    worker.set_defaults(run=_worker)
-
-    migrating = commands.add_parser("migrate", help="build the indexes that the database lacks")
-    migrating.add_argument(
-        "--deadline",
-        type=_parse_minutes,
-        default=BUILD_DEADLINE_S / 60,
-        metavar="MINUTES",
-        help="give up after this time, default a day",
-    )
-    migrating.set_defaults(run=_migrate)
-
-    doctor = commands.add_parser("doctor", help="check settings, MongoDB, Redis, clocks and limits")
-    doctor.set_defaults(run=_doctor)
-
-    add_backup_commands(commands)
-    add_users_commands(commands)
-    add_queue_commands(commands)
-    add_simulate_command(commands).set_defaults(run=_simulate)
-    commands.add_parser("schema", help="print the GraphQL schema").set_defaults(run=_print_schema)
-    commands.add_parser("settings", help="print the reference page of the settings").set_defaults(
-        run=_print_settings
-    )
+    serving.set_defaults(run=_serve)
+    add("worker", "serve the admission queue only").set_defaults(run=_worker)
+    add("migrate", "build the indexes that the database lacks").define = _define_migrate
+    add("doctor", "check settings, MongoDB, Redis, clocks and limits").set_defaults(run=_doctor)
+    add("backup", "write the database into a file").define = _define_backup
+    add("restore", "restore the file of a backup").define = _define_restore
+    add("users", "manage accounts").define = _define_users
+    add("queue", "manage the admission queue").define = _define_queue
+    add("simulate", "let simulated users rush at a running server").define = _define_simulate
+    add("schema", "print the GraphQL schema").set_defaults(run=_print_schema)
+    add("settings", "print the reference page of the settings").set_defaults(run=_print_settings)
     return parser
 
 
@@ -113,70 +113,77 @@ def _parse_worker_count(text: str) -> int:
     return int(text)
 
 
-def _parse_minutes(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
-        raise argparse.ArgumentTypeError("a number of minutes from 1 to 100000")
-    return int(text)
+def _define_migrate(parser: argparse.ArgumentParser) -> None:
+    from slotlock.cli.migrate import define_migrate
+
+    define_migrate(parser)
+
+
+def _define_backup(parser: argparse.ArgumentParser) -> None:
+    from slotlock.cli.backup import define_backup
+
+    define_backup(parser)
+
+
+def _define_restore(parser: argparse.ArgumentParser) -> None:
+    from slotlock.cli.backup import define_restore
+
+    define_restore(parser)
+
+
+def _define_users(parser: argparse.ArgumentParser) -> None:
+    from slotlock.cli.users import define_users
+
+    define_users(parser)
+
+
+def _define_queue(parser: argparse.ArgumentParser) -> None:
+    from slotlock.cli.queue import define_queue
+
+    define_queue(parser)
+
+
+def _define_simulate(parser: argparse.ArgumentParser) -> None:
+    from slotlock.cli.simulate import find_target
+    from slotlock.simulation.command import define_simulate, run_simulate_command
+
+    define_simulate(parser)
+    parser.set_defaults(run=lambda args: run_simulate_command(args, find_target))
 
 
 def _dev(args: argparse.Namespace) -> int:
-    from slotlock.devserver.run import run_dev  # needs modules that production does not load
+    from slotlock.api.settings.settings import read_settings
+    from slotlock.devserver.run import run_dev
 
-    settings = read_settings()
-    _check_operations(settings, development=True)
-    return run_dev(settings)
+    return run_dev(read_settings())
 
 
 def _serve(args: argparse.Namespace) -> int:
-    settings = read_settings()
-    require(settings, "mongo_url", "redis_url", "secret_key")
-    if settings.admin_email is not None:
-        require(settings, "admin_password")
-    check_tracing()
-    _check_operations(settings, development=False)
-    asyncio.run(check_mongodb(settings))
-    from slotlock.api.app import build_app
+    if args.workers == 1:
+        from slotlock.cli.serve import serve_alone
 
-    with bind(settings.host, settings.port) as bound:
-        if args.workers > 1:
-            address = f"{base_url(settings)} with {args.workers} server processes"
-            print(f"listening on {address}", flush=True)
-            factory = "slotlock.api.app:create_app"
-            return 0 if serve_from_processes(settings, bound, factory, args.workers) else 1
-        address = base_url(settings)
-        app = build_app(settings, development=False)
-        return 0 if serve(settings, bound, app, lambda: print(f"listening on {address}")) else 1
+        return serve_alone()
+    with TemporaryDirectory(prefix="slotlock-metrics-") as directory:
+        # prometheus_client reads the variable when it is imported.
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory
+        try:
+            from slotlock.cli.serve import serve_together
 
-
-def _check_operations(settings: Settings, *, development: bool) -> None:
-    """Check the list of documents before the server starts; raises SettingsError."""
-    if settings.operations is not None:
-        from slotlock.api.app_state import document_cache
-
-        document_cache(settings, development=development)
+            return serve_together(args.workers)
+        finally:
+            del os.environ["PROMETHEUS_MULTIPROC_DIR"]
 
 
 def _worker(args: argparse.Namespace) -> int:
-    settings = with_deployment(read_settings(), "mongo_url", "redis_url")
-    check_tracing()
-    asyncio.run(check_mongodb(settings))
     from slotlock.cli.worker import run_worker
 
-    return run_worker(settings)
-
-
-def _migrate(args: argparse.Namespace) -> None:
-    settings = settings_with_mongodb()
-    asyncio.run(check_mongodb(settings))
-    print(asyncio.run(migrate(settings, args.deadline * 60)))
+    return run_worker()
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    return asyncio.run(examine())
+    from slotlock.cli.doctor.command import run_doctor
 
-
-def _simulate(args: argparse.Namespace) -> int:
-    return run_simulate_command(args, find_target)
+    return run_doctor()
 
 
 def _print_schema(args: argparse.Namespace) -> None:
@@ -186,4 +193,6 @@ def _print_schema(args: argparse.Namespace) -> None:
 
 
 def _print_settings(args: argparse.Namespace) -> None:
+    from slotlock.api.settings.reference_page import settings_page
+
     print(settings_page(), end="")

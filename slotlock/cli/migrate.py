@@ -1,15 +1,43 @@
 """`slotlock migrate`: builds the indexes that a database lacks, before or after new processes."""
 
+import asyncio
 import logging.config
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
 from pymongo.errors import DuplicateKeyError
 
 from slotlock.api.settings.settings import Settings
 from slotlock.api.telemetry.logs import logging_config
-from slotlock.cli.backends import CommandError
+from slotlock.cli.backends import CommandError, check_mongodb
+from slotlock.cli.deployment import settings_with_mongodb
 from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.indexes.builder import BUILD_DEADLINE_S
 from slotlock.infrastructure.mongo.indexes.index import IndexConflictError
 from slotlock.infrastructure.mongo.repositories import repositories_on
+
+
+def define_migrate(parser: ArgumentParser) -> None:
+    """Add the arguments of `slotlock migrate`."""
+    parser.add_argument(
+        "--deadline",
+        type=_parse_minutes,
+        default=BUILD_DEADLINE_S / 60,
+        metavar="MINUTES",
+        help="give up after this time, default a day",
+    )
+    parser.set_defaults(run=_migrate)
+
+
+def _parse_minutes(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
+        raise ArgumentTypeError("a number of minutes from 1 to 100000")
+    return int(text)
+
+
+def _migrate(args: Namespace) -> None:
+    settings = settings_with_mongodb()
+    asyncio.run(check_mongodb(settings))
+    print(asyncio.run(migrate(settings, args.deadline * 60)))
 
 
 async def migrate(settings: Settings, deadline_s: float) -> str:

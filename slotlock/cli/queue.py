@@ -1,23 +1,24 @@
 """Commands for the admission queue, which work on Redis without a running app."""
 
 import asyncio
-from argparse import Namespace
-from typing import Any
+from argparse import ArgumentParser, Namespace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from slotlock.api.settings.settings import Settings
-from slotlock.cli.backends import CommandError, open_pipeline
+from slotlock.cli.backends import CommandError, confirm
 from slotlock.cli.deployment import settings_with_redis
 from slotlock.infrastructure.redis.admission.dead_letters import DeadLetter, DeadLetterQueue
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
+from slotlock.infrastructure.redis.client import MAX_BUDGET_MS, redis_client
 
 NAME_HINT = "; `slotlock queue show` lists the names, like 0/1795313120145-0"
 
 
-def add_queue_commands(commands: Any) -> None:
-    """Add `slotlock queue` and its actions."""
-    queue = commands.add_parser("queue", help="manage the admission queue").add_subparsers(
-        required=True, metavar="ACTION"
-    )
+def define_queue(parser: ArgumentParser) -> None:
+    """Add the actions of `slotlock queue`."""
+    queue = parser.add_subparsers(required=True, metavar="ACTION", parser_class=ArgumentParser)
     queue.add_parser("show", help="print queue lengths and dead letters").set_defaults(
         run=_show_queue
     )
@@ -28,6 +29,7 @@ def add_queue_commands(commands: Any) -> None:
 
     discarding = queue.add_parser("discard", help="delete a dead letter; its ticket is LOST then")
     discarding.add_argument("entry", help="a name from `show`")
+    discarding.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     discarding.set_defaults(run=_discard)
 
 
@@ -40,7 +42,22 @@ def _requeue(args: Namespace) -> None:
 
 
 def _discard(args: Namespace) -> None:
-    print(asyncio.run(discard(settings_with_redis(), args.entry)))
+    settings = settings_with_redis()
+    if not args.yes:
+        confirm(f"discarding {args.entry} loses its request for good", args.entry)
+    print(asyncio.run(discard(settings, args.entry)))
+
+
+@asynccontextmanager
+async def open_pipeline(settings: Settings) -> AsyncIterator[AutoPipeline]:
+    """Open Redis; raises CommandError if it is unavailable, also inside the context."""
+    pipeline = AutoPipeline(redis_client(settings.redis_url or ""), MAX_BUDGET_MS)
+    try:
+        yield pipeline
+    except RedisUnavailableError as error:
+        raise CommandError(f"Redis (SLOTLOCK_REDIS_URL) is unavailable: {error}") from None
+    finally:
+        await pipeline.close()
 
 
 async def show_queue(settings: Settings) -> None:

@@ -1,6 +1,6 @@
 """Finds the server and the organizer of `slotlock simulate` in the settings."""
 
-from slotlock.api.server.serve import base_url
+from slotlock.api.listener import base_url
 from slotlock.api.settings.settings import Settings, SettingsError, read_settings
 from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, read_secrets, secrets_path
 from slotlock.simulation.model.plan import Organizer, SimulationError, SimulationTarget

@@ -4,29 +4,37 @@ import asyncio
 import getpass
 import json
 import sys
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-from slotlock.api.endpoints.users import invitation_csv_lines
+from slotlock.api.endpoints.invitation_csv import invitation_csv_lines
 from slotlock.api.settings.settings import Settings
 from slotlock.auth import accounts
-from slotlock.auth.accounts import EmailTaken, normalize_email
+from slotlock.auth.accounts import EmailTaken
 from slotlock.auth.administration import account_admin
-from slotlock.auth.container import Auth
+from slotlock.auth.container import Auth, build_auth
 from slotlock.auth.invitations import create_password_reset, invite
+from slotlock.auth.login_throttle import NoLoginThrottle
+from slotlock.auth.passwords import PasswordHasher
+from slotlock.auth.tokens import MIN_SECRET_BYTES, TokenSigner
 from slotlock.auth.user_import import import_users
-from slotlock.cli.backends import CommandError, open_auth
+from slotlock.cli.backends import CommandError, confirm
 from slotlock.cli.deployment import settings_with_mongodb
 from slotlock.domain.booking.refusals import UserNotFound
 from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.administration import LastAdmin
+from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.groups import validate_group
 from slotlock.domain.users.import_file import MAX_FILE_BYTES, InvalidUserFile, LineProblem
 from slotlock.domain.users.import_plan import ImportBusy, ImportTooLarge
 from slotlock.domain.users.user import Role, User
-from slotlock.graphql.core.scalars import format_time
+from slotlock.graphql.times import format_time
+from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.clock import mongo_clock
+from slotlock.infrastructure.mongo.repositories import repositories_on
 
 # What the user of a reset token sends; slotlock has no page for it.
 RESET_MUTATION = (
@@ -35,11 +43,9 @@ RESET_MUTATION = (
 )
 
 
-def add_users_commands(commands: Any) -> None:
-    """Add `slotlock users` and its actions."""
-    users = commands.add_parser("users", help="manage accounts").add_subparsers(
-        required=True, metavar="ACTION"
-    )
+def define_users(parser: ArgumentParser) -> None:
+    """Add the actions of `slotlock users`."""
+    users = parser.add_subparsers(required=True, metavar="ACTION", parser_class=ArgumentParser)
     create = users.add_parser("create", help="create an account; asks for the password")
     create.add_argument("email")
     create.add_argument("--name", help="default: the part of the address before the @")
@@ -114,10 +120,7 @@ def _create_reset(args: Namespace) -> None:
 def _delete_user(args: Namespace) -> None:
     settings = settings_with_mongodb()
     if not args.yes:
-        question = f"Erase {args.email}? This cannot be undone. Type the address again: "
-        print(question, end="", file=sys.stderr, flush=True)
-        if normalize_email(sys.stdin.readline()) != normalize_email(args.email):
-            raise CommandError("not confirmed; nothing was erased. --yes does not ask")
+        confirm(f"erasing {args.email} cannot be undone", args.email)
     print(asyncio.run(erase_user(settings, args.email)))
 
 
@@ -139,6 +142,23 @@ def _import_users(args: Namespace) -> None:
 
 def _invite_users(args: Namespace) -> None:
     asyncio.run(print_invitations(settings_with_mongodb(), args.group))
+
+
+@asynccontextmanager
+async def open_auth(settings: Settings) -> AsyncIterator[Auth]:
+    """Open the accounts in MongoDB, with their indexes."""
+    client, database = connect(settings.mongo_url or "")
+    passwords = PasswordHasher()
+    try:
+        repositories = repositories_on(database)
+        await repositories.indexes.create_on_empty()
+        # No command opens a session, so this key never signs a token.
+        tokens = TokenSigner(["-" * MIN_SECRET_BYTES])
+        async with mongo_clock(database, settings.max_clock_skew_s) as clock:
+            yield build_auth(repositories, passwords, tokens, clock.now, NoLoginThrottle())
+    finally:
+        passwords.close()
+        await client.close()
 
 
 async def create_user(settings: Settings, name: str, email: str, password: str, role: Role) -> str:

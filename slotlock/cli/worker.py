@@ -12,19 +12,26 @@ from uvicorn import Config
 
 from slotlock.api.backend import Backend, health_endpoints, open_backend, run_admission_workers
 from slotlock.api.endpoints.health import healthz
+from slotlock.api.listener import bind
 from slotlock.api.middleware.security_headers import SecurityHeadersMiddleware
 from slotlock.api.server.graceful_shutdown import STOP_SIGNALS
-from slotlock.api.server.serve import bind, serving
-from slotlock.api.settings.settings import Settings, env_name
+from slotlock.api.server.serve import serving
+from slotlock.api.settings.settings import Settings, env_name, read_settings
 from slotlock.api.telemetry.logs import logging_config
+from slotlock.api.telemetry.traces import check_tracing
+from slotlock.cli.backends import check_mongodb
+from slotlock.cli.deployment import with_deployment
 
 
-def run_worker(settings: Settings) -> int:
+def run_worker() -> int:
     """Serve the queue until a stop signal, and return the exit code.
 
     Raises:
         ListenError: the port for monitoring systems cannot be used.
     """
+    settings = with_deployment(read_settings(), "mongo_url", "redis_url")
+    check_tracing()
+    asyncio.run(check_mongodb(settings))
     logging.config.dictConfig(logging_config(settings.log_format, settings.log_level))
     # The event loop of `slotlock serve`.
     with (

@@ -3,7 +3,9 @@
 from pydantic import SecretStr
 
 from slotlock.api.app import build_app
-from slotlock.api.server.serve import base_url, bind, serve
+from slotlock.api.app_state import check_documents
+from slotlock.api.listener import base_url, bind
+from slotlock.api.server.serve import serve
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, dev_secrets
 from slotlock.devserver.embedded import embedded_servers
@@ -17,9 +19,11 @@ def run_dev(settings: Settings) -> int:
     It is 1 if the app did not start, or stopped because an embedded server ended twice.
 
     Raises:
+        SettingsError: The list of documents cannot be used.
         ServerStartError: An embedded server cannot run here.
         ListenError: The port cannot be used.
     """
+    check_documents(settings, development=True)
     with (
         bind(settings.host, settings.port) as bound,
         embedded_servers(

@@ -8,7 +8,6 @@ import secrets
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from slotlock.simulation.model.plan import (
     BookingMode,
@@ -24,14 +23,12 @@ PLOT_SUFFIXES = (".svg", ".png")
 MODES_TEXT = "lock, wait or queue"
 
 
-def add_simulate_command(commands: Any) -> argparse.ArgumentParser:
-    """Add the command and its arguments to the command line, and return its parser."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "simulate",
-        help="let simulated users rush at a running server",
-        description="Registers users, opens a campaign, lets all users book at once and checks "
-        "the results. Exit code 0: every promise holds; 1: a promise is broken; 2: the "
-        "simulation could not be completed.",
+def define_simulate(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `slotlock simulate`."""
+    parser.description = (
+        "Registers users, opens a campaign, lets all users book at once and checks the results. "
+        "Exit code 0: every promise holds; 1: a promise is broken; 2: the simulation could not be "
+        "completed."
     )
     parser.add_argument(
         "--url", type=_parse_url, help="the server; default: SLOTLOCK_HOST and PORT"
@@ -80,7 +77,6 @@ def add_simulate_command(commands: Any) -> argparse.ArgumentParser:
     )
     # Only the parser can report an error that two arguments cause together.
     parser.set_defaults(usage_error=parser.error)
-    return parser
 
 
 def run_simulate_command(

@@ -5,9 +5,10 @@ import secrets
 
 import pytest
 
-from slotlock.auth.accounts import EmailTaken, normalize_email, register
+from slotlock.auth.accounts import EmailTaken, register
 from slotlock.auth.sessions import SignedInSession
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.users.email_addresses import normalize_email
 from tests.support.apps.processes import database_url
 from tests.support.stores.users import auth_for_database
 

@@ -4,8 +4,8 @@ import asyncio
 import gzip
 import os
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from io import BytesIO
+from datetime import UTC, datetime, timedelta
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -213,7 +213,7 @@ def test_changes_during_a_backup_are_not_in_it(
         with pytest.raises(ArchiveError, match="other documents"):
             read_header(file)
         return
-    assert main(["restore", str(file), "--replace"]) == 0
+    assert main(["restore", str(file), "--replace", "--yes"]) == 0
     assert all_documents(mongo) == before
 
 
@@ -232,10 +232,65 @@ def test_a_restore_needs_an_empty_database_or_replaces_it(
     mongo[DATABASE]["teams"].insert_one({"name": "later"})
     (line,) = command_errors(capsys, "restore", str(file))
     assert "documents in teams; --replace" in line
-    run_command(capsys, "restore", str(file), "--replace")
+    run_command(capsys, "restore", str(file), "--replace", "--yes")
     assert all_documents(mongo) == before
     (line,) = command_errors(capsys, "restore", str(file.with_name("missing")))
     assert "cannot be read" in line
+
+
+async def test_a_restore_refuses_while_a_process_is_connected(
+    mongo: MongoClient[dict[str, Any]],
+    servers: EmbeddedServers,
+    log_dir: Path,
+    file: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    insert_users(mongo, 3)
+    await asyncio.to_thread(run_command, capsys, "backup", str(file))
+    with app_variant(app_environment(servers, DATABASE), log_dir):
+        before = all_documents(mongo)
+        arguments = ("restore", str(file), "--replace", "--yes")
+        (line,) = await asyncio.to_thread(command_errors, capsys, *arguments)
+        assert f"connected to {DATABASE} from 127.0.0.1: stop them first" in line
+        assert all_documents(mongo) == before
+    await asyncio.to_thread(run_command, capsys, *arguments)
+
+
+class Terminal(StringIO):
+    """What a user types."""
+
+    def isatty(self) -> bool:
+        """Return that somebody can answer."""
+        return True
+
+
+def test_replacing_a_database_says_what_is_lost_and_needs_a_confirmation(
+    mongo: MongoClient[dict[str, Any]],
+    file: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    insert_users(mongo, 3)
+    run_command(capsys, "backup", str(file))
+    booked_at = datetime(2031, 5, 1, 14, 3, tzinfo=UTC)
+    bookings = [{"at": booked_at - timedelta(hours=1)}, {"at": booked_at}]
+    mongo[DATABASE]["slots"].insert_many([{"bookings": bookings}, {"bookings": []}])
+    before = all_documents(mongo)
+    loss = (
+        "backups has 2 slots, 2 bookings and 3 users, the newest booking of 2031-05-01 14:03:00 UTC"
+    )
+    monkeypatch.setattr("sys.stdin", StringIO(f"{DATABASE}\n"))
+    (line,) = command_errors(capsys, "restore", str(file), "--replace")
+    assert line.startswith(loss)
+    assert "--yes confirms it" in line
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    assert main(["restore", str(file), "--replace"]) == 1
+    assert "not confirmed" in capsys.readouterr().err
+    assert all_documents(mongo) == before
+    monkeypatch.setattr("sys.stdin", Terminal(f"{DATABASE}\n"))
+    assert main(["restore", str(file), "--replace"]) == 0
+    assert loss in capsys.readouterr().err
+    assert "slots" not in all_documents(mongo)
 
 
 def flipped(data: bytes, position: int) -> bytes:
@@ -279,6 +334,6 @@ def test_a_damaged_or_newer_backup_is_refused_before_anything_changes(
     run_command(capsys, "backup", str(file))
     file.write_bytes(DAMAGES[damage](file.read_bytes()))
     before = all_documents(mongo)
-    (line,) = command_errors(capsys, "restore", str(file), "--replace")
+    (line,) = command_errors(capsys, "restore", str(file), "--replace", "--yes")
     assert line.startswith(f"{file}: ")
     assert all_documents(mongo) == before

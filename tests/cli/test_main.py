@@ -31,6 +31,7 @@ from tests.support.stores.users import auth_for_database
 
 MODULE = (sys.executable, "-m", "slotlock")
 PASSWORD = "correct horse battery"
+GRAPHQL = {"graphql", "strawberry", "starlette", "uvicorn"}
 
 
 @pytest.fixture(autouse=True)
@@ -260,6 +261,29 @@ def test_the_package_runs_as_a_module() -> None:
     assert ended.stdout == f"slotlock {__version__}\n"
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
     assert project["version"] == __version__
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [
+        ("--version", {"asyncio", "pydantic", "pymongo", "redis", "prometheus_client"} | GRAPHQL),
+        ("doctor", GRAPHQL),
+        ("users list", GRAPHQL),
+        ("migrate", GRAPHQL),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(arguments: str, unneeded: set[str]) -> None:
+    # `serve --workers` also relies on the first: prometheus_client is imported after its setting.
+    program = (
+        "import sys; from slotlock.cli.main import main\n"
+        "try: main(sys.argv[1:])\n"
+        "finally: print('imported', *sys.modules)"
+    )
+    command = (sys.executable, "-c", program, *arguments.split())
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    imported = ended.stdout.splitlines()[-1].split()
+    assert imported[0] == "imported"
+    assert unneeded.isdisjoint(imported)
 
 
 def test_a_closed_output_pipe_causes_no_traceback() -> None:

@@ -97,7 +97,10 @@ async def test_a_discarded_request_is_lost_and_its_key_can_be_used_again(
     async with watch_ticket(queued, POISON_INDEX) as watcher:
         await expect_status(watcher, "FAILED")
         (name,) = dead_letter_names(await run_command(isolated_queue, "show"))
-        assert await run_command(isolated_queue, "discard", name) == f"discarded {name}\n"
+        unconfirmed = await run_command(isolated_queue, "discard", name, exit_code=1)
+        assert "loses its request for good. Nothing was changed; --yes confirms it" in unconfirmed
+        discarded = await run_command(isolated_queue, "discard", name, "--yes")
+        assert discarded == f"discarded {name}\n"
         await expect_final_status(watcher, "LOST")
     assert (await queued.result_names())[POISON_INDEX] == "LOST"
     await wait_for_dead_letter_metric(isolated_queue, queued.partition, 0)
@@ -112,8 +115,8 @@ async def test_an_unknown_name_is_neither_requeued_nor_discarded(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
     queued = await create_dead_letter(deployment, isolated_queue)
-    for command in ("requeue", "discard"):
-        message = await run_command(isolated_queue, command, "0/0-1", exit_code=1)
+    for command in (("requeue",), ("discard", "--yes")):
+        message = await run_command(isolated_queue, *command, "0/0-1", exit_code=1)
         assert message.startswith("slotlock: 0/0-1 is not a dead letter")
     assert (await queued.result_names())[POISON_INDEX] == "FAILED"
 
@@ -131,5 +134,5 @@ async def test_an_entry_without_a_request_is_listed_and_can_only_be_discarded(
         f"requeued: 0\n{name} holds no request: discard it\n"
     )
     await run_command(isolated_queue, "requeue", name, exit_code=1)
-    await run_command(isolated_queue, "discard", name)
+    await run_command(isolated_queue, "discard", name, "--yes")
     assert dead_letter_names(await run_command(isolated_queue, "show")) == []

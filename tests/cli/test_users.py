@@ -13,7 +13,6 @@ import httpx
 import pytest
 
 from slotlock.auth.accounts import register
-from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
 from tests.support.apps.processes import AppProcess, app_environment
@@ -170,9 +169,9 @@ def test_an_account_is_deleted_after_a_confirmation_and_then_unknown(
 ) -> None:
     email = f"ada@{school}"
     create_account(capsys, monkeypatch, email)
-    monkeypatch.setattr("sys.stdin", StringIO("no\n"))
-    assert main(("users", "delete", email)) == 1
-    assert "not confirmed; nothing was erased" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin", StringIO(f"{email}\n"))  # no terminal
+    (line,) = command_errors(capsys, "users", "delete", email)
+    assert line == f"erasing {email} cannot be undone. Nothing was changed; --yes confirms it"
     line = run_command(capsys, "users", "delete", email, "--yes")
     assert line.startswith(f"erased the account {email};")
     unknown = command_errors(capsys, "users", "delete", email, "--yes")

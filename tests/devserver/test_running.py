@@ -64,7 +64,7 @@ def test_a_restore_waits_until_the_app_has_stopped_and_starts_its_mongodb_then(
         assert f"serves {data} at {running.url}: stop it" in line
         assert main(["users", "list"]) == 0
         assert "later@slotlock.test" in capsys.readouterr().out
-    assert main(["restore", file, "--replace"]) == 0
+    assert main(["restore", file, "--replace", "--yes"]) == 0
     output = capsys.readouterr()
     assert "restored" in output.out
     assert "starting the MongoDB of `make run`" in output.err

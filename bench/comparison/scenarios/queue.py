@@ -27,8 +27,7 @@ from bench.comparison.targets.apps import (
 )
 from bench.comparison.targets.slots import SlotRange
 from bench.comparison.targets.targets import Databases
-from slotlock.infrastructure.redis.admission.queue import PARTITIONS
-from slotlock.infrastructure.redis.keys import queue_keys
+from slotlock.infrastructure.redis.keys import PARTITIONS, queue_keys
 
 WORKERS = 2
 USERS = 1000

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from slotlock.api.server.serve import base_url
+from slotlock.api.listener import base_url
 from slotlock.api.settings.settings import Settings
 from slotlock.graphql.schema.schema import schema
 

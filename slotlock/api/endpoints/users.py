@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from slotlock.api.endpoints.callers import recheck_organizer
-from slotlock.api.endpoints.csv_lines import csv_line
+from slotlock.api.endpoints.invitation_csv import invitation_csv_lines
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
 from slotlock.api.endpoints.responses import error_response
 from slotlock.auth.container import Auth
-from slotlock.auth.invitations import PasswordInvitation, invite
+from slotlock.auth.invitations import invite
 from slotlock.auth.user_import import import_users
 from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.users.administration import manageable_roles
@@ -21,13 +21,12 @@ from slotlock.domain.users.import_file import MAX_FILE_BYTES, InvalidUserFile
 from slotlock.domain.users.import_plan import ImportBusy, ImportResult, ImportTooLarge
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core.errors import ErrorCode
-from slotlock.graphql.core.scalars import format_time
 from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.graphql.times import format_time
 from slotlock.graphql.transport.http_requests import HttpError, check_declared_body, receive_body
 from slotlock.infrastructure.request_deadline import untimed
 
 CSV_MEDIA_TYPE = "text/csv"
-INVITATION_COLUMNS = ("email", "name", "token", "expires_at")
 
 
 def import_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> OrganizerEndpoint:
@@ -120,13 +119,3 @@ async def _prepend(first_lines: Sequence[str], lines: AsyncIterator[str]) -> Asy
         yield line
     async for line in lines:
         yield line
-
-
-async def invitation_csv_lines(
-    invitations: AsyncIterator[PasswordInvitation],
-) -> AsyncIterator[str]:
-    """Yield a header and a CSV line for each invitation; formulas are escaped."""
-    yield csv_line(INVITATION_COLUMNS)
-    async for invitation in invitations:
-        expires_at = format_time(invitation.expires_at)
-        yield csv_line((invitation.email, invitation.name, invitation.token, expires_at))

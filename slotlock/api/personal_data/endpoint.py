@@ -19,9 +19,9 @@ from slotlock.domain.admission.tickets import TICKET_TTL, TicketRef
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import RETRY_AFTER_HEADERS
-from slotlock.graphql.core.scalars import format_time
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.graphql.times import format_time
 from slotlock.graphql.transport.http_requests import HttpError
 from slotlock.infrastructure.mongo.users.personal_data import PersonalDataQueries
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError

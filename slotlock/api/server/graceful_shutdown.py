@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -91,7 +92,8 @@ def _stop_accepting(server: uvicorn.Server) -> None:
 async def exit_with_parent() -> None:
     """Stop this server process when the process that started it has ended without stopping it."""
     parent = multiprocessing.parent_process()
-    while parent is None or parent.is_alive():
+    # A forked process also has the pipes of its siblings, by which `is_alive` knows the parent.
+    while parent is None or (parent.is_alive() and parent.pid == os.getppid()):
         await asyncio.sleep(PARENT_CHECK_S)
     log.warning("the parent process has ended; this server process stops")
     signal.raise_signal(signal.SIGTERM)

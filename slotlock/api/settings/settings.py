@@ -15,13 +15,16 @@ from slotlock.api.settings.addresses import (
 from slotlock.api.settings.limits import LimitSettings, split_commas
 from slotlock.api.settings.logs import LogSettings
 from slotlock.api.settings.unknown_variables import unknown_variable_problems
-from slotlock.auth.accounts import normalize_email
 from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.tokens import MIN_SECRET_BYTES
+from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.user import Registration
-from slotlock.infrastructure.redis.admission.queue import MAX_QUEUE_LENGTH, PARTITIONS
-from slotlock.infrastructure.redis.auto_pipeline import DEFAULT_BUDGET_MS, MAX_BUDGET_MS
-from slotlock.infrastructure.redis.client import parse_address
+from slotlock.infrastructure.redis.client import (
+    DEFAULT_BUDGET_MS,
+    MAX_BUDGET_MS,
+    parse_address,
+)
+from slotlock.infrastructure.redis.keys import MAX_QUEUE_LENGTH, PARTITIONS
 
 PREFIX = "SLOTLOCK_"
 ADMIN_NAME = "Administrator"
@@ -314,8 +317,3 @@ def require(settings: Settings, *names: str) -> None:
                 f"{env_name(name)} is not set: {descriptions[name].description}" for name in missing
             )
         )
-
-
-def export_to_environment(variables: dict[str, str]) -> None:
-    """Set environment variables for server processes, which read their settings at start."""
-    os.environ.update(variables)

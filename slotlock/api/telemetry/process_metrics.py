@@ -5,7 +5,7 @@ import platform
 from collections.abc import Iterable
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
@@ -19,6 +19,12 @@ BUILD_INFO = Gauge(
     multiprocess_mode="max",
 )
 BUILD_INFO.labels(__version__, platform.python_version()).set(1)
+EXIT_REASONS = ("exited", "killed", "slow_start", "unresponsive")
+SERVER_PROCESS_EXITS = Counter(
+    "slotlock_server_process_exits_total",
+    "Server processes of `serve --workers` that ended or were ended, and were replaced",
+    ["reason"],
+)
 
 
 class ServerProcessCollector(Collector):

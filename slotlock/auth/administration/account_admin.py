@@ -7,7 +7,6 @@ from slotlock.auth.accounts import (
     BUSY_RETRY_AFTER_MS,
     EmailTaken,
     TooManyAttempts,
-    normalize_email,
 )
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import (
@@ -30,6 +29,7 @@ from slotlock.domain.users.administration import (
     change_refusal,
     role_refusal,
 )
+from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import Caller, Role, User, UserId, validate_user_name
 from slotlock.infrastructure.mongo.users.administration import AddressTaken, InvitedUser

@@ -9,8 +9,7 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 
-from slotlock.auth.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
-
+MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 8, 128
 MIN_DIFFERENT_CHARACTERS = 4
 # A shorter word occurs in too many good passwords.
 MIN_KNOWN_LENGTH = 4

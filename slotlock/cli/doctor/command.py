@@ -1,5 +1,6 @@
 """`slotlock doctor`: runs all checks and prints a line for each."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 from slotlock.api.settings.settings import Settings, SettingsError, read_settings
@@ -9,6 +10,11 @@ from slotlock.cli.doctor.machine import check_file_limit, check_settings, check_
 from slotlock.cli.doctor.mongodb_checks import check_mongodb
 from slotlock.cli.doctor.redis_checks import check_redis
 from slotlock.devserver.running import find_running
+
+
+def run_doctor() -> int:
+    """Run all checks, and return the exit code."""
+    return asyncio.run(examine())
 
 
 async def examine() -> int:

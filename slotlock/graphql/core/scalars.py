@@ -5,12 +5,12 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from typing import NewType
 
-import orjson
 import strawberry
 from graphql import StringValueNode, ValueNode
 from strawberry.types.scalar import ScalarDefinition
 
 from slotlock.domain.schedule.zones import UNKNOWN_ZONE, find_zone
+from slotlock.graphql.times import format_time
 
 # RFC 3339, section 5.6. `fromisoformat` alone also accepts forms that are not RFC 3339.
 _RFC3339 = re.compile(
@@ -29,16 +29,6 @@ def parse_time(value: object) -> datetime:
     except (ValueError, OverflowError):
         raise ValueError("This time does not exist.") from None
     return instant.replace(microsecond=instant.microsecond // 1000 * 1000)
-
-
-def format_time(instant: datetime) -> str:
-    """Format a time in UTC as RFC 3339 with milliseconds."""
-    if instant.tzinfo is not UTC:
-        instant = instant.astimezone(UTC)
-    # A third of the time of `isoformat`. The text is in quotes, and ends in a variable way.
-    seconds = orjson.dumps(instant)[1:20].decode()
-    milliseconds = instant.microsecond // 1000
-    return f"{seconds}.{milliseconds:03}Z" if milliseconds else seconds + ".000Z"
 
 
 def parse_zone(value: object) -> str:

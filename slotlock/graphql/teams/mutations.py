@@ -5,8 +5,8 @@ from typing import Annotated
 import strawberry
 from strawberry import argument, field
 
-from slotlock.auth.accounts import normalize_email
 from slotlock.domain.teams import outcomes
+from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import KEY_DESCRIPTION, require_valid_key

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from pymongo import AsyncMongoClient
@@ -100,8 +101,21 @@ class LeasingClient(AsyncMongoClient[Document]):
         return JoinedReadCheckout(self, server, session, read_preference)
 
 
-def connect(url: str) -> tuple[LeasingClient, Database]:
-    """Return the client of the process, and the database that the URL names."""
+def database_name(url: str) -> str:
+    """Return the name of the database that a URL names."""
+    return unquote(urlsplit(url).path[1:]) or DEFAULT_DATABASE
+
+
+def app_name(database: str) -> str:
+    """Return the name under which MongoDB lists the connections of slotlock to a database."""
+    return f"slotlock {database}"
+
+
+def connect(url: str, name: str | None = None) -> tuple[LeasingClient, Database]:
+    """Return the client of the process, and the database that the URL names.
+
+    MongoDB lists its connections under another name if one is given.
+    """
     client = LeasingClient(
         url,
         w="majority",
@@ -114,7 +128,7 @@ def connect(url: str) -> tuple[LeasingClient, Database]:
         connectTimeoutMS=CONNECT_TIMEOUT_MS,
         maxPoolSize=MAX_POOL_SIZE,
         maxConnecting=MAX_POOL_SIZE,
-        appname="slotlock",
+        appname=name or app_name(database_name(url)),
         event_listeners=tracing.mongo_listeners(),
     )
     return client, client.get_default_database(DEFAULT_DATABASE).with_options(CODEC_OPTIONS)

@@ -15,6 +15,8 @@ from slotlock.infrastructure.redis.circuit_breaker import (
     RedisState,
 )
 from slotlock.infrastructure.redis.client import (
+    COMMAND_TIMEOUT_S,
+    DEFAULT_BUDGET_MS,
     RedisClient,
     check_writable,
     close_client,
@@ -23,13 +25,9 @@ from slotlock.infrastructure.redis.client import (
 from slotlock.infrastructure.telemetry import tracing
 
 MAX_PIPELINE_SIZE = 256
-# Continuing without Redis is better than waiting longer than this for a command, or for so many
-# budgets.
-COMMAND_TIMEOUT_S, TIMEOUT_BUDGETS = 1.0, 15
-# Bookings without Redis's locks take less time than with a Redis that is slower (ADR 0039).
-DEFAULT_BUDGET_MS = 40
-# With this budget, only a failure opens the circuit.
-MAX_BUDGET_MS = int(COMMAND_TIMEOUT_S * 1000)
+# Continuing without Redis is better than waiting longer for a command than COMMAND_TIMEOUT_S, or
+# than so many budgets.
+TIMEOUT_BUDGETS = 15
 # Rounds of the event loop in which a reply that has arrived is read.
 EXTRA_READ_ROUNDS = 10
 MAX_DEFERRED_COMMANDS = 1000

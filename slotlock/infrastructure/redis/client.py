@@ -22,6 +22,11 @@ RedisClient = Redis | RedisCluster
 ClientOptions = dict[str, Any]
 
 CONNECT_TIMEOUT_S = 1.0
+COMMAND_TIMEOUT_S = 1.0
+# Bookings without Redis's locks take less time than with a Redis that is slower (ADR 0039).
+DEFAULT_BUDGET_MS = 40
+# With this budget, only a failure opens the circuit.
+MAX_BUDGET_MS = int(COMMAND_TIMEOUT_S * 1000)
 # Longer than COMMAND_TIMEOUT_S: a busy event loop may read a reply late.
 SOCKET_TIMEOUT_S = 2.0
 PROBE_TTL_MS = 1000

@@ -11,6 +11,10 @@ from slotlock.domain.users.user import UserId
 
 PROBE_KEY = "slotlock:probe"
 
+# How many partitions the admission queue has, and how many requests wait in each, by default.
+PARTITIONS = 5
+MAX_QUEUE_LENGTH = 50_000
+
 # Lock names other than the ids of slots.
 HOLD_SWEEPER_LOCK = "hold-sweeper"
 ADMISSION_LOCK_PREFIX = "admission:"

@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from slotlock.auth.accounts import normalize_email
 from slotlock.domain.shared.text import (
     MAX_NORMALIZED_LENGTH,
     normalize_name,
     normalize_nfc,
     strip_blanks,
 )
+from slotlock.domain.users.email_addresses import normalize_email
 
 MANY_MARKS = "a" + "\u0301" * 15_000 + "\u0316" * 15_000
 

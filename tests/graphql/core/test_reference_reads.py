@@ -25,8 +25,8 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_series_id
 from slotlock.infrastructure.mongo.repositories import repositories_on
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
-from slotlock.infrastructure.redis.auto_pipeline import MAX_BUDGET_MS, AutoPipeline
-from slotlock.infrastructure.redis.client import redis_client
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import MAX_BUDGET_MS, redis_client
 from slotlock.services.container import Services, build_services
 from tests.support.clients.client import WATCH_AVAILABILITY, Json
 from tests.support.domain.builders import HOUR, NOW

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from slotlock.graphql.core.scalars import format_time, parse_time
+from slotlock.graphql.core.scalars import parse_time
 from slotlock.graphql.schema.schema import executable_schema
+from slotlock.graphql.times import format_time
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import create_booking_clients
 from tests.support.clients.client import GraphQLTestClient

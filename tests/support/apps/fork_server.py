@@ -155,7 +155,7 @@ def _import_app() -> Callable[[], int]:
     from slotlock.auth import passwords
     from tests.support.apps import variant
 
-    for late in ("slotlock.api.app", "slotlock.cli.worker", *UVICORN_MODULES):
+    for late in ("slotlock.cli.serve", "slotlock.cli.worker", *UVICORN_MODULES):
         importlib.import_module(late)
     # Thousands of users register. Processes that a test starts as an operator does hash slowly.
     passwords._CONTEXT.update(argon2__memory_cost=8, argon2__time_cost=1)

@@ -29,6 +29,7 @@ from tests.support.apps.variants import (
     websockets,
 )
 from tests.support.apps.versions import next_version, previous_version
+from tests.support.cli import slow_starts
 
 SWITCHES: dict[str, Callable[[], None]] = {
     **locks.GUARDS,
@@ -41,6 +42,7 @@ SWITCHES: dict[str, Callable[[], None]] = {
     **clocks.GUARDS,
     **clocks.FAULTS,
     **series.GUARDS,
+    **slow_starts.FAULTS,
     **sessions.GUARDS,
     **websockets.GUARDS,
     **websockets.FAULTS,
@@ -61,6 +63,7 @@ PAUSES: dict[str, Callable[[], None]] = {
     **slot_writer.PAUSES,
     **campaigns.PAUSES,
     **series.PAUSES,
+    **slow_starts.PAUSES,
     **admission_queue.PAUSES,
     **admission_worker.PAUSES,
 }

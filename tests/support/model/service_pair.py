@@ -19,8 +19,8 @@ from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResu
 from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
 from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
 from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
-from slotlock.infrastructure.redis.auto_pipeline import MAX_BUDGET_MS, AutoPipeline
-from slotlock.infrastructure.redis.client import redis_client
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import MAX_BUDGET_MS, redis_client
 from slotlock.services.container import Services, build_services
 from tests.support.apps.processes import database_url
 from tests.support.clients.client import Json

@@ -18,7 +18,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.graphql.core.ids import parse_ticket_id
 from slotlock.infrastructure.redis.admission.partitions import QueuePartition
-from slotlock.infrastructure.redis.admission.queue import PARTITIONS
+from slotlock.infrastructure.redis.keys import PARTITIONS
 from slotlock.services.admission.batch import serve_batch
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import record_id

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
-from slotlock.infrastructure.redis.auto_pipeline import MAX_BUDGET_MS, AutoPipeline
-from slotlock.infrastructure.redis.client import redis_client
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import MAX_BUDGET_MS, redis_client
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks.leases import Lease
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks

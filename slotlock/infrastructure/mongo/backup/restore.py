@@ -1,9 +1,14 @@
 """Restores a backup into a database that no process uses."""
 
 import asyncio
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from time import monotonic
 
 from pymongo import timeout
+from pymongo.errors import OperationFailure
+from pymongo.read_concern import ReadConcern
 
 from slotlock.infrastructure.mongo.backup.archive import (
     RAW_DOCUMENTS,
@@ -13,14 +18,21 @@ from slotlock.infrastructure.mongo.backup.archive import (
     read_header,
 )
 from slotlock.infrastructure.mongo.backup.dump import EXCLUDED_COLLECTIONS, collection_names
-from slotlock.infrastructure.mongo.client import Database
+from slotlock.infrastructure.mongo.client import Database, Document, app_name
 from slotlock.infrastructure.mongo.repositories import INDEXES, repositories_on
 from slotlock.infrastructure.mongo.schema.versions import SCHEMA_VERSIONS
 
 # For one batch, or the count of one collection.
 WRITE_TIMEOUT_S = 120.0
+# MongoDB notices a moment later that a process has ended.
+DISCONNECT_TIMEOUT_S = 2.0
+UNAUTHORIZED = 13
 # MongoDB deletes expired documents of these, also during a restore.
 EXPIRING_COLLECTIONS = {each.collection for each in INDEXES if "expireAfterSeconds" in each.options}
+
+
+class DatabaseInUseError(Exception):
+    """Processes of slotlock are connected to the database."""
 
 
 class DatabaseNotEmptyError(Exception):
@@ -29,6 +41,69 @@ class DatabaseNotEmptyError(Exception):
 
 class RestoreIncompleteError(Exception):
     """After the restore, a collection has not as many documents as the backup."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseContents:
+    """What a restore would delete; `newest_booking` is the time of the newest live booking."""
+
+    slots: int
+    bookings: int
+    users: int
+    newest_booking: datetime | None
+
+
+async def find_contents(database: Database) -> DatabaseContents | None:
+    """Return what a restore would delete, or None if it would delete nothing."""
+    try:
+        await _check_empty(database)
+    except DatabaseNotEmptyError:
+        pass
+    else:
+        return None
+    counts = {
+        "_id": None,
+        "slots": {"$sum": 1},
+        "bookings": {"$sum": {"$size": {"$ifNull": ["$bookings", []]}}},
+        "newest": {"$max": {"$max": "$bookings.at"}},
+    }
+    with timeout(WRITE_TIMEOUT_S):
+        found = await (await database["slots"].aggregate([{"$group": counts}])).to_list()
+        users = await database["users"].count_documents({})
+    slots: Document = found[0] if found else {"slots": 0, "bookings": 0, "newest": None}
+    return DatabaseContents(slots["slots"], slots["bookings"], users, slots["newest"])
+
+
+async def check_unused(database: Database) -> None:
+    """Check that no process of slotlock is connected to the database.
+
+    MongoDB shows connections of the same user to everyone, and those of others to users with the
+    privilege `inprog`. Where it shows none at all, this check does not find them.
+    Raises: DatabaseInUseError and PyMongoError.
+    """
+    deadline = monotonic() + DISCONNECT_TIMEOUT_S
+    while hosts := await _find_connected(database):
+        if monotonic() > deadline:
+            raise DatabaseInUseError(
+                f"processes of slotlock are connected to {database.name} from "
+                f"{', '.join(sorted(hosts))}: stop them first"
+            )
+        await asyncio.sleep(DISCONNECT_TIMEOUT_S / 10)
+
+
+async def _find_connected(database: Database) -> set[str]:
+    admin = database.client.get_database("admin", read_concern=ReadConcern("local"))
+    for all_users in (True, False):
+        listing: Document = {"$currentOp": {"allUsers": all_users, "idleConnections": True}}
+        pipeline = [listing, {"$match": {"appName": app_name(database.name)}}]
+        try:
+            found = await (await admin.aggregate(pipeline)).to_list()
+        except OperationFailure as error:
+            if error.code != UNAUTHORIZED:
+                raise
+        else:
+            return {each.get("client", "a mongos").rpartition(":")[0] for each in found}
+    return set()
 
 
 async def restore_backup(database: Database, path: Path, *, replace: bool) -> ArchiveHeader:

@@ -23,10 +23,8 @@ from slotlock.infrastructure.redis.admission.scripts import (
     STATE_DEAD_LETTER,
 )
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
-from slotlock.infrastructure.redis.keys import queue_keys
+from slotlock.infrastructure.redis.keys import MAX_QUEUE_LENGTH, PARTITIONS, queue_keys
 
-PARTITIONS = 5
-MAX_QUEUE_LENGTH = 50_000
 # Redis executes nothing else meanwhile, and limits how many arguments a script accepts.
 MAX_BATCH_SIZE = 200
 # The part of a request hash that tells whether a key was reused with other arguments.

@@ -6,7 +6,7 @@ import pytest
 
 from bench.delay_proxy import DelayProxy, delay_proxy
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.redis.auto_pipeline import DEFAULT_BUDGET_MS
+from slotlock.infrastructure.redis.client import DEFAULT_BUDGET_MS
 from slotlock.infrastructure.redis.locks.locks import Locks
 from tests.support.apps.restartable_servers import RestartableServer
 from tests.support.stores.lock_nodes import acquire_lease, open_lock_node

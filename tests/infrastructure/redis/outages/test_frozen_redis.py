@@ -7,12 +7,9 @@ import pytest
 from bench.delay_proxy import DelayProxy
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis import auto_pipeline
-from slotlock.infrastructure.redis.auto_pipeline import (
-    COMMAND_TIMEOUT_S,
-    AutoPipeline,
-    RedisUnavailableError,
-)
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
 from slotlock.infrastructure.redis.circuit_breaker import CircuitBreaker
+from slotlock.infrastructure.redis.client import COMMAND_TIMEOUT_S
 from slotlock.infrastructure.redis.locks.leases import InProcessLease
 from slotlock.infrastructure.redis.locks.locks import Locks
 

@@ -9,19 +9,19 @@ import pytest
 from bench.delay_proxy import DelayProxy
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis import auto_pipeline, circuit_breaker
-from slotlock.infrastructure.redis.auto_pipeline import (
-    DEFAULT_BUDGET_MS,
-    MAX_BUDGET_MS,
-    AutoPipeline,
-    RedisUnavailableError,
-)
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
 from slotlock.infrastructure.redis.circuit_breaker import (
     FAST_TO_CLOSE,
     SLOW_TO_OPEN,
     CircuitBreaker,
     RedisState,
 )
-from slotlock.infrastructure.redis.client import close_client, redis_client
+from slotlock.infrastructure.redis.client import (
+    DEFAULT_BUDGET_MS,
+    MAX_BUDGET_MS,
+    close_client,
+    redis_client,
+)
 from slotlock.infrastructure.redis.degraded import REDIS_DEGRADED
 from slotlock.infrastructure.redis.locks.leases import InProcessLease, RedisLease
 from slotlock.infrastructure.redis.locks.locks import Locks

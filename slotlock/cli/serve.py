@@ -1,0 +1,43 @@
+"""`slotlock serve`: the app for production, in one server process or in several."""
+
+import asyncio
+
+from slotlock.api.app import build_app
+from slotlock.api.app_state import check_documents
+from slotlock.api.listener import base_url, bind
+from slotlock.api.server.serve import serve
+from slotlock.api.settings.settings import Settings, read_settings, require
+from slotlock.api.telemetry.traces import check_tracing
+from slotlock.cli.backends import check_mongodb
+from slotlock.cli.supervisor import serve_from_processes
+
+
+def serve_alone() -> int:
+    """Serve from this process until a signal, and return the exit code."""
+    settings = _checked_settings()
+    with bind(settings.host, settings.port) as bound:
+        address = base_url(settings)
+        app = build_app(settings, development=False)
+        return 0 if serve(settings, bound, app, lambda: print(f"listening on {address}")) else 1
+
+
+def serve_together(process_count: int) -> int:
+    """Serve from several processes until a signal, and return the exit code."""
+    settings = _checked_settings()
+    with bind(settings.host, settings.port) as bound:
+        address = f"{base_url(settings)} with {process_count} server processes"
+        print(f"listening on {address}", flush=True)
+        factory = "slotlock.api.app:create_app"
+        return 0 if serve_from_processes(settings, bound, factory, process_count) else 1
+
+
+def _checked_settings() -> Settings:
+    """Read the settings, and check what no process could start without."""
+    settings = read_settings()
+    require(settings, "mongo_url", "redis_url", "secret_key")
+    if settings.admin_email is not None:
+        require(settings, "admin_password")
+    check_tracing()
+    check_documents(settings, development=False)
+    asyncio.run(check_mongodb(settings))
+    return settings

@@ -1,0 +1,80 @@
+"""A slow process is not replaced; one that ends is, later each time, and the log says why."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from redis import Redis
+
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.deployment import PausePoint, app_variant
+from tests.support.apps.processes import AppProcess, app_environment, is_http_ready
+from tests.support.polling import wait_until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
+
+
+@pytest.fixture
+def environment(servers: EmbeddedServers) -> dict[str, str]:
+    """Return the settings of an app with two server processes."""
+    return app_environment(servers, "supervised") | {"VARIANT_COMMAND": "serve --workers 2"}
+
+
+def server_pids(app: AppProcess) -> list[int]:
+    """Return the server processes in the order of their starts."""
+    path = Path(f"/proc/{app.process.pid}/task/{app.process.pid}/children")
+    return [int(pid) for pid in path.read_text().split()]
+
+
+def test_a_process_that_starts_slowly_is_not_replaced_but_one_that_does_not_respond_is(
+    environment: dict[str, str], log_dir: Path
+) -> None:
+    with Redis.from_url(environment["SLOTLOCK_REDIS_URL"]) as redis:
+        pause_point = PausePoint(redis)
+        with app_variant(
+            environment,
+            log_dir,
+            without_guards="short-health-limit",
+            pause_at="start",
+            pause_point=pause_point,
+        ) as app:
+            pause_point.wait_until_reached()
+            first, slow = server_pids(app)
+            wait_until(lambda: f"server process {first} serves" in app.log, "one is known to serve")
+            os.kill(first, signal.SIGSTOP)
+            expected = f"server process {first} did not respond for 1 s, and was killed"
+            wait_until(lambda: expected in app.log, "the stopped process is replaced")
+            # The slow one started before and has not served yet.
+            assert slow in server_pids(app)
+            pause_point.resume()
+            pause_point.resume()  # the replacement starts slowly, too
+            wait_until(lambda: f"server process {slow} serves" in app.log, "the slow one serves")
+            assert app.log.count(f"server process {slow} ") == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("later-starts-fail", "ended with exit code 3"),
+        ("", "did not serve within 1 s, and was killed"),
+    ],
+)
+def test_a_process_that_never_serves_is_replaced_after_growing_pauses_while_others_serve(
+    environment: dict[str, str], log_dir: Path, fault: str, reason: str
+) -> None:
+    with (
+        Redis.from_url(environment["SLOTLOCK_REDIS_URL"]) as redis,
+        app_variant(
+            environment,
+            log_dir,
+            without_guards=f"short-start-limit {fault}",
+            pause_at="" if fault else "start",
+            pause_point=PausePoint(redis),
+        ) as app,
+    ):
+        for pause_s in ("0.1", "0.2", "0.4"):
+            line = f"{reason}; another starts in {pause_s} s"
+            wait_until(lambda line=line: line in app.log, line)  # type: ignore[misc]
+        assert is_http_ready(app)

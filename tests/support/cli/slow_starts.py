@@ -1,0 +1,80 @@
+"""Short limits of the supervisor, and server processes that start slowly or not at all.
+
+The first process starts as usual, so that the app is ready.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from slotlock.api.app_state import AppState, open_app_state
+from slotlock.cli import supervisor
+from tests.support.apps import pause_points
+
+_starts = 0
+
+
+def _count_starts() -> None:
+    """Count the starts in the supervisor; a forked process finds its own number."""
+    start = supervisor.SupervisedProcess.start
+
+    def counted_start(process: supervisor.SupervisedProcess) -> None:
+        global _starts
+        _starts += 1
+        start(process)
+
+    supervisor.SupervisedProcess.start = counted_start  # type: ignore[method-assign, assignment]
+
+
+def pause_later_starts() -> None:
+    """Pause while the application starts."""
+    _count_starts()
+
+    @asynccontextmanager
+    async def open_late(*args: Any, **kwargs: Any) -> AsyncIterator[AppState]:
+        if _starts > 1:
+            await pause_points.pause_if_selected("start")
+        async with open_app_state(*args, **kwargs) as state:
+            yield state
+
+    pause_points.replace_everywhere(open_app_state, open_late)
+
+
+def fail_later_starts() -> None:
+    """Fail while the application starts, as without MongoDB."""
+    _count_starts()
+
+    @asynccontextmanager
+    async def open_never(*args: Any, **kwargs: Any) -> AsyncIterator[AppState]:
+        if _starts > 1:
+            raise RuntimeError("the start fails")
+        async with open_app_state(*args, **kwargs) as state:
+            yield state
+
+    pause_points.replace_everywhere(open_app_state, open_never)
+
+
+def shorten_health_limit() -> None:
+    """Expect an answer within a second."""
+    supervisor.HEALTH_LIMIT_S = 1.0
+
+
+def shorten_start_limit() -> None:
+    """Once the first process serves, give others a second to start, and pause for tenths of one."""
+    supervisor.FIRST_PAUSE_S = 0.1
+    check_all = supervisor.Supervisor.keep_subprocess_alive
+
+    def check_with_limit(checking: supervisor.Supervisor) -> None:
+        if checking._has_served:
+            supervisor.START_LIMIT_S = 1.0
+        check_all(checking)
+
+    supervisor.Supervisor.keep_subprocess_alive = check_with_limit  # type: ignore[method-assign, assignment]
+
+
+PAUSES = {"start": pause_later_starts}
+FAULTS = {
+    "later-starts-fail": fail_later_starts,
+    "short-health-limit": shorten_health_limit,
+    "short-start-limit": shorten_start_limit,
+}
