@@ -189,7 +189,7 @@ class DirectProtocol(KeepAliveProtocol):
         cycle = self._current_cycle
         if isinstance(cycle, DirectRequest):
             return client_address({"client": (cycle.post.client_host,)})
-        return client_address({"client": self.client} if cycle is None else cycle.scope)
+        return client_address({"client": cycle.scope["client"] if cycle else self.client})
 
     async def _serve(self, request: DirectRequest, posts: GraphQLPosts) -> None:
         try:

@@ -46,7 +46,7 @@ class _HandshakeProtocol(ServerProtocol):
 class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
     """uvicorn's protocol with limits, and without its unlimited waits for a peer."""
 
-    config: TimeoutConfig  # type: ignore[assignment]
+    config: TimeoutConfig
     # Bytes that have arrived and are not parsed yet.
     _unparsed = b""
     # The size of the messages that wait until the peer reads.

@@ -24,7 +24,7 @@ from tests.support.apps.rate_limited import (
     rate_limited_app,
 )
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
-from tests.support.clients.client import http_client
+from tests.support.clients.client import WATCH_AVAILABILITY, http_client, open_websocket
 from tests.support.stores.users import create_user_tokens
 
 QUERY = "{ __typename }"
@@ -72,6 +72,20 @@ async def test_each_qr_code_counts_as_a_read_once_however_many_aliases_show_it(
     beyond = await member.send("{ myBookings(first: 1) { nodes { checkInQr } } }")
     assert beyond["data"]["myBookings"]["nodes"] == [{"checkInQr": None}]
     assert beyond["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
+
+
+async def test_each_ten_slots_of_a_subscription_count_as_a_read(
+    member: AddressedClient, rate_limited: AppProcess
+) -> None:
+    # The slots are charged before they are looked up.
+    unknown = ["slot_" + "0" * 24] * 2 * 10
+    async with open_websocket(rate_limited, member.token, member.address) as opened:
+        for number in range(READS_PER_MINUTE // 2 + 1):
+            await opened.subscribe(str(number), WATCH_AVAILABILITY, slots=unknown)
+            message = await opened.receive()
+            code = message["payload"][0]["extensions"]["code"]
+            is_within = number < READS_PER_MINUTE // 2
+            assert code == ("BAD_USER_INPUT" if is_within else "RATE_LIMITED")
 
 
 async def test_reads_and_writes_have_separate_limits(member: AddressedClient) -> None:
