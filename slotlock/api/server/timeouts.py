@@ -15,7 +15,7 @@ from uvicorn import Config
 
 from slotlock.api.server.header_limit import HeaderLimitProtocol
 from slotlock.api.server.raw_response import raw_response
-from slotlock.api.server.unread_bytes import MAX_UNREAD_BYTES, UnreadBytes
+from slotlock.graphql.limits.unread_bytes import MAX_UNREAD_BYTES, UnreadBytes
 from slotlock.graphql.transport.shutdown import SHUTDOWN_SEND_TIMEOUT_S
 
 if sys.platform != "win32":

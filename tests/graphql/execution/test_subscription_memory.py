@@ -21,7 +21,9 @@ EVENTS_PER_ROUND = 300
 MAX_ROUNDS = 6
 
 
-async def test_a_subscription_stores_no_slots_and_nothing_of_its_past_events(servers: EmbeddedServers) -> None:
+async def test_a_subscription_stores_no_slots_and_nothing_of_its_past_events(
+    servers: EmbeddedServers,
+) -> None:
     settings = Settings.model_validate(
         {
             "mongo_url": database_url(servers, "memory"),

@@ -10,7 +10,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from slotlock.api.server.timeouts import TimeoutConfig
-from slotlock.api.server.unread_bytes import MAX_UNREAD_BYTES
+from slotlock.graphql.limits.unread_bytes import MAX_UNREAD_BYTES
 from tests.support.polling import wait_until
 
 # The size of the buffers of both kernels.

@@ -8,7 +8,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.server.timeouts import TimeoutConfig
-from slotlock.api.server.unread_bytes import UNREAD_CUTS, UnreadBytes
+from slotlock.graphql.limits.unread_bytes import UNREAD_CUTS, UnreadBytes
 from tests.support.polling import wait_until
 from tests.support.transport.raw_connection import read_until_closed
 from tests.support.transport.uvicorn_server import Address, connected, running_server
