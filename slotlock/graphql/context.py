@@ -1,6 +1,7 @@
 """The context of one operation: its caller, its client, the services and the data loaders."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import strawberry
 
@@ -105,7 +106,8 @@ class Context:
     def loaders(self) -> DataLoaders:
         """The data loaders. Errors: UNAUTHENTICATED, as `viewer`."""
         if self._loaders is None:
-            self._loaders = DataLoaders(self.services, self.auth, self.viewer)
+            charge_reads = partial(self.charge, OperationKind.READ)
+            self._loaders = DataLoaders(self.services, self.auth, self.viewer, charge_reads)
         return self._loaders
 
     @property

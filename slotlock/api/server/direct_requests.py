@@ -22,6 +22,7 @@ from slotlock.api.middleware.security_headers import SECURITY_HEADERS
 from slotlock.api.server.keep_alive import KeepAliveProtocol
 from slotlock.api.server.raw_response import raw_response
 from slotlock.api.server.repeated_headers import RepeatedHeader, repeatable_header
+from slotlock.graphql.transport.client_info import client_address
 from slotlock.graphql.transport.http import negotiate_post
 from slotlock.graphql.transport.http_messages import HttpPost, HttpResponse, RawHeaders
 from slotlock.graphql.transport.http_requests import parse_headers
@@ -60,6 +61,8 @@ class DirectProtocol(KeepAliveProtocol):
         self._repeated_header: RepeatedHeader | None = None
         # The request that is processed; `cycle` is the one that arrived last.
         self._current_cycle: RequestResponseCycle | None = None
+        # The next request, while the client does not read the response before it.
+        self._delayed: tuple[RequestResponseCycle, ASGI3Application] | None = None
 
     def data_received(self, data: bytes) -> None:
         """Parse a read. ASGI serves a request that continues in the next read."""
@@ -159,7 +162,13 @@ class DirectProtocol(KeepAliveProtocol):
             self.pipeline.appendleft((request, self.app))
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """Start to process a request: over ASGI, unless it is a direct one."""
+        """Start to process a request: over ASGI, unless it is a direct one.
+
+        A client gets no further response before it has read the one before.
+        """
+        if self.flow.write_paused:
+            self._delayed = cycle, app
+            return
         self._current_cycle = cycle
         if isinstance(cycle, DirectRequest) and self._posts is not None:
             task = self.loop.create_task(self._serve(cycle, self._posts))
@@ -168,28 +177,40 @@ class DirectProtocol(KeepAliveProtocol):
         else:
             super()._start_asgi_task(cycle, app)
 
+    def resume_writing(self) -> None:
+        """Process the next request, if it waited until the client had read a response."""
+        super().resume_writing()
+        if self._delayed is not None:
+            delayed, self._delayed = self._delayed, None
+            self._start_asgi_task(*delayed)
+
+    def responding_address(self) -> str | None:
+        """Return the address of the client to which the latest response goes."""
+        cycle = self._current_cycle
+        if isinstance(cycle, DirectRequest):
+            return client_address({"client": (cycle.post.client_host,)})
+        return client_address({"client": cycle.scope["client"] if cycle else self.client})
+
     async def _serve(self, request: DirectRequest, posts: GraphQLPosts) -> None:
         try:
             posts.limit.acquire()
             try:
-                await self._respond(request, await posts.respond(request.post))
+                self._respond(request, await posts.respond(request.post))
             finally:
                 posts.limit.release()
         except OverloadedError:
             SHED_REQUESTS.labels("http").inc()
-            await self._respond(request, OVERLOADED_RESPONSE)
+            self._respond(request, OVERLOADED_RESPONSE)
         except BaseException:  # as uvicorn does; a stop cancels requests that take too long
             self.logger.exception("a direct request failed")
             self._fail(request)
 
-    async def _respond(self, request: DirectRequest, response: HttpResponse) -> None:
-        """Write a response once the client has read earlier ones, after the tasks that are ready.
+    def _respond(self, request: DirectRequest, response: HttpResponse) -> None:
+        """Write a response after the tasks that are ready.
 
         A write wakes its reader, who takes the processor. The responses to one batch are therefore
         written in a row, and the next requests arrive together.
         """
-        if self.flow.write_paused and not request.disconnected:
-            await self.flow.drain()
         self.loop.call_soon(self._write_response, request, response)
 
     def _write_response(self, request: DirectRequest, response: HttpResponse) -> None:

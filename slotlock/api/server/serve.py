@@ -82,6 +82,7 @@ def uvicorn_config(settings: Settings, app: ASGIApp | str, **kwargs: Any) -> uvi
         settings.header_timeout_s,
         settings.body_timeout_s,
         settings.unread_timeout_s,
+        settings.max_unread,
         ws=websockets.StrictWebSocketProtocol,
         ws_max_size=settings.max_body,
         ws_ping_interval=websockets.PING_INTERVAL_S,

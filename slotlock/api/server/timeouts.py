@@ -1,4 +1,4 @@
-"""HTTP connections that close when a client sends or reads too slowly.
+"""HTTP connections that close when a client sends or reads too slowly, or leaves too much unread.
 
 uvicorn waits without limit for the rest of a header or body, and for a client to read a response.
 A client with many such connections could exhaust the server (slowloris).
@@ -15,6 +15,7 @@ from uvicorn import Config
 
 from slotlock.api.server.header_limit import HeaderLimitProtocol
 from slotlock.api.server.raw_response import raw_response
+from slotlock.graphql.limits.unread_bytes import MAX_UNREAD_BYTES, UnreadBytes
 from slotlock.graphql.transport.shutdown import SHUTDOWN_SEND_TIMEOUT_S
 
 if sys.platform != "win32":
@@ -29,7 +30,10 @@ MIN_READ_BYTES = 16 * 1024
 
 
 class TimeoutConfig(Config):
-    """uvicorn's configuration, with seconds for a header, for a body and for reading a response."""
+    """uvicorn's configuration, with seconds for a header, for a body and for reading a response.
+
+    `unread_bytes` counts what the clients of the process have not read.
+    """
 
     def __init__(
         self,
@@ -37,12 +41,14 @@ class TimeoutConfig(Config):
         header_timeout_s: float,
         body_timeout_s: float,
         unread_timeout_s: float,
+        max_unread_bytes: int = MAX_UNREAD_BYTES,
         **kwargs: Any,
     ) -> None:
         # uvicorn would call an application without `async def`, as a middleware may be, as ASGI 2.
         super().__init__(app, http=TimeoutProtocol, interface="asgi3", **kwargs)
         self.timeouts_s = {HEADER: header_timeout_s, BODY: body_timeout_s}
         self.unread_timeout_s = unread_timeout_s
+        self.unread_bytes = UnreadBytes(max_unread_bytes)
 
 
 class TimeoutProtocol(HeaderLimitProtocol):
@@ -61,11 +67,15 @@ class TimeoutProtocol(HeaderLimitProtocol):
     # Bytes of the body that have not extended its time yet.
     _uncredited_body_bytes = 0
     _read_timer: asyncio.TimerHandle | None = None
+    # The address that the unread bytes count for: that of the client whose response is written.
+    _unread_address: str | None = None
     _stopping = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timer for the first header."""
         super().connection_made(transport)
+        # Each byte that the kernel does not take counts as unread, also on a socket.
+        transport.set_write_buffer_limits(high=0)
         self._update_part_timer()
 
     def data_received(self, data: bytes) -> None:
@@ -98,6 +108,9 @@ class TimeoutProtocol(HeaderLimitProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         """Stop the timers: the WebSocket protocol has its own."""
+        if self.flow.write_paused:
+            self.transport.abort()  # no client asks for a socket before it has read a response
+            return
         self._upgraded = True
         self._cancel_read_timer()
         super().handle_websocket_upgrade()
@@ -107,20 +120,24 @@ class TimeoutProtocol(HeaderLimitProtocol):
         """Stop the timers, and tell the application that the client has disconnected."""
         self._cancel_part_timer()
         self._cancel_read_timer()
+        self._count_unread(0)
         super().connection_lost(exc)
         if self._current_cycle is not None:
             self._current_cycle.disconnected = True
             self._current_cycle.message_event.set()
 
     def pause_writing(self) -> None:
-        """Start the timer for reading: the write buffer is full."""
+        """Start the timer for reading, and count what the kernel did not take."""
         super().pause_writing()
         self._start_read_timer()
+        self._unread_address = self.responding_address()
+        self._count_unread(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """Stop the timer for reading, except during a shutdown."""
         if not self._stopping:
             self._cancel_read_timer()
+        self._count_unread(0)
         super().resume_writing()
 
     def shutdown(self) -> None:
@@ -206,6 +223,9 @@ class TimeoutProtocol(HeaderLimitProtocol):
             self.transport.abort()  # close() would wait until the client has read the rest
         else:
             self._start_read_timer()
+
+    def _count_unread(self, count: int) -> None:
+        self.config.unread_bytes.update(self.transport, self._unread_address, count)
 
     def _unread_bytes(self) -> int:
         """Return how many bytes the client has not read, in this process and in the kernel.

@@ -16,6 +16,8 @@ from websockets.server import ServerProtocol
 from slotlock.api.middleware.security_headers import SECURITY_HEADERS
 from slotlock.api.server.connection_state import EventQueue, Gate
 from slotlock.api.server.raw_response import raw_response
+from slotlock.api.server.timeouts import TimeoutConfig
+from slotlock.graphql.transport.client_info import client_address
 from slotlock.graphql.transport.push.direct_writes import EXTENSION, DirectWrites
 from slotlock.graphql.transport.shutdown import SHUTDOWN_SEND_TIMEOUT_S
 
@@ -44,8 +46,11 @@ class _HandshakeProtocol(ServerProtocol):
 class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
     """uvicorn's protocol with limits, and without its unlimited waits for a peer."""
 
+    config: TimeoutConfig
     # Bytes that have arrived and are not parsed yet.
     _unparsed = b""
+    # The size of the messages that wait until the peer reads.
+    _waiting_bytes = 0
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -120,11 +125,13 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
     def pause_writing(self) -> None:
         """Stop reading from a peer that does not read."""
         super().pause_writing()
+        self._count_unread()
         self._pause_or_resume_reading()
 
     def resume_writing(self) -> None:
         """Read again from a peer that reads."""
         super().resume_writing()
+        self._count_unread()
         self._pause_or_resume_reading()
         self._on_writable()
 
@@ -135,7 +142,12 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
         return message
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send an event; uvicorn would log an error after each rejected handshake."""
+        """Send an event once the peer reads.
+
+        uvicorn would log an error after each rejected handshake.
+        """
+        if self._gate.closed is not None:
+            await self._wait_until_writable(message)
         await super().send(message)
         if message["type"] == "websocket.accept":
             # The parser and uvicorn refer to the headers as long as the socket is open.
@@ -143,6 +155,30 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
             self.response.headers.clear()
         if self.initial_response is not None and self.close_sent:
             self.handshake_complete = True
+
+    async def _wait_until_writable(self, message: ASGISendEvent) -> None:
+        """Wait until the peer reads; uvicorn would write all that waited as soon as one passes."""
+        size = len(cast("dict[str, Any]", message).get("text") or "")
+        self._waiting_bytes += size
+        self._count_unread()
+        try:
+            while self._gate.closed is not None and not self.disconnected:
+                await self._gate.wait()
+        finally:
+            self._waiting_bytes -= size
+            self._count_unread()
+
+    def _count_unread(self) -> None:
+        is_lost = self.disconnected or self.transport.is_closing()
+        count = 0 if is_lost else self.transport.get_write_buffer_size() + self._waiting_bytes
+        # A malformed handshake has no scope.
+        address = client_address(getattr(self, "scope", {}))
+        self.config.unread_bytes.update(self.transport, address, count)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget what the peer has not read."""
+        super().connection_lost(exc)
+        self._count_unread()
 
     def handle_cont(self, event: Frame) -> None:
         """Accept a further frame of a message, up to MAX_FRAMES."""

@@ -86,6 +86,13 @@ class LimitSettings(BaseSettings):
         description="The seconds within which a client must read 16 kB of a response. "
         "The server closes the connection of a slower client.",
     )
+    max_unread: int = Field(
+        default=256 * 1024 * 1024,
+        ge=8 * 1024 * 1024,
+        description="The bytes of responses that the clients of a process may leave unread. "
+        "A single address may leave a quarter of them. "
+        "Beyond that, the server closes the connection with the most unread bytes.",
+    )
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Addresses or networks of the reverse proxies, separated by commas "

@@ -23,6 +23,9 @@ CODE_LENGTH = 56
 PIXELS_PER_MODULE = 8
 # Up to 15 % of the picture may be unreadable, as on a scratched screen.
 ERROR_CORRECTION = "m"
+# The pattern that is laid over a code (ISO/IEC 18004, 7.8). Scanners read each of the eight. To
+# choose the one with the fewest large areas takes three quarters of the time; codes have few.
+MASK = 3
 
 
 def check_in_code(tokens: TokenSigner, slot_id: SlotId, booking_id: BookingId) -> str:
@@ -50,10 +53,10 @@ def parse_check_in_code(tokens: TokenSigner, code: str) -> tuple[SlotId, Booking
 def to_qr_svg(code: str, title: str) -> str:
     """Return the QR code of a check-in code as an SVG image, which screen readers call `title`.
 
-    It takes 4 ms.
+    It takes about 1.5 ms, as long as a read of a slot.
     """
     svg = io.BytesIO()
-    segno.make(code, error=ERROR_CORRECTION, micro=False).save(
+    segno.make(code, error=ERROR_CORRECTION, micro=False, mask=MASK).save(
         svg,
         kind="svg",
         scale=PIXELS_PER_MODULE,

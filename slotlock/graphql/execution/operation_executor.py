@@ -10,13 +10,19 @@ from graphql.pyutils import AwaitableOrValue
 from prometheus_client import Counter
 
 from slotlock.graphql.context import Context
-from slotlock.graphql.core.errors import format_error
-from slotlock.graphql.execution.compiled.execution import ValueLimit
+from slotlock.graphql.core.errors import GraphQLRequestError, format_error
+from slotlock.graphql.execution.compiled.execution import ResultLimit
 from slotlock.graphql.execution.documents import MAX_ERRORS, Operation
 from slotlock.graphql.execution.input_errors import format_input_error, is_input_error
 from slotlock.graphql.execution.session_recheck import SessionRecheckMiddleware
 from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
-from slotlock.graphql.limits.result_size import ResultSizeLimitExecutor, result_too_large
+from slotlock.graphql.limits.result_size import (
+    MAX_RESULT_BYTES,
+    TOO_LARGE_BODY,
+    TOO_LARGE_JSON,
+    ResultSizeLimitExecutor,
+    result_too_large,
+)
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.infrastructure.request_deadline import (
     RequestTimeoutError,
@@ -32,7 +38,11 @@ REQUESTS = Counter(
     ["operation", "outcome"],
 )
 
-RESULT_SIZE_LIMIT = ValueLimit(DOCUMENT_LIMITS.values, result_too_large)
+RESULT_LIMIT = ResultLimit(
+    result_too_large, max_values=DOCUMENT_LIMITS.values, max_characters=MAX_RESULT_BYTES
+)
+# A mutation runs to its end, so that its error says for certain that it took effect.
+MUTATION_RESULT_LIMIT = ResultLimit(result_too_large, max_characters=MAX_RESULT_BYTES)
 
 Variables = dict[str, Any]
 
@@ -47,7 +57,8 @@ class GraphQLResponse:
     def encode(self) -> bytes:
         """Return the body in JSON. A response with several readers is encoded once."""
         if self._encoded is None:
-            self._encoded = orjson.dumps(self.body)
+            encoded = orjson.dumps(self.body)
+            self._encoded = encoded if len(encoded) <= MAX_RESULT_BYTES else TOO_LARGE_JSON
         return self._encoded
 
     @property
@@ -60,15 +71,17 @@ async def execute_operation(
     operation: Operation, variables: Variables | None, context: Context
 ) -> GraphQLResponse:
     """Execute a query or a mutation, until the deadline of the request."""
-    result = _start_execution(operation, variables, context, None)
-    if isinstance(result, ExecutionResult):
-        response = to_response(operation, result)
-    else:
-        try:
+    try:
+        result = _start_execution(operation, variables, context, None)
+        if isinstance(result, ExecutionResult):
+            response = to_response(operation, result)
+        else:
             with within_deadline():
                 response = to_response(operation, await result)
-        except RequestTimeoutError as error:
-            response = _timed_out(operation, error)
+    except RequestTimeoutError as error:
+        response = _timed_out(operation, error)
+    except GraphQLRequestError:  # all others belong to fields
+        response = GraphQLResponse(TOO_LARGE_BODY)
     record_metrics(operation, response)
     return response
 
@@ -113,8 +126,7 @@ def _start_execution(
             middleware=SessionRecheckMiddleware().resolve
             if operation.has_several_mutations
             else None,
-            # A mutation has taken effect, so its result is never rejected as too large.
-            limit=None if operation.is_mutation else RESULT_SIZE_LIMIT,
+            limit=MUTATION_RESULT_LIMIT if operation.is_mutation else RESULT_LIMIT,
         )
     if result is None:
         return _execute_uncompiled(operation, variables, context, event)

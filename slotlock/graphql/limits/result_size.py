@@ -1,24 +1,31 @@
-"""The limit on the size of a result, counted during the execution.
+"""The limits on the size of a result: its values and its bytes.
 
-The complexity of a document bounds only paginated lists; a course may have 500 meetings.
+The complexity of a document bounds only paginated lists; a course may have 500 meetings. Nor does
+it know how long the texts are that each alias repeats.
 """
 
 from collections.abc import Iterable, Sized
 from typing import Any
 
+import orjson
 from graphql import Executor, GraphQLObjectType, GraphQLOutputType
 from graphql.pyutils import AwaitableOrValue, Path
 
-from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError, error_body
 from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
 
+# Twice what 20,000 values of the usual length take. A description has at most 10,000 characters.
+MAX_RESULT_BYTES = 2 * 1024 * 1024
 TOO_LARGE_MESSAGE = (
-    f"The result has more than {DOCUMENT_LIMITS.values} values. Please request fewer at once."
+    f"The result has more than {DOCUMENT_LIMITS.values} values or {MAX_RESULT_BYTES} bytes. "
+    "Please request fewer at once. A mutation whose result is too large has been executed."
 )
+TOO_LARGE_BODY = {"data": None, "errors": [error_body(ErrorCode.LIMIT_EXCEEDED, TOO_LARGE_MESSAGE)]}
+TOO_LARGE_JSON = orjson.dumps(TOO_LARGE_BODY)
 
 
 def result_too_large() -> GraphQLRequestError:
-    """Create the error for a result that exceeds the limit."""
+    """Create the error for a result that exceeds a limit."""
     return GraphQLRequestError(ErrorCode.LIMIT_EXCEEDED, TOO_LARGE_MESSAGE)
 
 

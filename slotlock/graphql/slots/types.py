@@ -1,6 +1,5 @@
 """Slots with their bookings and waiting lists, as clients see them."""
 
-import asyncio
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Self
@@ -16,7 +15,7 @@ from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.types import Campaign, load_campaign
-from slotlock.graphql.check_in.codes import check_in_code, to_qr_svg
+from slotlock.graphql.check_in.codes import check_in_code
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.connections import (
     DEFAULT_FIRST,
@@ -164,8 +163,8 @@ class Booking(Node):
         code = self._check_in_code(info)
         if code is None:
             return None
-        # A roster shows many of them: they do not delay other requests.
-        return await asyncio.to_thread(to_qr_svg, code, f"Check-in code for {self._slot.title}")
+        title = f"Check-in code for {self._slot.title}"
+        return await info.context.loaders.qr_codes.load((code, title))
 
     @field(description="The user who has the place.")
     async def user(self, info: Info) -> User | None:

@@ -9,7 +9,7 @@ import pytest
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.graphql.context import Context
 from slotlock.graphql.execution import operation_executor
-from slotlock.graphql.execution.compiled.execution import ValueLimit
+from slotlock.graphql.execution.compiled.execution import ResultLimit
 from slotlock.graphql.execution.documents import DocumentCache, Operation
 from slotlock.graphql.execution.operation_executor import execute_operation
 from slotlock.graphql.limits import result_size
@@ -99,7 +99,7 @@ async def test_a_result_that_is_too_large_is_an_error(
 ) -> None:
     limits = dataclasses.replace(DOCUMENT_LIMITS, values=4)
     monkeypatch.setattr(result_size, "DOCUMENT_LIMITS", limits)
-    limit = ValueLimit(limits.values, result_size.result_too_large)
-    monkeypatch.setattr(operation_executor, "RESULT_SIZE_LIMIT", limit)
+    limit = ResultLimit(result_size.result_too_large, max_values=limits.values)
+    monkeypatch.setattr(operation_executor, "RESULT_LIMIT", limit)
     body, _ = await outcome(NODES, {"ids": ["x"] * 2}, is_compiled=is_compiled)
     assert {error["extensions"]["code"] for error in body["errors"]} == {"LIMIT_EXCEEDED"}

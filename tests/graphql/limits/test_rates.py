@@ -32,6 +32,8 @@ from tests.support.apps.rate_limited import (
     rate_limited_app,
 )
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
+from tests.support.clients.client import WATCH_AVAILABILITY, open_websocket
+from tests.support.stores.users import create_user_tokens
 
 QUERY = "{ __typename }"
 TEN_FIELDS = "{" + " ".join(f"a{n}: __typename" for n in range(10)) + "}"
@@ -61,6 +63,37 @@ async def test_a_user_has_one_limit_of_reads_at_all_addresses_together(
 @pytest.mark.parametrize("query", [TEN_FIELDS, TEN_FIELDS_IN_FRAGMENTS])
 async def test_each_root_field_of_an_operation_counts(member: AddressedClient, query: str) -> None:
     assert await member.count_accepted(READS_PER_MINUTE, query) == READS_PER_MINUTE // 10
+
+
+async def test_each_qr_code_counts_as_a_read_once_however_many_aliases_show_it(
+    member: AddressedClient, http: httpx.AsyncClient, rate_limited: AppProcess
+) -> None:
+    tokens = create_user_tokens(rate_limited.environment, 0)
+    organizer = client_at_new_address(http, rate_limited, tokens.organizer)
+    for title in ("Pottery", "Pottery", "Yoga"):
+        await member.book((await organizer.create_slot(title=title))["id"])
+    aliases = " ".join(f"a{n}: checkInQr" for n in range(15))
+    nodes = (await member.execute(f"{{ myBookings {{ nodes {{ {aliases} }} }} }}"))["nodes"]
+    assert [len(set(node.values())) for node in nodes] == [1] * 3
+    left = READS_PER_MINUTE - 1 - 3
+    assert await member.count_accepted(left - 1) == left - 1
+    beyond = await member.send("{ myBookings(first: 1) { nodes { checkInQr } } }")
+    assert beyond["data"]["myBookings"]["nodes"] == [{"checkInQr": None}]
+    assert beyond["errors"][0]["extensions"]["code"] == "RATE_LIMITED"
+
+
+async def test_each_ten_slots_of_a_subscription_count_as_a_read(
+    member: AddressedClient, rate_limited: AppProcess
+) -> None:
+    # The slots are charged before they are looked up.
+    unknown = ["slot_" + "0" * 24] * 2 * 10
+    async with open_websocket(rate_limited, member.token, member.address) as opened:
+        for number in range(READS_PER_MINUTE // 2 + 1):
+            await opened.subscribe(str(number), WATCH_AVAILABILITY, slots=unknown)
+            message = await opened.receive()
+            code = message["payload"][0]["extensions"]["code"]
+            is_within = number < READS_PER_MINUTE // 2
+            assert code == ("BAD_USER_INPUT" if is_within else "RATE_LIMITED")
 
 
 async def test_reads_and_writes_have_separate_limits(member: AddressedClient) -> None:

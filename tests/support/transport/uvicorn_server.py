@@ -10,6 +10,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from slotlock.api.server.timeouts import TimeoutConfig
+from slotlock.graphql.limits.unread_bytes import MAX_UNREAD_BYTES
 from tests.support.polling import wait_until
 
 # The size of the buffers of both kernels.
@@ -24,6 +25,7 @@ def running_server(
     unread_timeout_s: float,
     lifespan: Literal["on", "off"] = "off",
     keep_alive_timeout_s: int = 5,
+    max_unread_bytes: int = MAX_UNREAD_BYTES,
 ) -> Iterator[tuple[uvicorn.Server, Address]]:
     """Run a server in a thread; at the end it must stop by itself."""
     config = TimeoutConfig(
@@ -31,6 +33,7 @@ def running_server(
         10,
         10,
         unread_timeout_s,
+        max_unread_bytes,
         lifespan=lifespan,
         timeout_keep_alive=keep_alive_timeout_s,
         log_config=None,

@@ -14,6 +14,7 @@ from graphql import (
     GraphQLObjectType,
     GraphQLOutputType,
     GraphQLSchema,
+    GraphQLString,
     GraphQLUnionType,
     OperationDefinitionNode,
 )
@@ -31,6 +32,7 @@ from slotlock.graphql.execution.compiled.completion import (
     Completer,
     LeafCompleter,
     OutputPosition,
+    TextCompleter,
 )
 from slotlock.graphql.execution.compiled.inputs.argument_converters import ArgumentsConverter
 from slotlock.graphql.execution.compiled.lists import ListCompleter
@@ -176,6 +178,8 @@ class PlanCompiler:
         if isinstance(output_type, GraphQLInterfaceType | GraphQLUnionType):
             subfields = SubfieldsCompiler(self, details)
             return AbstractCompleter(self._schema, output_type, info, subfields)
+        if output_type is GraphQLString:
+            return TextCompleter(GraphQLString)
         return LeafCompleter(cast("GraphQLLeafType", output_type))
 
 

@@ -119,6 +119,20 @@ class LeafCompleter:
         return _await(result) if is_awaitable(result) else result
 
 
+class TextCompleter(LeafCompleter):
+    """Converts a value of `String`, and counts its characters."""
+
+    __slots__ = ()
+
+    def __call__(self, value: Any, execution: Execution, path: ValuePath) -> Any:
+        """Return the result. Raises an error for a value that is not a text."""
+        result = self.serialize(value)
+        if type(result) is not str:
+            return super().__call__(value, execution, path)
+        execution.characters_left -= len(result)
+        return result
+
+
 def _serializer(leaf_type: GraphQLLeafType) -> Callable[[Any], Any]:
     if leaf_type is GraphQLInt:
         return serialize_int

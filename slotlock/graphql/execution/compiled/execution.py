@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from inspect import iscoroutine
+from math import inf
 from typing import Any
 
 from graphql import (
@@ -22,14 +23,27 @@ from slotlock.graphql.execution.compiled.errors import FieldErrors
 RootFieldMiddleware = Callable[..., Any]
 
 
-class ValueLimit:
-    """The maximum number of fields and list items in a result, and the error for a larger one."""
+class ResultLimit:
+    """The maximum of fields and list items, and of characters, and the error for a larger result.
 
-    __slots__ = ("create_error", "max_values")
+    Only texts whose resolvers are called count as characters: an attribute is short.
+    """
 
-    def __init__(self, max_values: int, create_error: Callable[[], Exception]) -> None:
-        self.max_values = max_values
+    __slots__ = ("create_error", "max_characters", "max_values")
+
+    def __init__(
+        self,
+        create_error: Callable[[], Exception],
+        *,
+        max_values: float = inf,
+        max_characters: float = inf,
+    ) -> None:
         self.create_error = create_error
+        self.max_values = max_values
+        self.max_characters = max_characters
+
+
+UNLIMITED = ResultLimit(lambda: RuntimeError("a result without a limit exceeded it"))
 
 
 class Execution:
@@ -39,6 +53,7 @@ class Execution:
         "_background",
         "_helpers",
         "_limit",
+        "characters_left",
         "context",
         "field_errors",
         "fragments",
@@ -59,7 +74,7 @@ class Execution:
         root_value: object,
         context: object,
         middleware: RootFieldMiddleware | None,
-        limit: ValueLimit | None,
+        limit: ResultLimit,
     ) -> None:
         self.schema = schema
         self.operation = operation
@@ -69,15 +84,14 @@ class Execution:
         self.context = context
         self.middleware = middleware
         self.field_errors = FieldErrors()
-        self.values_left: float = float("inf") if limit is None else limit.max_values
+        self.values_left = limit.max_values
+        self.characters_left = limit.max_characters
         self._limit = limit
         self._background: set[asyncio.Future[Any]] | None = None
         self._helpers: GraphQLResolveInfoHelpers | None = None
 
     def too_large_error(self) -> Exception:
-        """Create the error for more values than `values_left` allowed."""
-        if self._limit is None:
-            raise RuntimeError("an execution without a limit cannot exceed it")
+        """Create the error for more values or characters than allowed."""
         return self._limit.create_error()
 
     @property

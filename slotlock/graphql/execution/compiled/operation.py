@@ -20,9 +20,10 @@ from graphql.language import DirectiveNode, Visitor, visit
 
 from slotlock.graphql.execution.compiled.compiler import PlanCompiler
 from slotlock.graphql.execution.compiled.execution import (
+    UNLIMITED,
     Execution,
+    ResultLimit,
     RootFieldMiddleware,
-    ValueLimit,
 )
 from slotlock.graphql.execution.compiled.inputs.variables import (
     UnsupportedOperationError,
@@ -102,12 +103,13 @@ class CompiledOperation:
         context_value: object = None,
         variable_values: dict[str, Any] | None = None,
         middleware: RootFieldMiddleware | None = None,
-        limit: ValueLimit | None = None,
+        limit: ResultLimit = UNLIMITED,
     ) -> ExecutionResult | Awaitable[ExecutionResult] | None:
         """Execute the operation as graphql-core's `execute` does.
 
         Returns the result, or an awaitable of it if a resolver was asynchronous, or None if
-        graphql-core must execute the operation with these variables.
+        graphql-core must execute the operation with these variables. A result with too many
+        characters raises the error of the limit once it is complete.
         """
         variables = self._variables.convert(variable_values or {})
         if isinstance(variables, list):
@@ -135,6 +137,8 @@ class CompiledOperation:
             execution.field_errors.add(error, None)
             return ExecutionResult(None, execution.errors)
         if isinstance(data, dict):
+            if execution.characters_left < 0:
+                raise execution.too_large_error()
             return ExecutionResult(data, execution.errors)
         return _await_data(data, execution)
 
@@ -167,10 +171,13 @@ class CompiledOperation:
 
 async def _await_data(data: Coroutine[Any, Any, Data], execution: Execution) -> ExecutionResult:
     try:
-        return ExecutionResult(await data, execution.errors)
+        result = ExecutionResult(await data, execution.errors)
     except GraphQLError as error:
         execution.field_errors.add(error, None)
         return ExecutionResult(None, execution.errors)
+    if execution.characters_left < 0:
+        raise execution.too_large_error()
+    return result
 
 
 def _find_operation(document: DocumentNode, name: str | None) -> OperationDefinitionNode | None:

@@ -12,7 +12,7 @@ from graphql import ExecutionResult, GraphQLSchema, Undefined, execute, parse
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from slotlock.graphql.execution.compiled.execution import ValueLimit
+from slotlock.graphql.execution.compiled.execution import ResultLimit
 from slotlock.graphql.execution.compiled.lists import MIN_OBJECTS
 from slotlock.graphql.execution.compiled.operation import CompiledOperation, compile_operation
 from slotlock.graphql.execution.compiled.plan import ObjectPlan
@@ -210,7 +210,7 @@ def test_an_attribute_that_creates_coroutines_is_read_once(
 
 def test_objects_count_as_values_together_and_alone() -> None:
     def limited(operation: CompiledOperation, max_values: int) -> tuple[str, list[Any]]:
-        limit = ValueLimit(max_values, lambda: ValueError("too large"))
+        limit = ResultLimit(lambda: ValueError("too large"), max_values=max_values)
         return comparable(run(operation, PLAIN, limit=limit))
 
     warm = warm_operation()

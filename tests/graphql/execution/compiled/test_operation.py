@@ -8,7 +8,7 @@ from graphql import ExecutionResult, GraphQLSchema, Undefined, build_schema, par
 
 from slotlock.graphql.execution.compiled import operation
 from slotlock.graphql.execution.compiled.compiler import PlanCompiler
-from slotlock.graphql.execution.compiled.execution import ValueLimit
+from slotlock.graphql.execution.compiled.execution import ResultLimit
 from slotlock.graphql.execution.compiled.operation import (
     MAX_PLANS,
     CompiledOperation,
@@ -132,8 +132,10 @@ def test_fields_and_list_items_count_towards_the_limit(text: str, values: int) -
     def create_error() -> Exception:
         return ValueError("too large")
 
-    assert execute(compiled(text), limit=ValueLimit(values, create_error)).errors is None
-    errors = execute(compiled(text), limit=ValueLimit(values - 1, create_error)).errors
+    assert (
+        execute(compiled(text), limit=ResultLimit(create_error, max_values=values)).errors is None
+    )
+    errors = execute(compiled(text), limit=ResultLimit(create_error, max_values=values - 1)).errors
     assert [error.message for error in errors or ()] == ["too large"]
 
 
