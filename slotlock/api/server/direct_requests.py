@@ -4,6 +4,7 @@ ASGI describes a request in a dictionary, and passes its body and its response i
 each of which is awaited. A POST that arrives in one read needs none of that.
 """
 
+import asyncio
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from slotlock.api.graphql_posts import PATH, GraphQLPosts
 from slotlock.api.middleware.load_shedding import (
     OVERLOADED_RESPONSE,
     SHED_REQUESTS,
+    STOPPING_RESPONSE,
     OverloadedError,
 )
 from slotlock.api.middleware.security_headers import SECURITY_HEADERS
@@ -178,7 +180,9 @@ class DirectProtocol(KeepAliveProtocol):
         except OverloadedError:
             SHED_REQUESTS.labels("http").inc()
             await self._respond(request, OVERLOADED_RESPONSE)
-        except BaseException:  # as uvicorn does; a stop cancels requests that take too long
+        except asyncio.CancelledError:
+            await self._respond(request, STOPPING_RESPONSE)
+        except BaseException:  # as uvicorn does
             self.logger.exception("a direct request failed")
             self._fail(request)
 

@@ -24,6 +24,7 @@ def running_server(
     unread_timeout_s: float,
     lifespan: Literal["on", "off"] = "off",
     keep_alive_timeout_s: int = 5,
+    graceful_stop_s: int | None = None,
 ) -> Iterator[tuple[uvicorn.Server, Address]]:
     """Run a server in a thread; at the end it must stop by itself."""
     config = TimeoutConfig(
@@ -33,6 +34,7 @@ def running_server(
         unread_timeout_s,
         lifespan=lifespan,
         timeout_keep_alive=keep_alive_timeout_s,
+        timeout_graceful_shutdown=graceful_stop_s,
         log_config=None,
     )
     server = uvicorn.Server(config)
