@@ -113,7 +113,7 @@ class DirectProtocol(KeepAliveProtocol):
         if self._held_body is None:
             super().on_message_complete()
             return
-        headers = parse_headers(self.headers)
+        headers = parse_headers(self.scope["headers"])
         post = HttpPost(
             headers,
             negotiate_post(headers),
@@ -146,7 +146,7 @@ class DirectProtocol(KeepAliveProtocol):
         host = self.client[0] if self.client else None
         app = self.app
         if isinstance(app, ProxyHeadersMiddleware) and host in app.trusted_hosts:
-            values = [value for name, value in self.headers if name == b"x-forwarded-for"]
+            values = [value for name, value in self.scope["headers"] if name == b"x-forwarded-for"]
             if values:
                 forwarded_for = b", ".join(values).decode("latin-1")
                 return app.trusted_hosts.get_trusted_client_address(forwarded_for)[0] or host

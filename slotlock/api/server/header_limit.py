@@ -1,6 +1,7 @@
 """HTTP connections with a limit on header bytes; uvicorn would buffer an endless header."""
 
 from slotlock.api.server.direct_requests import DirectProtocol
+from slotlock.api.server.header_validation import MalformedHeaderError, validate_header
 from slotlock.api.server.raw_response import raw_response
 
 MAX_HEADER_BYTES = 64 * 1024
@@ -26,6 +27,8 @@ class HeaderLimitProtocol(DirectProtocol):
     _previous_request_bytes = 0
     _is_between_requests = True
     _is_header_too_large = False
+    # What is wrong with the header at which the parser stopped, if it accepted the header.
+    _problem = ""
 
     def data_received(self, data: bytes) -> None:
         """Parse a read, then check how many bytes belonged to no body."""
@@ -46,7 +49,7 @@ class HeaderLimitProtocol(DirectProtocol):
         if self._is_header_too_large:
             self._reject_large_header()
         else:
-            super().send_400_response(msg)
+            super().send_400_response(self._problem or msg)
 
     def on_message_begin(self) -> None:
         """Count from the start of a request, which is in the latest read."""
@@ -56,11 +59,18 @@ class HeaderLimitProtocol(DirectProtocol):
         self._is_between_requests = False
 
     def on_headers_complete(self) -> None:
-        """Reject a header that is too large before the application is called."""
+        """Reject a malformed or too large header before the application is called."""
         field_bytes = sum(len(name) + len(value) + 4 for name, value in self.headers)
         self._is_header_too_large = len(self.url) + field_bytes > MAX_HEADER_BYTES
         if self._is_header_too_large:
             raise _HeaderTooLargeError
+        try:
+            validate_header(self.headers, self.url, self.parser.get_http_version())
+        except MalformedHeaderError as error:
+            self._problem = str(error)
+            raise
+        # The parser appends trailers, which are no part of the header (RFC 9110, 6.5.1).
+        self.headers = self.headers.copy()
         self._non_body_bytes = -self._last_read_bytes
         super().on_headers_complete()
 
