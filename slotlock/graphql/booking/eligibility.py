@@ -11,8 +11,8 @@ from slotlock.services.booking.eligibility import Eligibility
 
 @strawberry.type(
     description="Whether the caller may book a place in a slot at the moment. The request itself "
-    "decides again: another caller may take the last place meanwhile. The request is `bookSlot`, and "
-    "`requestBooking` in a slot that is `QUEUE_ONLY`."
+    "decides again: another caller may take the last place meanwhile. The request is `bookSlot`, "
+    "and `requestBooking` in a slot that is `QUEUE_ONLY`."
 )
 class BookingEligibility:
     @field(description="Whether the request would book a place for the caller.")
