@@ -76,7 +76,8 @@ def valid_value(type_: GraphQLInputType, name: str, ids: Json) -> Any:
         }
     if isinstance(nullable, GraphQLEnumType):
         return next(iter(nullable.values))
-    return ids.get(name.removesuffix("s"), "x") if nullable.name == "ID" else VALUES[nullable.name]
+    type_name = get_named_type(nullable).name
+    return ids.get(name.removesuffix("s"), "x") if type_name == "ID" else VALUES[type_name]
 
 
 def with_text_in_each_leaf(
@@ -92,7 +93,7 @@ def with_text_in_each_leaf(
         for key, field in nullable.fields.items():
             for value in with_text_in_each_leaf(field.type, key, text, ids):
                 yield {**valid, key: value}
-    elif not isinstance(nullable, GraphQLEnumType) and nullable.name not in NO_TEXTS:
+    elif not isinstance(nullable, GraphQLEnumType) and str(nullable) not in NO_TEXTS:
         yield text
 
 
