@@ -2,10 +2,12 @@
 
 import asyncio
 
+import orjson
 from prometheus_client import Counter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from slotlock.graphql.transport.http_messages import HttpResponse
+from slotlock.graphql.core.errors import OUTCOME_UNKNOWN_MESSAGE, ErrorCode
+from slotlock.graphql.transport.http_messages import HttpResponse, send_response
 
 # Monitoring asks these whether the process lives.
 NEVER_SHED_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -18,6 +20,14 @@ OVERLOADED_RESPONSE = HttpResponse(
     503,
     ((b"content-type", b"application/json"), (b"retry-after", b"%d" % RETRY_AFTER_S)),
     OVERLOADED_BODY,
+)
+# A stop cancels requests that take too long. What they had sent may still happen.
+_STOPPING_ERROR = {
+    "message": OUTCOME_UNKNOWN_MESSAGE,
+    "extensions": {"code": ErrorCode.OUTCOME_UNKNOWN, "retryAfterMs": RETRY_AFTER_S * 1000},
+}
+STOPPING_RESPONSE = HttpResponse(
+    503, OVERLOADED_RESPONSE.headers, orjson.dumps({"errors": [_STOPPING_ERROR]})
 )
 OVERLOADED_HEADERS = [
     *OVERLOADED_RESPONSE.headers,
@@ -110,7 +120,9 @@ class LoadSheddingMiddleware:
         except asyncio.CancelledError:
             if request.is_own_cancellation():
                 raise OverloadedError from None
-            raise
+            # Only a stop cancels it otherwise. uvicorn would log that as a failure of the server.
+            if not request.has_response:
+                await send_response(STOPPING_RESPONSE, send)
         finally:
             request.end()
 
@@ -133,6 +145,7 @@ class _TrackedRequest:
         "_send",
         "_shedding",
         "_task",
+        "has_response",
     )
 
     def __init__(self, shedding: LoadSheddingMiddleware, receive: Receive, send: Send) -> None:
@@ -145,6 +158,8 @@ class _TrackedRequest:
         self._is_cancelled = False
         # The limit that the request counts against now.
         self._limit: ProcessLimit | None = None
+        # Whether the response has started.
+        self.has_response = False
 
     def wait_for_body(self) -> None:
         """Count the request as an incomplete body; from now on it can be cancelled."""
@@ -198,8 +213,10 @@ class _TrackedRequest:
     async def send(self, message: Message) -> None:
         """Send a part of the response; an event stream counts as a socket from its start."""
         self.start_processing()
-        if message["type"] == "http.response.start" and _is_event_stream(message):
-            self._count_against(self._shedding.sockets)
+        if message["type"] == "http.response.start":
+            if _is_event_stream(message):
+                self._count_against(self._shedding.sockets)
+            self.has_response = True
         await self._send(message)
 
 

@@ -4,6 +4,7 @@ ASGI describes a request in a dictionary, and passes its body and its response i
 each of which is awaited. A POST that arrives in one read needs none of that.
 """
 
+import asyncio
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from slotlock.api.graphql_posts import PATH, GraphQLPosts
 from slotlock.api.middleware.load_shedding import (
     OVERLOADED_RESPONSE,
     SHED_REQUESTS,
+    STOPPING_RESPONSE,
     OverloadedError,
 )
 from slotlock.api.middleware.security_headers import SECURITY_HEADERS
@@ -114,7 +116,7 @@ class DirectProtocol(KeepAliveProtocol):
         if self._held_body is None:
             super().on_message_complete()
             return
-        headers = parse_headers(self.headers)
+        headers = parse_headers(self.scope["headers"])
         post = HttpPost(
             headers,
             negotiate_post(headers),
@@ -147,7 +149,7 @@ class DirectProtocol(KeepAliveProtocol):
         host = self.client[0] if self.client else None
         app = self.app
         if isinstance(app, ProxyHeadersMiddleware) and host in app.trusted_hosts:
-            values = [value for name, value in self.headers if name == b"x-forwarded-for"]
+            values = [value for name, value in self.scope["headers"] if name == b"x-forwarded-for"]
             if values:
                 forwarded_for = b", ".join(values).decode("latin-1")
                 return app.trusted_hosts.get_trusted_client_address(forwarded_for)[0] or host
@@ -201,7 +203,9 @@ class DirectProtocol(KeepAliveProtocol):
         except OverloadedError:
             SHED_REQUESTS.labels("http").inc()
             self._respond(request, OVERLOADED_RESPONSE)
-        except BaseException:  # as uvicorn does; a stop cancels requests that take too long
+        except asyncio.CancelledError:
+            self._respond(request, STOPPING_RESPONSE)
+        except BaseException:  # as uvicorn does
             self.logger.exception("a direct request failed")
             self._fail(request)
 

@@ -6,6 +6,9 @@ import unicodedata
 _FORBIDDEN_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
 # Embeddings, overrides and isolates reverse the text that follows: a name could imitate another.
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# Noncharacters, which XML 1.0 cannot contain: a QR code with such a title would be no image.
+_NOT_IN_XML = frozenset("\ufffe\uffff")
+_FORBIDDEN_IN_LINES = _BIDI_CONTROLS | _NOT_IN_XML
 # Letters and symbols without a visible form: Hangul fillers and the empty Braille pattern.
 _INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
@@ -45,11 +48,18 @@ def is_blank(text: str) -> bool:
     return all(c in _INVISIBLE or unicodedata.category(c) in {"Cf", "Zs"} for c in text)
 
 
+def to_xml_text(text: str) -> str:
+    """Return a stored text without what XML 1.0 cannot contain: older versions stored it."""
+    return "".join(c for c in text if c not in _NOT_IN_XML)
+
+
 def validate_text(text: str, max_length: int) -> str | None:
     """Return the problem with a text of several lines and at most `max_length` characters."""
     if len(text) > max_length:
         return f"Please use at most {max_length} characters."
-    if any(unicodedata.category(c) in {"Cc", "Cs"} and c not in "\t\n\r" for c in text):
+    if _NOT_IN_XML.intersection(text) or any(
+        unicodedata.category(c) in {"Cc", "Cs"} and c not in "\t\n\r" for c in text
+    ):
         return "Control characters are not allowed."
     return None
 
@@ -58,7 +68,7 @@ def validate_line(text: str, max_length: int) -> str | None:
     """Return the problem with a one-line text of at most `max_length` characters, or None."""
     if len(text) > max_length:
         return f"Please use at most {max_length} characters."
-    if _BIDI_CONTROLS.intersection(text) or any(
+    if _FORBIDDEN_IN_LINES.intersection(text) or any(
         unicodedata.category(c) in _FORBIDDEN_CATEGORIES for c in text
     ):
         return "Line breaks and control characters are not allowed."

@@ -11,14 +11,15 @@ from slotlock.services.booking.eligibility import Eligibility
 
 @strawberry.type(
     description="Whether the caller may book a place in a slot at the moment. The request itself "
-    "decides again: another caller may take the last place meanwhile."
+    "decides again: another caller may take the last place meanwhile. The request is `bookSlot`, "
+    "and `requestBooking` in a slot that is `QUEUE_ONLY`."
 )
 class BookingEligibility:
-    @field(description="Whether `bookSlot` would book a place for the caller.")
+    @field(description="Whether the request would book a place for the caller.")
     def may_book(found: Parent[Eligibility]) -> bool:  # noqa: N805
         return found.refusal is None
 
-    @field(description="The refusal that `bookSlot` would return; null if it would book a place.")
+    @field(description="The refusal of the request; null if it would book a place.")
     def refusal(found: Parent[Eligibility]) -> Refusal | None:  # noqa: N805
         if found.refusal is None:
             return None

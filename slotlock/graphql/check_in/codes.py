@@ -13,7 +13,7 @@ import segno
 
 from slotlock.auth.tokens import TokenSigner
 from slotlock.domain.booking.booking import BookingId, SlotId
-from slotlock.domain.shared.text import strip_blanks
+from slotlock.domain.shared.text import strip_blanks, to_xml_text
 
 PURPOSE = "check-in"
 ID_BYTES = 12
@@ -61,7 +61,7 @@ def to_qr_svg(code: str, title: str) -> str:
         kind="svg",
         scale=PIXELS_PER_MODULE,
         light="#fff",  # readable on a dark page, too
-        title=title,
+        title=to_xml_text(title),
         xmldecl=False,
         nl=False,
         svgclass=None,

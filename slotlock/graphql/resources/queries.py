@@ -45,8 +45,9 @@ class ResourceQueries:
         after: After = None,
     ) -> ResourceConnection:
         info.context.require_organizer()
-        if len(text or "") > resource.MAX_NAME_LENGTH:
-            raise bad_input("text", "`text` has at most 100 characters.")
+        # MongoDB cannot search for NUL, and no name has a control character.
+        if text and validate_line(text, resource.MAX_NAME_LENGTH):
+            raise bad_input("text", "`text` is a single line of at most 100 characters.")
         services, name_part = info.context.services, text or ""
         page = await resources.list_resources(
             services, name_part, kind, require_valid_first(first), _decode(after)

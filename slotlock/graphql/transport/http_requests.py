@@ -35,17 +35,14 @@ class HttpError(Exception):
 
 
 def parse_headers(raw_headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Return the headers of a request by their lower-case names, of each the first value.
+    """Return the headers of a request by their lower-case names.
 
-    The values of `accept` are a list, so they are joined.
+    Several values of a name are a list (RFC 9110, 5.3): the server rejects others.
     """
     headers: dict[str, str] = {}
     for raw_name, raw_value in raw_headers:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        if name not in headers:
-            headers[name] = value
-        elif name == "accept":
-            headers[name] += "," + value
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
 
 

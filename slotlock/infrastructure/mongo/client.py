@@ -233,10 +233,12 @@ class MongoHealth:
 
     async def is_available(self, timeout_s: float = 1.0) -> bool:
         """Return whether a primary responds within the time. The check itself is not cancelled."""
-        if self._running_check is None or self._running_check.done():
-            self._running_check = asyncio.create_task(self._check_primary())
-        done, _ = await asyncio.wait([self._running_check], timeout=timeout_s)
-        return bool(done) and self._running_check.result()
+        check = self._running_check
+        if check is None or check.done():
+            check = self._running_check = asyncio.create_task(self._check_primary())
+        await asyncio.wait([check], timeout=timeout_s)
+        # By now the next caller may have started another check, which is not done.
+        return check.done() and not check.cancelled() and check.result()
 
     async def _check_primary(self) -> bool:
         try:

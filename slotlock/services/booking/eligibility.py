@@ -1,4 +1,4 @@
-"""Whether a caller may book a place now, decided as `bookSlot` decides, without a write."""
+"""Whether a caller may book a place now, decided as for a booking, without a write."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -25,10 +25,15 @@ class Eligibility:
 async def check_eligibility(services: Services, caller: Caller, slot_id: SlotId) -> Eligibility:
     """Return whether the caller may book a place. Calls for many slots at once share their reads.
 
+    In a slot for the queue only, it is the decision about a request of the queue: the caller has
+    to know before they wait whether they can get a place.
+
     Raises:
         PyMongoError: MongoDB is unavailable.
     """
-    command = BookSlotCommand.create(caller, slot_id, caller.user_id, hold=False, key=None)
+    command = BookSlotCommand.create(
+        caller, slot_id, caller.user_id, hold=False, key=None, is_queued=True
+    )
     refused = await services.previews.decide(command)
     if refused is None:
         return Eligibility(caller)

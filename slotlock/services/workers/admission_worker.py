@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 
 from slotlock.domain.admission.tickets import TICKET_TTL
 from slotlock.domain.booking.booking import SlotId
+from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.redis.admission.partitions import MAX_READ, QueuePartition, StreamEntry
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.keys import admission_lock
@@ -90,6 +91,7 @@ async def _process_until_released(
 async def _finish_despite_cancel(work: Coroutine[None, None, None]) -> None:
     """Let a cancelled worker finish the work that it began, for up to SHUTDOWN_TIMEOUT_S."""
     task = asyncio.create_task(work)
+    task.add_done_callback(ignore_unretrieved)  # after a cancel, nobody awaits its error
     try:
         await asyncio.shield(task)
     except asyncio.CancelledError:

@@ -5,7 +5,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from email import message_from_bytes
 from email.message import Message
 
@@ -151,6 +151,28 @@ def test_pipelined_requests_get_their_responses_in_order(address: Address) -> No
     with connected(address) as connection:
         connection.sendall(b"".join(map(post, bodies)))
         assert [read_response(connection)[1] for _ in bodies] == bodies
+
+
+def test_a_stop_answers_requests_that_take_too_long_and_logs_no_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    released.clear()
+    incomplete = post(b"body", path=b"/other")[:-1]
+    requests = [post(b"", b"wait"), post(b"", b"wait", path=b"/other"), incomplete]
+    with ExitStack() as stack:
+        server, address = stack.enter_context(
+            running_server(limited, UNREAD_TIMEOUT_S, lifespan="on", graceful_stop_s=1)
+        )
+        connections = [stack.enter_context(connected(address)) for _ in requests]
+        for connection, request in zip(connections, requests, strict=True):
+            connection.sendall(request)
+        wait_until(lambda: len(server.server_state.tasks) == 3, "all are in progress")
+        server.should_exit = True
+        for connection in connections:
+            headers, body = read_response(connection)
+            assert headers["retry-after"]
+            assert b'"code":"OUTCOME_UNKNOWN"' in body
+    assert not [each.exc_info for each in caplog.records if each.exc_info]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from slotlock.infrastructure.mongo.client import (
     CODEC_OPTIONS,
     Database,
     Document,
+    MongoHealth,
     connect,
     is_unavailable,
 )
@@ -100,3 +101,17 @@ def test_times_are_read_in_utc_with_milliseconds(instant: datetime) -> None:
     times = [found["at"], found["list"][0]["at"]]
     assert times == [instant, instant]
     assert all(each.tzinfo is UTC for each in times)
+
+
+async def test_a_probe_has_the_result_of_its_check_although_the_next_check_has_begun(
+    servers: EmbeddedServers,
+) -> None:
+    client, database = connect(database_url(servers, "health"))
+    health = MongoHealth(database)
+    first = asyncio.create_task(health.is_available())
+    await asyncio.sleep(0)
+    assert health._running_check is not None
+    await health._running_check  # continues before the probe that waits for it
+    assert await health.is_available()
+    assert await first
+    await client.close()

@@ -26,6 +26,7 @@ def running_server(
     lifespan: Literal["on", "off"] = "off",
     keep_alive_timeout_s: int = 5,
     max_unread_bytes: int = MAX_UNREAD_BYTES,
+    graceful_stop_s: int | None = None,
 ) -> Iterator[tuple[uvicorn.Server, Address]]:
     """Run a server in a thread; at the end it must stop by itself."""
     config = TimeoutConfig(
@@ -36,6 +37,7 @@ def running_server(
         max_unread_bytes,
         lifespan=lifespan,
         timeout_keep_alive=keep_alive_timeout_s,
+        timeout_graceful_shutdown=graceful_stop_s,
         log_config=None,
     )
     server = uvicorn.Server(config)
