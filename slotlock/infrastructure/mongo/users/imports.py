@@ -38,7 +38,7 @@ from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
 from slotlock.infrastructure.mongo.users.documents import (
     EMAIL_INDEX,
     PUBLIC_FIELDS,
-    search_words_of,
+    stored_words_of,
     to_new_document,
     to_user,
 )
@@ -190,7 +190,7 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
     if user_update.name != user_update.before.name:
         change |= {
             "name": user_update.name,
-            "searchWords": search_words_of(user_update.name, user_update.before.email),
+            "searchWords": stored_words_of(user_update.name, user_update.before.email),
         }
     # Without the hint, MongoDB compares the index of groups with that of ids again for each user.
     return UpdateOne(unchanged, {"$set": change}, hint="_id_")
