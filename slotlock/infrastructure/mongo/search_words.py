@@ -19,7 +19,7 @@ from slotlock.infrastructure.mongo.client import Document
 FOLDING_MARK = "#2"
 OUTDATED_WORDS = {"searchWords.0": {"$ne": FOLDING_MARK}}
 # The index that finds them.
-FOLDING_INDEX = {"folding": ([("searchWords.0", 1)], {})}
+FOLDING_INDEX: tuple[list[tuple[str, int]], Document] = ([("searchWords.0", 1)], {})
 # Older versions, whose words `_older_query_words` finds, compare so many.
 MAX_OLDER_QUERY_WORDS = 5
 

@@ -1,4 +1,4 @@
-"""Texts, what people type to find them, and whether they should be found."""
+"""Texts, what users type to find them, and whether they should be found."""
 
 # Query, text, found.
 SEARCH_PAIRS = [

@@ -230,8 +230,8 @@ class ResourceRepository:
                     continue  # another spelling has the key, or another process was first
         unsearchable = self._resources.find({"_id": {"$gt": ""}, "searchKey": None}, {"_id": 1})
         async for document in unsearchable:
-            key = {"searchKey": fold(document["_id"])}
-            await self._resources.update_one(document, {"$set": key})
+            change = {"$set": {"searchKey": fold(document["_id"])}}
+            await self._resources.update_one(document, change)
 
 
 def _list_query(text: str, kind: ResourceKind | None, after_key: str) -> Document:

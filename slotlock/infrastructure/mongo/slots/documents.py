@@ -96,7 +96,7 @@ SLOT_INDEXES = indexes_of(
         "revised": ([("revisedAt", 1), ("_id", 1)], PARTIAL_REVISED),
         "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
         "search_words": ([("status", 1), ("searchWords", 1)], {}),
-        **FOLDING_INDEX,
+        "folding": FOLDING_INDEX,
         "booked_user": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
         "waiting_user": ([("waitlist.user", 1), ("start", 1), ("_id", 1)], PARTIAL_WAITLIST),
         "end": ([("end", 1), ("_id", 1)], {}),

@@ -39,7 +39,7 @@ USER_INDEXES = indexes_of(
     {
         "email": ([("email", 1)], {"unique": True}),
         "search_words": ([("searchWords", 1)], {}),
-        **FOLDING_INDEX,
+        "folding": FOLDING_INDEX,
         "group": ([("groups", 1), ("email", 1)], {}),
         "banned": ([("banned", 1), ("email", 1)], {}),
         "banned_at": ([("bannedAt", -1)], PARTIAL_BANNED),
