@@ -19,6 +19,7 @@ from slotlock.auth.user_import import import_users
 from slotlock.cli.backends import CommandError, open_auth
 from slotlock.cli.deployment import settings_with_mongodb
 from slotlock.domain.booking.refusals import UserNotFound
+from slotlock.domain.reports.exports import CsvSeparator
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.administration import LastAdmin
 from slotlock.domain.users.groups import clean_groups, validate_group
@@ -80,6 +81,13 @@ def add_users_commands(commands: Any) -> None:
 
     inviting = users.add_parser("invite", help="print tokens for users without a password")
     inviting.add_argument("--group", help="only for users in this group")
+    inviting.add_argument(
+        "--separator",
+        choices=list(CsvSeparator),
+        type=CsvSeparator,
+        default=CsvSeparator.COMMA,
+        help="what separates the cells",
+    )
     inviting.set_defaults(run=_invite_users)
 
 
@@ -131,7 +139,7 @@ def _import_users(args: Namespace) -> None:
 
 
 def _invite_users(args: Namespace) -> None:
-    asyncio.run(print_invitations(settings_with_mongodb(), args.group))
+    asyncio.run(print_invitations(settings_with_mongodb(), args.group, args.separator))
 
 
 async def create_user(settings: Settings, name: str, email: str, password: str, role: Role) -> str:
@@ -255,15 +263,19 @@ async def import_users_file(settings: Settings, file: Path, *, dry_run: bool) ->
     return f"would be: {counts}" if dry_run else counts
 
 
-async def print_invitations(settings: Settings, group: str | None) -> None:
+async def print_invitations(
+    settings: Settings, group: str | None, separator: CsvSeparator = CsvSeparator.COMMA
+) -> None:
     """Print new invitations, as CSV, for all users without a password; raises CommandError."""
     if group is not None:
         if problem := validate_group(group):
             raise CommandError(f"--group: {problem}")
         (group,) = clean_groups([group])
     async with open_auth(settings) as auth:
-        async for line in invitation_csv_lines(invite(auth, group, tuple(Role))):
-            print(line.rstrip("\r\n"))
+        async for line in invitation_csv_lines(invite(auth, group, tuple(Role)), separator):
+            # UTF-8 and the line ends of CSV, whatever the terminal has.
+            sys.stdout.buffer.write(line.encode())
+            sys.stdout.buffer.flush()
 
 
 def _format_problem(problem: LineProblem) -> str:

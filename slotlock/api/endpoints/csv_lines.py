@@ -1,22 +1,74 @@
-"""CSV lines (RFC 4180) in which no spreadsheet runs a formula."""
+"""The lines of every CSV file: RFC 4180 in UTF-8, with a mark by which Excel detects UTF-8.
+
+Excel separates cells as the operating system does: by semicolons where the decimal sign is a comma.
+"""
 
 import csv
-import re
 from collections.abc import Sequence
 from io import StringIO
 
-# Characters that start a formula (OWASP, CSV injection), also in full width, at the start of a
-# cell. German spreadsheets separate cells by semicolons, so one can start after each of those.
-_FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r])")
+from slotlock.domain.reports.exports import CsvSeparator
+from slotlock.domain.shared.formulas import escape_formula
+from slotlock.graphql.transport.http_requests import HttpError
+
+BYTE_ORDER_MARK = "\ufeff"
+# Languages with a decimal comma (CLDR), as primary subtags.
+_SEMICOLON_LANGUAGES = """
+    af az be bg bs ca cs da de el es et eu fi fo fr gl hr hu hy id is it ka kk ky lb lt lv mk nb nl
+    nn no pl pt ro ru sk sl sq sr sv tr uk uz vi
+"""
+SEMICOLON_LANGUAGES = frozenset(_SEMICOLON_LANGUAGES.split())
+# In these regions, Spanish has a decimal point.
+_COMMA_REGIONS = "419 bz cu do gt hn mx ni pa pe pr sv us"
+COMMA_REGIONS = frozenset(_COMMA_REGIONS.split())
 
 
-def escape_formula(cell: str) -> str:
-    """Return the cell with an apostrophe before everything that would start a formula."""
-    return _FORMULA.sub(r"\1'", cell)
+def csv_header(names: Sequence[str], separator: CsvSeparator = CsvSeparator.COMMA) -> str:
+    """Return the first line of a file, with the byte order mark."""
+    return BYTE_ORDER_MARK + csv_line(names, separator)
 
 
-def csv_line(cells: Sequence[str]) -> str:
-    """Return a line of escaped cells with its line end."""
-    line = StringIO()
-    csv.writer(line).writerow(map(escape_formula, cells))
+def csv_line(cells: Sequence[str], separator: CsvSeparator = CsvSeparator.COMMA) -> str:
+    """Return a line of escaped cells with its line end. No spreadsheet runs a formula in it."""
+    line, character = StringIO(), separator.character
+    writer = csv.writer(line, delimiter=character)
+    writer.writerow([escape_formula(cell, character) for cell in cells])
     return line.getvalue()
+
+
+def choose_separator(parameter: str | None, accept_language: str | None) -> CsvSeparator:
+    """Return the separator that a request names, or that of its preferred language.
+
+    Raises:
+        HttpError: 400 for an unknown name.
+    """
+    if parameter is None:
+        return _separator_of(_preferred_language(accept_language or ""))
+    try:
+        return CsvSeparator(parameter)
+    except ValueError:
+        names = " or ".join(CsvSeparator)
+        raise HttpError(400, f"`separator` is {names}.") from None
+
+
+def _separator_of(language: str) -> CsvSeparator:
+    primary, *others = language.split("-")
+    has_decimal_comma = primary in SEMICOLON_LANGUAGES and not (
+        primary == "es" and COMMA_REGIONS.intersection(others)
+    )
+    return CsvSeparator.SEMICOLON if has_decimal_comma else CsvSeparator.COMMA
+
+
+def _preferred_language(accept_language: str) -> str:
+    """Return the first language tag with the greatest weight (RFC 9110, 12.5.4), in lower case."""
+    best, best_weight = "", 0.0
+    for item in accept_language.lower().split(","):
+        tag, _, parameter = item.partition(";")
+        name, _, value = parameter.strip().partition("=")
+        try:
+            weight = float(value) if name.strip() == "q" else 1.0
+        except ValueError:
+            continue
+        if weight > best_weight and tag.strip() not in ("", "*"):
+            best, best_weight = tag.strip(), weight
+    return best

@@ -8,12 +8,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from slotlock.api.endpoints.callers import recheck_organizer
-from slotlock.api.endpoints.csv_lines import csv_line
+from slotlock.api.endpoints.csv_lines import choose_separator, csv_header, csv_line
+from slotlock.api.endpoints.downloads import content_disposition
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
 from slotlock.api.endpoints.responses import error_response
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import PasswordInvitation, invite
 from slotlock.auth.user_import import import_users
+from slotlock.domain.reports.exports import CsvSeparator
 from slotlock.domain.users.bans import invitable_roles
 from slotlock.domain.users.groups import clean_groups, validate_group
 from slotlock.domain.users.import_file import MAX_FILE_BYTES, InvalidUserFile
@@ -75,18 +77,22 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
 
 
 async def _invite_users(auth: Auth, organizer: Caller, request: Request) -> Response:
-    group = query_params(request, "group").get("group")
+    params = query_params(request, "group", "separator")
+    separator = choose_separator(params.get("separator"), request.headers.get("accept-language"))
+    group = params.get("group")
     if group is not None:
         if problem := validate_group(group):
             raise HttpError(400, f"`group`: {problem}")
         (group,) = clean_groups([group])
-    lines = invitation_csv_lines(invite(auth, group, invitable_roles(organizer), organizer))
+    invitations = invite(auth, group, invitable_roles(organizer), organizer)
+    lines = invitation_csv_lines(invitations, separator)
     # An unavailable MongoDB fails the first invitation, while the status can still be 503.
     first_lines = [await anext(lines), await anext(lines, "")]
+    file_name = f"invitations-{auth.now():%Y-%m-%d}.csv"
     return StreamingResponse(
         _prepend(first_lines, lines),
         media_type=CSV_MEDIA_TYPE,
-        headers={"Content-Disposition": 'attachment; filename="invitations.csv"'},
+        headers={"Content-Disposition": content_disposition(group or "", file_name)},
     )
 
 
@@ -98,10 +104,11 @@ async def _prepend(first_lines: Sequence[str], lines: AsyncIterator[str]) -> Asy
 
 
 async def invitation_csv_lines(
-    invitations: AsyncIterator[PasswordInvitation],
+    invitations: AsyncIterator[PasswordInvitation], separator: CsvSeparator
 ) -> AsyncIterator[str]:
     """Yield a header and a CSV line for each invitation; formulas are escaped."""
-    yield csv_line(INVITATION_COLUMNS)
+    yield csv_header(INVITATION_COLUMNS, separator)
     async for invitation in invitations:
         expires_at = format_time(invitation.expires_at)
-        yield csv_line((invitation.email, invitation.name, invitation.token, expires_at))
+        cells = (invitation.email, invitation.name, invitation.token, expires_at)
+        yield csv_line(cells, separator)
