@@ -1,4 +1,4 @@
-"""Names of downloaded files that a person recognizes."""
+"""Names of downloaded files that a reader recognizes."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""Downloaded files have names that a person recognizes, and no name reaches another header."""
+"""Downloaded files have names that a reader recognizes, and no name reaches another header."""
 
 import secrets
 from datetime import UTC, datetime
