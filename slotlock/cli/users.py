@@ -23,6 +23,7 @@ from slotlock.auth.user_import import import_users
 from slotlock.cli.backends import CommandError, confirm
 from slotlock.cli.deployment import settings_with_mongodb
 from slotlock.domain.booking.refusals import UserNotFound
+from slotlock.domain.reports.exports import CsvSeparator
 from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.administration import LastAdmin
@@ -90,6 +91,13 @@ def define_users(parser: ArgumentParser) -> None:
 
     inviting = users.add_parser("invite", help="print tokens for users without a password")
     inviting.add_argument("--group", help="only for users in this group")
+    inviting.add_argument(
+        "--separator",
+        choices=list(CsvSeparator),
+        type=CsvSeparator,
+        default=CsvSeparator.COMMA,
+        help="what separates the cells",
+    )
     inviting.set_defaults(run=_invite_users)
 
 
@@ -141,7 +149,7 @@ def _import_users(args: Namespace) -> None:
 
 
 def _invite_users(args: Namespace) -> None:
-    asyncio.run(print_invitations(settings_with_mongodb(), args.group))
+    asyncio.run(print_invitations(settings_with_mongodb(), args.group, args.separator))
 
 
 @asynccontextmanager
@@ -293,15 +301,19 @@ async def import_users_file(
     return "\n".join(lines)
 
 
-async def print_invitations(settings: Settings, group: str | None) -> None:
+async def print_invitations(
+    settings: Settings, group: str | None, separator: CsvSeparator = CsvSeparator.COMMA
+) -> None:
     """Print new invitations, as CSV, for all users without a password; raises CommandError."""
     if group is not None:
         group = normalize_name(group)
         if problem := validate_group(group):
             raise CommandError(f"--group: {problem}")
     async with open_auth(settings) as auth:
-        async for line in invitation_csv_lines(invite(auth, group, tuple(Role))):
-            print(line.rstrip("\r\n"))
+        async for line in invitation_csv_lines(invite(auth, group, tuple(Role)), separator):
+            # UTF-8 and the line ends of CSV, whatever the terminal has.
+            sys.stdout.buffer.write(line.encode())
+            sys.stdout.buffer.flush()
 
 
 def _format_problem(problem: LineProblem) -> str:

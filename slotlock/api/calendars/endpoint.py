@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from slotlock.api.calendars.ical import render_calendar
 from slotlock.api.endpoints.callers import optional_caller, require_caller, verify_and_charge
+from slotlock.api.endpoints.downloads import content_disposition
 from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
 from slotlock.auth import calendar_tokens
 from slotlock.auth.authentication import VerifiedToken
@@ -80,15 +81,14 @@ class CalendarEndpoint:
         if user is None:
             raise _not_found()
         events = await calendars.user_calendar(self._services, user.id)
-        body = await _render("Bookings", events)
-        return _calendar_response(request, body, private=True)
+        return await _calendar_response(request, "Bookings", events, private=True)
 
     async def _organizer_calendar(self, request: Request, calendar_token: str) -> Response:
         user = await calendar_tokens.user_of(self._auth, calendar_token)
         if user is None or not user.role.is_organizer:
             raise _not_found()
         events = await calendars.organizer_calendar(self._services, user.id)
-        return _calendar_response(request, await _render("My slots", events), private=True)
+        return await _calendar_response(request, "My slots", events, private=True)
 
     async def _resource_calendar(
         self, request: Request, resource_id: str, token: VerifiedToken
@@ -97,9 +97,9 @@ class CalendarEndpoint:
         name = ids.parse_resource_id(resource_id)
         if name is None or await resources.find(self._services, name) is None:
             raise _not_found()
-        body = await _render(name, await calendars.resource_calendar(self._services, name))
+        events = await calendars.resource_calendar(self._services, name)
         private = viewer is not None or not self._public_reads
-        return _calendar_response(request, body, private=private)
+        return await _calendar_response(request, name, events, private=private)
 
     async def _published_calendar(
         self, request: Request, path: str, token: VerifiedToken
@@ -116,9 +116,8 @@ class CalendarEndpoint:
                 raise _not_found()
             name = campaign.name
         events = await calendars.published_calendar(self._services, campaign_id)
-        body = await _render(name, events)
         private = viewer is not None or not self._public_reads
-        return _calendar_response(request, body, private=private)
+        return await _calendar_response(request, name, events, private=private)
 
     async def _viewer(self, token: VerifiedToken) -> Caller | None:
         """Return the viewer; only public reads allow an anonymous one."""
@@ -127,12 +126,11 @@ class CalendarEndpoint:
         return await require_caller(self._auth, token)
 
 
-async def _render(name: str, events: Sequence[CalendarEvent]) -> bytes:
+async def _calendar_response(
+    request: Request, name: str, events: Sequence[CalendarEvent], *, private: bool
+) -> Response:
     with untimed():
-        return await render_calendar(name, events)
-
-
-def _calendar_response(request: Request, body: bytes, *, private: bool) -> Response:
+        body = await render_calendar(name, events)
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     visibility = "private" if private else "public"
     headers = {
@@ -145,6 +143,8 @@ def _calendar_response(request: Request, body: bytes, *, private: bool) -> Respo
     known_tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
     if etag in known_tags or if_none_match.strip() == "*":
         return Response(status_code=304, headers=headers)
+    # Without a name, a browser takes the last part of the path, which may be a secret.
+    headers["Content-Disposition"] = content_disposition(name, "calendar.ics", inline=True)
     return Response(body, headers=headers, media_type="text/calendar; charset=utf-8")
 
 

@@ -1,22 +1,23 @@
-"""CSV lines (RFC 4180) in which no spreadsheet runs a formula."""
+"""The lines of every CSV file: RFC 4180 in UTF-8, with a mark by which Excel detects UTF-8."""
 
 import csv
-import re
 from collections.abc import Sequence
 from io import StringIO
 
-# Characters that start a formula (OWASP, CSV injection), also in full width, at the start of a
-# cell. German spreadsheets separate cells by semicolons, so one can start after each of those.
-_FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r])")
+from slotlock.domain.reports.exports import CsvSeparator
+from slotlock.domain.shared.formulas import escape_formula
+
+BYTE_ORDER_MARK = "\ufeff"
 
 
-def escape_formula(cell: str) -> str:
-    """Return the cell with an apostrophe before everything that would start a formula."""
-    return _FORMULA.sub(r"\1'", cell)
+def csv_header(names: Sequence[str], separator: CsvSeparator = CsvSeparator.COMMA) -> str:
+    """Return the first line of a file, with the byte order mark."""
+    return BYTE_ORDER_MARK + csv_line(names, separator)
 
 
-def csv_line(cells: Sequence[str]) -> str:
-    """Return a line of escaped cells with its line end."""
-    line = StringIO()
-    csv.writer(line).writerow(map(escape_formula, cells))
+def csv_line(cells: Sequence[str], separator: CsvSeparator = CsvSeparator.COMMA) -> str:
+    """Return a line of escaped cells with its line end. No spreadsheet runs a formula in it."""
+    line, character = StringIO(), separator.character
+    writer = csv.writer(line, delimiter=character)
+    writer.writerow([escape_formula(cell, character) for cell in cells])
     return line.getvalue()

@@ -8,6 +8,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from slotlock.api.endpoints.callers import recheck_organizer
+from slotlock.api.endpoints.csv_separators import choose_separator
+from slotlock.api.endpoints.downloads import content_disposition
 from slotlock.api.endpoints.invitation_csv import invitation_csv_lines
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
 from slotlock.api.endpoints.responses import error_response
@@ -99,18 +101,22 @@ def _to_report(result: ImportResult) -> dict[str, object]:
 
 
 async def _invite_users(auth: Auth, organizer: Caller, request: Request) -> Response:
-    group = query_params(request, "group").get("group")
+    params = query_params(request, "group", "separator")
+    separator = choose_separator(params.get("separator"), request.headers.get("accept-language"))
+    group = params.get("group")
     if group is not None:
         group = normalize_name(group)
         if problem := validate_group(group):
             raise HttpError(400, f"`group`: {problem}")
-    lines = invitation_csv_lines(invite(auth, group, manageable_roles(organizer), organizer))
+    invitations = invite(auth, group, manageable_roles(organizer), organizer)
+    lines = invitation_csv_lines(invitations, separator)
     # An unavailable MongoDB fails the first invitation, while the status can still be 503.
     first_lines = [await anext(lines), await anext(lines, "")]
+    file_name = f"invitations-{auth.now():%Y-%m-%d}.csv"
     return StreamingResponse(
         _prepend(first_lines, lines),
         media_type=CSV_MEDIA_TYPE,
-        headers={"Content-Disposition": 'attachment; filename="invitations.csv"'},
+        headers={"Content-Disposition": content_disposition(group or "", file_name)},
     )
 
 

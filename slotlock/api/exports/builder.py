@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO
 
+from slotlock.domain.reports.exports import CsvSeparator
+
 COMMAND = (sys.executable, "-m", "slotlock.api.exports.child")
 # The file is complete, also without some fonts.
 COMPLETE_CODES = (os.EX_OK, os.EX_CONFIG)
@@ -68,8 +70,17 @@ class ExportBuilder:
         self._now = now
         self._lock = asyncio.Lock()
 
-    async def build(self, kind: str, id_: str, file_format: str) -> Export:
-        """Build the roster of an existing `slot` or `campaign` as `csv`, `xlsx` or `pdf`."""
+    async def build(
+        self,
+        kind: str,
+        id_: str,
+        file_format: str,
+        separator: CsvSeparator = CsvSeparator.COMMA,
+    ) -> Export:
+        """Build the roster of an existing `slot` or `campaign` as `csv`, `xlsx` or `pdf`.
+
+        The separator is that of a CSV file.
+        """
         try:
             async with asyncio.timeout(WAIT_TIMEOUT_S):
                 await self._lock.acquire()
@@ -77,22 +88,24 @@ class ExportBuilder:
             return ExportBusy(RETRY_AFTER_S)
         try:
             async with asyncio.timeout(BUILD_TIMEOUT_S):
-                return await self._build(kind, id_, file_format)
+                arguments = (kind, id_, file_format, self._now().isoformat(), separator.value)
+                return await self._build(arguments)
         except TimeoutError:
             return ExportFailed()
         finally:
             self._lock.release()
 
-    async def _build(self, kind: str, id_: str, file_format: str) -> Export:
+    async def _build(self, arguments: tuple[str, ...]) -> Export:
         file: BinaryIO = tempfile.TemporaryFile(prefix="slotlock-export-")  # noqa: SIM115
-        arguments = (kind, id_, file_format, self._now().isoformat())
         try:
             code = await self._run_child(arguments, file)
         except BaseException:
             file.close()
             raise
         if code == os.EX_CONFIG:
-            log.warning("no font has some characters of the sign-in sheets of %s %s", kind, id_)
+            log.warning(
+                "no font has some characters of the sign-in sheets of %s %s", *arguments[:2]
+            )
         if code not in COMPLETE_CODES:
             file.close()
             return ExportTooLarge() if code == os.EX_DATAERR else ExportFailed()

@@ -1,4 +1,4 @@
-"""The process that builds one file: `python -m slotlock.api.exports.child slot ID csv NOW`.
+"""The process that builds one file: `python -m slotlock.api.exports.child slot ID csv NOW comma`.
 
 It reads the address of MongoDB from the first line of its input and writes the file to its output.
 It exits when its input ends, because then the server or the request is gone.
@@ -22,6 +22,7 @@ from slotlock.api.exports.sign_in_sheets import SignInSheets, TooManyRowsError
 from slotlock.api.exports.workbook import MAX_SHEETS, RosterWorkbook
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.reports.exports import CsvSeparator
 from slotlock.domain.reports.roster import build_roster
 from slotlock.infrastructure.mongo.client import connect, is_unavailable
 from slotlock.infrastructure.mongo.slots.reads.rosters import RosterSnapshot, open_roster_snapshot
@@ -35,13 +36,14 @@ RESERVED_FILES = 64
 class ExportJob:
     """The roster to write: of a slot or a campaign, as `csv`, `xlsx` or `pdf`.
 
-    Holds expire by `now`.
+    Holds expire by `now`. The separator is that of a CSV file.
     """
 
     kind: str
     id: str
     file_format: str
     now: datetime
+    separator: CsvSeparator = CsvSeparator.COMMA
 
 
 async def write_export(url: str, job: ExportJob, target: BinaryIO, temp_dir: str) -> bool:
@@ -65,7 +67,7 @@ async def _open_writer(
     rosters: RosterSnapshot, job: ExportJob, target: BinaryIO, temp_dir: str
 ) -> CsvFile | RosterWorkbook | SignInSheets:
     if job.file_format == "csv":
-        return CsvFile(target)
+        return CsvFile(target, job.separator)
     if job.file_format == "pdf":
         return SignInSheets(target, only_published=job.kind == "campaign")
     max_sheets = min(MAX_SHEETS, _raise_open_file_limit() - RESERVED_FILES)
@@ -109,7 +111,7 @@ def _exit_on_sigterm(temp_dir: str) -> None:
     signal.signal(signal.SIGTERM, remove_files_and_exit)
 
 
-def main(kind: str, id_: str, file_format: str, now: str) -> int:
+def main(kind: str, id_: str, file_format: str, now: str, separator: str = "comma") -> int:
     """Build the file and return an exit code.
 
     It is 0, EX_CONFIG if fonts are missing, EX_TEMPFAIL without MongoDB, or EX_DATAERR for too many
@@ -117,7 +119,7 @@ def main(kind: str, id_: str, file_format: str, now: str) -> int:
     """
     url = _read_mongo_url()
     os.nice(NICENESS)
-    job = ExportJob(kind, id_, file_format, datetime.fromisoformat(now))
+    job = ExportJob(kind, id_, file_format, datetime.fromisoformat(now), CsvSeparator(separator))
     try:
         with (
             tempfile.TemporaryDirectory(prefix="slotlock-export-") as temp_dir,

@@ -1,10 +1,9 @@
-"""Rosters as CSV (RFC 4180): UTF-8 with a byte order mark, by which Excel detects UTF-8."""
+"""Rosters as CSV."""
 
-import codecs
 from datetime import datetime
 from typing import BinaryIO
 
-from slotlock.api.endpoints.csv_lines import csv_line
+from slotlock.api.endpoints.csv_lines import csv_header, csv_line
 from slotlock.api.exports.columns import (
     BOOKING_COLUMNS,
     RESOURCES_COLUMN,
@@ -14,6 +13,7 @@ from slotlock.api.exports.columns import (
     slot_cells,
     waiting_booking_cells,
 )
+from slotlock.domain.reports.exports import CsvSeparator
 from slotlock.domain.reports.roster import Roster
 
 
@@ -23,11 +23,12 @@ class CsvFile:
     Times are RFC 3339 with the offset of the slot's zone.
     """
 
-    def __init__(self, target: BinaryIO) -> None:
+    def __init__(self, target: BinaryIO, separator: CsvSeparator) -> None:
         self._target = target
-        target.write(codecs.BOM_UTF8)
+        self._separator = separator
         names = [name for name, _, _ in BOOKING_COLUMNS]
-        self._write([*names, "waiting_position", RESOURCES_COLUMN[0]])
+        header = csv_header([*names, "waiting_position", RESOURCES_COLUMN[0]], separator)
+        target.write(header.encode())
 
     def add(self, roster: Roster) -> None:
         """Write the bookings and the waiting list of the next slot."""
@@ -45,7 +46,7 @@ class CsvFile:
         self._target.flush()
 
     def _write(self, cells: list[str]) -> None:
-        self._target.write(csv_line(cells).encode())
+        self._target.write(csv_line(cells, self._separator).encode())
 
 
 def _to_text(cell: Cell) -> str:

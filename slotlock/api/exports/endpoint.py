@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Coroutine
+from datetime import date
 from typing import Any, BinaryIO, TypeVar, assert_never
 
 from starlette.requests import ClientDisconnect, Request
@@ -10,6 +11,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import recheck_organizer
+from slotlock.api.endpoints.csv_separators import choose_separator
+from slotlock.api.endpoints.downloads import content_disposition
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
 from slotlock.api.exports.builder import (
     ExportBuilder,
@@ -18,7 +21,9 @@ from slotlock.api.exports.builder import (
     ExportFile,
     ExportTooLarge,
 )
+from slotlock.api.exports.columns import to_local_time
 from slotlock.auth.container import Auth
+from slotlock.auth.links.export_links import SEPARATOR_OF_LINK
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
@@ -34,6 +39,7 @@ MEDIA_TYPES = {
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "pdf": "application/pdf",
 }
+CONTENTS = {"csv": "roster", "xlsx": "roster", "pdf": "sign-in-sheets"}
 TOO_LARGE_TEXT = "The sheets have too many rows for one PDF. Export each slot by itself."
 CHUNK_BYTES = 65_536
 _PATH = re.compile(r"(slot|campaign)s/([^/]{1,100})\.(csv|xlsx|pdf)")
@@ -60,24 +66,37 @@ class Exports:
         return await self.download(auth, organizer, request, request.path_params["path"])
 
     async def download(
-        self, auth: Auth, organizer: Caller, request: Request, path: str
+        self, auth: Auth, organizer: Caller, request: Request, export: str
     ) -> Response:
-        """Build the file of a path such as `slots/slot_....csv`, and send it.
+        """Build the file of an export such as `slots/slot_....csv`, and send it.
+
+        The export, the address or the language of the request names the separator of CSV, in this
+        order.
 
         Raises:
-            HttpError: 404 without such a slot or campaign, 413 for a PDF with too many rows, 503 if
-                MongoDB is unavailable or other exports take long.
+            HttpError: 400 for an unknown separator, 404 without such a slot or campaign, 413 for a
+                PDF with too many rows, 503 if MongoDB is unavailable or other exports take long.
         """
-        kind, global_id, file_format = await self._find_target(organizer, path)
-        build = self._builder.build(kind, global_id.removeprefix(f"{kind}_"), file_format)
+        path, _, of_link = export.partition(SEPARATOR_OF_LINK)
+        separator = choose_separator(
+            of_link or request.query_params.get("separator"),
+            request.headers.get("accept-language"),
+        )
+        match = _PATH.fullmatch(path)
+        if match is None:
+            raise HttpError(404, "There is nothing here.")
+        kind, global_id, file_format = match.groups()
+        subject, day = await self._find_target(organizer, kind, global_id)
+        id_ = global_id.removeprefix(f"{kind}_")
+        build = self._builder.build(kind, id_, file_format, separator)
         with untimed():
             outcome = await _cancel_on_disconnect(request, build)
         match outcome:
             case ExportFile():
                 await _recheck_organizer(auth, organizer, outcome)
-                return _FileResponse(
-                    outcome, f"{global_id}.{file_format}", MEDIA_TYPES[file_format]
-                )
+                ending = f"{CONTENTS[file_format]}-{day}.{file_format}"
+                disposition = content_disposition(subject, ending)
+                return _FileResponse(outcome, disposition, MEDIA_TYPES[file_format])
             case ExportBusy():
                 headers = {"Retry-After": str(outcome.retry_after_s)}
                 text = "Other exports are in progress. Please try again."
@@ -89,26 +108,21 @@ class Exports:
             case _:
                 assert_never(outcome)
 
-    async def _find_target(self, organizer: Caller, path: str) -> tuple[str, str, str]:
-        """Return the kind, the global id and the file format that a path names.
+    async def _find_target(self, organizer: Caller, kind: str, global_id: str) -> tuple[str, date]:
+        """Return the title of a slot and its day, or the name of a campaign and today (UTC).
 
         Raises:
             HttpError: 404 if the slot or campaign does not exist.
         """
-        match = _PATH.fullmatch(path)
-        if match is None:
-            raise HttpError(404, "There is nothing here.")
-        kind, global_id, file_format = match.groups()
-        if not await self._exists(organizer, kind, global_id):
-            raise HttpError(404, f"There is no such {kind}.")
-        return kind, global_id, file_format
-
-    async def _exists(self, organizer: Caller, kind: str, global_id: str) -> bool:
-        if kind == "slot":
-            slot_id = ids.parse_slot_id(global_id)
-            return bool(slot_id and await queries.find_slots(self._services, [slot_id], organizer))
-        campaign_id = ids.parse_campaign_id(global_id)
-        return bool(campaign_id and await campaigns.find(self._services, campaign_id, organizer))
+        if kind == "slot" and (slot_id := ids.parse_slot_id(global_id)):
+            found = await queries.find_slots(self._services, [slot_id], organizer)
+            for slot in (each.slot for each in found.values()):
+                return slot.title, to_local_time(slot.start, slot.time_zone).date()
+        if kind == "campaign" and (campaign_id := ids.parse_campaign_id(global_id)):
+            campaign = await campaigns.find(self._services, campaign_id, organizer)
+            if campaign is not None:
+                return campaign.name, self._services.now().date()
+        raise HttpError(404, f"There is no such {kind}.")
 
 
 async def _recheck_organizer(auth: Auth, organizer: Caller, export: ExportFile) -> None:
@@ -147,11 +161,8 @@ async def _wait_for_disconnect(request: Request) -> None:
 class _FileResponse(StreamingResponse):
     """Sends a file and closes it, even if the client disconnects."""
 
-    def __init__(self, export: ExportFile, name: str, media_type: str) -> None:
-        headers = {
-            "Content-Disposition": f'attachment; filename="{name}"',
-            "Content-Length": str(export.size),
-        }
+    def __init__(self, export: ExportFile, disposition: str, media_type: str) -> None:
+        headers = {"Content-Disposition": disposition, "Content-Length": str(export.size)}
         super().__init__(_chunks(export.file), media_type=media_type, headers=headers)
         self._file = export.file
 

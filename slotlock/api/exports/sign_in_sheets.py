@@ -13,7 +13,7 @@ from slotlock.api.exports.columns import to_local_time
 from slotlock.domain.booking.booking import BookingStatus
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.reports.roster import Roster
-from slotlock.domain.shared.text import sort_key
+from slotlock.domain.shared.folding import fold
 
 # Typst lays out all pages in memory: so many rows took 200 MB.
 MAX_ROWS = 5_000
@@ -57,7 +57,7 @@ class SignInSheets:
         confirmed = [row for row in roster.rows if row.status is BookingStatus.CONFIRMED]
         rows = [
             {"name": row.name, "groups": ", ".join(row.groups)}
-            for row in sorted(confirmed, key=lambda row: (sort_key(row.name), row.name))
+            for row in sorted(confirmed, key=lambda row: (fold(row.name), row.name))
         ]
         empty_rows = min(max(roster.slot.capacity - len(rows), 0), MAX_EMPTY_ROWS)
         self._row_count += len(rows) + empty_rows + HEADING_ROWS

@@ -12,11 +12,12 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import require_caller, verify_and_charge
+from slotlock.api.endpoints.downloads import content_disposition
 from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
 from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
 from slotlock.domain.admission.tickets import TICKET_TTL, TicketRef
-from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import RETRY_AFTER_HEADERS
 from slotlock.graphql.limits.operation_kinds import OperationKind
@@ -55,32 +56,32 @@ class PersonalDataEndpoint:
         if request.method != "GET":
             raise method_not_allowed("GET")
         caller = await require_caller(self._auth, token)
-        user_id = await self._find_user(caller, request.path_params.get("user"))
+        user = await self._find_user(caller, request.path_params.get("user"))
         try:
             since = self._services.now() - TICKET_TTL
-            tickets = await self._services.ticket_index.find(user_id, since)
+            tickets = await self._services.ticket_index.find(user.id, since)
         except RedisUnavailableError:
             text = "The tickets cannot be read now. Please try again."
             raise HttpError(503, text, RETRY_AFTER_HEADERS) from None
+        file_name = f"personal-data-{self._services.now():%Y-%m-%d}.json"
         return StreamingResponse(
-            self._chunks(caller, user_id, [_ticket_fields(ticket) for ticket in tickets]),
+            self._chunks(caller, user.id, [_ticket_fields(ticket) for ticket in tickets]),
             media_type="application/json",
             headers={
-                "Content-Disposition": 'attachment; filename="personal-data.json"',
+                "Content-Disposition": content_disposition(user.name, file_name),
                 "Cache-Control": "no-store",
             },
         )
 
-    async def _find_user(self, caller: Caller, global_id: str | None) -> UserId:
+    async def _find_user(self, caller: Caller, global_id: str | None) -> User:
         """Return whose data to send. Raises HttpError: 403 or 404."""
         user_id = caller.user_id if global_id is None else ids.parse_user_id(global_id)
-        if user_id == caller.user_id:
-            return caller.user_id
-        if caller.role is not Role.ADMIN:
+        if user_id != caller.user_id and caller.role is not Role.ADMIN:
             raise HttpError(403, "Only admins may do this.")
-        if user_id is None or not await self._auth.users.find_many([user_id]):
+        user = user_id and await self._auth.users.find_soon(user_id)
+        if not user:
             raise HttpError(404, "There is no such user.")
-        return user_id
+        return user
 
     async def _chunks(
         self, caller: Caller, user_id: UserId, tickets: list[dict[str, str]]

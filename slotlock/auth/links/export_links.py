@@ -16,6 +16,8 @@ EXPORT_LINK_TTL = timedelta(minutes=5)
 # A download may take so long after the end of its link; the session is checked again before the
 # first byte.
 DOWNLOAD_TIME = timedelta(minutes=10)
+# Between the path of an export and the separator of its cells.
+SEPARATOR_OF_LINK = "?separator="
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,10 @@ class ExportToken:
 
 
 def create(auth: Auth, caller: Caller, export: str) -> ExportToken:
-    """Sign a token for an export, such as `slots/slot_....csv`, that the caller may download."""
+    """Sign a token for an export, such as `slots/slot_....csv`, that the caller may download.
+
+    `?separator=semicolon` may follow.
+    """
     now = auth.now()
     expires_at = (now + EXPORT_LINK_TTL).replace(microsecond=0)
     claims = TokenClaims(caller.user_id, caller.session_id, new_token_id(), expires_at, export)

@@ -37,12 +37,6 @@ def normalize_name(name: str) -> str:
     return normalize_nfc(strip_blanks(name))
 
 
-def sort_key(text: str) -> str:
-    """Return what lists order a text by: it has no capitals and no accents."""
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(c for c in decomposed if not unicodedata.combining(c))
-
-
 def is_blank(text: str) -> bool:
     """Return whether the text has no visible character."""
     return all(c in _INVISIBLE or unicodedata.category(c) in {"Cf", "Zs"} for c in text)

@@ -6,8 +6,8 @@ from enum import Enum
 
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.pagination import Position, TitlePosition
-from slotlock.domain.shared.text import sort_key
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import Caller
@@ -38,7 +38,7 @@ class SlotOrder(Enum):
     def position_of(self, slot: Slot) -> "SlotPosition":
         """Return the position of a slot in this order."""
         if self.is_by_title:
-            return TitlePosition(sort_key(slot.title), slot.id)
+            return TitlePosition(fold(slot.title), slot.id)
         return Position(slot.start, slot.id)
 
 

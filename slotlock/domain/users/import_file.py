@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 
+from slotlock.domain.shared.formulas import unescape_formula
 from slotlock.domain.shared.text import normalize_name, strip_blanks
 from slotlock.domain.shared.validation import INVALID_EMAIL
 from slotlock.domain.shared.values import value_object
@@ -105,7 +106,8 @@ class ProblemCollector:
 def _records(text: str, problems: ProblemCollector) -> Iterator[tuple[int, list[str]]]:
     """Yield each record that is not blank, with its first line number."""
     lines = StringIO(text, newline="")
-    reader = csv.reader(lines, delimiter=_delimiter(text), strict=True)
+    delimiter = _delimiter(text)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
         try:
@@ -122,7 +124,7 @@ def _records(text: str, problems: ProblemCollector) -> Iterator[tuple[int, list[
             )
             continue
         if not _is_blank_record(cells):
-            yield line, cells
+            yield line, [unescape_formula(cell, delimiter) for cell in cells]
 
 
 def _is_blank_record(cells: Sequence[str]) -> bool:

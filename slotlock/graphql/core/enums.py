@@ -21,7 +21,7 @@ from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaign_copies.outcomes import CopyProblemKind
 from slotlock.domain.campaigns.terms import CampaignState, SlotAdmission
 from slotlock.domain.reports.campaign_reports import Interval
-from slotlock.domain.reports.exports import ExportFormat
+from slotlock.domain.reports.exports import CsvSeparator, ExportFormat
 from slotlock.domain.resources.resource import ResourceKind
 from slotlock.domain.schedule.timetables import Weekday
 from slotlock.domain.slots.listing import SlotOrder
@@ -36,6 +36,7 @@ __all__ = [
     "BookingStatus",
     "CampaignState",
     "CopyProblemKind",
+    "CsvSeparator",
     "ExportFormat",
     "Interval",
     "OnConflict",
@@ -274,6 +275,13 @@ _register_enum(
     MINUTE="One minute.",
     HOUR="One hour.",
     DAY="24 hours.",
+)
+_register_enum(
+    CsvSeparator,
+    name="CsvSeparator",
+    description="What separates the cells of a CSV file.",
+    COMMA="A comma, as Excel expects where the decimal sign is a point.",
+    SEMICOLON="A semicolon, as Excel expects where the decimal sign is a comma.",
 )
 _register_enum(
     ExportFormat,

@@ -10,7 +10,7 @@ from slotlock.auth.links import export_links
 from slotlock.graphql.campaigns.refusals import CampaignNotFound
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.enums import ExportFormat
+from slotlock.graphql.core.enums import CsvSeparator, ExportFormat
 from slotlock.graphql.core.refusals import Refusal
 from slotlock.graphql.slots.refusals import SlotNotFound
 from slotlock.services.campaigns import campaigns
@@ -37,6 +37,13 @@ TargetIdArgument = Annotated[
     strawberry.ID, argument(description="The id of the slot or the campaign to export.")
 ]
 FormatArgument = Annotated[ExportFormat, argument(description="The format of the file.")]
+SeparatorArgument = Annotated[
+    CsvSeparator | None,
+    argument(
+        description="What separates the cells of a CSV file. Without it, the language of the "
+        "browser that follows the link decides."
+    ),
+]
 
 
 @strawberry.type
@@ -51,6 +58,7 @@ class ExportMutations:
         info: Info,
         id: TargetIdArgument,  # noqa: A002
         format: FormatArgument,  # noqa: A002
+        separator: SeparatorArgument = None,
     ) -> ExportLink | Refusal:
         organizer, services = info.context.require_organizer(), info.context.services
         campaign_id = ids.parse_campaign_id(id)
@@ -63,6 +71,8 @@ class ExportMutations:
             if not (slot_id and await queries.find_slots(services, [slot_id], organizer)):
                 return SlotNotFound.for_id(id)
             export = f"slots/{id}.{format.value}"
+        if separator is not None:
+            export += f"{export_links.SEPARATOR_OF_LINK}{separator.value}"
         link = export_links.create(info.context.auth, organizer, export)
         url = info.context.to_url(f"/exports/links/{link.token}")
         return ExportLink(url=url, expires_at=link.expires_at)

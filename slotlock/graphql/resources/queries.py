@@ -36,7 +36,11 @@ class ResourceQueries:
         self,
         info: Info,
         text: Annotated[
-            str | None, argument(description="Only resources whose name contains this text.")
+            str | None,
+            argument(
+                description="Only resources whose name contains this text. Capitals, accents and "
+                "variants of characters do not matter."
+            ),
         ] = None,
         kind: Annotated[
             ResourceKind | None, argument(description="Only resources of this kind.")
@@ -45,9 +49,8 @@ class ResourceQueries:
         after: After = None,
     ) -> ResourceConnection:
         info.context.require_organizer()
-        # MongoDB cannot search for NUL, and no name has a control character.
-        if text and validate_line(text, resource.MAX_NAME_LENGTH):
-            raise bad_input("text", "`text` is a single line of at most 100 characters.")
+        if problem := validate_line(text or "", resource.MAX_NAME_LENGTH):
+            raise bad_input("text", f"`text`: {problem}")
         services, name_part = info.context.services, text or ""
         page = await resources.list_resources(
             services, name_part, kind, require_valid_first(first), _decode(after)

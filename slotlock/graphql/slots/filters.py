@@ -37,7 +37,9 @@ class SlotsFilter:
     )
     text: str | None = field(
         default=None,
-        description="Words or prefixes of words that all occur in the title or the location.",
+        description="Words or prefixes of words that all occur in the title or the location. "
+        "Capitals, accents and variants of characters do not matter. Of scripts without "
+        "blanks, such as Chinese or Thai, and of Korean, any part of the text counts as a word.",
     )
     kind: SlotKind | None = field(default=None, description="Only slots of this kind.")
     campaign_id: strawberry.ID | None = field(

@@ -30,7 +30,9 @@ UserConnection = Connection[User]
 class UserFilter:
     text: str | None = field(
         default=None,
-        description="Words or prefixes of words that all occur in the name or the e-mail address.",
+        description="Words or prefixes of words that all occur in the name or the e-mail address. "
+        "Capitals, accents and variants of characters do not matter. Of scripts without "
+        "blanks, such as Chinese or Thai, and of Korean, any part of the text counts as a word.",
     )
     group: str | None = field(default=None, description="Only users of this group.")
     banned: bool | None = field(default=None, description="Only users who are or are not banned.")

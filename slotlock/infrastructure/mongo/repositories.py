@@ -140,6 +140,6 @@ def repositories_on(database: Database) -> Repositories:
             database,
             INDEXES,
             required,
-            (users.backfill_search_words, list_field_repairs.backfill, resources.backfill),
+            (users.repair_search_words, list_field_repairs.backfill, resources.backfill),
         ),
     )

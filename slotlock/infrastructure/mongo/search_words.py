@@ -1,26 +1,55 @@
-"""The words under which slots and users are found."""
+"""The words under which slots and users are found, as documents store them.
+
+    {searchWords: [mark of the folding, word, ...]}
+
+The mark tells that this version wrote the words. A process of an older version replaces the array,
+and with it the mark, so that an index on its first element finds what is to be written again.
+"""
 
 import re
+from collections.abc import Iterable
 
 from bson.regex import Regex
 
+from slotlock.domain.shared.folding import query_words, search_words
 from slotlock.domain.shared.text import normalize_nfc
 from slotlock.infrastructure.mongo.client import Document
 
-MAX_SEARCH_WORDS = 5
+# Change it with the folding. No word contains the sign, and every word is greater.
+FOLDING_MARK = "#2"
+OUTDATED_WORDS = {"searchWords.0": {"$ne": FOLDING_MARK}}
+# The index that finds them.
+FOLDING_INDEX: tuple[list[tuple[str, int]], Document] = ([("searchWords.0", 1)], {})
+# Older versions, whose words `_older_query_words` finds, compare so many.
+MAX_OLDER_QUERY_WORDS = 5
 
 
-def search_words(text: str) -> list[str]:
-    """Return the words of a text as documents store them: folded, sorted, each once."""
-    return sorted(set(re.findall(r"\w+", normalize_nfc(text).casefold())))
+def to_stored_words(text: str) -> list[str]:
+    """Return the words of a text, with the mark, as documents store them."""
+    return [FOLDING_MARK, *search_words(text)]
 
 
 def search_query(text: str) -> Document:
     """Return the condition for documents with words that begin as the words of the text.
 
-    Only the first five words count. The prefixes are anchored, so that an index serves them. A
-    compiled pattern of Python has the flag `u`, for which MongoDB would scan the whole index.
+    It also finds documents that an older version stored, as that version would.
     """
-    # MongoDB looks the first one up in the index. The longest word is likely the rarest.
-    prefixes = sorted(search_words(text)[:MAX_SEARCH_WORDS], key=len, reverse=True)
+    current, older = _has_words(query_words(text)), _has_words(_older_query_words(text))
+    if current == older:
+        return current
+    return {"$and": [{"$or": [current, {**OUTDATED_WORDS, **older}]}]}
+
+
+def _has_words(prefixes: Iterable[str]) -> Document:
+    """Return the condition for words with these beginnings, of which the first is looked up.
+
+    The prefixes are anchored, so that an index serves them. A compiled pattern of Python has the
+    flag `u`, for which MongoDB would scan the whole index.
+    """
     return {"searchWords": {"$all": [Regex(f"^{prefix}") for prefix in prefixes]}}
+
+
+def _older_query_words(text: str) -> list[str]:
+    """Return the words that versions before the folding look for."""
+    words = sorted(set(re.findall(r"\w+", normalize_nfc(text).casefold())))
+    return sorted(words[:MAX_OLDER_QUERY_WORDS], key=lambda word: (-len(word), word))

@@ -2,9 +2,9 @@
 
 A change is committed first and applied afterwards, so that it does not block bookings meanwhile.
 Examples are the terms of a campaign, the groups of users in waitlist entries, the waitlist entries
-of banned users, what is left of erased users, and what a process of an older version does not store
-with a slot. MongoDB shows which of them are incomplete. The
-hold sweeper runs this about every two seconds, in one process at a time.
+of banned users, what is left of erased users, and what a process of an older version stores in
+another way with a slot or a user. MongoDB shows which of them are incomplete. The hold sweeper runs
+this about every two seconds, in one process at a time.
 """
 
 from datetime import timedelta
@@ -29,3 +29,4 @@ async def finish_changes(services: Services) -> None:
     now = services.now()
     await services.waitlist_groups.sync_pending(now - WRITE_GRACE_PERIOD, now)
     await services.list_field_repairs.repair(now - REVISED_WITHIN)
+    await services.users.repair_search_words()

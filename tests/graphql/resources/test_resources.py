@@ -177,6 +177,16 @@ async def test_pages_of_resources_are_by_name(organizer: GraphQLTestClient) -> N
     assert await organizer.error_code(LIST, after="x") == "BAD_USER_INPUT"
 
 
+async def test_a_search_for_resources_ignores_accents_and_rejects_control_characters(
+    organizer: GraphQLTestClient,
+) -> None:
+    name = f"Große Éc\u00f4le {secrets.token_hex(4)}"
+    await create(organizer, name)
+    found = await organizer.execute(LIST, text=name.upper().replace("\u00d4", "o"))
+    assert [each["name"] for each in found["nodes"]] == [name]
+    assert await organizer.error_code(LIST, text="a\0") == "BAD_USER_INPUT"
+
+
 async def test_every_page_says_how_many_resources_match(organizer: GraphQLTestClient) -> None:
     prefix = secrets.token_hex(4)
     await create(organizer, *(f"{prefix} {letter}" for letter in "abc"))

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 from contextlib import closing
 from datetime import UTC, datetime
 from io import BytesIO, StringIO
@@ -27,8 +28,12 @@ class RosterUsers(NamedTuple):
     organizer: BookingClient
 
 
-CREATE_LINK = """mutation($id: ID!, $format: ExportFormat!) {
-  createExportLink(id: $id, format: $format) {
+FILE_NAME = re.compile(
+    r'attachment; filename="([a-z0-9-]+-)?(roster|sign-in-sheets)-\d{4}-\d\d-\d\d\.(csv|xlsx|pdf)"'
+    r"(; filename\*=UTF-8''[A-Za-z0-9%.-]+)?"
+)
+CREATE_LINK = """mutation($id: ID!, $format: ExportFormat!, $separator: CsvSeparator) {
+  createExportLink(id: $id, format: $format, separator: $separator) {
     __typename ... on ExportLink { url expiresAt } ... on Refusal { code }
   }
 }"""
@@ -54,8 +59,7 @@ async def download_export(client: GraphQLTestClient, path: str) -> bytes:
     """Download an export such as `slots/slot_...csv` and return its content."""
     response = await get_checked(client, f"exports/{path}")
     assert response.status_code == 200, response.text
-    name = path.partition("/")[2]
-    assert response.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert FILE_NAME.fullmatch(response.headers["content-disposition"])
     return response.content
 
 

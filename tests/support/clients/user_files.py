@@ -60,4 +60,4 @@ async def create_invitations(client: GraphQLTestClient, **query: str) -> list[di
     response = await client.http.post(url, params=query, headers=client.headers)
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
-    return list(csv.DictReader(StringIO(response.text)))
+    return list(csv.DictReader(StringIO(response.content.decode("utf-8-sig"))))

@@ -166,6 +166,7 @@ async def run_list_queries(slots: SlotRepository) -> None:
             SlotFilter(only_with_places_left=True),
             SlotFilter(bookable_only=True),
             SlotFilter(text="yog"),
+            SlotFilter(text="übung 数学"),
         ]:
             await slots.page(slot_filter, order, 10, None, now, NOTHING, ADA)
             await slots.page(slot_filter, order, 10, after, now, EVERYTHING, ADA)
@@ -272,6 +273,7 @@ async def run_user_queries(repositories: Repositories) -> None:
     assert banned is not None
     assert await repositories.bans.find_banned_since(now - timedelta(minutes=1), 10)
     assert await repositories.bans.unban(banned, user.id, now)
+    await users.repair_search_words()
 
 
 async def run_user_import_queries(repositories: Repositories) -> None:
@@ -298,6 +300,7 @@ async def run_user_import_queries(repositories: Repositories) -> None:
         UserFilter(text="ada"),
         UserFilter(text="ada slotl"),
         UserFilter(text="!"),
+        UserFilter(text="übung 数学"),
         UserFilter(group="5b"),
         UserFilter(banned=True),
         UserFilter(banned=False),

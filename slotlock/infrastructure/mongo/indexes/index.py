@@ -4,11 +4,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from pymongo import IndexModel
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.errors import OperationFailure
 
 from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.client import Database, Document, IndexMissingError
 
 NAMESPACE_NOT_FOUND = 26
+# BadValue: there is no index with the name of the hint.
+NO_SUCH_INDEX = 2
 # Of the options that slotlock uses, those that decide what an index promises.
 COMPARED_OPTIONS = ("unique", "sparse", "expireAfterSeconds", "partialFilterExpression")
 
@@ -73,6 +77,27 @@ class RequiredIndexes:
         """Check that none of these indexes is missing. Raises: IndexMissingError."""
         if self._missing and (missing := self._missing.intersection(full_names)):
             raise IndexMissingError(f"the index {min(missing)} is missing")
+
+
+async def find_by_index(
+    collection: AsyncCollection[Document],
+    index: str,
+    query: Document,
+    fields: Sequence[str],
+    limit: int,
+    order: str | None = None,
+) -> list[Document]:
+    """Return these fields of some documents; nothing before the index is built.
+
+    For repairs that search every few seconds, which must not scan the collection.
+    """
+    sort = [(order, 1)] if order else None
+    try:
+        return await collection.find(query, fields, sort=sort, limit=limit, hint=index).to_list()
+    except OperationFailure as error:
+        if error.code == NO_SUCH_INDEX:
+            return []
+        raise
 
 
 async def find_missing(database: Database, indexes: Iterable[Index]) -> list[Index]:

@@ -1,11 +1,11 @@
 """Resources, and the slots that use them.
 
-    resources: {_id: name, version, nameKey?, kind?}
+    resources: {_id: name, version, nameKey?, searchKey?, kind?}
 
 The version counts the slots that began to name the resource, so that of two concurrent ones only
 one is written. An older version stores a resource without `nameKey`, and only once a published slot
 uses it. `nameKey` is unique. Of older names that differ in nothing but capitals, all but one have
-the name itself in it, too.
+the name itself in it, too. `searchKey` is the folded name, part of which a search finds.
 """
 
 import re
@@ -28,7 +28,9 @@ from slotlock.domain.resources.resource import (
     name_key,
 )
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.pagination import Page
+from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.audit.notes import insert_notes
 from slotlock.infrastructure.mongo.client import RESOURCES_CONCURRENCY, Database, Document
@@ -124,6 +126,7 @@ class ResourceRepository:
             "_id": resource.name,
             "version": 1,
             "nameKey": name_key(resource.name),
+            "searchKey": fold(resource.name),
             "kind": resource.kind.value,
         }
 
@@ -225,12 +228,19 @@ class ResourceRepository:
                     break
                 except DuplicateKeyError:
                     continue  # another spelling has the key, or another process was first
+        unsearchable = self._resources.find({"_id": {"$gt": ""}, "searchKey": None}, {"_id": 1})
+        async for document in unsearchable:
+            change = {"$set": {"searchKey": fold(document["_id"])}}
+            await self._resources.update_one(document, change)
 
 
 def _list_query(text: str, kind: ResourceKind | None, after_key: str) -> Document:
     query: Document = {"nameKey": {"$gt": after_key}}
     if text:
-        query = {"$and": [query, {"nameKey": {"$regex": re.escape(name_key(text))}}]}
+        # An older version stored resources without their folded name.
+        current = {"searchKey": {"$regex": re.escape(fold(normalize_name(text)))}}
+        older = {"searchKey": None, "nameKey": {"$regex": re.escape(name_key(text))}}
+        query = {"$and": [query, {"$or": [current, older]}]}
     if kind is not None:
         query["kind"] = kind.value if kind is not ResourceKind.OTHER else {"$in": ["other", None]}
     return query

@@ -2,8 +2,9 @@
 
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes, cancelCutoffMinutes, waitlistCapacity, waitlistOfferMinutes,
-     choiceGroup, description?, searchWords: [str], titleKey, spans: [int], listedRevision,
-     cancellation: {at, by}, campaign?: terms, groupLimits?, meetings?: [{start, end}],
+     choiceGroup, description?, searchWords: [str], titleKey, spans: [int], foldedRevision,
+     listedRevision, cancellation: {at, by}, campaign?: terms, groupLimits?,
+     meetings?: [{start, end}],
      resource: str | [str] | null, admission, revision, revisedAt, series?, nextDeadline?,
      holdCooldownMinutes?, endedHolds?: [{user, at}], schemaVersion, bookings: [booking],
      waitlist: [{id, user, since, groups?, waitlistedBy?}]}
@@ -11,8 +12,8 @@
 `SLOT_FIELDS` of the domain has the stored names of the facts about a slot. The names of its state
 (`version`, `changedAt`, `remaining`, `nextDeadline`, `bookings`, `waitlist`) and what only queries
 read (`searchWords`, `titleKey`, `spans`) stand literally in the queries and updates of this package
-and of `campaigns`, `users` and `audit`. `titleKey` and `spans` follow from the facts in revision
-`listedRevision`, which is not `revision` after a change by a version that does not know them.
+and of `campaigns`, `users` and `audit`. These three follow from the facts in revision
+`foldedRevision`, which is not `revision` after a change by a version that stores them differently.
 
 The slot with the lowest id of a series has `seriesVersion` once dates were added to the series: how
 often that happened.
@@ -34,7 +35,7 @@ from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotK
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.shared.text import sort_key
+from slotlock.domain.shared.folding import fold
 from slotlock.domain.slots.fields import SLOT_FIELDS
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
@@ -44,7 +45,7 @@ from slotlock.infrastructure.mongo.schema.versions import (
     SCHEMA_VERSION_FIELD,
     with_schema_version,
 )
-from slotlock.infrastructure.mongo.search_words import search_words
+from slotlock.infrastructure.mongo.search_words import FOLDING_INDEX, to_stored_words
 from slotlock.infrastructure.mongo.slots.booking_documents import (
     to_booking,
     to_waitlisted_by,
@@ -95,6 +96,7 @@ SLOT_INDEXES = indexes_of(
         "revised": ([("revisedAt", 1), ("_id", 1)], PARTIAL_REVISED),
         "kind": ([("status", 1), ("kind", 1), ("start", 1), ("_id", 1)], {}),
         "search_words": ([("status", 1), ("searchWords", 1)], {}),
+        "folding": FOLDING_INDEX,
         "booked_user": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
         "waiting_user": ([("waitlist.user", 1), ("start", 1), ("_id", 1)], PARTIAL_WAITLIST),
         "end": ([("end", 1), ("_id", 1)], {}),
@@ -201,19 +203,22 @@ def to_fields(slot: Slot) -> Document:
         fields["description"] = slot.description
     return {
         **fields,
-        "searchWords": search_words(f"{slot.title} {slot.location or ''}"),
         **list_fields(fields),
     }
 
 
 def list_fields(document: Document) -> Document:
-    """Return what lists find and order a slot by, from its title, start and end.
+    """Return what lists find and order a slot by, from its title, location, start and end.
 
-    With it is the revision of which they are, so that a change by an older version shows.
+    With it is the revision of which they are, so that a change by an older version shows. It stands
+    there twice: the release before the folding repairs a slot whose `listedRevision` is outdated.
     """
+    revision, title = document.get("revision", 0), document["title"]
     return {
-        "listedRevision": document.get("revision", 0),
-        "titleKey": sort_key(document["title"]),
+        "listedRevision": revision,
+        "foldedRevision": revision,
+        "searchWords": to_stored_words(f"{title} {document.get('location') or ''}"),
+        "titleKey": fold(title),
         "spans": spans_of(document["start"], document["end"]),
     }
 

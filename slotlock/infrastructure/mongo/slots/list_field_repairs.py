@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from pymongo import UpdateOne
-from pymongo.errors import OperationFailure
 
-from slotlock.domain.booking.slot import SlotStatus
 from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.indexes.index import find_by_index
+from slotlock.infrastructure.mongo.search_words import OUTDATED_WORDS
 from slotlock.infrastructure.mongo.slots.documents import list_fields
 
 BACKFILL_BATCH_SIZE = 500
-LIST_FIELD_SOURCES = ("title", "start", "end", "revision", "revisedAt")
+LIST_FIELD_SOURCES = ("title", "location", "start", "end", "revision", "revisedAt")
 EARLIEST_REVISION = datetime(1970, 1, 1, tzinfo=UTC)
-# BadValue: there is no index with the name of the hint.
-NO_SUCH_INDEX = 2
 
 
 class ListFieldRepairs:
@@ -32,9 +30,7 @@ class ListFieldRepairs:
 
         These are slots that it created, and slots that it changed since this time.
         """
-        statuses = [status.value for status in SlotStatus]
-        created = {"status": {"$in": statuses}, "spans": None}
-        while found := await self._find_outdated(created, "in_progress"):
+        while found := await self._find_outdated(OUTDATED_WORDS, "folding"):
             await self._write_list_fields(found)
         since = revised_since
         while found := await self._find_outdated(_revised_query(since), "revised", "revisedAt"):
@@ -45,15 +41,9 @@ class ListFieldRepairs:
         self, query: Document, index: str, order: str | None = None
     ) -> list[Document]:
         """Return what list fields of some slots follow from; nothing before the index is built."""
-        sort = [(order, 1)] if order else None
-        try:
-            return await self._slots.find(
-                query, LIST_FIELD_SOURCES, sort=sort, limit=BACKFILL_BATCH_SIZE, hint=index
-            ).to_list()
-        except OperationFailure as error:
-            if error.code == NO_SUCH_INDEX:  # a scan of all slots every two seconds is no repair
-                return []
-            raise
+        return await find_by_index(
+            self._slots, index, query, LIST_FIELD_SOURCES, BACKFILL_BATCH_SIZE, order
+        )
 
     async def _write_list_fields(self, found: Sequence[Document]) -> None:
         # A slot that changes meanwhile is no longer as it was found.
@@ -63,5 +53,5 @@ class ListFieldRepairs:
 
 def _revised_query(since: datetime) -> Document:
     """Return the query for slots that an older version changed, without their list fields."""
-    is_outdated = {"$ne": ["$revision", "$listedRevision"]}
+    is_outdated = {"$ne": ["$revision", "$foldedRevision"]}
     return {"revision": {"$gt": 0}, "revisedAt": {"$gte": since}, "$expr": is_outdated}

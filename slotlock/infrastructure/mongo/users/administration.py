@@ -19,7 +19,7 @@ from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.account_updates import AuditInfo, update_user
 from slotlock.infrastructure.mongo.users.documents import (
     EMAIL_INDEX,
-    search_words_of,
+    stored_words_of,
     to_new_document,
     to_user,
 )
@@ -92,8 +92,8 @@ class AccountAdministration:
             "email": expected.email,
             "erasedAt": None,
         }
-        search_words = search_words_of(name, email)
-        update: Document = {"$set": {"name": name, "email": email, "searchWords": search_words}}
+        words = stored_words_of(name, email)
+        update: Document = {"$set": {"name": name, "email": email, "searchWords": words}}
         if email != expected.email:
             update["$unset"] = {"invitation": ""}
         info = AuditInfo(AuditAction.USER_EDITED, by, now)

@@ -18,11 +18,12 @@ from datetime import datetime
 
 from bson import ObjectId
 
+from slotlock.domain.shared.folding import search_words
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.schema.versions import with_schema_version
-from slotlock.infrastructure.mongo.search_words import search_words
+from slotlock.infrastructure.mongo.search_words import FOLDING_INDEX, to_stored_words
 from slotlock.infrastructure.stored_enums import from_stored
 
 PUBLIC_FIELDS = dict.fromkeys(
@@ -40,6 +41,7 @@ USER_INDEXES = indexes_of(
     {
         "email": ([("email", 1)], {"unique": True}),
         "search_words": ([("searchWords", 1)], {}),
+        "folding": FOLDING_INDEX,
         "group": ([("groups", 1), ("email", 1)], {}),
         "banned": ([("banned", 1), ("email", 1)], {}),
         "banned_at": ([("bannedAt", -1)], PARTIAL_BANNED),
@@ -80,12 +82,24 @@ def to_new_document(
         "email": email,
         "role": role.value,
         "createdAt": now,
-        "searchWords": search_words_of(name, email),
+        "searchWords": stored_words_of(name, email),
         **password,
     }
     return with_schema_version("users", document)
 
 
+def stored_words_of(name: str, email: str) -> list[str]:
+    """Return the words by which a user is found, with the mark of the folding."""
+    return to_stored_words(f"{name} {email}")
+
+
+def stored_words_of_user(document: Document) -> list[str]:
+    """Return the words by which the user of a document is found; an erased user is not found."""
+    if document.get("erasedAt"):
+        return to_stored_words("")
+    return stored_words_of(document["name"], document["email"])
+
+
 def search_words_of(name: str, email: str) -> list[str]:
-    """Return the words under which a user is found."""
+    """Return the words by which a user is found."""
     return search_words(f"{name} {email}")

@@ -25,6 +25,7 @@ from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.schema.versions import with_schema_version
+from slotlock.infrastructure.mongo.search_words import to_stored_words
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.administration import has_other_admin
 from slotlock.infrastructure.mongo.users.sessions import end_all_sessions, user_sessions_query
@@ -156,7 +157,7 @@ def _to_placeholder(user: Document, by: UserId | None, now: datetime) -> Documen
         "email": f"{user['_id']}@erased.invalid",
         "role": Role.MEMBER.value,
         "createdAt": user["createdAt"],
-        "searchWords": [],
+        "searchWords": to_stored_words(""),
         "withoutPassword": True,
         "banned": True,
         "bannedAt": now,

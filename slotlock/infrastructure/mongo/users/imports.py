@@ -39,7 +39,7 @@ from slotlock.infrastructure.mongo.teams import remove_from_teams
 from slotlock.infrastructure.mongo.users.documents import (
     EMAIL_INDEX,
     PUBLIC_FIELDS,
-    search_words_of,
+    stored_words_of,
     to_new_document,
     to_user,
 )
@@ -203,7 +203,7 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
     if user_update.name != before.name:
         change |= {
             "name": user_update.name,
-            "searchWords": search_words_of(user_update.name, before.email),
+            "searchWords": stored_words_of(user_update.name, before.email),
         }
     update: Document = {"$set": change}
     if user_update.is_claim:

@@ -23,8 +23,8 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
-from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
-from slotlock.infrastructure.mongo.search_words import search_query
+from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, find_by_index
+from slotlock.infrastructure.mongo.search_words import OUTDATED_WORDS, search_query
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users import documents
 from slotlock.infrastructure.mongo.users.account_updates import (
@@ -34,7 +34,8 @@ from slotlock.infrastructure.mongo.users.account_updates import (
 from slotlock.infrastructure.mongo.users.documents import EMAIL_INDEX, PUBLIC_FIELDS, to_user
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 
-BACKFILL_BATCH_SIZE = 1_000
+REPAIR_BATCH_SIZE = 1_000
+SEARCH_WORD_SOURCES = ("name", "email", "erasedAt")
 
 
 class UserRepository:
@@ -52,25 +53,17 @@ class UserRepository:
         self._waitlist_groups = waitlist_groups
         self._required = required
 
-    async def backfill_search_words(self) -> None:
-        """Add the search words of users that have none."""
-        while await self._backfill_batch():
-            pass
-
-    async def _backfill_batch(self) -> bool:
-        found = self._users.find(
-            {"searchWords": None}, {"name": 1, "email": 1}, limit=BACKFILL_BATCH_SIZE
-        )
-        updates = [
-            UpdateOne(
-                {"_id": user["_id"], "name": user["name"], "searchWords": None},
-                {"$set": {"searchWords": documents.search_words_of(user["name"], user["email"])}},
-            )
-            async for user in found
-        ]
-        if updates:
+    async def repair_search_words(self) -> None:
+        """Write the search words of users whom an older version stored."""
+        while found := await find_by_index(
+            self._users, "folding", OUTDATED_WORDS, SEARCH_WORD_SOURCES, REPAIR_BATCH_SIZE
+        ):
+            # A user who changes meanwhile is no longer as they were found.
+            updates = [
+                UpdateOne(each, {"$set": {"searchWords": documents.stored_words_of_user(each)}})
+                for each in found
+            ]
             await self._users.bulk_write(updates, ordered=False)
-        return bool(updates)
 
     @limited
     async def insert(

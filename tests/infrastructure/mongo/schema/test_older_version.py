@@ -110,7 +110,7 @@ async def test_what_lists_find_a_slot_by_follows_each_change_of_an_older_process
     await deployment.organizer(older).update_slot(slot_id, **change)
     wait_until_repaired(deployment, slot_id)
     after = deployment.slot_document(slot_id)
-    names = ("spans", "titleKey")
+    names = ("spans", "titleKey", "searchWords")
     assert [after[name] for name in names] != [before[name] for name in names]
     assert after["version"] == before["version"] + 1  # the repair is no change of the slot
 

@@ -36,7 +36,7 @@ __all__ = ["recorded_commands"]
 
 Recorded = tuple[Database, CommandRecorder]
 DAY = timedelta(days=1)
-LIST_FIELDS = {"titleKey", "spans", "listedRevision"}
+LIST_FIELDS = {"searchWords", "titleKey", "spans", "listedRevision", "foldedRevision"}
 PAGE_SIZE = 20
 DURATIONS = [HOUR / 2, HOUR, 3 * HOUR, DAY, 3 * DAY, 20 * DAY, 100 * DAY, 400 * DAY, 4000 * DAY]
 
@@ -228,7 +228,7 @@ async def test_slots_of_an_older_version_are_listed_and_get_their_spans(
     stored = build_slots(40)
     slots = await insert(database, stored)
     everything = [each async for each in database["slots"].find({}, sort=[("_id", 1)])]
-    await database["slots"].update_many({}, {"$unset": {"spans": "", "titleKey": ""}})
+    await database["slots"].update_many({}, {"$unset": dict.fromkeys(LIST_FIELDS, "")})
     order = SlotOrder.START_ASC
     current = {state.id for state in stored if state.slot.end > NOW}
     assert set(await all_ids(slots, SlotFilter(), order)) == current
@@ -241,9 +241,11 @@ async def test_a_repair_scans_no_slots_while_its_indexes_are_missing(
 ) -> None:
     database, _ = recorded_commands
     await insert(database, build_slots(3))
-    await database["slots"].update_many({}, {"$unset": {"spans": ""}, "$set": {"revision": 1}})
+    await database["slots"].update_many(
+        {}, {"$unset": {"searchWords": ""}, "$set": {"revision": 1}}
+    )
     outdated = [each async for each in database["slots"].find()]
-    for index in ("in_progress", "revised"):
+    for index in ("folding", "revised"):
         await database["slots"].drop_index(index)
     await ListFieldRepairs(database).repair(NOW - DAY)
     assert [each async for each in database["slots"].find()] == outdated

@@ -9,6 +9,7 @@ from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.repositories import repositories_on
+from slotlock.infrastructure.mongo.search_words import to_stored_words
 from slotlock.infrastructure.mongo.slots.documents import to_document
 from slotlock.infrastructure.mongo.slots.queries import list_query
 from slotlock.services.container import utc_now
@@ -29,7 +30,9 @@ async def insert_slots(database: Database) -> None:
     for number in range(SLOTS):
         words = ["lesson", *(["math"] if number % 3 == 0 else [])]
         words += ["zebra"] if number % (SLOTS // 3) == 0 else []
-        documents.append({**state, "_id": ObjectId(), "searchWords": words})
+        documents.append(
+            {**state, "_id": ObjectId(), "searchWords": to_stored_words(" ".join(words))}
+        )
     await database["slots"].insert_many(documents)
 
 
@@ -43,7 +46,13 @@ async def examined(database: Database, query: Document) -> tuple[int, int]:
 
 @pytest.mark.parametrize(
     ("text", "found", "bound"),
-    [("zebra", 3, 10), ("missing", 0, 10), ("math", PAGE_SIZE, 200), ("math zebra", 1, 10)],
+    [
+        ("zebra", 3, 10),
+        ("missing", 0, 10),
+        ("math", PAGE_SIZE, 200),
+        ("math zebra", 1, 10),
+        ("Zébra", 3, 10),
+    ],
 )
 async def test_a_search_by_anyone_reads_few_slots(
     recorded_commands: tuple[Database, CommandRecorder], text: str, found: int, bound: int

@@ -1,0 +1,207 @@
+"""Slots, users and resources are found by one folding, also those of an older version."""
+
+import re
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+from pymongo.errors import PyMongoError
+
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.resources.resource import Resource, name_key
+from slotlock.domain.shared.text import normalize_nfc
+from slotlock.domain.slots.listing import SlotFilter, SlotOrder
+from slotlock.domain.users.user import Role, UserFilter
+from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
+from slotlock.infrastructure.mongo.slots import list_field_repairs
+from slotlock.infrastructure.mongo.slots.list_field_repairs import ListFieldRepairs
+from slotlock.infrastructure.mongo.users import repository
+from slotlock.services.container import utc_now
+from tests.support.domain.builders import build_slot
+from tests.support.domain.search_pairs import SEARCH_PAIRS
+from tests.support.domain.selections import NOTHING
+from tests.support.stores.query_plans import (
+    CommandRecorder,
+    plan_indexes,
+    plan_stages,
+    recorded_commands,
+)
+from tests.support.stores.slots import insert_new_slots
+
+__all__ = ["recorded_commands"]
+
+Recorded = tuple[Database, CommandRecorder]
+Find = Callable[[Repositories, str], Awaitable[list[str]]]
+# Of these, an older version would store other words and sort keys.
+NAMES = ["Übung", "高等数学A", "Łódź", "🎉", "Yoga"]
+QUERIES = {"übung": "Übung", "高等数学": "高等数学A", "łódź": "Łódź", "yoga": "Yoga"}
+FOLDED_QUERIES = {"ubung": "Übung", "数学": "高等数学A", "lodz": "Łódź", "🎉": "🎉", "yog": "Yoga"}
+
+
+async def insert(database: Database, *names: str) -> Repositories:
+    """Build the indexes, and insert a slot, a user and a resource of each name."""
+    repositories = repositories_on(database)
+    await repositories.indexes.build_missing()
+    slots = [build_slot(3, id=new_slot_id(), title=name) for name in names]
+    await insert_new_slots(database, *slots)
+    for number, name in enumerate(names):
+        email = f"{number:03}@x.test"
+        assert await repositories.users.insert(name, email, Role.MEMBER, "hash", utc_now())
+    return repositories
+
+
+async def find_slots(repositories: Repositories, text: str) -> list[str]:
+    """Return the titles that a search finds, by title."""
+    order, now = SlotOrder.TITLE_ASC, utc_now()
+    slot_filter = SlotFilter(text=text, include_past=True)
+    page = await repositories.slots.page(slot_filter, order, 100, None, now, NOTHING)
+    states = [await repositories.slots.find_with_roster(each.id) for each in page.items]
+    return [state.slot.title for state in states if isinstance(state, SlotState)]
+
+
+async def find_users(repositories: Repositories, text: str) -> list[str]:
+    """Return the names that a search finds, by address."""
+    page = await repositories.users.page(UserFilter(text=text), 100, None)
+    return [user.name for user in page.items]
+
+
+def older_words(text: str) -> list[str]:
+    """Return the words of the release before the folding."""
+    return sorted(set(re.findall(r"\w+", normalize_nfc(text).casefold())))
+
+
+async def store_as_older_version(database: Database) -> None:
+    """Store the words, the sort keys and the resources as the release before the folding did."""
+    async for slot in database["slots"].find():
+        older = {"searchWords": older_words(slot["title"]), "titleKey": slot["title"].casefold()}
+        await database["slots"].update_one(
+            {"_id": slot["_id"]}, {"$set": older, "$unset": {"foldedRevision": ""}}
+        )
+    async for user in database["users"].find():
+        words = older_words(f"{user['name']} {user['email']}")
+        await database["users"].update_one({"_id": user["_id"]}, {"$set": {"searchWords": words}})
+    await database["resources"].update_many({}, {"$unset": {"searchKey": ""}})
+
+
+async def stored(database: Database) -> list[Document]:
+    """Return all slots, users and resources."""
+    return [
+        each
+        for name in ("slots", "users", "resources")
+        async for each in database[name].find({}, sort=[("_id", 1)])
+    ]
+
+
+async def test_mongodb_finds_what_the_table_says(recorded_commands: Recorded) -> None:
+    texts = sorted({text for _, text, _ in SEARCH_PAIRS if text})
+    repositories = await insert(recorded_commands[0], *texts)
+    for query, text, is_found in SEARCH_PAIRS:
+        if text in texts:
+            for find in (find_slots, find_users):
+                assert (text in await find(repositories, query)) is is_found, (query, text)
+
+
+@pytest.mark.parametrize("text", ["高等数学 übung", "ubung", "łódź"])
+async def test_a_folded_search_is_a_query_of_indexes(
+    recorded_commands: Recorded, text: str
+) -> None:
+    database, recorder = recorded_commands
+    repositories = await insert(database, *NAMES)
+    for find in (find_slots, find_users):
+        recorder.commands.clear()
+        await find(repositories, text)
+        command = recorder.commands[0]
+        assert "COLLSCAN" not in await plan_stages(database, command)
+        assert "search_words" in await plan_indexes(database, command)
+
+
+@pytest.mark.parametrize("find", [find_slots, find_users])
+async def test_documents_of_an_older_version_are_found_before_and_after_their_migration(
+    recorded_commands: Recorded, find: Find
+) -> None:
+    database, _ = recorded_commands
+    repositories = await insert(database, *NAMES)
+    current = await stored(database)
+    await store_as_older_version(database)
+    for query, name in QUERIES.items():
+        assert await find(repositories, query) == [name]
+    for _ in range(2):
+        await repositories.indexes.build_missing()
+        assert await stored(database) == current
+    for query, name in {**QUERIES, **FOLDED_QUERIES}.items():
+        assert await find(repositories, query) == [name]
+
+
+async def test_an_interrupted_migration_continues(
+    recorded_commands: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, _ = recorded_commands
+    repositories = await insert(database, *NAMES)
+    current = await stored(database)
+    await store_as_older_version(database)
+    monkeypatch.setattr(list_field_repairs, "BACKFILL_BATCH_SIZE", 2)
+    monkeypatch.setattr(repository, "REPAIR_BATCH_SIZE", 2)
+    write, written = ListFieldRepairs._write_list_fields, 0
+
+    async def write_once(self: ListFieldRepairs, found: list[Document]) -> None:
+        nonlocal written
+        written += 1
+        if written == 2:
+            raise PyMongoError("the process ends here")
+        await write(self, found)
+
+    monkeypatch.setattr(ListFieldRepairs, "_write_list_fields", write_once)
+    with pytest.raises(PyMongoError, match="ends here"):
+        await repositories.indexes.build_missing()
+    outdated = await database["slots"].count_documents({"foldedRevision": None})
+    assert outdated == len(NAMES) - 2
+    await repositories.indexes.build_missing()
+    assert await stored(database) == current
+
+
+async def test_what_an_older_process_writes_is_repaired(recorded_commands: Recorded) -> None:
+    database, _ = recorded_commands
+    repositories = await insert(database, "Yoga", "Łyoga")
+    now = utc_now()
+    # It edits a title, another fact, and a name. It creates a slot and a user.
+    await database["slots"].update_one(
+        {"title": "Yoga"},
+        {"$set": {"title": "Übung", "searchWords": ["übung"], "titleKey": "ubung"}}
+        | {"$inc": {"revision": 1, "listedRevision": 1}, "$currentDate": {"revisedAt": True}},
+    )
+    await database["slots"].update_one(
+        {"title": "Łyoga"},
+        {"$set": {"titleKey": "łyoga"}, "$inc": {"revision": 1, "listedRevision": 1}}
+        | {"$currentDate": {"revisedAt": True}},
+    )
+    await database["users"].update_one(
+        {"name": "Yoga"}, {"$set": {"name": "Übung", "searchWords": ["000", "x", "test", "übung"]}}
+    )
+    await repositories.list_field_repairs.repair(now - timedelta(minutes=1))
+    await repositories.users.repair_search_words()
+    for find in (find_slots, find_users):
+        assert await find(repositories, "ubung") == ["Übung"]
+    keys = [each["titleKey"] async for each in database["slots"].find({}, sort=[("titleKey", 1)])]
+    assert keys == ["lyoga", "ubung"]
+
+
+async def test_resources_are_found_by_any_part_of_their_folded_names(
+    recorded_commands: Recorded,
+) -> None:
+    database, _ = recorded_commands
+    repositories = await insert(database)
+    for name in ("Große Aula", "Café 高等数学"):
+        assert await repositories.resources.insert(Resource(name))
+
+    async def find(text: str) -> list[str]:
+        page = await repositories.resources.page(text, None, 10, None)
+        return [resource.name for _, resource in page.items]
+
+    await store_as_older_version(database)
+    assert await find("GROSSE") == await find("ße a") == ["Große Aula"]
+    assert await find("Café") == ["Café 高等数学"]
+    assert name_key("Café") != name_key("Cafe")  # two names remain two resources
+    await repositories.indexes.build_missing()
+    assert await find("cafe") == await find("数学") == ["Café 高等数学"]
