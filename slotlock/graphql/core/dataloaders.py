@@ -1,7 +1,7 @@
 """Loaders that combine the reads of one operation and load each value once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from strawberry.dataloader import DataLoader
@@ -19,7 +19,6 @@ from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.listing import SlotSelection
 from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import Caller, User, UserId
-from slotlock.graphql.check_in.codes import to_qr_svg
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
 from slotlock.services.slots import counts, queries
@@ -36,22 +35,12 @@ class SeriesPage:
 
 
 class DataLoaders:
-    """The loaders of one operation. They load what the viewer may see, as domain values.
+    """The loaders of one operation. They load what the viewer may see, as domain values."""
 
-    `charge_reads` charges values that cost as much as so many reads.
-    """
-
-    def __init__(
-        self,
-        services: Services,
-        auth: Auth,
-        viewer: Caller | None,
-        charge_reads: Callable[[int], Awaitable[None]],
-    ) -> None:
+    def __init__(self, services: Services, auth: Auth, viewer: Caller | None) -> None:
         self._services = services
         self._auth = auth
         self._viewer = viewer
-        self._charge_reads = charge_reads
         self._users: dict[UserId, asyncio.Future[User | None]] = {}
 
     async def user(self, user_id: UserId) -> User | None:
@@ -105,23 +94,6 @@ class DataLoaders:
     def resources(self) -> DataLoader[str, Resource | None]:
         """Load resources by name."""
         return DataLoader(self._load_resources)
-
-    @cached_property
-    def qr_codes(self) -> DataLoader[tuple[str, str], str]:
-        """Draw the QR codes of check-in codes with their titles, each once. Errors: RATE_LIMITED.
-
-        Each counts as a read.
-        """
-        return DataLoader(self._draw_qr_codes)
-
-    async def _draw_qr_codes(self, codes: list[tuple[str, str]]) -> Sequence[str]:
-        await self._charge_reads(len(codes))
-        images = []
-        for code, title in codes:
-            images.append(to_qr_svg(code, title))
-            # A thread would take the interpreter for 5 ms at each system call of the event loop.
-            await asyncio.sleep(0)
-        return images
 
     async def _load_resources(self, names: list[str]) -> Sequence[Resource | None]:
         found = await self._services.resources.find_all(names)
