@@ -225,6 +225,8 @@ export type RefusalCode =
   | 'QUEUE_FULL'
   /** Members get places through the booking queue only. */
   | 'QUEUE_ONLY'
+  /** This server lets nobody create an account. */
+  | 'REGISTRATION_CLOSED'
   /** Slots that are not over use the resource. */
   | 'RESOURCE_IN_USE'
   /** The resource does not exist. */
@@ -292,7 +294,7 @@ export type RegisterInput = {
   email: string;
   /** The name of the user, 1 to 100 characters. Organizers and team members see it. */
   name: string;
-  /** The password, 8 to 128 characters. */
+  /** The new password, 8 to 128 characters. It must not be common, a simple pattern, or contain the name or the e-mail address of the user. */
   password: string;
 };
 
@@ -383,6 +385,7 @@ export type RegisterMutationVariables = Exact<{
 export type RegisterMutation = { register:
     | { __typename: 'EmailTaken', code: RefusalCode, message: string }
     | { __typename: 'InvalidInput', code: RefusalCode, message: string }
+    | { __typename: 'RegistrationClosed', code: RefusalCode, message: string }
     | { __typename: 'Session', accessToken: string, refreshToken: string }
     | { __typename: 'TooManyAttempts', code: RefusalCode, message: string }
    };
