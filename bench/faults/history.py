@@ -3,7 +3,7 @@
     history.jsonl        one operation a line, see `Operation`
     slot_versions.jsonl  every version of every slot, and the final documents
     fences.jsonl         every fencing token that Redis handed out: {node, key, fence, at}
-    watched.jsonl        what subscribers were told, see `Watcher`
+    watched.jsonl        what subscribers received, see `Watcher`
     faults.jsonl         {kind, target, started_at, ended_at, healthy_at}
     run.json             {seed, minutes, settings, control, clock_offset_s}
 
@@ -75,7 +75,7 @@ class HistoryWriter:
         self._operations.write(orjson.dumps(operation).decode() + "\n")
 
     def write_watched(self, line: Json) -> None:
-        """Add something that a subscriber was told."""
+        """Add something that a subscriber received."""
         self._watched.write(orjson.dumps(line).decode() + "\n")
 
     def write_fault(

@@ -179,8 +179,5 @@ def test_a_worker_killed_during_the_rush_loses_nothing(
 
 def busiest_worker_pid(pid: int) -> int:
     """Return the pid of the worker of a supervisor that has the most connections."""
-    tasks = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    workers = [
-        task for task in tasks if b"spawn_main" in Path(f"/proc/{task}/cmdline").read_bytes()
-    ]
+    workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return int(max(workers, key=lambda worker: len(os.listdir(f"/proc/{worker}/fd"))))

@@ -1,4 +1,4 @@
-"""Subscribers that begin, stop and resume while faults last, and write what they are told."""
+"""Subscribers that begin, stop and resume while faults last, and record what they receive."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ CLOSE = aiohttp.ClientWSTimeout(ws_close=0.5)
 SILENCE_S = 30.0
 PAUSE_S = 0.5
 MEAN_SESSION_S = 40.0
-AWAY_S = (0.5, 3.0)
+ABSENCE_S = (0.5, 3.0)
 FIND_TICKETS_S = 0.3
 AVAILABILITY, BOOKINGS = "availability", "bookings"
 
@@ -59,7 +59,7 @@ class Watcher:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-            await asyncio.sleep(self._rng.uniform(*AWAY_S))
+            await asyncio.sleep(self._rng.uniform(*ABSENCE_S))
 
     async def _leave(self) -> None:
         """Wait for the end of a session: all watchers leave together, or one alone."""

@@ -8,7 +8,7 @@ from bench.faults.injection import mongo_faults, paired_faults, process_faults, 
 from bench.faults.injection.steps import Fault
 
 FAULT_S = (3.0, 10.0)
-# Long enough to see in most pauses whether subscribers are told what is true.
+# Long enough to see in most pauses whether subscribers receive what is true.
 PAUSE_S = (6.0, 10.0)
 
 

@@ -53,17 +53,17 @@ CORRUPTIONS: dict[Corruption, str] = {
     responses.misread_a_slot: "read wrongly",
     responses.read_an_old_version: "read wrongly",
     messages.lose_a_booked_ticket: "refused, but written",
-    messages.tell_both_of_a_ticket: "wrong ticket",
+    messages.report_both_outcomes_of_a_ticket: "wrong ticket",
     messages.lose_a_ticket_without_a_loss: "lost without a loss",
     messages.never_answer_a_ticket: "ticket without an outcome",
     messages.drop_the_fences_of_a_lock: "written without a lock",
     messages.let_a_fence_fall: "fence fell",
-    messages.keep_a_subscriber_stale: "stale subscriber",
+    messages.leave_a_subscriber_stale: "stale subscriber",
     messages.let_availability_go_back: "availability went back",
-    messages.misinform_a_subscriber: "subscriber told wrongly",
-    messages.tell_a_subscriber_early: "subscriber told wrongly",
+    messages.misinform_a_subscriber: "wrong message to a subscriber",
+    messages.notify_a_subscriber_early: "wrong message to a subscriber",
     messages.conceal_a_promotion: "stale subscriber",
-    messages.invent_an_expiry: "subscriber told wrongly",
+    messages.invent_an_expiry: "wrong message to a subscriber",
     messages.end_with_a_stale_subscriber: "stale subscriber",
 }
 
@@ -87,8 +87,8 @@ def test_a_corruption_is_reported(corrupt: Corruption, kind: str, tmp_path: Path
     assert kind in check(history, tmp_path).kinds()
 
 
-def test_a_full_slot_is_not_told_as_another_refusal(tmp_path: Path) -> None:
+def test_a_full_slot_is_not_shown_as_another_refusal(tmp_path: Path) -> None:
     history = RecordedHistory.load()
-    responses.tell_full_slots_as_others(history, random.Random(SEED))
+    responses.show_full_slots_as_others(history, random.Random(SEED))
     kinds = check(history, tmp_path).kinds()
-    assert kinds["unexplained refusal"] == len(responses.FULL_TOLD_AS)
+    assert kinds["unexplained refusal"] == len(responses.FULL_SHOWN_AS)

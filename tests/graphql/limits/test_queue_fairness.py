@@ -86,20 +86,32 @@ def in_order_of_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FairQueue, "run", run)
 
 
-async def left_of_flood(queue: FairQueue[Any], flood: Any, other: Any) -> int:
-    """Return how many requests of a flood are unfinished when a later one of another has ended."""
+async def left_of_flood(queue: Any, flood: Any, other: Any) -> int:
+    """Return how many jobs of a flood have not begun when a later one of another address begins."""
+    added = record_results(queue, "_find_or_add")
+    begun = record_results(queue, "_take_next")
     max_running, queue._max_running = queue._max_running, 0
     sent = [asyncio.create_task(flood(FLOODER)) for _ in range(FLOOD_SIZE)]
     await wait_for_jobs(queue, FLOOD_SIZE)
-    last = asyncio.create_task(other(OTHER))
+    sent.append(asyncio.create_task(other(OTHER)))
     await wait_for_jobs(queue, FLOOD_SIZE + 1)
     queue._max_running = max_running
     queue._start_jobs()
-    response = await last
-    left = sum(not task.done() for task in sent)
-    for each in (response, *await asyncio.gather(*sent)):
-        assert "INTERNAL" not in str(each)
-    return left
+    for response in await asyncio.gather(*sent):
+        assert "INTERNAL" not in str(response)
+    return FLOOD_SIZE - begun.index(added[-1])
+
+
+def record_results(queue: Any, method: str) -> list[object]:
+    """Return the list of what a method of a queue returns from now on."""
+    results, call = list[object](), getattr(queue, method)
+
+    def recorded(*arguments: object) -> object:
+        results.append(call(*arguments))
+        return results[-1]
+
+    setattr(queue, method, recorded)
+    return results
 
 
 async def wait_for_jobs(queue: FairQueue[Any], number: int) -> None:

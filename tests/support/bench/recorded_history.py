@@ -31,8 +31,8 @@ from bench.faults.history import (
 )
 
 RECORDED = Path(__file__).parent / "recorded_history.json.gz"
-KEPT_SLOTS = 2
-KEPT_FIELDS = {
+RECORDED_SLOTS = 2
+RECORDED_FIELDS = {
     *("__typename", "id", "status", "outcome", "booking", "entry", "slot", "version", "remaining"),
     *("_id", "user", "at", "by", "action", "history", "heldUntil", "movedFrom", "title", "start"),
     *("capacity", "waitlistCapacity", "holdMinutes", "cancelCutoffMinutes", "campaign"),
@@ -73,15 +73,15 @@ class RecordedHistory:
 def trimmed(directory: Path) -> RecordedHistory:
     """Return a history with what the checker reads, without most clients and slots of one kind."""
     versions = list(read_lines(directory / SLOT_VERSIONS))
-    operations = [each for each in read_lines(directory / HISTORY) if _is_kept(each)]
+    operations = [each for each in read_lines(directory / HISTORY) if _is_recorded(each)]
     dropped = _dropped_slots(operations)
     dropped |= {line["id"] for line in versions if line["collection"] == "slots"} - {
         slot for each in operations for slot in _slots(each)
     }
     return RecordedHistory(
-        [_kept_operation(each) for each in operations if not dropped & _slots(each)],
+        [_recorded_operation(each) for each in operations if not dropped & _slots(each)],
         [
-            {**line, "document": _kept(line["document"])}
+            {**line, "document": _recorded_fields(line["document"])}
             for line in versions
             if line["collection"] != "idempotency_records"
             and line["id"] not in dropped
@@ -98,8 +98,8 @@ def trimmed(directory: Path) -> RecordedHistory:
     )
 
 
-def _is_kept(operation: Json) -> bool:
-    """Return whether to keep an operation; of what many clients do alike, a part is enough."""
+def _is_recorded(operation: Json) -> bool:
+    """Return whether to record an operation; of what many clients do alike, a part is enough."""
     if operation["operation"] in ("read", "converged", "viewer"):
         return bool(operation["id"] % 8 == 0)
     return operation["client"] not in {"creator 1", *(f"signed in {n}" for n in range(1, 10))}
@@ -115,7 +115,7 @@ def _dropped_slots(operations: Sequence[Json]) -> set[str]:
             if each["client"].startswith(prefix)
             for slot in _slots(each)
         )
-        dropped |= {slot for slot, _ in slots.most_common()[KEPT_SLOTS:]}
+        dropped |= {slot for slot, _ in slots.most_common()[RECORDED_SLOTS:]}
     return dropped
 
 
@@ -128,20 +128,22 @@ def _slots(operation: Json) -> set[str]:
     return {id_.partition("_")[2][:24] for id_ in ids if "_" in id_}
 
 
-def _kept_operation(operation: Json) -> Json:
+def _recorded_operation(operation: Json) -> Json:
     given = dict(operation["input"])
     if len(given.get("token", "")) > 12:
         given["token"] = given["token"][-12:]
-    return {**operation, "input": given, "outcome": _kept(operation["outcome"])}
+    return {**operation, "input": given, "outcome": _recorded_fields(operation["outcome"])}
 
 
-def _kept(value: Any) -> Any:
+def _recorded_fields(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {name: _kept(each) for name, each in value.items() if name in KEPT_FIELDS}
+        recorded = {
+            name: _recorded_fields(each) for name, each in value.items() if name in RECORDED_FIELDS
+        }
         # A response shows a booking with its history, of which the checker reads the id.
-        is_shown = "id" in kept and str(kept["id"]).startswith("booking_")
-        return {"id": kept["id"]} if is_shown else kept
-    return [_kept(each) for each in value] if isinstance(value, list) else value
+        is_shown = "id" in recorded and str(recorded["id"]).startswith("booking_")
+        return {"id": recorded["id"]} if is_shown else recorded
+    return [_recorded_fields(each) for each in value] if isinstance(value, list) else value
 
 
 if __name__ == "__main__":

@@ -210,9 +210,9 @@ Write = Callable[..., Awaitable[Any]]
 def with_conflict(write: Write, conflict: object) -> Write:
     """Return the write with an unknown result that counts as a conflict."""
 
-    async def write_or_conflict(*arguments: object) -> object:
+    async def write_or_conflict(*arguments: object, **options: object) -> object:
         try:
-            return await write(*arguments)
+            return await write(*arguments, **options)
         except PyMongoError:
             return conflict
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bench.faults.checker.disturbances import Disturbances
 from bench.faults.checker.linearizability import SlotOrder
-from bench.faults.checker.promises.watchers import Told, check_told
+from bench.faults.checker.promises.watchers import SentState, check_sent_state
 from bench.faults.checker.report import Report
 from bench.faults.clients.plan import REQUEST_TIMEOUT_S
 from bench.faults.history import UNAVAILABLE, Operation
@@ -52,8 +52,10 @@ def check_reads(
     for operation in operations:
         outcome, finished_at = operation.outcome or {}, operation.finished_at
         if operation.operation == "read" and outcome.get("__typename") == "Slot" and finished_at:
-            told = Told(finished_at, outcome["version"], outcome["remaining"])
+            state = SentState(finished_at, outcome["version"], outcome["remaining"])
             slot_id = str(outcome["id"])[-24:]
-            problem = check_told(told, operation.started_at, orders.get(slot_id), disturbances)
+            problem = check_sent_state(
+                state, operation.started_at, orders.get(slot_id), disturbances
+            )
             if problem:
                 report.add("read wrongly", f"slot {slot_id}: {problem}", [operation])

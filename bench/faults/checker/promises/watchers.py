@@ -1,4 +1,4 @@
-"""Checks what subscribers were told: it was so at that time, and soon after it changed."""
+"""Checks the messages to subscribers: each was true at that time, and soon after it changed."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ BookingEvent = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SentState:
     """The state of a slot as a response or a message showed it at a time."""
 
     at: float
@@ -41,7 +41,7 @@ class Told:
 class WatchSession:
     """One connection of a subscriber, from its first message about a slot on.
 
-    `events` are the bookings of the user with an action, and when the subscriber was told of it.
+    `events` are the bookings of the user with an action, and when the subscriber received it.
     `tickets` has when each was subscribed, and `final` when its final state arrived.
     """
 
@@ -49,7 +49,7 @@ class WatchSession:
     user_id: str
     begun_at: float
     ended_at: float = float("inf")
-    told: defaultdict[str, list[Told]] = field(default_factory=lambda: defaultdict(list))
+    states: defaultdict[str, list[SentState]] = field(default_factory=lambda: defaultdict(list))
     events: dict[BookingEvent, float] = field(default_factory=dict)
     tickets: dict[str, float] = field(default_factory=dict)
     final: dict[str, float] = field(default_factory=dict)
@@ -81,7 +81,9 @@ def to_sessions(lines: Iterable[Json]) -> list[WatchSession]:
         session = sessions[key]
         match line["kind"]:
             case "availability":
-                session.told[line["slot"]].append(Told(at, line["version"], line["remaining"]))
+                session.states[line["slot"]].append(
+                    SentState(at, line["version"], line["remaining"])
+                )
             case "booking":
                 session.events.setdefault((line["booking"], line["action"]), at)
             case "ticket":
@@ -101,19 +103,19 @@ def check_watchers(
     disturbances: Disturbances,
     report: Report,
 ) -> None:
-    """Report what subscribers were told too late, never, or wrongly."""
+    """Report messages to subscribers that were late, missing or wrong."""
     report.counts["sessions of subscribers"] = len(sessions)
     actions = dict(_actions(orders, versions))
     answered_at = _answered_at(operations)
-    watched = {slot_id for session in sessions for slot_id in session.told}
+    watched = {slot_id for session in sessions for slot_id in session.states}
     for session in sessions:
         if disturbances.calm_s(session.begun_at, session.ended_at) > FIRST_STATE_S:
-            for slot_id in watched - session.told.keys():
-                description = f"{session.name} was told nothing of slot {slot_id}"
+            for slot_id in watched - session.states.keys():
+                description = f"{session.name} received nothing of slot {slot_id}"
                 report.add("stale subscriber", description)
-        for slot_id, told in session.told.items():
-            report.counts["states told"] += len(told)
-            _check_availability(session, slot_id, told, orders.get(slot_id), disturbances, report)
+        for slot_id, states in session.states.items():
+            report.counts["states sent"] += len(states)
+            _check_availability(session, slot_id, states, orders.get(slot_id), disturbances, report)
         _check_events(session, actions, versions, disturbances, report)
         for ticket, since in session.tickets.items():
             due = max(answered_at.get(ticket, session.ended_at), since)
@@ -125,36 +127,36 @@ def check_watchers(
 def _check_availability(
     session: WatchSession,
     slot_id: str,
-    told: Sequence[Told],
+    states: Sequence[SentState],
     order: SlotOrder | None,
     disturbances: Disturbances,
     report: Report,
 ) -> None:
-    for before, after in pairwise(told):
+    for before, after in pairwise(states):
         if after.version < before.version:
             description = f"{session.name}, slot {slot_id}: {before} before {after}"
             report.add("availability went back", description)
-    ends = [*(each.at for each in told[1:]), session.ended_at]
-    for each, until in zip(told, ends, strict=True):
-        problem = check_told(each, until, order, disturbances)
+    ends = [*(each.at for each in states[1:]), session.ended_at]
+    for each, until in zip(states, ends, strict=True):
+        problem = check_sent_state(each, until, order, disturbances)
         if problem:
-            kind = "stale subscriber" if problem == OLD else "subscriber told wrongly"
+            kind = "stale subscriber" if problem == OLD else "wrong message to a subscriber"
             description = f"{session.name}, slot {slot_id}: {problem}, {each}, until {until:.1f}"
             report.add(kind, description, versions=order.around(each.version) if order else ())
 
 
-def check_told(
-    told: Told, valid_until: float, order: SlotOrder | None, disturbances: Disturbances
+def check_sent_state(
+    state: SentState, valid_until: float, order: SlotOrder | None, disturbances: Disturbances
 ) -> str | None:
     """Return what is wrong with a state of a slot, which should have been true at `valid_until`."""
-    index = order.index_of(told.version) if order else None
+    index = order.index_of(state.version) if order else None
     if order is None or index is None:
         return "a version that never was"
-    if order.existed_from[index] > told.at + CLOCK_AHEAD_S:
+    if order.existed_from[index] > state.at + CLOCK_AHEAD_S:
         return "a version before it was written"
-    least, most = _remaining(order.versions[index], told.at + CLOCK_AHEAD_S)
-    if not least <= told.remaining <= most:
-        return f"{told.remaining} remaining instead of {least} to {most}"
+    least, most = _remaining(order.versions[index], state.at + CLOCK_AHEAD_S)
+    if not least <= state.remaining <= most:
+        return f"{state.remaining} remaining instead of {least} to {most}"
     if index + 1 < len(order.versions):
         next_seen_at = order.visible_by[index + 1]
         if disturbances.calm_s(next_seen_at, valid_until) > STALE_S:
@@ -202,7 +204,7 @@ def _check_events(
     report: Report,
 ) -> None:
     for id_, name in session.events:
-        report.counts["booking events told"] += 1
+        report.counts["booking events sent"] += 1
         action = actions.get((id_, name))
         is_true = action is not None and action.user_id == session.user_id
         if action is None and id_ in versions.ended_bookings:
@@ -210,7 +212,7 @@ def _check_events(
             history = versions.ended_bookings[id_]["history"]
             is_true = any(BY_OTHERS.get(entry["action"]) == name for entry in history)
         if name in BY_OTHERS.values() and not is_true:
-            report.add("subscriber told wrongly", f"{session.name}: {name} of {id_}")
+            report.add("wrong message to a subscriber", f"{session.name}: {name} of {id_}")
     for (id_, name), action in actions.items():
         known_from = max(session.begun_at, action.known_from)
         until = min(action.until, session.ended_at)

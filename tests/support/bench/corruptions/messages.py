@@ -1,4 +1,4 @@
-"""Corruptions of tickets, of fencing tokens and of what subscribers are told."""
+"""Corruptions of tickets, of fencing tokens and of the messages to subscribers."""
 
 import random
 from collections import defaultdict
@@ -13,7 +13,7 @@ from tests.support.bench.corruptions.places import (
     ended_at,
     lines_by_slot,
     slot_of,
-    told_by_session,
+    states_by_session,
 )
 from tests.support.bench.recorded_history import RecordedHistory
 
@@ -33,7 +33,7 @@ def lose_a_booked_ticket(history: RecordedHistory, rng: random.Random) -> None:
         shown.update(status="LOST", outcome=None)
 
 
-def tell_both_of_a_ticket(history: RecordedHistory, rng: random.Random) -> None:
+def report_both_outcomes_of_a_ticket(history: RecordedHistory, rng: random.Random) -> None:
     """Say of a ticket that it is lost and booked."""
     for shown in rng.choice(list(_ticket_answers(history, "Booked").values())):
         shown["status"] = "LOST"
@@ -70,41 +70,41 @@ def let_a_fence_fall(history: RecordedHistory, rng: random.Random) -> None:
     history.fences.append({**earlier, "at": earlier["at"] + 1000, "fence": earlier["fence"] - 1})
 
 
-def keep_a_subscriber_stale(history: RecordedHistory, rng: random.Random) -> None:
-    """Tell a subscriber nothing more of a slot."""
+def leave_a_subscriber_stale(history: RecordedHistory, rng: random.Random) -> None:
+    """Send a subscriber nothing more of a slot."""
     disturbances = Disturbances(history.faults)
     stale = [
-        told[index:]
-        for told in told_by_session(history)
-        for index in range(1, len(told))
-        if disturbances.calm_s(told[index]["at"], ended_at(history, told[0])) > 2 * STALE_S
+        states[index:]
+        for states in states_by_session(history)
+        for index in range(1, len(states))
+        if disturbances.calm_s(states[index]["at"], ended_at(history, states[0])) > 2 * STALE_S
     ]
     concealed = rng.choice(stale)
     history.watched = [line for line in history.watched if line not in concealed]
 
 
 def let_availability_go_back(history: RecordedHistory, rng: random.Random) -> None:
-    """Tell a subscriber two versions in the wrong order."""
+    """Send a subscriber two versions in the wrong order."""
     earlier, later = rng.choice(
-        [pair for told in told_by_session(history) for pair in pairwise(told)]
+        [pair for states in states_by_session(history) for pair in pairwise(states)]
     )
     for name in ("version", "remaining"):
         earlier[name], later[name] = later[name], earlier[name]
 
 
 def misinform_a_subscriber(history: RecordedHistory, rng: random.Random) -> None:
-    """Tell a subscriber a wrong number of free places."""
-    rng.choice(rng.choice(told_by_session(history)))["remaining"] += 4
+    """Send a subscriber a wrong number of free places."""
+    rng.choice(rng.choice(states_by_session(history)))["remaining"] += 4
 
 
-def tell_a_subscriber_early(history: RecordedHistory, rng: random.Random) -> None:
-    """Tell a subscriber a version before it was written."""
-    later = [line for told in told_by_session(history) for line in told[1:]]
+def notify_a_subscriber_early(history: RecordedHistory, rng: random.Random) -> None:
+    """Send a subscriber a version before it was written."""
+    later = [line for states in states_by_session(history) for line in states[1:]]
     rng.choice(later)["at"] -= 60
 
 
 def conceal_a_promotion(history: RecordedHistory, rng: random.Random) -> None:
-    """Tell a subscriber nothing of a place from the waiting list, with no later fault."""
+    """Send a subscriber nothing of a place from the waiting list, with no later fault."""
     begun_at = {
         (line["watcher"], line["session"]): line["at"]
         for line in history.watched
@@ -123,7 +123,7 @@ def conceal_a_promotion(history: RecordedHistory, rng: random.Random) -> None:
 
 
 def invent_an_expiry(history: RecordedHistory, rng: random.Random) -> None:
-    """Tell a subscriber that a hold expired which did not."""
+    """Report to a subscriber that a hold expired which did not."""
     begin = rng.choice([line for line in history.watched if line["kind"] == "begin"])
     event = {"kind": "booking", "booking": NEW_ID, "action": "EXPIRED"}
     history.watched.insert(history.watched.index(begin) + 1, {**begin, **event})

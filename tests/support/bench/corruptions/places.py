@@ -24,18 +24,18 @@ def documents_by_slot(history: RecordedHistory) -> dict[str, list[Json]]:
     }
 
 
-def told_by_session(history: RecordedHistory) -> list[list[Json]]:
-    """Return what each session was told about each slot."""
-    told: defaultdict[tuple[str, int, str], list[Json]] = defaultdict(list)
+def states_by_session(history: RecordedHistory) -> list[list[Json]]:
+    """Return the states of each slot that each session received."""
+    states: defaultdict[tuple[str, int, str], list[Json]] = defaultdict(list)
     for line in history.watched:
         if line["kind"] == "availability":
-            told[line["watcher"], line["session"], line["slot"]].append(line)
-    return list(told.values())
+            states[line["watcher"], line["session"], line["slot"]].append(line)
+    return list(states.values())
 
 
-def ended_at(history: RecordedHistory, told: Json) -> float:
+def ended_at(history: RecordedHistory, state: Json) -> float:
     """Return when the session of a line ended."""
-    session = (told["watcher"], told["session"])
+    session = (state["watcher"], state["session"])
     ends = (line for line in history.watched if line["kind"] == "end")
     return next(float(line["at"]) for line in ends if (line["watcher"], line["session"]) == session)
 

@@ -16,14 +16,14 @@ from tests.support.bench.corruptions.places import (
 )
 from tests.support.bench.recorded_history import RecordedHistory
 
-FULL_TOLD_AS = (
+FULL_SHOWN_AS = (
     *("LimitReached", "TimeConflict", "SlotStarted", "CutoffPassed", "NotYetOpen", "Closed"),
     *("GroupFull", "NotEligible", "HoldLimitReached", "SlotNotFound", "AlreadyBooked"),
 )
 
 
-def tell_full_slots_as_others(history: RecordedHistory, rng: random.Random) -> None:
-    """Tell SlotFull as each other refusal: in slots without a campaign, or to its other users."""
+def show_full_slots_as_others(history: RecordedHistory, rng: random.Random) -> None:
+    """Show SlotFull as each other refusal: in slots without a campaign, or to its other users."""
     documents = documents_by_slot(history)
     of_campaign = {slot for slot, each in documents.items() if each[-1].get("campaign")}
     limited = {
@@ -37,7 +37,7 @@ def tell_full_slots_as_others(history: RecordedHistory, rng: random.Random) -> N
         for each in answers(history, "book", "SlotFull")
         if each["user_id"] not in limited or slot_of(each) not in of_campaign
     ]
-    for name, operation in zip(FULL_TOLD_AS, rng.sample(full, len(FULL_TOLD_AS)), strict=True):
+    for name, operation in zip(FULL_SHOWN_AS, rng.sample(full, len(FULL_SHOWN_AS)), strict=True):
         operation["outcome"]["__typename"] = name
 
 

@@ -84,9 +84,9 @@ def forget_a_booking(history: RecordedHistory, rng: random.Random) -> None:
     operation = rng.choice(single_bookings(history))
     booking_id = operation["outcome"]["booking"]["id"][-24:]
     for document in documents_by_slot(history)[slot_of(operation)]:
-        kept = [each for each in document["bookings"] if each["id"] != booking_id]
-        document["remaining"] += len(document["bookings"]) - len(kept)
-        document["bookings"] = kept
+        remaining_bookings = [each for each in document["bookings"] if each["id"] != booking_id]
+        document["remaining"] += len(document["bookings"]) - len(remaining_bookings)
+        document["bookings"] = remaining_bookings
 
 
 def book_twice(history: RecordedHistory, rng: random.Random) -> None:
