@@ -88,7 +88,7 @@ async def create_user(
     problems = {
         "name": validate_user_name(name),
         "email": None if normalized_email else INVALID_EMAIL,
-        "password": validate_password(password, name, email),
+        "password": validate_password(password, name, normalized_email or ""),
     }
     field_problems = tuple(FieldProblem(field, text) for field, text in problems.items() if text)
     if field_problems or normalized_email is None:
