@@ -25,7 +25,7 @@ NOT_YET_CALLED = {
     "CalendarTokenRepository": "delete find_created_at find_user save",
     "CampaignRepository": "find_slots_to_copy",
     "CampaignStatisticsQueries": "load",
-    "ChangeStream": "close database_id end next_changes open",
+    "ChangeStream": "close database_id next_changes open",
     "DescriptionQueries": "find_of_campaigns find_of_slots",
     "EndedBookingRepository": "count_of_slot count_of_user page_of_user",
     "ErasureRepository": (

@@ -34,7 +34,7 @@ READS_OF_ALL_SHARDS = {
         "slots: $expr resource status",
     },
     "slots that an older version stored or changed, every two seconds in one process": {
-        "slots: spans status",
+        "slots: searchWords.0",
         "slots: $expr revisedAt revision",
     },
     "the bookings and waitlist entries of a user": {
