@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import AsyncIterator
 from importlib import resources
+from typing import Literal
 
 import pytest
 
@@ -89,7 +90,7 @@ async def test_the_check_of_a_password_takes_no_long_name_or_address(
 ) -> None:
     normalize, lengths = unicodedata.normalize, list[int]()
 
-    def record(form: str, unnormalized: str) -> str:
+    def record(form: Literal["NFC", "NFKC"], unnormalized: str) -> str:
         lengths.append(len(unnormalized))
         return normalize(form, unnormalized[:MAX_NORMALIZED_LENGTH])
 
