@@ -27,7 +27,7 @@ class EmailTaken:
 
 @dataclass(frozen=True, slots=True)
 class RegistrationClosed:
-    """This server lets nobody create an account, or set the first password of one."""
+    """Nobody can register on this server, or even set a first password with an invitation."""
 
 
 @dataclass(frozen=True, slots=True)
