@@ -27,7 +27,7 @@ class EmailTaken:
 
 @dataclass(frozen=True, slots=True)
 class RegistrationClosed:
-    """This server lets nobody create an account, or set the first password of one."""
+    """Nobody can register on this server, or even set a first password with an invitation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,25 @@ async def register(
     """Create a member's account and open its first session."""
     if auth.registration is not Registration.OPEN:
         return RegistrationClosed()
-    user = await create_user(
+    created = await _create_user(
         auth, name, email, password, Role.MEMBER, client_address, self_registered=True
     )
-    if not isinstance(user, User):
-        return user
+    if not isinstance(created, tuple):
+        return created
+    user, password_hash = created
     with after_write():
-        return await open_session(auth, user, user_agent=user_agent)
+        return await open_session(auth, user, password_hash, user_agent)
 
 
 async def create_user(
+    auth: Auth, name: str, email: str, password: str, role: Role
+) -> User | EmailTaken | InvalidInput | TooManyAttempts:
+    """Create an account with any role. For operators."""
+    created = await _create_user(auth, name, email, password, role)
+    return created[0] if isinstance(created, tuple) else created
+
+
+async def _create_user(
     auth: Auth,
     name: str,
     email: str,
@@ -81,14 +90,14 @@ async def create_user(
     client_address: str | None = None,
     *,
     self_registered: bool = False,
-) -> User | EmailTaken | InvalidInput | TooManyAttempts:
-    """Create an account with any role. Only operators may choose another role than member."""
+) -> tuple[User, str] | EmailTaken | InvalidInput | TooManyAttempts:
+    """Create an account. Return its user and the hash of the password."""
     name = normalize_name(name)
     normalized_email = normalize_email(email)
     problems = {
         "name": validate_user_name(name),
         "email": None if normalized_email else INVALID_EMAIL,
-        "password": validate_password(password, name, email),
+        "password": validate_password(password, name, normalized_email or ""),
     }
     field_problems = tuple(FieldProblem(field, text) for field, text in problems.items() if text)
     if field_problems or normalized_email is None:
@@ -100,7 +109,7 @@ async def create_user(
     user = await auth.users.insert(
         name, normalized_email, role, password_hash, auth.now(), self_registered=self_registered
     )
-    return user or EmailTaken(normalized_email)
+    return (user, password_hash) if user else EmailTaken(normalized_email)
 
 
 async def login(

@@ -6,7 +6,6 @@ from functools import partial
 from time import monotonic
 
 from slotlock.auth.container import Auth
-from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.import_file import InvalidUserFile, parse_user_file
 from slotlock.domain.users.import_plan import (
     ImportBusy,
@@ -16,7 +15,6 @@ from slotlock.domain.users.import_plan import (
     to_result,
 )
 from slotlock.domain.users.user import Caller
-from slotlock.infrastructure.mongo.users.documents import search_words_of
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 
 # MongoDB aborts the transaction of a killed process after 5 s: retry for longer than that.
@@ -34,7 +32,7 @@ async def import_users(
     that registered themselves change only with `claim`, which locks out the user who did that.
     """
     # In a thread: it takes most of a second to validate 10,000 addresses.
-    rows = await asyncio.to_thread(parse_user_file, body, normalize_email)
+    rows = await asyncio.to_thread(parse_user_file, body)
     if isinstance(rows, InvalidUserFile):
         return rows
     imports, emails = auth.user_imports, [row.email for row in rows]
@@ -42,9 +40,7 @@ async def import_users(
     snapshot = await imports.load_snapshot(emails)
     while True:
         users = snapshot.users_by_email
-        plan = await asyncio.to_thread(
-            partial(plan_import, rows, users, search_words_of, caller, claim=claim)
-        )
+        plan = await asyncio.to_thread(partial(plan_import, rows, users, caller, claim=claim))
         if isinstance(plan, InvalidUserFile):
             return plan
         result = to_result(plan, dry_run=dry_run)

@@ -72,6 +72,10 @@ async def register_all(client: GraphQLClient, users: list[SimulatedUser]) -> Non
 
 
 def _store_session(user: SimulatedUser, response: dict[str, Any]) -> None:
+    if response["__typename"] == "RegistrationClosed":
+        raise SimulationError(
+            "the simulated users cannot register: set SLOTLOCK_REGISTRATION=open at the server"
+        )
     if response["__typename"] != "Session":
         raise SimulationError(f"{user.email} cannot sign in: {response['message']}")
     user.user_id, user.token = response["user"]["id"], response["accessToken"]

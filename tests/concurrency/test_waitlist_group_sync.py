@@ -17,7 +17,6 @@ from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import ImportPlan, plan_import
 from slotlock.domain.users.user import Caller
-from slotlock.infrastructure.mongo.users.documents import search_words_of
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 from slotlock.services.booking import book, waitlist
@@ -91,9 +90,7 @@ def imports(pair: ServicePair, user: Caller, group: str) -> ImportPlan:
     async def as_the_file_says() -> ImportPlan:
         email = pair.emails[user.user_id]
         seen = await user_imports.load_snapshot([email])
-        plan = plan_import(
-            [UserRow(2, email, None, (group,))], seen.users_by_email, search_words_of
-        )
+        plan = plan_import([UserRow(2, email, None, (group,))], seen.users_by_email)
         assert isinstance(plan, ImportPlan)
         if not plan.is_empty:
             written = await user_imports.commit(plan, seen, pair.clock.now)

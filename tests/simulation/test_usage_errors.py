@@ -10,6 +10,8 @@ import pytest
 
 from slotlock.simulation import tickets
 from slotlock.simulation.client.http import RATE_LIMITED_MESSAGE
+from slotlock.simulation.model.plan import SimulationError
+from slotlock.simulation.setup import _store_session, generate_users
 from tests.support.apps.processes import AppProcess, free_port
 from tests.support.cli.command_line import replace_environment
 from tests.support.cli.simulation import SimulationRunner
@@ -70,6 +72,13 @@ def test_a_wrong_admin_password_is_reported(
     assert (
         "admin@slotlock.test cannot sign in with the password from SLOTLOCK_ADMIN_PASSWORD" in line
     )
+
+
+def test_a_server_with_closed_registration_is_reported() -> None:
+    (user,) = generate_users(1)
+    refusal = {"__typename": "RegistrationClosed", "message": "Registration is closed."}
+    with pytest.raises(SimulationError, match="set SLOTLOCK_REGISTRATION=open at the server"):
+        _store_session(user, refusal)
 
 
 def test_a_missing_organizer_is_reported(

@@ -225,7 +225,7 @@ export type RefusalCode =
   | 'QUEUE_FULL'
   /** Members get places through the booking queue only. */
   | 'QUEUE_ONLY'
-  /** This server lets nobody create an account. */
+  /** Nobody can register on this server. */
   | 'REGISTRATION_CLOSED'
   /** Slots that are not over use the resource. */
   | 'RESOURCE_IN_USE'

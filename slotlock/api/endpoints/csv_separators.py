@@ -3,7 +3,10 @@
 Excel separates cells as the operating system does: by semicolons where the decimal sign is a comma.
 """
 
+from operator import itemgetter
+
 from slotlock.domain.reports.exports import CsvSeparator
+from slotlock.graphql.transport.content_negotiation import parse_weighted
 from slotlock.graphql.transport.http_requests import HttpError
 
 # Languages with a decimal comma (CLDR), as primary subtags.
@@ -42,14 +45,6 @@ def _separator_of(language: str) -> CsvSeparator:
 
 def _preferred_language(accept_language: str) -> str:
     """Return the first language tag with the greatest weight (RFC 9110, 12.5.4), in lower case."""
-    best, best_weight = "", 0.0
-    for item in accept_language.lower().split(","):
-        tag, _, parameter = item.partition(";")
-        name, _, value = parameter.strip().partition("=")
-        try:
-            weight = float(value) if name.strip() == "q" else 1.0
-        except ValueError:
-            continue
-        if weight > best_weight and tag.strip() not in ("", "*"):
-            best, best_weight = tag.strip(), weight
-    return best
+    weighted = [parse_weighted(text) for text in accept_language.split(",")]
+    named = [each for each in weighted if each[0] not in ("", "*") and each[1] > 0]
+    return max(named, key=itemgetter(1), default=("", 0.0))[0]

@@ -116,7 +116,8 @@ class Exports:
         """
         if kind == "slot" and (slot_id := ids.parse_slot_id(global_id)):
             found = await queries.find_slots(self._services, [slot_id], organizer)
-            for slot in (each.slot for each in found.values()):
+            if view := found.get(slot_id):
+                slot = view.slot
                 return slot.title, to_local_time(slot.start, slot.time_zone).date()
         if kind == "campaign" and (campaign_id := ids.parse_campaign_id(global_id)):
             campaign = await campaigns.find(self._services, campaign_id, organizer)

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
+from functools import partial
 
 from slotlock.auth.accounts import (
     BUSY_RETRY_AFTER_MS,
@@ -18,6 +19,7 @@ from slotlock.auth.invitations import (
 from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.tokens import hash_token
+from slotlock.auth.user_admin import change_user, find_user
 from slotlock.domain.booking.refusals import UserNotFound
 from slotlock.domain.shared.text import normalize_name
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
@@ -104,39 +106,32 @@ async def update_user(
     }
     if found := tuple(FieldProblem(field, text) for field, text in problems.items() if text):
         return InvalidInput(found)
-    # A retry means that a concurrent change of the user was written, so the loop ends.
-    while True:
-        user = await _find(auth, user_id)
-        if user is None:
-            return UserNotFound(user_id)
-        if refusal := change_refusal(caller, user):
-            return refusal
+
+    async def write(user: User) -> UserUpdated | EmailTaken | None:
         name_after, email_after = new_name or user.name, new_email or user.email
         updated = await auth.administration.update(
             user, name_after, email_after, caller.user_id, auth.now()
         )
         if isinstance(updated, AddressTaken):
             return EmailTaken(email_after)
-        if updated is not None:
-            return UserUpdated(updated)
+        return UserUpdated(updated) if updated else None
+
+    return await change_user(auth, user_id, partial(change_refusal, caller), write)
 
 
 async def invite(
     auth: Auth, caller: Caller, user_id: UserId
 ) -> UserInvited | UserNotFound | AdminRequired | InvalidInput:
     """Invite one user who has no password to set one; an earlier invitation ends."""
-    # A retry means that a concurrent change of the user was written, so the loop ends.
-    while True:
-        user = await _find(auth, user_id)
-        if user is None:
-            return UserNotFound(user_id)
-        if refusal := change_refusal(caller, user):
-            return refusal
+
+    async def write(user: User) -> UserInvited | InvalidInput | None:
         if user.has_password or user.banned:
             problem = "The user is banned." if user.banned else "The user has a password already."
             return InvalidInput((FieldProblem("userId", problem),))
-        if invitation := await invite_user(auth, user, caller):
-            return UserInvited(user, invitation)
+        invitation = await invite_user(auth, user, caller)
+        return UserInvited(user, invitation) if invitation else None
+
+    return await change_user(auth, user_id, partial(change_refusal, caller), write)
 
 
 async def set_role(
@@ -157,7 +152,7 @@ async def end_sessions(
     auth: Auth, caller: Caller, user_id: UserId
 ) -> SessionsEnded | UserNotFound | AdminRequired:
     """End all sessions of a user, with their streams and sockets."""
-    user = await _find(auth, user_id)
+    user = await find_user(auth, user_id)
     if user is None:
         return UserNotFound(user_id)
     if refusal := change_refusal(caller, user):
@@ -186,7 +181,7 @@ async def replace_password(
     auth: Auth, user_id: UserId, password: str
 ) -> UserNotFound | InvalidInput | TooManyAttempts | None:
     """Set a user's password and end all their sessions; None if it is set. For operators."""
-    user = await _find(auth, user_id)
+    user = await find_user(auth, user_id)
     if user is None:
         return UserNotFound(user_id)
     if problem := validate_password(password, user.name, user.email):
@@ -199,8 +194,3 @@ async def replace_password(
         return UserNotFound(user_id)
     auth.session_streams.session_changed(user_id)
     return None
-
-
-async def _find(auth: Auth, user_id: UserId) -> User | None:
-    user = (await auth.users.find_many([user_id])).get(user_id)
-    return None if user is None or user.erased else user

@@ -9,6 +9,8 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 
+from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH
+
 MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 8, 128
 MIN_DIFFERENT_CHARACTERS = 4
 # A shorter word occurs in too many good passwords.
@@ -26,12 +28,19 @@ def validate_password(password: str, name: str = "", email: str = "") -> str | N
     if not MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
         return WRONG_LENGTH
     folded = _fold(password)
-    if _is_pattern(folded) or folded.strip(string.punctuation) in _common_passwords():
+    if _is_pattern(folded) or _is_common(folded):
         return TOO_COMMON
-    known = {SERVICE_NAME, _fold(name), *map(_fold, name.split()), _fold(email.partition("@")[0])}
+    known = _known_words(name, email)
     if any(len(word) >= MIN_KNOWN_LENGTH and word in folded for word in known):
         return CONTAINS_KNOWN_WORD
     return None
+
+
+def _known_words(name: str, email: str) -> set[str]:
+    # Another check rejects longer texts, which would take seconds here.
+    name, email = name[:MAX_NORMALIZED_LENGTH], email[:MAX_NORMALIZED_LENGTH]
+    texts = (SERVICE_NAME, name, *name.split(), email, email.partition("@")[0])
+    return set(map(_fold, texts))
 
 
 def _fold(text: str) -> str:
@@ -46,6 +55,11 @@ def _is_pattern(text: str) -> bool:
     codes = [ord(character) for character in text]
     steps = {after - before for before, after in pairwise(codes)}
     return len(steps) == 1
+
+
+def _is_common(text: str) -> bool:
+    """Return whether the text is a common password, also with more punctuation at its ends."""
+    return not _common_passwords().isdisjoint((text, text.strip(string.punctuation)))
 
 
 @cache

@@ -7,7 +7,7 @@ both are accepted.
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 
@@ -15,6 +15,7 @@ from slotlock.domain.shared.formulas import unescape_formula
 from slotlock.domain.shared.text import normalize_name, strip_blanks
 from slotlock.domain.shared.validation import INVALID_EMAIL
 from slotlock.domain.shared.values import value_object
+from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import validate_user_name
 
@@ -25,8 +26,6 @@ MAX_PROBLEMS = 100
 EMAIL, NAME, GROUPS = COLUMNS = ("email", "name", "groups")
 MAX_SHOWN_COLUMN_LENGTH = 40
 _FIRST_LINE = re.compile(r"[\r\n]*([^\r\n]*)")
-
-EmailNormalizer = Callable[[str], str | None]
 
 
 @value_object
@@ -56,13 +55,8 @@ class UserRow:
     groups: tuple[str, ...] | None
 
 
-def parse_user_file(
-    body: bytes, normalize_email: EmailNormalizer
-) -> tuple[UserRow, ...] | InvalidUserFile:
-    """Return the rows of the file, or its problems.
-
-    `normalize_email` returns None for text that is not an e-mail address.
-    """
+def parse_user_file(body: bytes) -> tuple[UserRow, ...] | InvalidUserFile:
+    """Return the rows of the file, or its problems."""
     problems = ProblemCollector()
     try:
         text = body.decode("utf-8-sig")
@@ -75,7 +69,7 @@ def parse_user_file(
     columns = _parse_header(line, header, problems)
     if problems.count:
         return problems.to_invalid_file()
-    parser = _RowParser(columns, normalize_email, problems)
+    parser = _RowParser(columns, problems)
     for number, (line, cells) in enumerate(records, 1):
         if number > MAX_IMPORTED_USERS:
             message = f"A file can have at most {MAX_IMPORTED_USERS} users. Please split it."
@@ -161,12 +155,9 @@ def _parse_header(line: int, cells: Sequence[str], problems: ProblemCollector) -
 class _RowParser:
     """Parses one record after the other and collects the rows and their problems."""
 
-    def __init__(
-        self, columns: list[str], normalize_email: EmailNormalizer, problems: ProblemCollector
-    ) -> None:
+    def __init__(self, columns: list[str], problems: ProblemCollector) -> None:
         self.rows: list[UserRow] = []
         self._columns = columns
-        self._normalize_email = normalize_email
         self._problems = problems
         self._line_by_email: dict[str, int] = {}
 
@@ -186,7 +177,7 @@ class _RowParser:
         self.rows.append(UserRow(line, email, name, groups))
 
     def _parse_email(self, line: int, cell: str) -> str:
-        email = self._normalize_email(cell)
+        email = normalize_email(cell)
         if email is None:
             self._problems.add(line, EMAIL, INVALID_EMAIL)
             return ""

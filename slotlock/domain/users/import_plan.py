@@ -1,8 +1,9 @@
 """Plan an import of users: which accounts are created, updated, claimed or unchanged."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from slotlock.domain.shared.folding import search_words
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.administration import change_refusal
 from slotlock.domain.users.import_file import (
@@ -26,8 +27,6 @@ TOO_MANY_INDEX_CHANGES = (
 CLAIM_INDEX_CHANGES = 8
 ADMIN_REQUIRED = "This address belongs to an organizer or an admin, whom only an admin can change."
 ERASED = "The user with this address was erased."
-
-SearchWordsOf = Callable[[str, str], Collection[str]]
 
 
 @value_object
@@ -123,16 +122,15 @@ ImportOutcome = ImportResult | ImportBusy | ImportTooLarge
 def plan_import(
     rows: Sequence[UserRow],
     existing_users: Mapping[str, User],
-    search_words_of: SearchWordsOf,
     caller: Caller | None = None,
     *,
     claim: bool = False,
 ) -> ImportPlan | InvalidUserFile:
     """Plan the import of these rows by a caller, who is None for the command line.
 
-    `existing_users` holds the accounts of the rows by e-mail address. `search_words_of` returns the
-    words by which a user with this name and address is found. Accounts that registered themselves
-    change only with `claim`: the address of a pupil does not prove that the pupil registered it.
+    `existing_users` holds the accounts of the rows by e-mail address. Accounts that registered
+    themselves change only with `claim`: the address of a pupil does not prove that the pupil
+    registered it.
     """
     created, updated, unclaimed, index_changes = [], [], [], 0
     problems = ProblemCollector()
@@ -141,14 +139,14 @@ def plan_import(
         if before is None:
             name = row.name or row.email.partition("@")[0][:MAX_USER_NAME_LENGTH]
             created.append(NewUser(row.email, name, row.groups or ()))
-            index_changes += len(search_words_of(name, row.email)) + len(row.groups or ())
+            index_changes += len(_search_words_of(name, row.email)) + len(row.groups or ())
         elif before.is_unclaimed and not claim:
             unclaimed.append(UnclaimedAccount(row.line, before))
         elif (update := _to_update(before, row)) is not None:
             if problem := _update_problem(caller, before):
                 problems.add(row.line, EMAIL, problem)
             updated.append(update)
-            index_changes += _count_index_changes(update, search_words_of)
+            index_changes += _count_index_changes(update)
         if index_changes > MAX_INDEX_CHANGES:
             return InvalidUserFile((LineProblem(row.line, None, TOO_MANY_INDEX_CHANGES),), 1)
     if problems.count:
@@ -171,10 +169,14 @@ def _to_update(before: User, row: UserRow) -> UserUpdate | None:
     return UserUpdate(before, name, groups, before.is_unclaimed)
 
 
-def _count_index_changes(update: UserUpdate, search_words_of: SearchWordsOf) -> int:
+def _count_index_changes(update: UserUpdate) -> int:
     before = update.before
     count = len(set(before.groups) ^ set(update.groups))
     if update.name != before.name:
-        old_words = set(search_words_of(before.name, before.email))
-        count += len(old_words ^ set(search_words_of(update.name, before.email)))
+        old_words = set(_search_words_of(before.name, before.email))
+        count += len(old_words ^ set(_search_words_of(update.name, before.email)))
     return count + CLAIM_INDEX_CHANGES * update.is_claim
+
+
+def _search_words_of(name: str, email: str) -> list[str]:
+    return search_words(f"{name} {email}")

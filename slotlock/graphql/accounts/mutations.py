@@ -18,7 +18,7 @@ from slotlock.graphql.accounts.refusals import (
     TooManyAttempts,
     present_account_refusal,
 )
-from slotlock.graphql.accounts.types import CREDENTIAL_RULES, END_CALENDAR_FEED, Session
+from slotlock.graphql.accounts.types import END_CALENDAR_FEED, NEW_PASSWORD, Session
 from slotlock.graphql.context import Context, Info
 from slotlock.graphql.core.refusals import InvalidInput, Refusal
 from slotlock.graphql.core.result_view import ResultView
@@ -52,7 +52,7 @@ class RegisterInput:
         description="The name of the user, 1 to 100 characters. Organizers and team members see it."
     )
     email: EmailAddress = field(description="The e-mail address to sign in with.")
-    password: str = field(description=CREDENTIAL_RULES)
+    password: str = field(description=NEW_PASSWORD)
 
 
 @strawberry.input(description="The credentials of a user.")
@@ -113,7 +113,7 @@ class AccountMutations:
         self,
         info: Info,
         token: Annotated[str, argument(description="The token of the invitation.")],
-        password: Annotated[str, argument(description=CREDENTIAL_RULES)],
+        password: Annotated[str, argument(description=NEW_PASSWORD)],
         end_calendar_feed: EndCalendarFeedArgument = False,
     ) -> Session | Refusal:
         # The login throttle does not apply: tokens cannot be guessed, and failed attempts would

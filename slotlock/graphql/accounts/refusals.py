@@ -27,12 +27,12 @@ class EmailTaken(Refusal):
 
 
 @strawberry.type(
-    description="This server lets nobody create an account (`register`), or not even set a first "
-    "password with an invitation (`setPassword`)."
+    description="Nobody can register on this server (`register`), or even set a first password "
+    "with an invitation (`setPassword`)."
 )
 class RegistrationClosed(RefusalWithoutDetails):
     CODE = RefusalCode.REGISTRATION_CLOSED
-    MESSAGE = "Registration is closed. Please ask an organizer for an account."
+    MESSAGE = "Registration is closed. Please ask an organizer."
 
 
 @strawberry.type(description="No account has this e-mail address and this password.")

@@ -13,7 +13,7 @@ from slotlock.graphql.accounts.refusals import (
     TooManyAttempts,
     present_account_refusal,
 )
-from slotlock.graphql.accounts.types import CREDENTIAL_RULES, END_CALENDAR_FEED, OpenSession
+from slotlock.graphql.accounts.types import END_CALENDAR_FEED, NEW_PASSWORD, OpenSession
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.refusals import InvalidInput, Refusal
@@ -45,7 +45,7 @@ ChangePasswordResult = Annotated[
 @strawberry.input(description="The current and the new password of the caller.")
 class ChangePasswordInput:
     current_password: str = field(description="The current password of the caller.")
-    new_password: str = field(description=CREDENTIAL_RULES)
+    new_password: str = field(description=NEW_PASSWORD)
     end_calendar_feed: bool = field(default=False, description=END_CALENDAR_FEED)
 
 

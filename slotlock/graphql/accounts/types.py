@@ -12,9 +12,10 @@ from slotlock.graphql.core.ids import session_global_id
 from slotlock.graphql.core.node import Node
 from slotlock.graphql.users.types import User
 
-CREDENTIAL_RULES = (
-    "The new password, 8 to 128 characters. It must not be common, a simple pattern, or contain "
-    "the name or the e-mail address of the user."
+NEW_PASSWORD = (
+    "The new password, 8 to 128 characters. "  # noqa: S105
+    "It must not be common, a simple pattern, or contain the name or the e-mail address of the "
+    "user."
 )
 END_CALENDAR_FEED = (
     "Whether the private calendar feed of the user ends, too. By default the calendars that "

@@ -50,7 +50,7 @@ class RefusalCode(Enum):
     INVALID_INPUT = enum_value("INVALID_INPUT", description="A field of the input is invalid.")
     EMAIL_TAKEN = enum_value("EMAIL_TAKEN", description="The e-mail address has an account.")
     REGISTRATION_CLOSED = enum_value(
-        "REGISTRATION_CLOSED", description="This server lets nobody create an account."
+        "REGISTRATION_CLOSED", description="Nobody can register on this server."
     )
     INVALID_CREDENTIALS = enum_value(
         "INVALID_CREDENTIALS", description="The e-mail address or the password is wrong."

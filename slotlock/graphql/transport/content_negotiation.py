@@ -1,4 +1,4 @@
-"""Content negotiation by the `Accept` header (RFC 9110, 12.5.1)."""
+"""Content negotiation by the `Accept` header (RFC 9110, 12.5.1), and the weights of others."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -9,9 +9,7 @@ MAX_MEDIA_RANGES = 20
 @lru_cache(maxsize=256)
 def negotiate(accept: str, offered: Sequence[str]) -> str | None:
     """Return the offered type that the client prefers; the first of equals; None if none fits."""
-    ranges = [
-        _parse_media_range(text) for text in accept.split(",")[:MAX_MEDIA_RANGES] if text.strip()
-    ]
+    ranges = [parse_weighted(text) for text in accept.split(",")[:MAX_MEDIA_RANGES] if text.strip()]
     weights = [(_weight(ranges, media_type), -i) for i, media_type in enumerate(offered)]
     weight, index = max(weights)
     return offered[-index] if weight > 0 else None
@@ -20,12 +18,13 @@ def negotiate(accept: str, offered: Sequence[str]) -> str | None:
 @lru_cache(maxsize=256)
 def names_explicitly(accept: str, offered: Sequence[str]) -> bool:
     """Return whether the header names one of these types, as opposed to `*/*`."""
-    ranges = dict(_parse_media_range(text) for text in accept.split(",")[:MAX_MEDIA_RANGES])
+    ranges = dict(parse_weighted(text) for text in accept.split(",")[:MAX_MEDIA_RANGES])
     return any(ranges.get(media_type, 0.0) > 0 for media_type in offered)
 
 
-def _parse_media_range(text: str) -> tuple[str, float]:
-    media_range, *parameters = (part.strip().lower() for part in text.split(";"))
+def parse_weighted(text: str) -> tuple[str, float]:
+    """Return a media range or a language in lower case, and its weight from 0 to 1 (12.4.2)."""
+    accepted, *parameters = (part.strip().lower() for part in text.split(";"))
     weight = 1.0
     for parameter in parameters:
         name, _, value = parameter.partition("=")
@@ -34,7 +33,7 @@ def _parse_media_range(text: str) -> tuple[str, float]:
                 weight = min(max(float(value), 0.0), 1.0)
             except ValueError:
                 weight = 0.0
-    return media_range, weight
+    return accepted, weight
 
 
 def _weight(ranges: list[tuple[str, float]], media_type: str) -> float:

@@ -37,7 +37,7 @@ class UserFilter:
     group: str | None = field(default=None, description="Only users of this group.")
     banned: bool | None = field(default=None, description="Only users who are or are not banned.")
     without_password: bool | None = field(
-        default=None, description="Only users who have never or have already set a password."
+        default=None, description="Only users without a password, or only users with one."
     )
 
     def to_domain(self) -> user.UserFilter:

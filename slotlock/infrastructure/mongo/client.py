@@ -165,12 +165,19 @@ class IndexMissingError(Exception):
     """A write needs a unique index that is still being built. Nothing was written."""
 
 
+class ConflictError(Exception):
+    """Other changes of the same document were always first. Nothing was written."""
+
+
 class CommitUnknownError(Exception):
     """MongoDB did not confirm a write in time, so that it may or may not have happened."""
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Return whether an error says that MongoDB did not respond, and nothing of the request."""
+    """Return whether an error says that MongoDB did not respond, and nothing of the request.
+
+    Then the same request may succeed later.
+    """
     if isinstance(error, PyMongoError):
         is_transient = isinstance(error, OperationFailure) and error.code in TRANSIENT_CODES
         return (
@@ -181,7 +188,11 @@ def is_unavailable(error: BaseException) -> bool:
         )
     return isinstance(
         error,
-        MongoOverloadedError | CommitUnknownError | IndexMissingError | RequestTimeoutError,
+        MongoOverloadedError
+        | CommitUnknownError
+        | ConflictError
+        | IndexMissingError
+        | RequestTimeoutError,
     )
 
 
@@ -204,8 +215,11 @@ def may_have_written(error: BaseException) -> bool:
     """Return whether a change that failed with this error may have happened, or may yet happen."""
     if is_commit_unknown(error):
         return True  # also if the driver then found no server that would repeat the commit
-    if isinstance(error, MongoOverloadedError | IndexMissingError | ServerSelectionTimeoutError):
-        return False  # nothing was sent
+    if isinstance(
+        error,
+        MongoOverloadedError | ConflictError | IndexMissingError | ServerSelectionTimeoutError,
+    ):
+        return False  # nothing was written
     return is_unavailable(error)
 
 

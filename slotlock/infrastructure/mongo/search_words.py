@@ -15,9 +15,17 @@ from slotlock.domain.shared.folding import query_words, search_words
 from slotlock.domain.shared.text import normalize_nfc
 from slotlock.infrastructure.mongo.client import Document
 
-# Change it with the folding. No word contains the sign, and every word is greater.
-FOLDING_MARK = "#2"
-OUTDATED_WORDS = {"searchWords.0": {"$ne": FOLDING_MARK}}
+# Change it with the folding, to a greater text. No word contains the sign, and every word is
+# greater than AFTER_MARKS.
+FOLDING_MARK, AFTER_MARKS = "#2", "$"
+# Without words, with a smaller mark, or without a mark. Two versions that each replace the words of
+# the other would never end.
+OUTDATED_WORDS: Document = {
+    "$or": [
+        {"searchWords.0": {"$not": {"$gte": FOLDING_MARK}}},
+        {"searchWords.0": {"$gte": AFTER_MARKS}},
+    ]
+}
 # The index that finds them.
 FOLDING_INDEX: tuple[list[tuple[str, int]], Document] = ([("searchWords.0", 1)], {})
 # Older versions, whose words `_older_query_words` finds, compare so many.

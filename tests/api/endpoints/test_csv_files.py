@@ -9,7 +9,6 @@ import pytest
 from slotlock.api.endpoints.csv_lines import csv_header, csv_line
 from slotlock.api.endpoints.csv_separators import choose_separator
 from slotlock.domain.reports.exports import CsvSeparator
-from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.import_file import UserRow, parse_user_file
 from slotlock.graphql.transport.http_requests import HttpError
 from tests.support.apps.processes import AppProcess
@@ -70,7 +69,7 @@ def test_an_import_reads_what_a_file_has(separator: CsvSeparator) -> None:
     ]
     lines = [csv_line([row.email, row.name or "", "5a;=b;choir"], separator) for row in rows]
     body = (csv_header(["email", "name", "groups"], separator) + "".join(lines)).encode()
-    assert parse_user_file(body, normalize_email) == tuple(rows)
+    assert parse_user_file(body) == tuple(rows)
     assert body.startswith(b"\xef\xbb\xbf")
     assert body.count(b"\r\n") == body.count(b"\n") == len(rows) + 1
 

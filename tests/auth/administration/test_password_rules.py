@@ -1,6 +1,9 @@
 """New passwords are neither common nor derived from their user, at every door that sets one."""
 
+import unicodedata
 from collections.abc import AsyncIterator
+from importlib import resources
+from typing import Literal
 
 import pytest
 
@@ -17,6 +20,7 @@ from slotlock.auth.password_policy.rules import (
 )
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.user import Caller, Role, User
 from tests.support.apps.processes import database_url
@@ -51,6 +55,13 @@ def test_common_passwords_and_patterns_are_refused(password: str) -> None:
     assert validate_password(password) == TOO_COMMON
 
 
+def test_every_listed_password_is_refused() -> None:
+    listed = resources.files("slotlock.auth.password_policy").joinpath("common_passwords.txt")
+    lines = [line for line in listed.read_text().splitlines() if not line.startswith("#")]
+    assert len(lines) == 5_000
+    assert [line for line in lines if validate_password(line) != TOO_COMMON] == []
+
+
 @pytest.mark.parametrize(
     "password",
     ["adabyron1815", "ADA.BYRON@school", "x-lovelace-x", "Zoe\u0308 1815 x", "my slotlock login"],
@@ -59,6 +70,36 @@ def test_a_password_does_not_contain_what_is_known_of_the_user(password: str) ->
     name = "Ada Lovelace Zo\u00eb1815"
     email = "adabyron@x.test" if "byron1" in password else "ada.byron@x.test"
     assert validate_password(password, name, email) == CONTAINS_KNOWN_WORD
+
+
+def test_a_password_is_not_an_address_with_a_short_local_part() -> None:
+    assert validate_password("Ada@School.example", "Al", "ada@school.example") == (
+        CONTAINS_KNOWN_WORD
+    )
+
+
+async def test_a_password_does_not_contain_an_address_that_was_pasted(auth: Auth) -> None:
+    local_part = new_email().partition("@")[0]
+    outcome = await accounts.register(auth, NAME, f"\u200b{local_part}@x.test", f"{local_part}!")
+    assert outcome == InvalidInput((FieldProblem("password", CONTAINS_KNOWN_WORD),))
+
+
+@pytest.mark.parametrize("text", ["a\u0300" * 30_000, "a " * 30_000])
+async def test_the_check_of_a_password_takes_no_long_name_or_address(
+    auth: Auth, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    normalize, lengths = unicodedata.normalize, list[int]()
+
+    def record(form: Literal["NFC", "NFKC"], unnormalized: str) -> str:
+        lengths.append(len(unnormalized))
+        return normalize(form, unnormalized[:MAX_NORMALIZED_LENGTH])
+
+    monkeypatch.setattr(unicodedata, "normalize", record)
+    outcome = await accounts.register(auth, text, f"{text}@x.test", PASSWORD)
+    assert isinstance(outcome, InvalidInput)
+    assert [problem.field for problem in outcome.problems] == ["name", "email"]
+    validate_password(PASSWORD, text, f"{text}@x.test")
+    assert sum(lengths) < 10 * MAX_NORMALIZED_LENGTH
 
 
 @pytest.mark.parametrize(

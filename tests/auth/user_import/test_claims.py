@@ -90,7 +90,9 @@ async def test_a_claim_locks_out_the_user_who_registered_the_account(
         await authenticate(auth, f"Bearer {session.access_token}")
     assert await refresh_session(auth, session.refresh_token) == InvalidSession()
     assert await login(auth, email, PASSWORD) == InvalidCredentials()
-    assert await calendar_tokens.user_of(auth, feed.token) is None
+    late_feed = await calendar_tokens.create(auth, caller)  # of a request that began before
+    for each in (feed, late_feed):
+        assert await calendar_tokens.user_of(auth, each.token) is None
     assert await repositories.teams.find(alone) is None
     left = await repositories.teams.find(shared)
     assert left is not None

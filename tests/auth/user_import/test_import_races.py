@@ -2,18 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
 from pymongo import AsyncMongoClient
 
 from slotlock.auth import accounts
+from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import SignedInSession
+from slotlock.auth.tokens import BadTokenError
 from slotlock.auth.user_import import import_users
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.import_plan import ImportPlan, ImportResult
-from slotlock.domain.users.user import UserId
+from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.users.imports import (
     IMPORT_ID,
@@ -21,6 +24,7 @@ from slotlock.infrastructure.mongo.users.imports import (
     UserImportWriter,
     UserSnapshot,
 )
+from slotlock.infrastructure.mongo.users.sessions import NewSession, SessionRepository
 from tests.support.apps.processes import database_url
 from tests.support.clients.user_files import generated_user_csv, user_csv, users_by_local_part
 from tests.support.stores.users import auth_for_database
@@ -194,6 +198,72 @@ async def test_a_registration_between_read_and_write_is_a_conflict(
     assert attempts == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
     assert isinstance(outcome, ImportResult)
     assert (outcome.created, len(outcome.unclaimed)) == (1, 1)
+
+
+async def sign_in_before_claim(
+    auth: Auth,
+    other_process: Auth,
+    email_domain: str,
+    monkeypatch: pytest.MonkeyPatch,
+    guard: Callable[[NewSession], NewSession],
+    *,
+    has_account: bool,
+) -> SignedInSession:
+    """Register, or sign in if there is an account, which is claimed before the session opens."""
+    email, open_session = f"ada@{email_domain}", SessionRepository.open
+    if has_account:
+        await accounts.register(auth, "Eve", email, PASSWORD)
+
+    async def claim_and_open(
+        self: SessionRepository, new_session: NewSession
+    ) -> tuple[str, User] | None:
+        body = user_csv(email_domain, {"ada": "Ada"})
+        claimed = await import_users(other_process, body, dry_run=False, claim=True)
+        assert claimed == ImportResult(0, 0, 0, dry_run=False, claimed=1)
+        return await open_session(self, guard(new_session))
+
+    monkeypatch.setattr(SessionRepository, "open", claim_and_open)
+    session = await (
+        accounts.login(auth, email, PASSWORD)
+        if has_account
+        else accounts.register(auth, "Eve", email, PASSWORD)
+    )
+    assert isinstance(session, SignedInSession)
+    return session
+
+
+@pytest.mark.parametrize("has_account", [False, True], ids=["register", "login"])
+async def test_no_session_opens_with_a_password_from_before_a_claim(
+    auth: Auth,
+    other_process: Auth,
+    email_domain: str,
+    monkeypatch: pytest.MonkeyPatch,
+    has_account: bool,
+) -> None:
+    session = await sign_in_before_claim(
+        auth, other_process, email_domain, monkeypatch, lambda new: new, has_account=has_account
+    )
+    with pytest.raises(BadTokenError):
+        await authenticate(auth, f"Bearer {session.access_token}")
+
+
+@pytest.mark.parametrize("has_account", [False, True], ids=["register", "login"])
+async def test_control_without_the_password_hash_a_session_survives_a_claim(
+    auth: Auth,
+    other_process: Auth,
+    email_domain: str,
+    monkeypatch: pytest.MonkeyPatch,
+    has_account: bool,
+) -> None:
+    session = await sign_in_before_claim(
+        auth,
+        other_process,
+        email_domain,
+        monkeypatch,
+        lambda new: replace(new, password_hash=None),
+        has_account=has_account,
+    )
+    assert await authenticate(auth, f"Bearer {session.access_token}")
 
 
 async def test_new_groups_between_read_and_write_are_a_conflict(

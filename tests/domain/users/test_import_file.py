@@ -18,13 +18,8 @@ from slotlock.domain.users.import_file import (
 )
 
 
-def normalize_email(text: str) -> str | None:
-    """Replace the normalization by the library, which is tested elsewhere."""
-    return text.strip().lower() if "@" in text else None
-
-
 def parse(text: str) -> tuple[UserRow, ...] | InvalidUserFile:
-    return parse_user_file(text.encode(), normalize_email)
+    return parse_user_file(text.encode())
 
 
 def problem_cells(text: str) -> list[tuple[int, str | None]]:
@@ -139,7 +134,7 @@ def test_a_very_long_cell_is_a_problem_of_its_line_only() -> None:
     ],
 )
 def test_a_file_in_another_encoding_is_invalid(body: bytes, line: int) -> None:
-    outcome = parse_user_file(body, normalize_email)
+    outcome = parse_user_file(body)
     assert isinstance(outcome, InvalidUserFile)
     assert [(problem.line, problem.column) for problem in outcome.problems] == [(line, None)]
     assert "UTF-8" in outcome.problems[0].message
@@ -173,7 +168,7 @@ def assert_well_formed(outcome: tuple[UserRow, ...] | InvalidUserFile) -> None:
 
 @given(st.binary())
 def test_any_bytes_give_rows_or_problems(body: bytes) -> None:
-    assert_well_formed(parse_user_file(body, normalize_email))
+    assert_well_formed(parse_user_file(body))
 
 
 # Fragments of user files: random bytes almost never resemble one.

@@ -4,10 +4,12 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from bson import ObjectId
 
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import open_session
 from slotlock.domain.users.user import Role, User
+from slotlock.infrastructure.mongo.client import connect
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import GraphQLTestClient
 from tests.support.clients.user_files import post_user_file
@@ -116,3 +118,22 @@ async def test_a_file_that_changes_an_admin_imports_nothing_of_an_organizer(
     # A line that changes nothing needs no permission: a list of everybody can be imported again.
     unchanged = await post_user_file(client, body.format(name=admin.name).encode())
     assert (unchanged.json()["created"], unchanged.json()["unchanged"]) == (1, 1)
+
+
+@pytest.mark.parametrize("door", ["updateUser", "setGroups", "banUser", "unbanUser"])
+async def test_a_user_with_a_role_of_a_later_version_can_be_changed_later(
+    two_apps: Pair, http: httpx.AsyncClient, auth: Auth, door: str
+) -> None:
+    user = await insert_user(auth)
+    query = {"_id": ObjectId(user.id)}
+    token = (await open_session(auth, await insert_user(auth, Role.ORGANIZER))).access_token
+    mongo, database = connect(two_apps[0].environment["SLOTLOCK_MONGO_URL"])
+    async with mongo:
+        await database["users"].update_one(query, {"$set": {"role": "owner"}})
+        before = await database["users"].find_one(query)
+        document = f"mutation($user: ID!) {{ {DOORS[door]} {{ {REFUSAL} }} }}"
+        client = GraphQLTestClient(http, two_apps[0].url, token)
+        (error,) = (await client.send(document, user=f"user_{user.id}"))["errors"]
+        assert error["extensions"].keys() >= {"errorId", "retryAfterMs"}
+        assert error["extensions"]["code"] == "INTERNAL"
+        assert await database["users"].find_one(query) == before

@@ -40,7 +40,6 @@ from slotlock.infrastructure.mongo.slots.reads.readings import SlotRead
 from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.teams import TeamRepository
-from slotlock.infrastructure.mongo.users.documents import search_words_of
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from slotlock.infrastructure.mongo.users.sessions import NewSession, Rotation
 from slotlock.services.container import utc_now
@@ -284,7 +283,7 @@ async def run_user_import_queries(repositories: Repositories) -> None:
     for groups in (("5a",), ("5b",)):
         snapshot = await imports.load_snapshot(emails)
         rows = [UserRow(2, email, "Ada", groups) for email in emails]
-        plan = plan_import(rows, snapshot.users_by_email, search_words_of)
+        plan = plan_import(rows, snapshot.users_by_email)
         assert isinstance(plan, ImportPlan)
         assert await imports.commit(plan, snapshot, now) is ImportAttempt.WRITTEN
     for group, after in ((None, None), ("5b", None), (None, emails[0]), ("5b", emails[0])):

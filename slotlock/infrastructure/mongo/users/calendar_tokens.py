@@ -22,8 +22,11 @@ class CalendarTokenRepository:
 
     @limited
     async def save(self, user_id: UserId, token_hash: str, now: datetime) -> None:
-        """Replace the user's token. A write that arrives late replaces no newer token."""
-        user: Document = {"_id": ObjectId(user_id)}
+        """Replace the user's token. A write that arrives late replaces no newer token.
+
+        Nothing is written after a claim or an erasure, which ended the session and the token.
+        """
+        user: Document = {"_id": ObjectId(user_id), "withoutPassword": None}
         change = {"$set": {"calendar": {"hash": token_hash, "at": now}}}
         # A retry means that a concurrent change of the token was written, so the loop ends.
         while found := await self._users.find_one(user, {"calendar.hash": 1}):

@@ -18,7 +18,6 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from slotlock.domain.shared.folding import search_words
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
@@ -98,8 +97,3 @@ def stored_words_of_user(document: Document) -> list[str]:
     if document.get("erasedAt"):
         return to_stored_words("")
     return stored_words_of(document["name"], document["email"])
-
-
-def search_words_of(name: str, email: str) -> list[str]:
-    """Return the words by which a user is found."""
-    return search_words(f"{name} {email}")

@@ -52,11 +52,11 @@ TOO_LARGE_FOR_CACHE = 388
 # Interrupted by its time limit, or aborted by MongoDB, for which there are three codes.
 TIMEOUT_CODES = {50, 251, 262, 290}
 IMPORT_ID = "users"
-IMPORTED_FIELDS = ("email", "name", "groups")
-# A claim takes the password from an account.
-CHANGED_FIELDS = (*IMPORTED_FIELDS, "hasPassword")
-# What the user who registered an account could still use.
-SECRETS_OF_CLAIMED = ("passwordHash", "invitation", "calendar", "selfRegistered")
+# What the audit log says of an account.
+NOTED_OF_CREATED = ("email", "name", "groups")
+NOTED_OF_UPDATED = (*NOTED_OF_CREATED, "hasPassword")
+# What the user who registered the account could still use, and that nobody knows this user.
+CLEARED_BY_CLAIM = ("passwordHash", "invitation", "calendar", "selfRegistered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +157,13 @@ class UserImportWriter:
         for new_users in chunked(plan.created, IMPORT_BATCH_SIZE):
             documents = [_new_user_to_document(new_user, now) for new_user in new_users]
             await self._users.insert_many(documents, session=session)
-            edits = [user_edits(None, to_user(each), *IMPORTED_FIELDS) for each in documents]
+            edits = [user_edits(None, to_user(each), *NOTED_OF_CREATED) for each in documents]
             await insert_notes(self._database, [_import_note(edits, by, now)], session)
         for updates in chunked(plan.updated, IMPORT_BATCH_SIZE):
             result = await self._users.bulk_write(list(map(_to_update, updates)), session=session)
             if result.matched_count < len(updates):
                 raise _ImportConflictError
-            edits = [user_edits(each.before, each.after, *CHANGED_FIELDS) for each in updates]
+            edits = [user_edits(each.before, each.after, *NOTED_OF_UPDATED) for each in updates]
             await insert_notes(self._database, [_import_note(edits, by, now)], session)
             claimed_ids = [each.before.id for each in updates if each.is_claim]
             if claimed_ids:
@@ -209,7 +209,7 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
     if user_update.is_claim:
         unchanged["selfRegistered"] = True
         change["withoutPassword"] = True
-        update["$unset"] = dict.fromkeys(SECRETS_OF_CLAIMED, "")
+        update["$unset"] = dict.fromkeys(CLEARED_BY_CLAIM, "")
     # Without the hint, MongoDB compares the index of groups with that of ids again for each user.
     return UpdateOne(unchanged, update, hint="_id_")
 

@@ -187,6 +187,34 @@ async def test_what_an_older_process_writes_is_repaired(recorded_commands: Recor
     assert keys == ["lyoga", "ubung"]
 
 
+async def test_words_of_a_newer_version_are_left_alone(recorded_commands: Recorded) -> None:
+    database, _ = recorded_commands
+    repositories = await insert(database, *NAMES)
+    for name in ("slots", "users"):
+        await database[name].update_many({}, {"$set": {"searchWords.0": "#3"}})
+    newer = await stored(database)
+    await repositories.list_field_repairs.backfill()
+    await repositories.users.repair_search_words()
+    assert await stored(database) == newer
+    for find in (find_slots, find_users):
+        assert await find(repositories, "yoga") == ["Yoga"]
+
+
+@pytest.mark.parametrize("words", [None, [], ["#1", "yoga"], ["yoga"]])
+async def test_words_without_a_mark_or_with_an_older_one_are_written_again(
+    recorded_commands: Recorded, words: list[str] | None
+) -> None:
+    database, _ = recorded_commands
+    repositories = await insert(database, "Yoga")
+    current = await stored(database)
+    update = {"$unset": {"searchWords": ""}} if words is None else {"$set": {"searchWords": words}}
+    for name in ("slots", "users"):
+        await database[name].update_many({}, update)
+    await repositories.list_field_repairs.backfill()
+    await repositories.users.repair_search_words()
+    assert await stored(database) == current
+
+
 async def test_resources_are_found_by_any_part_of_their_folded_names(
     recorded_commands: Recorded,
 ) -> None:
