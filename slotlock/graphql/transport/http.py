@@ -21,7 +21,6 @@ from slotlock.graphql.core.errors import (
 )
 from slotlock.graphql.execution.documents import DocumentError
 from slotlock.graphql.execution.operation_executor import execute_operation
-from slotlock.graphql.limits.result_size import MAX_RESULT_BYTES, TOO_LARGE_JSON
 from slotlock.graphql.transport.client_info import client_host, client_info
 from slotlock.graphql.transport.content_negotiation import names_explicitly, negotiate
 from slotlock.graphql.transport.graphiql import graphiql_page
@@ -185,10 +184,7 @@ async def _execute(request: GraphQLRequest, context: Context, media_type: str) -
         raise HttpError(406, text)
     result = await execute_operation(request.operation, request.variables, context)
     status = 400 if result.is_request_error and media_type == GRAPHQL_JSON else 200
-    body = orjson.dumps(result.body)
-    if len(body) > MAX_RESULT_BYTES:
-        body = TOO_LARGE_JSON
-    return HttpResponse(status, _CONTENT_TYPES[media_type], body)
+    return HttpResponse(status, _CONTENT_TYPES[media_type], result.encode())
 
 
 class _EventStreamResponse(StreamingResponse):
