@@ -11,9 +11,9 @@ from slotlock.auth.authentication import recheck_caller
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.users.user import Caller, Role
-from slotlock.graphql.check_in.codes import to_qr_svg
 from slotlock.graphql.core.dataloaders import DataLoaders
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
+from slotlock.graphql.core.qr_codes import to_qr_svg
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
 from slotlock.services.container import Services

@@ -194,7 +194,7 @@ async def test_equal_new_documents_of_an_address_are_read_once_and_take_one_plac
     assert responses[0] == responses[1] == responses[2]
 
 
-async def test_a_user_beyond_their_limit_does_not_keep_others_from_an_equal_new_document(
+async def test_a_user_beyond_their_limit_takes_no_equal_new_document_from_others(
     deployment: Deployment,
 ) -> None:
     server, text = deployment.server, f"{{ a{next(numbers)}: __typename }}"
