@@ -104,15 +104,12 @@ class RedisSubscriber:
                     silent_intervals = 0
                     self._on_received()
                     if message["type"] == "message":
-                        self._pass_on(message["channel"].decode(), message["data"])
+                        try:
+                            self._on_message(message["channel"].decode(), message["data"])
+                        except Exception:  # a bug, which must not look like a lost connection
+                            log.exception("a message of %s was not processed", message["channel"])
             finally:
                 self._pubsub = None
-
-    def _pass_on(self, channel: str, data: bytes) -> None:
-        try:
-            self._on_message(channel, data)
-        except Exception:  # a bug, which must not look like a lost connection
-            log.exception("a message of the channel %s was not processed", channel)
 
     def _on_received(self) -> None:
         self._subscribed.set()  # the first message confirms the subscription

@@ -3,7 +3,7 @@
 The first process starts as usual, so that the app is ready.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -74,7 +74,7 @@ def shorten_start_limit() -> None:
 
 
 PAUSES = {"start": pause_later_starts}
-FAULTS = {
+FAULTS: dict[str, Callable[[], None]] = {
     "later-starts-fail": partial(fail_starts_after, 1),
     "starts-after-two-fail": partial(fail_starts_after, 2),
     "short-health-limit": shorten_health_limit,
