@@ -13,9 +13,9 @@ from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.users.user import Caller, Role
 from slotlock.graphql.core.dataloaders import DataLoaders
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
-from slotlock.graphql.core.qr_codes import to_qr_svg
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.graphql.qr_codes import to_qr_svg
 from slotlock.services.container import Services
 
 # A caller, an anonymous client, or the reason why a token was rejected. The reason is raised only

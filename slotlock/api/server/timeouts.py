@@ -248,7 +248,9 @@ class TimeoutProtocol(HeaderLimitProtocol):
         return app(scope, receive, partial(self._send, send))
 
     def _send(self, send: ASGISendCallable, message: ASGISendEvent) -> Awaitable[None]:
-        return self._send_when_read(send, message) if self.flow.write_paused else send(message)
+        if self.flow.write_paused and not self.transport.is_closing():
+            return self._send_when_read(send, message)
+        return send(message)
 
     async def _send_when_read(self, send: ASGISendCallable, message: ASGISendEvent) -> None:
         """Send an event once the client has read those before; uvicorn would not count it."""

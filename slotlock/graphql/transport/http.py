@@ -183,7 +183,7 @@ async def _execute(request: GraphQLRequest, context: Context, media_type: str) -
         text = f"Use a WebSocket for a subscription, or an `Accept` that prefers {EVENT_STREAM}."
         raise HttpError(406, text)
     result = await execute_operation(request.operation, request.variables, context)
-    status = 400 if result.is_request_error and media_type == GRAPHQL_JSON else 200
+    status = 400 if media_type == GRAPHQL_JSON and result.is_request_error else 200
     return HttpResponse(status, _CONTENT_TYPES[media_type], result.encode())
 
 

@@ -50,6 +50,7 @@ METRICS = {
     "slotlock_requests_total": "counter",
     "slotlock_shed_requests_total": "counter",
     "slotlock_subscriptions_active": "gauge",
+    "slotlock_unread_cuts_total": "counter",
 }
 
 
