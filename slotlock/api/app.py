@@ -35,7 +35,10 @@ class LifespanState(TypedDict):
 
 
 def create_app() -> ASGIApp:
-    """Build the application from the environment. Each server process of `--workers` calls it."""
+    """Build the application from the environment, for `serve --workers`.
+
+    On Linux, the first process calls it before it forks; elsewhere each server process does.
+    """
     return build_app(read_settings(), development=False, supervised=True)
 
 

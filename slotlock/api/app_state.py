@@ -142,7 +142,7 @@ def document_cache(settings: Settings, *, development: bool) -> DocumentCache:
         raise SettingsError(f"{env_name('operations')}: {error}") from None
 
 
-def check_documents(settings: Settings, *, development: bool) -> None:
+def check_listed_documents(settings: Settings, *, development: bool) -> None:
     """Check the list of documents, if there is one, before a server starts.
 
     Raises:

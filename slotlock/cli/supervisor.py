@@ -12,7 +12,7 @@ import socket
 import sys
 from multiprocessing import context
 from multiprocessing.process import BaseProcess
-from time import monotonic
+from time import monotonic, sleep
 
 from prometheus_client.multiprocess import mark_process_dead
 from uvicorn import Config
@@ -33,6 +33,7 @@ STABLE_SERVICE_S = 60.0
 FIRST_PAUSE_S = 1.0
 # The longest pause is 64 s.
 MAX_DOUBLINGS = 7
+STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 # A forked process has the modules and the schema already. Elsewhere, libraries of the system may
 # not survive a fork.
 FORKS = sys.platform == "linux"
@@ -40,6 +41,8 @@ if sys.platform == "linux":
     PROCESS_TYPE: type[BaseProcess] = context.ForkProcess
 else:
     PROCESS_TYPE = context.SpawnProcess
+# Real-time signals have no names.
+SIGNAL_NAMES = {each.value: each.name for each in signal.Signals}
 
 log = logging.getLogger("slotlock")
 
@@ -99,9 +102,9 @@ class SupervisedProcess(Process):
         if not self.process.is_alive():
             code = self.exitcode or 0
             if code < 0:
-                return "killed", f"was killed by {signal.Signals(-code).name}"
+                return "killed", f"was killed by {SIGNAL_NAMES.get(-code, f'signal {-code}')}"
             return "exited", f"ended with exit code {code}"
-        self.silent_s = 0.0 if self._answers_that_it_serves() else self.silent_s + CHECK_INTERVAL_S
+        self.silent_s = 0.0 if self._poll_health() else self.silent_s + CHECK_INTERVAL_S
         if self.has_served:
             self.served_s += CHECK_INTERVAL_S
             if self.silent_s >= HEALTH_LIMIT_S:
@@ -110,8 +113,11 @@ class SupervisedProcess(Process):
             return "slow_start", f"did not serve within {START_LIMIT_S:g} s, and was killed"
         return None
 
-    def _answers_that_it_serves(self) -> bool:
-        """Read the answers that have arrived, without waiting, and ask again."""
+    def _poll_health(self) -> bool:
+        """Read the answers that have arrived, without waiting, and ask again.
+
+        Return whether an answer says that the process serves.
+        """
         serves = False
         try:
             while self.parent_conn.poll():
@@ -154,6 +160,8 @@ class Supervisor(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         """Check each process once, and start those that are due."""
+        if self._is_stopping:
+            return  # Ctrl-C ends the processes, too
         for process in list(self.processes):
             problem = process.check()
             self._has_served = self._has_served or process.has_served
@@ -171,18 +179,39 @@ class Supervisor(Multiprocess):
     def restart_all(self) -> None:
         """Replace one process after the other on SIGHUP, each when its replacement serves."""
         for old in list(self.processes):
+            if self._is_stopping:
+                return
             new = self._start_process()
-            if not new.wait_until_ready(START_LIMIT_S, self.should_exit):
-                return  # the next checks find out why
-            self.processes.remove(old)
-            old.terminate()
-            old.join()
-            mark_process_dead(old.pid)  # type: ignore[no-untyped-call]
+            problem = new.check()
+            while not (new.has_served or problem or self._is_stopping):
+                sleep(CHECK_INTERVAL_S)
+                problem = new.check()
+            if not new.has_served:
+                self._kill(new)
+                if problem is not None:
+                    text = "server process %s %s; the restart ends, and older processes serve on"
+                    log.error(text, new.pid, problem[1])
+                return
+            self._end(old)
 
     def handle_ttin(self) -> None:
         """Add a process on SIGTTIN."""
         self.processes_num += 1
         self._start_process()
+
+    def handle_ttou(self) -> None:
+        """End a process on SIGTTOU, or do not start one that is due; the last one remains."""
+        if self.processes_num > 1:
+            self.processes_num -= 1
+            if self._due:
+                self._due.pop()
+            else:
+                self._end(self.processes[-1])
+
+    @property
+    def _is_stopping(self) -> bool:
+        """Whether a signal has arrived that ends all processes, even if it is not handled yet."""
+        return self.should_exit.is_set() or not STOP_SIGNALS.isdisjoint(self.signal_queue)
 
     def _start_process(self, early_exits: int = 0) -> SupervisedProcess:
         process = SupervisedProcess(self.config, self.sockets, early_exits)
@@ -190,15 +219,27 @@ class Supervisor(Multiprocess):
         self.processes.append(process)
         return process
 
-    def _remove(self, process: SupervisedProcess, reason: str, text: str) -> None:
-        """Forget a process, and start another one at once, or later if many end early."""
-        failed_to_start = process.exitcode == STARTUP_FAILURE
+    def _end(self, process: SupervisedProcess) -> None:
+        """End a process that serves, when it has responded to its requests."""
+        process.terminate()
+        while process.process.is_alive():
+            if self._is_stopping:
+                return  # `join_all` waits for it
+            process.process.join(CHECK_INTERVAL_S)
+        self._kill(process)
+
+    def _kill(self, process: SupervisedProcess) -> None:
         process.kill()
         process.join()
         self.processes.remove(process)
-        SERVER_PROCESS_EXITS.labels(reason).inc()
         # The gauges of a killed process would count its subscriptions as open.
         mark_process_dead(process.pid)  # type: ignore[no-untyped-call]
+
+    def _remove(self, process: SupervisedProcess, reason: str, text: str) -> None:
+        """Forget a process, and start another one at once, or later if many end early."""
+        failed_to_start = process.exitcode == STARTUP_FAILURE
+        self._kill(process)
+        SERVER_PROCESS_EXITS.labels(reason).inc()
         is_first = not all(each.early_exits for each in self.processes)
         if failed_to_start and not self._has_served and not is_first:
             log.error(

@@ -1,7 +1,6 @@
 """The context of one operation: its caller, its client, the services and the data loaders."""
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +15,7 @@ from slotlock.graphql.core.dataloaders import DataLoaders
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.limits.operation_kinds import OperationKind
 from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.graphql.qr_codes import to_qr_svg
 from slotlock.services.container import Services
 
 # A caller, an anonymous client, or the reason why a token was rejected. The reason is raised only
@@ -32,9 +32,6 @@ class ClientInfo:
 
 
 UNKNOWN_CLIENT = ClientInfo()
-
-# A function that draws an image, the text in the image and its title.
-Drawing = tuple[Callable[[str, str], str], str, str]
 
 
 class Context:
@@ -116,18 +113,18 @@ class Context:
         return self._loaders
 
     @cached_property
-    def drawings(self) -> DataLoader[Drawing, str]:
-        """Call functions that draw images, each once with the same texts. Errors: RATE_LIMITED.
+    def qr_codes(self) -> DataLoader[tuple[str, str], str]:
+        """The loader of QR codes by text and title. Errors: RATE_LIMITED.
 
-        An image takes about as long as a read, and counts as one.
+        A code takes about as long as a read, and counts as one.
         """
-        return DataLoader(self._draw)
+        return DataLoader(self._draw_qr_codes)
 
-    async def _draw(self, drawings: list[Drawing]) -> list[str]:
-        await self.charge(OperationKind.READ, len(drawings))
+    async def _draw_qr_codes(self, texts: list[tuple[str, str]]) -> list[str]:
+        await self.charge(OperationKind.READ, len(texts))
         images = []
-        for draw, text, title in drawings:
-            images.append(draw(text, title))
+        for text, title in texts:
+            images.append(to_qr_svg(text, title))
             # A thread would take the interpreter for 5 ms at each system call of the event loop.
             await asyncio.sleep(0)
         return images

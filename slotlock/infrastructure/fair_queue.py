@@ -38,7 +38,7 @@ class _Job(Generic[Result]):
 
 
 # The waiting jobs of each client, both in order. A client has at least one.
-_Lanes = OrderedDict[str | None, dict[Hashable, _Job[Result]]]
+_Queues = OrderedDict[str | None, dict[Hashable, _Job[Result]]]
 
 
 class FairQueue(Generic[Result]):
@@ -60,8 +60,8 @@ class FairQueue(Generic[Result]):
         self._max_waiting = max_waiting
         self._max_waiting_per_client = max_waiting_per_client
         self._rest_factor = rest_factor
-        self._urgent: _Lanes[Result] = OrderedDict()
-        self._others: _Lanes[Result] = OrderedDict()
+        self._urgent: _Queues[Result] = OrderedDict()
+        self._others: _Queues[Result] = OrderedDict()
         self._waiting_count = 0
         self._begun_count = 0
         self._running: set[asyncio.Task[None]] = set()
@@ -87,7 +87,7 @@ class FairQueue(Generic[Result]):
         job.waiters.add(waiter)
         self._start_jobs()
         if self._waiting_count > self._max_waiting:
-            self._refuse(self._newest_of_longest_lane())
+            self._refuse(self._newest_of_longest_queue())
         wait_s = (step_timeout_s() or REQUEST_TIMEOUT_S) - TIME_AFTER_WAIT_S
         timer = loop.call_later(wait_s, self._leave, job, waiter)
         try:
@@ -96,26 +96,26 @@ class FairQueue(Generic[Result]):
             timer.cancel()
             self._leave(job, waiter)
 
-    def _lanes(self, job: _Job[Result]) -> _Lanes[Result]:
+    def _queues(self, job: _Job[Result]) -> _Queues[Result]:
         return self._urgent if job.is_urgent else self._others
 
     def _find_or_add(self, job: _Job[Result]) -> _Job[Result]:
-        lanes = self._lanes(job)
-        lane = lanes.get(job.client, {})
-        if job.key in lane:
-            return lane[job.key]
-        if len(lane) >= self._max_waiting_per_client:
+        queues = self._queues(job)
+        queue = queues.get(job.client, {})
+        if job.key in queue:
+            return queue[job.key]
+        if len(queue) >= self._max_waiting_per_client:
             raise QueueFullError
-        lane[job.key] = job
-        lanes[job.client] = lane
+        queue[job.key] = job
+        queues[job.client] = queue
         self._waiting_count += 1
         return job
 
     def _remove(self, job: _Job[Result]) -> None:
-        lanes = self._lanes(job)
-        del lanes[job.client][job.key]
-        if not lanes[job.client]:
-            del lanes[job.client]
+        queues = self._queues(job)
+        del queues[job.client][job.key]
+        if not queues[job.client]:
+            del queues[job.client]
         self._waiting_count -= 1
         job.is_waiting = False
 
@@ -129,9 +129,9 @@ class FairQueue(Generic[Result]):
         if not job.waiters:
             self._remove(job)
 
-    def _newest_of_longest_lane(self) -> _Job[Result]:
-        lanes = [*self._others.values(), *self._urgent.values()]
-        return next(reversed(max(lanes, key=len).values()))
+    def _newest_of_longest_queue(self) -> _Job[Result]:
+        queues = [*self._others.values(), *self._urgent.values()]
+        return next(reversed(max(queues, key=len).values()))
 
     def _refuse(self, job: _Job[Result]) -> None:
         for waiter in tuple(job.waiters):
@@ -148,10 +148,10 @@ class FairQueue(Generic[Result]):
         first, second = self._urgent, self._others
         if self._begun_count % OTHERS_INTERVAL == 0:
             first, second = second, first
-        lanes = first or second
-        client, lane = next(iter(lanes.items()))
-        job = next(iter(lane.values()))
-        lanes.move_to_end(client)
+        queues = first or second
+        client, queue = next(iter(queues.items()))
+        job = next(iter(queue.values()))
+        queues.move_to_end(client)
         self._remove(job)
         return job
 

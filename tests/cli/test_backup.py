@@ -18,7 +18,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.mongo.backup.archive import ArchiveError, read_header
 from slotlock.infrastructure.mongo.backup.dump import EXCLUDED_COLLECTIONS, write_backup
-from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.mongo.client import EARLIER_APP_NAME, connect
 from slotlock.infrastructure.mongo.repositories import INDEXES
 from slotlock.infrastructure.mongo.users.documents import to_new_document
 from tests.support.apps.deployment import Deployment, app_variant, object_id, open_deployment
@@ -253,6 +253,11 @@ async def test_a_restore_refuses_while_a_process_is_connected(
         (line,) = await asyncio.to_thread(command_errors, capsys, *arguments)
         assert f"connected to {DATABASE} from 127.0.0.1: stop them first" in line
         assert all_documents(mongo) == before
+    url = app_environment(servers, DATABASE)["SLOTLOCK_MONGO_URL"]
+    async with AsyncMongoClient[Json](url, appname=EARLIER_APP_NAME) as earlier:
+        await earlier["another"].command("ping")
+        (line,) = await asyncio.to_thread(command_errors, capsys, *arguments)
+        assert "127.0.0.1 (an earlier release, perhaps with another database)" in line
     await asyncio.to_thread(run_command, capsys, *arguments)
 
 

@@ -78,3 +78,53 @@ def test_a_process_that_never_serves_is_replaced_after_growing_pauses_while_othe
             line = f"{reason}; another starts in {pause_s} s"
             wait_until(lambda line=line: line in app.log, line)  # type: ignore[misc]
         assert is_http_ready(app)
+
+
+def test_a_failed_restart_leaves_the_processes_as_they_were(
+    environment: dict[str, str], log_dir: Path
+) -> None:
+    with app_variant(environment, log_dir, without_guards="starts-after-two-fail") as app:
+        processes = server_pids(app)
+        wait_until(lambda: app.log.count(" serves\n") == 2, "both processes serve")
+        app.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "older processes serve on" in app.log, "the restart ends")
+        assert server_pids(app) == processes
+        assert is_http_ready(app)
+
+
+def test_a_restart_replaces_every_process_and_a_stop_ends_one_that_starts(
+    environment: dict[str, str], log_dir: Path
+) -> None:
+    with Redis.from_url(environment["SLOTLOCK_REDIS_URL"]) as redis:
+        pause_point = PausePoint(redis)
+        with app_variant(environment, log_dir, pause_at="start", pause_point=pause_point) as app:
+            pause_point.wait_until_reached()
+            pause_point.resume()
+            wait_until(lambda: app.log.count(" serves\n") == 2, "both processes serve")
+            first, second = server_pids(app)
+            app.process.send_signal(signal.SIGHUP)
+            pause_point.wait_until_reached()
+            assert {first, second} < {*server_pids(app)}
+            pause_point.resume()
+            pause_point.wait_until_reached()
+            assert first not in server_pids(app)
+            pause_point.resume()
+            wait_until(lambda: second not in server_pids(app), "both are replaced")
+            assert len(server_pids(app)) == 2
+            app.process.send_signal(signal.SIGHUP)
+            pause_point.wait_until_reached()
+            assert app.stop() == 0
+            assert "another starts" not in app.log
+
+
+def test_one_process_less_is_one_that_waits_to_start_before_one_that_serves(
+    environment: dict[str, str], log_dir: Path
+) -> None:
+    with app_variant(environment, log_dir, without_guards="later-starts-fail") as app:
+        wait_until(lambda: "another starts in 2 s" in app.log, "a process waits to start")
+        serving = server_pids(app)
+        app.process.send_signal(signal.SIGTTOU)
+        app.process.send_signal(signal.SIGTTIN)
+        wait_until(lambda: app.log.count("another starts") == 3, "a new process failed to start")
+        assert server_pids(app) == serving
+        assert is_http_ready(app)

@@ -22,8 +22,9 @@ class RequestIdMiddleware:
         """Serve one request or socket. Each open socket saves the frame of a coroutine here."""
         if scope["type"] not in ("http", "websocket"):
             return self._app(scope, receive, send)
-        sent = next((value for name, value in scope["headers"] if name == RAW_HEADER), None)
-        scope["request_id"] = request_id(None if sent is None else sent.decode("latin-1"))
+        # Several ids are a list, as for direct requests, which is no valid id.
+        sent = b", ".join(value for name, value in scope["headers"] if name == RAW_HEADER)
+        scope["request_id"] = request_id(sent.decode("latin-1"))
         send_with_id = _SendWithId(scope["request_id"].encode(), send)
         state = scope.get("state", {}).get("app")
         observer = state and state.graphql_server.observer

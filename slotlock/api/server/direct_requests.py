@@ -5,10 +5,11 @@ each of which is awaited. A POST that arrives in one read needs none of that.
 """
 
 import asyncio
-from functools import lru_cache
+from collections.abc import Awaitable
+from functools import lru_cache, partial
 from typing import Any
 
-from uvicorn._types import ASGI3Application
+from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, HTTPScope
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -177,7 +178,17 @@ class DirectProtocol(KeepAliveProtocol):
             task.add_done_callback(self.tasks.discard)
             self.tasks.add(task)
         else:
-            super()._start_asgi_task(cycle, app)
+            super()._start_asgi_task(cycle, partial(self.call_app, app))
+
+    def call_app(
+        self,
+        app: ASGI3Application,
+        scope: HTTPScope,
+        receive: ASGIReceiveCallable,
+        send: ASGISendCallable,
+    ) -> Awaitable[None]:
+        """Call an application for a request over ASGI."""
+        return app(scope, receive, send)
 
     def resume_writing(self) -> None:
         """Process the next request, if it waited until the client had read a response."""

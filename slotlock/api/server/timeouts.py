@@ -7,11 +7,20 @@ A client with many such connections could exhaust the server (slowloris).
 import asyncio
 import sys
 from array import array
+from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from starlette.types import ASGIApp
 from uvicorn import Config
+from uvicorn._types import (
+    ASGI3Application,
+    ASGIReceiveCallable,
+    ASGISendCallable,
+    ASGISendEvent,
+    HTTPScope,
+)
 
 from slotlock.api.server.header_limit import HeaderLimitProtocol
 from slotlock.api.server.raw_response import raw_response
@@ -69,6 +78,9 @@ class TimeoutProtocol(HeaderLimitProtocol):
     _read_timer: asyncio.TimerHandle | None = None
     # The address that the unread bytes count for: that of the client whose response is written.
     _unread_address: str | None = None
+    # The size of the part of a response that waits until the client reads.
+    _waiting_bytes = 0
+    _is_lost = False
     _stopping = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -120,7 +132,8 @@ class TimeoutProtocol(HeaderLimitProtocol):
         """Stop the timers, and tell the application that the client has disconnected."""
         self._cancel_part_timer()
         self._cancel_read_timer()
-        self._count_unread(0)
+        self._is_lost = True
+        self._count_unread()
         super().connection_lost(exc)
         if self._current_cycle is not None:
             self._current_cycle.disconnected = True
@@ -131,13 +144,13 @@ class TimeoutProtocol(HeaderLimitProtocol):
         super().pause_writing()
         self._start_read_timer()
         self._unread_address = self.responding_address()
-        self._count_unread(self.transport.get_write_buffer_size())
+        self._count_unread()
 
     def resume_writing(self) -> None:
         """Stop the timer for reading, except during a shutdown."""
         if not self._stopping:
             self._cancel_read_timer()
-        self._count_unread(0)
+        self._count_unread()
         super().resume_writing()
 
     def shutdown(self) -> None:
@@ -224,8 +237,40 @@ class TimeoutProtocol(HeaderLimitProtocol):
         else:
             self._start_read_timer()
 
-    def _count_unread(self, count: int) -> None:
-        self.config.unread_bytes.update(self.transport, self._unread_address, count)
+    def call_app(
+        self,
+        app: ASGI3Application,
+        scope: HTTPScope,
+        receive: ASGIReceiveCallable,
+        send: ASGISendCallable,
+    ) -> Awaitable[None]:
+        """Call an application, and count what it sends while the client does not read."""
+        return app(scope, receive, partial(self._send, send))
+
+    def _send(self, send: ASGISendCallable, message: ASGISendEvent) -> Awaitable[None]:
+        if self.flow.write_paused and not self.transport.is_closing():
+            return self._send_when_read(send, message)
+        return send(message)
+
+    async def _send_when_read(self, send: ASGISendCallable, message: ASGISendEvent) -> None:
+        """Send an event once the client has read those before; uvicorn would not count it."""
+        size = len(cast("dict[str, Any]", message).get("body", b""))
+        self._waiting_bytes += size
+        self._count_unread()
+        try:
+            while self.flow.write_paused:
+                await self.flow.drain()
+        finally:
+            self._waiting_bytes -= size
+            self._count_unread()
+        await send(message)
+
+    def _count_unread(self) -> None:
+        unread_bytes = self.config.unread_bytes
+        if self._is_lost:
+            unread_bytes.forget(self.transport, self._unread_address)
+        else:
+            unread_bytes.update(self.transport, self._unread_address, self._waiting_bytes)
 
     def _unread_bytes(self) -> int:
         """Return how many bytes the client has not read, in this process and in the kernel.

@@ -169,11 +169,12 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
             self._count_unread()
 
     def _count_unread(self) -> None:
-        is_lost = self.disconnected or self.transport.is_closing()
-        count = 0 if is_lost else self.transport.get_write_buffer_size() + self._waiting_bytes
         # A malformed handshake has no scope.
         address = client_address(getattr(self, "scope", {}))
-        self.config.unread_bytes.update(self.transport, address, count)
+        if self.disconnected or self.transport.is_closing():
+            self.config.unread_bytes.forget(self.transport, address)
+        else:
+            self.config.unread_bytes.update(self.transport, address, self._waiting_bytes)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget what the peer has not read."""

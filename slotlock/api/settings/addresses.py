@@ -39,7 +39,8 @@ def validate_mongo_url(url: str) -> None:
             parse_uri(url)
         except PyMongoError as error:
             raise ValueError(str(error)) from None
-    for name, value in parse_qsl(urlsplit(url).query):
+    # The driver reads them in this way, also after a password with `#`.
+    for name, value in parse_qsl(url.partition("?")[2].replace(";", "&")):
         _validate_mongo_option(name.lower(), value.lower())
 
 

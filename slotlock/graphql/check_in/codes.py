@@ -7,25 +7,15 @@ a QR code stores compactly. Nothing is stored, and a code is valid as long as it
 
 import base64
 import binascii
-import io
-
-import segno
 
 from slotlock.auth.tokens import TokenSigner
 from slotlock.domain.booking.booking import BookingId, SlotId
-from slotlock.domain.shared.text import strip_blanks, to_xml_text
+from slotlock.domain.shared.text import strip_blanks
 
 PURPOSE = "check-in"
 ID_BYTES = 12
 PROOF_BYTES = 11
 CODE_LENGTH = 56
-# 37 modules with the quiet zone, 8 pixels each: 296 pixels, which the narrowest phone can show.
-PIXELS_PER_MODULE = 8
-# Up to 15 % of the picture may be unreadable, as on a scratched screen.
-ERROR_CORRECTION = "m"
-# The pattern that is laid over a code (ISO/IEC 18004, 7.8). Scanners read each of the eight. To
-# choose the one with the fewest large areas takes three quarters of the time; codes have few.
-MASK = 3
 
 
 def check_in_code(tokens: TokenSigner, slot_id: SlotId, booking_id: BookingId) -> str:
@@ -48,23 +38,3 @@ def parse_check_in_code(tokens: TokenSigner, code: str) -> tuple[SlotId, Booking
     if len(proof) != PROOF_BYTES or not tokens.is_authentic(PURPOSE, ids, proof):
         return None
     return SlotId(ids[:ID_BYTES].hex()), BookingId(ids[ID_BYTES:].hex())
-
-
-def to_qr_svg(code: str, title: str) -> str:
-    """Return the QR code of a check-in code as an SVG image, which screen readers call `title`.
-
-    It takes about 1.5 ms, as long as a read of a slot.
-    """
-    svg = io.BytesIO()
-    segno.make(code, error=ERROR_CORRECTION, micro=False, mask=MASK).save(
-        svg,
-        kind="svg",
-        scale=PIXELS_PER_MODULE,
-        light="#fff",  # readable on a dark page, too
-        title=to_xml_text(title),
-        xmldecl=False,
-        nl=False,
-        svgclass=None,
-        lineclass=None,
-    )
-    return svg.getvalue().decode().replace("<svg ", '<svg role="img" ', 1)

@@ -130,6 +130,22 @@ class OperationRateLimits:
                 charges.append((f"address:{address}", address_limit, count))
         return charges
 
+    def check_document(self, user_id: UserId | None, address: str | None) -> None:
+        """Check that a client may send a new document now.
+
+        Raises:
+            RateLimitedError: the user or the address has reached a limit.
+        """
+        if self._limiter is not None:
+            self._charge_deposit(user_id, address, ChargeMode.PEEK)
+
+    def _charge_deposit(
+        self, user_id: UserId | None, address: str | None, mode: ChargeMode
+    ) -> None:
+        deposit = self._charges({OperationKind.DOCUMENT: DOCUMENT_DEPOSIT_MS}, user_id, address)
+        if wait_ms := self._local_limiter.charge(deposit, mode):
+            raise RateLimitedError(wait_ms)
+
     @contextmanager
     def document_charge(self, user_id: UserId | None, address: str | None) -> Iterator[None]:
         """Charge the CPU time of the block, which parses a document without waiting.
@@ -140,9 +156,7 @@ class OperationRateLimits:
         if self._limiter is None:
             yield
             return
-        deposit = self._charges({OperationKind.DOCUMENT: DOCUMENT_DEPOSIT_MS}, user_id, address)
-        if wait_ms := self._local_limiter.charge(deposit):
-            raise RateLimitedError(wait_ms)
+        self._charge_deposit(user_id, address, ChargeMode.CHARGE)
         started_at = thread_time()
         try:
             yield

@@ -15,7 +15,7 @@ from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.reading import ReadableSlot
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.types import Campaign, load_campaign
-from slotlock.graphql.check_in.codes import check_in_code, to_qr_svg
+from slotlock.graphql.check_in.codes import check_in_code
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.connections import (
     DEFAULT_FIRST,
@@ -164,7 +164,7 @@ class Booking(Node):
         if code is None:
             return None
         title = f"Check-in code for {self._slot.title}"
-        return await info.context.drawings.load((to_qr_svg, code, title))
+        return await info.context.qr_codes.load((code, title))
 
     @field(description="The user who has the place.")
     async def user(self, info: Info) -> User | None:

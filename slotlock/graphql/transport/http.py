@@ -21,7 +21,6 @@ from slotlock.graphql.core.errors import (
 )
 from slotlock.graphql.execution.documents import DocumentError
 from slotlock.graphql.execution.operation_executor import execute_operation
-from slotlock.graphql.limits.result_size import MAX_RESULT_BYTES, TOO_LARGE_JSON
 from slotlock.graphql.transport.client_info import client_host, client_info
 from slotlock.graphql.transport.content_negotiation import names_explicitly, negotiate
 from slotlock.graphql.transport.graphiql import graphiql_page
@@ -184,11 +183,8 @@ async def _execute(request: GraphQLRequest, context: Context, media_type: str) -
         text = f"Use a WebSocket for a subscription, or an `Accept` that prefers {EVENT_STREAM}."
         raise HttpError(406, text)
     result = await execute_operation(request.operation, request.variables, context)
-    status = 400 if result.is_request_error and media_type == GRAPHQL_JSON else 200
-    body = orjson.dumps(result.body)
-    if len(body) > MAX_RESULT_BYTES:
-        body = TOO_LARGE_JSON
-    return HttpResponse(status, _CONTENT_TYPES[media_type], body)
+    status = 400 if media_type == GRAPHQL_JSON and result.is_request_error else 200
+    return HttpResponse(status, _CONTENT_TYPES[media_type], result.encode())
 
 
 class _EventStreamResponse(StreamingResponse):

@@ -113,11 +113,17 @@ class GraphQLServer:
                 with self.rate_limits.document_charge(user_id, address):
                     self.document_cache.parse(text)
 
-        try:
-            with within_deadline():
-                await self.new_documents.run(address, parse, key=text)
-        except QueueFullError:
-            raise RateLimitedError(BUSY_RETRY_AFTER_MS) from None
+        while True:
+            self.rate_limits.check_document(user_id, address)
+            try:
+                with within_deadline():
+                    await self.new_documents.run(address, parse, key=text)
+            except RateLimitedError:
+                continue  # the job was charged to the first client that waited for it
+            except QueueFullError:
+                raise RateLimitedError(BUSY_RETRY_AFTER_MS) from None
+            else:
+                return
 
     async def authenticate_and_charge(
         self, operation: Operation, token: VerifiedToken, client: ClientInfo

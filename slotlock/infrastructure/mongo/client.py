@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from pymongo import AsyncMongoClient
@@ -20,6 +19,7 @@ from pymongo.errors import (
     ServerSelectionTimeoutError,
 )
 from pymongo.read_preferences import _ServerMode
+from pymongo.uri_parser_shared import _validate_uri
 
 from slotlock.infrastructure.mongo.concurrency import MongoOverloadedError
 from slotlock.infrastructure.mongo.connections.joined_checkouts import (
@@ -102,8 +102,13 @@ class LeasingClient(AsyncMongoClient[Document]):
 
 
 def database_name(url: str) -> str:
-    """Return the name of the database that a URL names."""
-    return unquote(urlsplit(url).path[1:]) or DEFAULT_DATABASE
+    """Return the name of the database that a URL names, as the driver reads it."""
+    # `parse_uri` would ask the network about mongodb+srv.
+    return _validate_uri(url, validate=False)["database"] or DEFAULT_DATABASE
+
+
+# How MongoDB lists the connections of earlier releases, to any database.
+EARLIER_APP_NAME = "slotlock"
 
 
 def app_name(database: str) -> str:

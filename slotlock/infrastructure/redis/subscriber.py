@@ -104,7 +104,10 @@ class RedisSubscriber:
                     silent_intervals = 0
                     self._on_received()
                     if message["type"] == "message":
-                        self._on_message(message["channel"].decode(), message["data"])
+                        try:
+                            self._on_message(message["channel"].decode(), message["data"])
+                        except Exception:  # a bug, which must not look like a lost connection
+                            log.exception("a message of %s was not processed", message["channel"])
             finally:
                 self._pubsub = None
 

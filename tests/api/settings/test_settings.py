@@ -52,6 +52,8 @@ def reported_problems() -> list[str]:
         ("SLOTLOCK_MONGO_URL", "mongodb://host/a b", "database name"),
         ("SLOTLOCK_MONGO_URL", "mongodb://host/?readPreference=nearest", "readPreference"),
         ("SLOTLOCK_MONGO_URL", "mongodb+srv://h.test/?READPREFERENCE=secondary", "readPreference"),
+        ("SLOTLOCK_MONGO_URL", "mongodb://u:p#x@h/?readPreference=nearest", "readPreference"),
+        ("SLOTLOCK_MONGO_URL", "mongodb://host/?w=1;journal=false", "journal"),
         ("SLOTLOCK_MONGO_URL", "mongodb://host/?w=1&journal=false", "journal"),
         ("SLOTLOCK_MONGO_URL", "mongodb://host/?wTimeoutMS=10", "wTimeoutMS"),
         ("SLOTLOCK_REDIS_URL", "http://host", "redis"),

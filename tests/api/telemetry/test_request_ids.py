@@ -54,6 +54,15 @@ def test_an_invalid_id_is_replaced(sent: str) -> None:
     assert GENERATED.fullmatch(request_id(sent))
 
 
+@pytest.mark.parametrize("path", ["/graphql", "/healthz"])
+async def test_several_ids_of_a_client_are_replaced(
+    app: AppProcess, http: httpx.AsyncClient, path: str
+) -> None:
+    headers = [("x-request-id", "first"), ("x-request-id", "second")]
+    response = await http.post(f"{app.url}{path}", json=QUERY, headers=headers)
+    assert GENERATED.fullmatch(response.headers["x-request-id"])
+
+
 async def test_an_internal_error_and_its_log_line_have_the_id(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -33,7 +33,7 @@ from websockets.typing import Subprotocol
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
-from slotlock.graphql.check_in.codes import to_qr_svg
+from slotlock.graphql.qr_codes import to_qr_svg
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment

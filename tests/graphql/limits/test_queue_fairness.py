@@ -12,6 +12,10 @@ from pydantic import SecretStr
 from slotlock.api.app_state import open_app_state
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.users.user import UserId
+from slotlock.graphql.core.errors import RateLimitedError
+from slotlock.graphql.limits.operation_kinds import OperationKind
+from slotlock.graphql.limits.rates import MAX_DOCUMENT_MS_PER_MINUTE
 from slotlock.graphql.transport.http import JSON, HttpEndpoint
 from slotlock.graphql.transport.http_messages import HttpPost
 from slotlock.graphql.transport.server import GraphQLServer
@@ -200,3 +204,27 @@ async def test_equal_new_documents_of_an_address_are_read_once_and_take_one_plac
     queue._start_jobs()
     responses = await asyncio.gather(*sent)
     assert responses[0] == responses[1] == responses[2]
+
+
+async def test_a_user_beyond_their_limit_takes_no_equal_new_document_from_others(
+    deployment: Deployment,
+) -> None:
+    server, text = deployment.server, f"{{ a{next(numbers)}: __typename }}"
+    spender, other = UserId("spender"), UserId("other")
+    queue, limits = server.new_documents, server.rate_limits
+    queue._max_running = 0
+    sent = [asyncio.create_task(server._parse_new(text, spender, FLOODER))]
+    await wait_for_jobs(queue, 1)
+    sent.append(asyncio.create_task(server._parse_new(text, other, FLOODER)))
+    spent = limits._charges({OperationKind.DOCUMENT: MAX_DOCUMENT_MS_PER_MINUTE}, spender, None)
+    assert limits._local_limiter.charge(spent) == 0
+    await asyncio.sleep(0)
+    assert queue._waiting_count == 1
+    queue._max_running = 1
+    queue._start_jobs()
+    refusal, accepted = await asyncio.gather(*sent, return_exceptions=True)
+    assert isinstance(refusal, RateLimitedError)
+    assert accepted is None
+    with pytest.raises(RateLimitedError):
+        await server._parse_new(text, spender, FLOODER)
+    assert queue._waiting_count == 0

@@ -22,9 +22,17 @@ Server = tuple[UnreadBytes, Address]
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Respond with a large body."""
-    await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-    await send({"type": "http.response.body", "body": b"x" * BODY_BYTES})
+    """Respond with a large body, after a large header or a large part if the path says so."""
+    filler = b"x" * BODY_BYTES
+    headers, parts = HEADERS, [filler]
+    if scope["path"] == "/header":
+        headers = [*HEADERS, (b"filler", filler)]
+    elif scope["path"] == "/parts":
+        headers, parts = [(b"connection", b"close")], [filler, filler]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    for part in parts:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
 
 
 @pytest.fixture
@@ -37,10 +45,10 @@ def server() -> Iterator[Server]:
         wait_until(lambda: unread.total == 0, "all connections are closed")
 
 
-def ask(connection: socket.socket, host: str) -> None:
+def ask(connection: socket.socket, host: str, path: str = "/") -> None:
     """Send a request from an address, and read only the first byte of the response."""
-    request = b"GET / HTTP/1.1\r\nHost: here\r\nX-Forwarded-For: %s\r\n\r\n"
-    connection.sendall(request % host.encode())
+    request = f"GET {path} HTTP/1.1\r\nHost: here\r\nX-Forwarded-For: {host}\r\n\r\n"
+    connection.sendall(request.encode())
     assert connection.recv(1)
 
 
@@ -74,3 +82,33 @@ def test_all_addresses_together_leave_no_more_bytes_than_the_limit_unread(server
         wait_until(lambda: UNREAD_CUTS._value.get() > cuts_before, "connections are cut")
         whole = [is_whole(each) for each in connections].count(True)
         assert 8 <= whole < len(connections)
+
+
+@pytest.mark.parametrize("path", ["/header", "/parts"])
+def test_what_waits_behind_an_unread_part_of_a_response_counts(server: Server, path: str) -> None:
+    unread, address = server
+    with connected(address) as connection:
+        ask(connection, "192.0.2.1", path)
+        wait_until(lambda: unread.total > BODY_BYTES, "both parts are counted")
+        assert len(read_until_closed(connection)) >= 2 * BODY_BYTES
+        wait_until(lambda: unread.total == 0, "nothing is left")
+
+
+def test_what_a_client_has_read_meanwhile_does_not_count_towards_the_limit(
+    server: Server,
+) -> None:
+    unread, address = server
+    cuts_before = UNREAD_CUTS._value.get()
+    with ExitStack() as stack:
+        reader, *others = [stack.enter_context(connected(address)) for _ in range(3)]
+        ask(reader, "192.0.2.1")
+        received = 0
+        while received < 0.6 * BODY_BYTES:
+            received += len(reader.recv(64 * 1024))
+        for connection in others:
+            before = unread.total
+            ask(connection, "192.0.2.1")
+            wait_until(lambda before=before: unread.total > before, "it is counted")  # type: ignore[misc]
+        assert UNREAD_CUTS._value.get() == cuts_before
+        assert received + len(read_until_closed(reader)) >= BODY_BYTES
+        assert all(is_whole(each) for each in others)

@@ -63,6 +63,8 @@ CHECKS_OF_NEW_DOCUMENTS: list[tuple[Any, str]] = [
     (documents, "exceeded_limit"),
     (documents, "field_merge_excess"),
     (documents, "validate"),
+    (OperationRateLimits, "check_document"),
+    (OperationRateLimits, "document_charge"),
 ]
 QUERY = "{ me { id } }"
 

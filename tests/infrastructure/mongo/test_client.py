@@ -16,6 +16,7 @@ from slotlock.infrastructure.mongo.client import (
     Database,
     Document,
     MongoHealth,
+    app_name,
     connect,
     is_unavailable,
 )
@@ -114,4 +115,20 @@ async def test_a_probe_has_the_result_of_its_check_although_the_next_check_has_b
     await health._running_check  # continues before the probe that waits for it
     assert await health.is_available()
     assert await first
+    await client.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mongodb://user:p#x@host/named",
+        "mongodb://user:p%2Fx@host/named.collection?w=1",
+        "mongodb://host/named?appName=other",
+        "mongodb://host",
+    ],
+)
+async def test_mongodb_lists_connections_with_the_database_that_the_driver_uses(url: str) -> None:
+    client, database = connect(url)
+    application = client.options.pool_options.metadata["application"]
+    assert application == {"name": app_name(database.name)}
     await client.close()

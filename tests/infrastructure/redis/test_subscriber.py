@@ -27,6 +27,8 @@ class Subscriber:
 
     def _on_message(self, channel: str, _: bytes) -> None:
         self._received.add(channel)
+        if channel == "bug":
+            raise AttributeError("a bug in a handler")
 
     async def receives(self, channel: str) -> bool:
         """Publish once and return whether a message of the channel has arrived."""
@@ -118,3 +120,14 @@ async def test_channels_that_are_added_while_the_connection_opens_are_received(
         await eventually(partial(opened.receives, channel), f"a message on {channel}")
     await subscriber.stop()
     await close_client(client)
+
+
+async def test_a_bug_in_a_handler_is_logged_and_the_connection_stays(
+    opened: Subscriber, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection = opened.subscriber._pubsub
+    await opened.subscriber.subscribe({"bug", "later"})
+    for channel in ("bug", "later"):
+        await eventually(partial(opened.receives, channel), f"a message of {channel}")
+    assert opened.subscriber._pubsub is connection
+    assert "a bug in a handler" in caplog.text

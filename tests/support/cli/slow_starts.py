@@ -3,8 +3,9 @@
 The first process starts as usual, so that the app is ready.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from slotlock.api.app_state import AppState, open_app_state
@@ -40,13 +41,13 @@ def pause_later_starts() -> None:
     pause_points.replace_everywhere(open_app_state, open_late)
 
 
-def fail_later_starts() -> None:
-    """Fail while the application starts, as without MongoDB."""
+def fail_starts_after(count: int) -> None:
+    """Fail while the application starts, as without MongoDB, but not the first times."""
     _count_starts()
 
     @asynccontextmanager
     async def open_never(*args: Any, **kwargs: Any) -> AsyncIterator[AppState]:
-        if _starts > 1:
+        if _starts > count:
             raise RuntimeError("the start fails")
         async with open_app_state(*args, **kwargs) as state:
             yield state
@@ -73,8 +74,9 @@ def shorten_start_limit() -> None:
 
 
 PAUSES = {"start": pause_later_starts}
-FAULTS = {
-    "later-starts-fail": fail_later_starts,
+FAULTS: dict[str, Callable[[], None]] = {
+    "later-starts-fail": partial(fail_starts_after, 1),
+    "starts-after-two-fail": partial(fail_starts_after, 2),
     "short-health-limit": shorten_health_limit,
     "short-start-limit": shorten_start_limit,
 }

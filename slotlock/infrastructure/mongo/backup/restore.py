@@ -18,7 +18,12 @@ from slotlock.infrastructure.mongo.backup.archive import (
     read_header,
 )
 from slotlock.infrastructure.mongo.backup.dump import EXCLUDED_COLLECTIONS, collection_names
-from slotlock.infrastructure.mongo.client import Database, Document, app_name
+from slotlock.infrastructure.mongo.client import (
+    EARLIER_APP_NAME,
+    Database,
+    Document,
+    app_name,
+)
 from slotlock.infrastructure.mongo.repositories import INDEXES, repositories_on
 from slotlock.infrastructure.mongo.schema.versions import SCHEMA_VERSIONS
 
@@ -78,7 +83,8 @@ async def check_unused(database: Database) -> None:
     """Check that no process of slotlock is connected to the database.
 
     MongoDB shows connections of the same user to everyone, and those of others to users with the
-    privilege `inprog`. Where it shows none at all, this check does not find them.
+    privilege `inprog`. Where it shows none at all, this check does not find them, and behind a
+    mongos it may not find those without an operation.
     Raises: DatabaseInUseError and PyMongoError.
     """
     deadline = monotonic() + DISCONNECT_TIMEOUT_S
@@ -95,15 +101,23 @@ async def _find_connected(database: Database) -> set[str]:
     admin = database.client.get_database("admin", read_concern=ReadConcern("local"))
     for all_users in (True, False):
         listing: Document = {"$currentOp": {"allUsers": all_users, "idleConnections": True}}
-        pipeline = [listing, {"$match": {"appName": app_name(database.name)}}]
+        names = [app_name(database.name), EARLIER_APP_NAME]
+        pipeline = [listing, {"$match": {"appName": {"$in": names}}}]
         try:
             found = await (await admin.aggregate(pipeline)).to_list()
         except OperationFailure as error:
             if error.code != UNAUTHORIZED:
                 raise
         else:
-            return {each.get("client", "a mongos").rpartition(":")[0] for each in found}
+            return {_describe_connection(each) for each in found}
     return set()
+
+
+def _describe_connection(operation: Document) -> str:
+    host = str(operation.get("client", "a mongos:")).rpartition(":")[0]
+    if operation["appName"] == EARLIER_APP_NAME:
+        return f"{host} (an earlier release, perhaps with another database)"
+    return host
 
 
 async def restore_backup(database: Database, path: Path, *, replace: bool) -> ArchiveHeader:
