@@ -31,7 +31,10 @@ from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import TokenSigner
 from slotlock.domain.users.user import Role
 from slotlock.graphql.execution.documents import DocumentCache
-from slotlock.graphql.execution.listed_documents import DocumentListError, load_documents
+from slotlock.graphql.execution.trusted_documents import (
+    TrustedDocumentsError,
+    load_trusted_documents,
+)
 from slotlock.graphql.limits.connections import ConnectionLimit
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.graphql.transport.http import HttpEndpoint
@@ -136,13 +139,13 @@ def document_cache(settings: Settings, *, development: bool) -> DocumentCache:
     configured = settings.introspection
     introspection = development if configured is None else configured
     try:
-        listed = load_documents(settings.operations) if settings.operations else None
-        return DocumentCache(executable_schema, introspection=introspection, listed=listed)
-    except DocumentListError as error:
+        trusted = load_trusted_documents(settings.operations) if settings.operations else None
+        return DocumentCache(executable_schema, introspection=introspection, trusted=trusted)
+    except TrustedDocumentsError as error:
         raise SettingsError(f"{env_name('operations')}: {error}") from None
 
 
-def check_listed_documents(settings: Settings, *, development: bool) -> None:
+def check_trusted_documents(settings: Settings, *, development: bool) -> None:
     """Check the list of documents, if there is one, before a server starts.
 
     Raises:

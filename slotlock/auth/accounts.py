@@ -8,7 +8,7 @@ from slotlock.auth.container import Auth
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
-from slotlock.domain.shared.text import normalize_name
+from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
 from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.user import Caller, Registration, Role, User, validate_user_name
@@ -92,7 +92,7 @@ async def _create_user(
     self_registered: bool = False,
 ) -> tuple[User, str] | EmailTaken | InvalidInput | TooManyAttempts:
     """Create an account. Return its user and the hash of the password."""
-    name = normalize_name(name)
+    name = normalize_line(name)
     normalized_email = normalize_email(email)
     problems = {
         "name": validate_user_name(name),

@@ -7,9 +7,9 @@ from typing import TypeVar
 from slotlock.auth.container import Auth
 from slotlock.domain.booking.refusals import UserNotFound
 from slotlock.domain.shared.pagination import Page
-from slotlock.domain.shared.text import normalize_name
+from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.users.administration import AdminRequired, change_refusal
+from slotlock.domain.users.administration import AdminRequired, account_change_refusal
 from slotlock.domain.users.bans import BanRefusal, ban_refusal, validate_ban_reason
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import Caller, User, UserFilter, UserId
@@ -70,7 +70,7 @@ async def set_groups(
     return await change_user(
         auth,
         user_id,
-        partial(change_refusal, caller),
+        partial(account_change_refusal, caller),
         lambda user: auth.users.set_groups(user_id, cleaned, caller.user_id, auth.now(), user.role),
     )
 
@@ -79,7 +79,7 @@ async def ban(
     auth: Auth, caller: Caller, user_id: UserId, reason: str | None
 ) -> User | UserNotFound | BanRefusal | InvalidInput:
     """Ban a user and end their sessions and streams. Their bookings do not change."""
-    reason = normalize_name(reason or "")
+    reason = normalize_line(reason or "")
     if problem := validate_ban_reason(reason):
         return InvalidInput((FieldProblem("reason", problem),))
     banned: User | UserNotFound | BanRefusal = await change_user(

@@ -1,4 +1,4 @@
-"""`slotlock migrate`: builds the indexes that a database lacks, before or after new processes."""
+"""`slotlock migrate`: builds missing indexes, and fills the new fields of existing documents."""
 
 import asyncio
 import logging.config

@@ -104,7 +104,7 @@ class SupervisedProcess(Process):
             if code < 0:
                 return "killed", f"was killed by {SIGNAL_NAMES.get(-code, f'signal {-code}')}"
             return "exited", f"ended with exit code {code}"
-        self.silent_s = 0.0 if self._poll_health() else self.silent_s + CHECK_INTERVAL_S
+        self.silent_s = 0.0 if self._ping() else self.silent_s + CHECK_INTERVAL_S
         if self.has_served:
             self.served_s += CHECK_INTERVAL_S
             if self.silent_s >= HEALTH_LIMIT_S:
@@ -113,7 +113,7 @@ class SupervisedProcess(Process):
             return "slow_start", f"did not serve within {START_LIMIT_S:g} s, and was killed"
         return None
 
-    def _poll_health(self) -> bool:
+    def _ping(self) -> bool:
         """Read the answers that have arrived, without waiting, and ask again.
 
         Return whether an answer says that the process serves.
@@ -145,7 +145,7 @@ class Supervisor(Multiprocess):
     def __init__(self, config: Config, sockets: list[socket.socket]) -> None:
         super().__init__(config, sockets)
         # When to start the next processes, and the early exits of each.
-        self._due: list[tuple[float, int]] = []
+        self._pending_starts: list[tuple[float, int]] = []
         for reason in EXIT_REASONS:
             SERVER_PROCESS_EXITS.labels(reason)
 
@@ -167,8 +167,12 @@ class Supervisor(Multiprocess):
             self._has_served = self._has_served or process.has_served
             if problem is not None:
                 self._remove(process, *problem)
-        while self._due and self._due[0][0] <= monotonic() and not self.should_exit.is_set():
-            self._start_process(self._due.pop(0)[1])
+        while (
+            self._pending_starts
+            and self._pending_starts[0][0] <= monotonic()
+            and not self.should_exit.is_set()
+        ):
+            self._start_process(self._pending_starts.pop(0)[1])
 
     def terminate_all(self) -> None:
         """Stop all processes. The kernel accepts connections while any has the socket open."""
@@ -203,8 +207,8 @@ class Supervisor(Multiprocess):
         """End a process on SIGTTOU, or do not start one that is due; the last one remains."""
         if self.processes_num > 1:
             self.processes_num -= 1
-            if self._due:
-                self._due.pop()
+            if self._pending_starts:
+                self._pending_starts.pop()
             else:
                 self._end(self.processes[-1])
 
@@ -254,4 +258,4 @@ class Supervisor(Multiprocess):
             early_exits = min(process.early_exits + 1, MAX_DOUBLINGS)
             pause_s = FIRST_PAUSE_S * 2 ** (early_exits - 1)
         log.warning("server process %s %s; another starts in %g s", process.pid, text, pause_s)
-        self._due = sorted([*self._due, (monotonic() + pause_s, early_exits)])
+        self._pending_starts = sorted([*self._pending_starts, (monotonic() + pause_s, early_exits)])

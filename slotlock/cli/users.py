@@ -24,7 +24,7 @@ from slotlock.cli.backends import CommandError, confirm
 from slotlock.cli.deployment import settings_with_mongodb
 from slotlock.domain.booking.refusals import UserNotFound
 from slotlock.domain.reports.exports import CsvSeparator
-from slotlock.domain.shared.text import normalize_name
+from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.administration import LastAdmin
 from slotlock.domain.users.email_addresses import normalize_email
@@ -306,7 +306,7 @@ async def print_invitations(
 ) -> None:
     """Print new invitations, as CSV, for all users without a password; raises CommandError."""
     if group is not None:
-        group = normalize_name(group)
+        group = normalize_line(group)
         if problem := validate_group(group):
             raise CommandError(f"--group: {problem}")
     async with open_auth(settings) as auth:

@@ -3,7 +3,7 @@
 from pydantic import SecretStr
 
 from slotlock.api.app import build_app
-from slotlock.api.app_state import check_listed_documents
+from slotlock.api.app_state import check_trusted_documents
 from slotlock.api.listener import base_url, bind
 from slotlock.api.server.serve import serve
 from slotlock.api.settings.settings import Settings
@@ -23,7 +23,7 @@ def run_dev(settings: Settings) -> int:
         ServerStartError: An embedded server cannot run here.
         ListenError: The port cannot be used.
     """
-    check_listed_documents(settings, development=True)
+    check_trusted_documents(settings, development=True)
     with (
         bind(settings.host, settings.port) as bound,
         embedded_servers(

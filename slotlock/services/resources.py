@@ -24,7 +24,7 @@ from slotlock.domain.resources.resource import (
 )
 from slotlock.domain.shared.changes import UNCHANGED
 from slotlock.domain.shared.pagination import MAX_COUNT, Page, exact_count
-from slotlock.domain.shared.text import normalize_name
+from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import SlotDraft
@@ -38,7 +38,7 @@ async def create(
     services: Services, name: str, kind: ResourceKind, organizer_id: UserId
 ) -> CreateResourceOutcome:
     """Create a resource. Its name differs from all others in more than capitals."""
-    resource = Resource(normalize_name(name), kind)
+    resource = Resource(normalize_line(name), kind)
     problem = validate_name(resource.name)
     if problem is None and not await _insert(services, resource, organizer_id):
         problem = "A resource has this name already."
@@ -78,7 +78,7 @@ async def import_names(
     dry_run: bool,
 ) -> ResourcesImported | InvalidInput:
     """Create the resources of a list that do not exist yet. A dry run creates nothing."""
-    names = list({name_key(text): normalize_name(text) for text in reversed(texts)}.values())[::-1]
+    names = list({name_key(text): normalize_line(text) for text in reversed(texts)}.values())[::-1]
     problems = [(name, problem) for name in names if (problem := validate_name(name))]
     if problems:
         return InvalidInput(tuple(FieldProblem("names", f"{n!r}: {p}") for n, p in problems))
@@ -131,7 +131,7 @@ async def draft_with_resources(services: Services, draft: SlotDraft) -> SlotDraf
 
     `several_resources` may have one name, too, if the request named it by its id.
     """
-    if draft.resource is None or not normalize_name(draft.resource):
+    if draft.resource is None or not normalize_line(draft.resource):
         return draft
     field = "resourceIds" if draft.several_resources else "resource"
     names = await _find_names(services, field, draft.several_resources or (draft.resource,))
@@ -148,7 +148,7 @@ async def changes_with_resources(
 
     `several_resources` may have one name, too, if the request named it by its id.
     """
-    if not any(map(normalize_name, changes.new_resources)):
+    if not any(map(normalize_line, changes.new_resources)):
         return changes
     field = "resource" if changes.several_resources is UNCHANGED else "resourceIds"
     names = await _find_names(services, field, changes.new_resources)
@@ -180,7 +180,7 @@ async def _find_names(
     services: Services, field: str, texts: Sequence[str]
 ) -> tuple[str, ...] | InvalidInput:
     """Return the names of the resources that texts name, or the field's problem."""
-    names = list(map(normalize_name, texts))
+    names = list(map(normalize_line, texts))
     found = await services.resources.find_all(names)
     for name in names:
         if name not in found:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bench.faults.checker.effects import Effect
-from bench.faults.checker.refusals import Explanations
+from bench.faults.checker.refusals import ResponseModel
 from bench.faults.checker.search import Step, find_order
 from bench.faults.checker.versions import SlotVersion
 
@@ -16,7 +16,7 @@ State = tuple[frozenset[str], bool]
 
 
 def explained_inside(
-    before: SlotVersion, after: SlotVersion, effect: Effect, explanations: Explanations
+    before: SlotVersion, after: SlotVersion, effect: Effect, explanations: ResponseModel
 ) -> bool:
     """Return whether an order of the changes between two versions explains a response."""
     changes = [

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from bench.faults.checker.batch_search import explained_inside
 from bench.faults.checker.effects import Effect
-from bench.faults.checker.refusals import Explanations, LimitedBooking
+from bench.faults.checker.refusals import LimitedBooking, ResponseModel
 from bench.faults.checker.report import Report
 from bench.faults.checker.versions import SlotVersion
 from bench.faults.history import Json
@@ -75,7 +75,7 @@ class SlotOrder:
         response = effect.response or {}
         return str((response.get("booking") or response["entry"])["id"])[-24:]
 
-    def check(self, effects: Sequence[Effect], explanations: Explanations, report: Report) -> None:
+    def check(self, effects: Sequence[Effect], explanations: ResponseModel, report: Report) -> None:
         """Report the responses for which there is no version."""
         floor, ended = 0, list[tuple[float, int]]()
         for effect in sorted(effects, key=lambda each: each.started_at):
@@ -86,7 +86,7 @@ class SlotOrder:
                 heapq.heappush(ended, (effect.finished_at, position))
 
     def _place(
-        self, effect: Effect, floor: int, explanations: Explanations, report: Report
+        self, effect: Effect, floor: int, explanations: ResponseModel, report: Report
     ) -> int | None:
         if effect.outcome in WRITES:
             return self._place_write(effect, floor, report)
@@ -143,9 +143,9 @@ class SlotOrder:
         report.add(kind, description, effect.operations, documents)
 
 
-def explanations_by(orders: Iterable[SlotOrder], clock_offset_s: float) -> Explanations:
+def explanations_by(orders: Iterable[SlotOrder], clock_offset_s: float) -> ResponseModel:
     """Return what the bookings in these slots explain in other slots of their campaigns."""
-    explanations = Explanations(clock_offset_s)
+    explanations = ResponseModel(clock_offset_s)
     for order in orders:
         terms = order.versions[-1].document.get("campaign")
         if not terms or not terms.get("maxBookings"):

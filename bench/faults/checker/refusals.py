@@ -22,7 +22,7 @@ class LimitedBooking:
 
 
 @dataclass(slots=True)
-class Explanations:
+class ResponseModel:
     """What explains responses beside the slot itself.
 
     `limited` has the bookings of each user in each campaign with a limit.

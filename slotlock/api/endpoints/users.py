@@ -8,15 +8,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from slotlock.api.endpoints.callers import recheck_organizer
-from slotlock.api.endpoints.csv_separators import choose_separator
 from slotlock.api.endpoints.downloads import content_disposition
 from slotlock.api.endpoints.invitation_csv import invitation_csv_lines
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
 from slotlock.api.endpoints.responses import error_response
+from slotlock.api.endpoints.separator_negotiation import choose_separator
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import invite
 from slotlock.auth.user_import import import_users
-from slotlock.domain.shared.text import normalize_name
+from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.users.administration import manageable_roles
 from slotlock.domain.users.groups import validate_group
 from slotlock.domain.users.import_file import MAX_FILE_BYTES, InvalidUserFile
@@ -105,7 +105,7 @@ async def _invite_users(auth: Auth, organizer: Caller, request: Request) -> Resp
     separator = choose_separator(params.get("separator"), request.headers.get("accept-language"))
     group = params.get("group")
     if group is not None:
-        group = normalize_name(group)
+        group = normalize_line(group)
         if problem := validate_group(group):
             raise HttpError(400, f"`group`: {problem}")
     invitations = invite(auth, group, manageable_roles(organizer), organizer)

@@ -11,9 +11,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.endpoints.callers import recheck_organizer
-from slotlock.api.endpoints.csv_separators import choose_separator
 from slotlock.api.endpoints.downloads import content_disposition
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
+from slotlock.api.endpoints.separator_negotiation import choose_separator
 from slotlock.api.exports.builder import (
     ExportBuilder,
     ExportBusy,

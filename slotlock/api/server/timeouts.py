@@ -217,7 +217,7 @@ class TimeoutProtocol(HeaderLimitProtocol):
         self._cancel_read_timer()
         seconds = SHUTDOWN_SEND_TIMEOUT_S if self._stopping else self.config.unread_timeout_s
         self._read_timer = self.loop.call_later(
-            seconds, self._check_read_progress, self._unread_bytes()
+            seconds, self._check_read_progress, self._queued_bytes()
         )
 
     def _cancel_read_timer(self) -> None:
@@ -226,7 +226,7 @@ class TimeoutProtocol(HeaderLimitProtocol):
             self._read_timer = None
 
     def _check_read_progress(self, unread_before: int) -> None:
-        read_bytes = unread_before - self._unread_bytes()
+        read_bytes = unread_before - self._queued_bytes()
         if self._stopping:
             # The time is short, so any progress counts; a response may also have no bytes yet.
             is_stuck = read_bytes <= 0 < unread_before
@@ -272,7 +272,7 @@ class TimeoutProtocol(HeaderLimitProtocol):
         else:
             unread_bytes.update(self.transport, self._unread_address, self._waiting_bytes)
 
-    def _unread_bytes(self) -> int:
+    def _queued_bytes(self) -> int:
         """Return how many bytes the client has not read, in this process and in the kernel.
 
         The kernel takes more only after much of its queue is gone. The buffer of the process alone

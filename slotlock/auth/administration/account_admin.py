@@ -21,14 +21,14 @@ from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.tokens import hash_token
 from slotlock.auth.user_admin import change_user, find_user
 from slotlock.domain.booking.refusals import UserNotFound
-from slotlock.domain.shared.text import normalize_name
+from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.administration import (
     AdminRequired,
     CannotEraseSelf,
     LastAdmin,
-    change_refusal,
+    account_change_refusal,
     role_refusal,
 )
 from slotlock.domain.users.email_addresses import normalize_email
@@ -75,7 +75,7 @@ async def create_invited_user(
     """Create an account without a password, and invite its user to set one."""
     if refusal := role_refusal(caller, role):
         return refusal
-    name, cleaned_groups = normalize_name(name), clean_groups(groups)
+    name, cleaned_groups = normalize_line(name), clean_groups(groups)
     normalized = normalize_email(email)
     problems = {
         "name": validate_user_name(name),
@@ -98,7 +98,7 @@ async def update_user(
     auth: Auth, caller: Caller, user_id: UserId, name: str | None, email: str | None
 ) -> UserUpdated | UserNotFound | EmailTaken | AdminRequired | InvalidInput:
     """Change the name or the address of an account; None leaves a field unchanged."""
-    new_name = None if name is None else normalize_name(name)
+    new_name = None if name is None else normalize_line(name)
     new_email = None if email is None else normalize_email(email)
     problems = {
         "name": None if new_name is None else validate_user_name(new_name),
@@ -116,7 +116,7 @@ async def update_user(
             return EmailTaken(email_after)
         return UserUpdated(updated) if updated else None
 
-    return await change_user(auth, user_id, partial(change_refusal, caller), write)
+    return await change_user(auth, user_id, partial(account_change_refusal, caller), write)
 
 
 async def invite(
@@ -131,7 +131,7 @@ async def invite(
         invitation = await invite_user(auth, user, caller)
         return UserInvited(user, invitation) if invitation else None
 
-    return await change_user(auth, user_id, partial(change_refusal, caller), write)
+    return await change_user(auth, user_id, partial(account_change_refusal, caller), write)
 
 
 async def set_role(
@@ -155,7 +155,7 @@ async def end_sessions(
     user = await find_user(auth, user_id)
     if user is None:
         return UserNotFound(user_id)
-    if refusal := change_refusal(caller, user):
+    if refusal := account_change_refusal(caller, user):
         return refusal
     ended = await auth.administration.end_sessions(user_id, caller.user_id, auth.now())
     auth.session_streams.session_changed(user_id)

@@ -23,7 +23,7 @@ from slotlock.domain.campaigns.campaign import Campaign, campaign_problems
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
 from slotlock.domain.schedule.meetings import Meeting, format_in_zone, validate_meetings
 from slotlock.domain.schedule.zones import UNKNOWN_ZONE, find_zone, to_instant, to_wall_clock
-from slotlock.domain.shared.text import normalize_name
+from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.editing import MAX_CHOICE_GROUP_LENGTH, past_problems
@@ -183,7 +183,7 @@ def _copy_campaign(
         closes_at=_move(terms.closes_at, by, zone),
         cancel_until=None if cancel_until is None else _move(cancel_until, by, zone),
     )
-    return replace(source, id=new_id, name=normalize_name(request.name), terms=moved)
+    return replace(source, id=new_id, name=normalize_line(request.name), terms=moved)
 
 
 def _copy_slot(

@@ -12,7 +12,7 @@ from slotlock.domain.campaigns.terms import (
     SlotAdmission,
 )
 from slotlock.domain.shared.changes import UNCHANGED, Unchanged, new_or_current
-from slotlock.domain.shared.text import normalize_name, validate_line, validate_text
+from slotlock.domain.shared.text import normalize_line, validate_line, validate_text
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.groups import validate_group
@@ -162,7 +162,7 @@ def create_campaign(
         no_show_limit=draft.no_show_limit,
     )
     campaign = Campaign(
-        campaign_id, normalize_name(draft.name), _normalize_terms(terms), draft.description
+        campaign_id, normalize_line(draft.name), _normalize_terms(terms), draft.description
     )
     return _validated(campaign, *(() if draft.allow_past else _past_problems(terms, now)))
 
@@ -171,7 +171,7 @@ def edit_campaign(
     campaign: Campaign, changes: CampaignChanges, now: datetime
 ) -> CampaignSaved | InvalidInput:
     """Return the changed campaign, with a new version unless nothing changes, or the problems."""
-    name = normalize_name(new_or_current(changes.name, campaign.name))
+    name = normalize_line(new_or_current(changes.name, campaign.name))
     terms = _normalize_terms(changes.apply_to(campaign.terms))
     is_unchanged = changes.description is UNCHANGED
     if is_unchanged and (name, terms) == (campaign.name, campaign.terms):
@@ -185,7 +185,7 @@ def edit_campaign(
 
 def _normalize_terms(terms: CampaignTerms) -> CampaignTerms:
     eligible_groups = tuple(
-        tuple(sorted(set(map(normalize_name, groups)))) for groups in terms.eligible_groups
+        tuple(sorted(set(map(normalize_line, groups)))) for groups in terms.eligible_groups
     )
     return replace(
         terms,
@@ -196,7 +196,7 @@ def _normalize_terms(terms: CampaignTerms) -> CampaignTerms:
 
 def normalize_group_limits(limits: tuple[GroupLimit, ...]) -> tuple[GroupLimit, ...]:
     """Return the limits with normalized names, sorted and without duplicates."""
-    normalized = {GroupLimit(normalize_name(limit.group), limit.limit) for limit in limits}
+    normalized = {GroupLimit(normalize_line(limit.group), limit.limit) for limit in limits}
     return tuple(sorted(normalized, key=lambda limit: (limit.group, limit.limit)))
 
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.shared.text import is_blank, normalize_name, validate_line
+from slotlock.domain.shared.text import is_blank, normalize_line, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 
@@ -95,7 +95,7 @@ DeleteResourceOutcome = ResourceDeleted | ResourceInUse | ResourceNotFound
 
 def name_key(name: str) -> str:
     """Return what the names of two resources may not have in common."""
-    return normalize_name(name).casefold()
+    return normalize_line(name).casefold()
 
 
 def validate_name(name: str) -> str | None:

@@ -29,7 +29,7 @@ def strip_blanks(text: str) -> str:
     return text.strip(_BLANKS)
 
 
-def normalize_name(name: str) -> str:
+def normalize_line(name: str) -> str:
     """Return a name, a title or other text of one line without surrounding blanks and in NFC.
 
     Every such text passes here before it is validated, so that equal texts compare equal.

@@ -14,7 +14,7 @@ from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmis
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable, to_meetings
 from slotlock.domain.shared.changes import UNCHANGED
-from slotlock.domain.shared.text import normalize_name, validate_line, validate_text
+from slotlock.domain.shared.text import normalize_line, validate_line, validate_text
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.slots.changes import SlotChanges
@@ -74,7 +74,7 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
         return times
     slot = Slot(
         id=slot_id,
-        title=normalize_name(draft.title),
+        title=normalize_line(draft.title),
         start=times[0].start,
         end=times[-1].end,
         time_zone=draft.time_zone,
@@ -124,7 +124,7 @@ def edit(state: SlotState, changes: SlotChanges, now: datetime) -> Decision[Edit
         return refuse(after)
     after = replace(
         after,
-        title=normalize_name(after.title),
+        title=normalize_line(after.title),
         location=_clean_name(after.location),
         resource=_clean_name(after.resource),
         several_resources=_clean_names(after.several_resources),
@@ -212,11 +212,11 @@ def cancel_slot(state: SlotState, by: UserId, now: datetime) -> Decision[EditSlo
 
 def _clean_name(text: str | None) -> str | None:
     """Return a location, or the name of a resource or choice group, in canonical spelling."""
-    return normalize_name(text or "") or None
+    return normalize_line(text or "") or None
 
 
 def _clean_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(normalize_name, names))
+    return tuple(map(normalize_line, names))
 
 
 def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from slotlock.domain.shared.text import normalize_name, validate_line
+from slotlock.domain.shared.text import normalize_line, validate_line
 from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.teams.outcomes import (
@@ -45,7 +45,7 @@ def create(
     team_id: TeamId, name: str, creator: UserId, member_number: int | None, now: datetime
 ) -> CreateTeamOutcome:
     """Create a team of one; `member_number` is free among the creator's memberships, or None."""
-    name = normalize_name(name)
+    name = normalize_line(name)
     if problem := validate_line(name, MAX_TEAM_NAME_LENGTH) or (
         None if name else "Please enter a name for the team."
     ):

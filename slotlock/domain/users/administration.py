@@ -39,10 +39,10 @@ def role_refusal(caller: Caller | None, role: Role) -> AdminRequired | None:
     return None if role in manageable_roles(caller) else AdminRequired()
 
 
-def change_refusal(caller: Caller | None, user: User) -> AdminRequired | None:
+def account_change_refusal(caller: Caller | None, user: User) -> AdminRequired | None:
     """Return why the caller cannot change the user's account; None if they can.
 
-    Every way to change an account asks this, also a file with many of them. Organizers can change
+    All that organizers may do to an account asks this, also a file of many. Organizers can change
     their own account as well.
     """
     if caller is not None and caller.is_organizer and caller.user_id == user.id:

@@ -2,7 +2,7 @@
 
 from slotlock.domain.shared.text import validate_line
 from slotlock.domain.shared.values import value_object
-from slotlock.domain.users.administration import AdminRequired, change_refusal
+from slotlock.domain.users.administration import AdminRequired, account_change_refusal
 from slotlock.domain.users.user import Caller, User
 
 MAX_BAN_REASON_LENGTH = 200
@@ -20,7 +20,7 @@ def ban_refusal(caller: Caller, user: User) -> BanRefusal | None:
     """Return why this organizer cannot ban or unban the user; None if they can."""
     if user.id == caller.user_id:
         return CannotBanSelf()
-    return change_refusal(caller, user)
+    return account_change_refusal(caller, user)
 
 
 def validate_ban_reason(reason: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from slotlock.domain.shared.text import normalize_name, validate_line
+from slotlock.domain.shared.text import normalize_line, strip_blanks, validate_line
 
 MAX_GROUPS = 20
 MAX_GROUP_LENGTH = 50
@@ -12,7 +12,7 @@ _RESERVED = ",;*"
 
 def clean_groups(groups: Iterable[str]) -> tuple[str, ...]:
     """Return the groups normalized, sorted, and without blanks and duplicates."""
-    return tuple(sorted(set(map(normalize_name, groups)) - {""}))
+    return tuple(sorted(set(map(normalize_line, groups)) - {""}))
 
 
 def validate_groups(groups: tuple[str, ...]) -> str | None:
@@ -24,7 +24,7 @@ def validate_groups(groups: tuple[str, ...]) -> str | None:
 
 def validate_group(group: str) -> str | None:
     """Return the problem with the name of one group, or None."""
-    if not group.strip():
+    if not strip_blanks(group):
         return "The name of a group cannot be blank."
     if any(character in _RESERVED for character in group):
         return "The name of a group cannot contain a comma, a semicolon or a star (*)."

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 
 from slotlock.domain.shared.formulas import unescape_formula
-from slotlock.domain.shared.text import normalize_name, strip_blanks
+from slotlock.domain.shared.text import normalize_line, strip_blanks
 from slotlock.domain.shared.validation import INVALID_EMAIL
 from slotlock.domain.shared.values import value_object
 from slotlock.domain.users.email_addresses import normalize_email
@@ -187,7 +187,7 @@ class _RowParser:
         return email
 
     def _parse_name(self, line: int, cell: str) -> str:
-        name = normalize_name(cell)
+        name = normalize_line(cell)
         if problem := validate_user_name(name):
             self._problems.add(line, NAME, problem)
         return name

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from slotlock.domain.shared.folding import search_words
 from slotlock.domain.shared.values import value_object
-from slotlock.domain.users.administration import change_refusal
+from slotlock.domain.users.administration import account_change_refusal
 from slotlock.domain.users.import_file import (
     EMAIL,
     InvalidUserFile,
@@ -158,7 +158,7 @@ def plan_import(
 def _update_problem(caller: Caller | None, user: User) -> str | None:
     if user.erased:
         return ERASED
-    return ADMIN_REQUIRED if change_refusal(caller, user) else None
+    return ADMIN_REQUIRED if account_change_refusal(caller, user) else None
 
 
 def _to_update(before: User, row: UserRow) -> UserUpdate | None:

@@ -27,7 +27,7 @@ from slotlock.graphql.execution.input_errors import (
     is_about_value,
     without_values,
 )
-from slotlock.graphql.execution.listed_documents import DocumentListError
+from slotlock.graphql.execution.trusted_documents import TrustedDocumentsError
 from slotlock.graphql.limits.complexity import MAX_DOCUMENT_BYTES, MAX_TOKENS, exceeded_limit
 from slotlock.graphql.limits.field_merging import field_merge_excess
 from slotlock.graphql.limits.operation_kinds import OperationKind, operation_costs
@@ -84,10 +84,10 @@ class DocumentCache:
     """Recently used documents with their operations, and invalid ones with their errors.
 
     Without introspection no error suggests a name, because suggestions reveal the schema, too.
-    `listed` are the only documents that may be executed, by id; None allows all.
+    `trusted` are the only documents that may be executed, by id; None allows all.
 
     Raises:
-        DocumentListError: a listed document is invalid.
+        TrustedDocumentsError: a trusted document is invalid.
     """
 
     def __init__(
@@ -95,9 +95,9 @@ class DocumentCache:
         schema: GraphQLSchema,
         *,
         introspection: bool,
-        listed: Mapping[str, str] | None = None,
+        trusted: Mapping[str, str] | None = None,
     ) -> None:
-        self.listed = listed
+        self.trusted = trusted
         self._schema = schema
         self._introspection = introspection
         self._rules = (
@@ -109,20 +109,20 @@ class DocumentCache:
         self._rejected: LRUCache[Errors] = LRUCache(
             MAX_CACHED_REJECTIONS, MAX_CACHED_REJECTION_CHARACTERS
         )
-        if listed is not None:
-            self._parse_listed(listed)
+        if trusted is not None:
+            self._parse_trusted(trusted)
 
-    def _parse_listed(self, listed: Mapping[str, str]) -> None:
-        """Parse the listed documents into a cache that has room for all of them."""
-        self._accepted = LRUCache(len(listed), sum(map(len, listed.values())))
-        for id_, text in listed.items():
+    def _parse_trusted(self, trusted: Mapping[str, str]) -> None:
+        """Parse the trusted documents into a cache that has room for all of them."""
+        self._accepted = LRUCache(len(trusted), sum(map(len, trusted.values())))
+        for id_, text in trusted.items():
             if self.is_cached(text):
                 continue
             try:
                 self.parse(text)
             except DocumentError as error:
                 reason = error.errors[0]["message"]
-                raise DocumentListError(f"the document {id_} is invalid: {reason}") from None
+                raise TrustedDocumentsError(f"the document {id_} is invalid: {reason}") from None
 
     def is_cached(self, text: str) -> bool:
         """Return whether the document needs no parsing."""

@@ -18,8 +18,8 @@ from slotlock.graphql.execution.session_recheck import SessionRecheckMiddleware
 from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
 from slotlock.graphql.limits.result_size import (
     MAX_RESULT_BYTES,
-    TOO_LARGE_BODY,
-    TOO_LARGE_JSON,
+    RESULT_TOO_LARGE_BODY,
+    RESULT_TOO_LARGE_JSON,
     ResultSizeLimitExecutor,
     result_too_large,
 )
@@ -58,7 +58,7 @@ class GraphQLResponse:
         """Return the body in JSON. A response with several readers is encoded once."""
         if self._encoded is None:
             encoded = orjson.dumps(self.body)
-            self._encoded = encoded if len(encoded) <= MAX_RESULT_BYTES else TOO_LARGE_JSON
+            self._encoded = encoded if len(encoded) <= MAX_RESULT_BYTES else RESULT_TOO_LARGE_JSON
         return self._encoded
 
     @property
@@ -81,7 +81,7 @@ async def execute_operation(
     except RequestTimeoutError as error:
         response = _timed_out(operation, error)
     except GraphQLRequestError:  # all others belong to fields
-        response = GraphQLResponse(TOO_LARGE_BODY)
+        response = GraphQLResponse(RESULT_TOO_LARGE_BODY)
     record_metrics(operation, response)
     return response
 

@@ -20,8 +20,11 @@ TOO_LARGE_MESSAGE = (
     f"The result has more than {DOCUMENT_LIMITS.values} values or {MAX_RESULT_BYTES} bytes. "
     "Please request fewer at once. A mutation whose result is too large has been executed."
 )
-TOO_LARGE_BODY = {"data": None, "errors": [error_body(ErrorCode.LIMIT_EXCEEDED, TOO_LARGE_MESSAGE)]}
-TOO_LARGE_JSON = orjson.dumps(TOO_LARGE_BODY)
+RESULT_TOO_LARGE_BODY = {
+    "data": None,
+    "errors": [error_body(ErrorCode.LIMIT_EXCEEDED, TOO_LARGE_MESSAGE)],
+}
+RESULT_TOO_LARGE_JSON = orjson.dumps(RESULT_TOO_LARGE_BODY)
 
 
 def result_too_large() -> GraphQLRequestError:

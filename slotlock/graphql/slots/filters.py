@@ -5,7 +5,7 @@ from datetime import datetime
 import strawberry
 from strawberry import field
 
-from slotlock.domain.shared.text import normalize_name
+from slotlock.domain.shared.text import normalize_line, strip_blanks
 from slotlock.domain.slots.listing import SlotFilter
 from slotlock.graphql.context import Context
 from slotlock.graphql.core import ids
@@ -81,7 +81,7 @@ class SlotsFilter:
         require_valid_period("startsFrom", self.starts_from, "startsBefore", self.starts_before)
         require_valid_period("meetsFrom", self.meets_from, "meetsBefore", self.meets_before)
         viewer = context.viewer
-        text = (self.text or "").strip()
+        text = strip_blanks(self.text or "")
         if len(text) > MAX_SEARCH_LENGTH:
             raise bad_input("text", f"`text` has at most {MAX_SEARCH_LENGTH} characters.")
         return SlotFilter(
@@ -103,4 +103,4 @@ class SlotsFilter:
 
 
 def _normalized(name: str | None) -> str | None:
-    return None if name is None else normalize_name(name)
+    return None if name is None else normalize_line(name)

@@ -17,10 +17,10 @@ from slotlock.domain.users.user import UserId
 from slotlock.graphql.context import UNKNOWN_CLIENT, ClientInfo, Context, Identity
 from slotlock.graphql.core.errors import ErrorCode, RateLimitedError, error_body
 from slotlock.graphql.execution.documents import DocumentCache, DocumentError, Operation
-from slotlock.graphql.execution.listed_documents import find_listed
 from slotlock.graphql.execution.operation_executor import GraphQLResponse, record_metrics
 from slotlock.graphql.execution.shared_operations import SharedOperations
 from slotlock.graphql.execution.subscriptions import PushResponses, execute_stream
+from slotlock.graphql.execution.trusted_documents import find_trusted
 from slotlock.graphql.limits.complexity import MAX_VARIABLE_VALUES, has_too_many_values
 from slotlock.graphql.limits.connections import ConnectionLimit
 from slotlock.graphql.limits.rates import OperationRateLimits
@@ -93,7 +93,7 @@ class GraphQLServer:
             DocumentError: the request is malformed, its document invalid or too large.
             RateLimitedError: the client sent too many new documents, or many clients did.
         """
-        text, operation_name, variables = _parse_raw_request(payload, self.document_cache.listed)
+        text, operation_name, variables = _parse_raw_request(payload, self.document_cache.trusted)
         if not self.document_cache.is_cached(text):
             await self._parse_new(text, user_to_charge(self.auth, token), client.address)
         operation = self.document_cache.resolve_operation(text, operation_name)
@@ -104,7 +104,7 @@ class GraphQLServer:
 
     async def _parse_new(self, text: str, user_id: UserId | None, address: str | None) -> None:
         """Parse a document into the cache, for the addresses of the clients by round robin."""
-        if self.document_cache.listed is not None:
+        if self.document_cache.trusted is not None:
             raise _bad_input(NOT_LISTED_MESSAGE)
 
         async def parse() -> None:
@@ -182,7 +182,7 @@ class GraphQLRequest(NamedTuple):
 
 
 def _parse_raw_request(
-    payload: object, listed: Mapping[str, str] | None
+    payload: object, trusted: Mapping[str, str] | None
 ) -> tuple[str, str | None, dict[str, Any] | None]:
     """Return the text of the document, the name of the operation and the variables."""
     if isinstance(payload, list):
@@ -191,7 +191,7 @@ def _parse_raw_request(
         raise _bad_input("A GraphQL request is a JSON object.")
     query, variables = payload.get("query"), payload.get("variables")
     name, extensions = payload.get("operationName"), payload.get("extensions")
-    if query is None and listed is not None and (query := find_listed(listed, payload)) is None:
+    if query is None and trusted is not None and (query := find_trusted(trusted, payload)) is None:
         raise _bad_input(NOT_LISTED_MESSAGE)
     if not isinstance(query, str) or not query:
         raise _bad_input("`query` must be the text of a GraphQL document.")

@@ -174,7 +174,7 @@ class WebSocketSession:
         elif not _is_operation_id(operation_id):
             await self._close(BAD_REQUEST, "The id of an operation is a string")
         elif not _is_subscribe_payload(
-            payload, has_list=self._server.document_cache.listed is not None
+            payload, has_list=self._server.document_cache.trusted is not None
         ):
             await self._close(BAD_REQUEST, "The payload is a GraphQL request")
         elif operation_id in self._operations:

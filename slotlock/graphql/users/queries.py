@@ -6,6 +6,7 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.auth import user_admin
+from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.users import user
 from slotlock.domain.users.groups import clean_groups, validate_group
 from slotlock.graphql.context import Info
@@ -42,7 +43,7 @@ class UserFilter:
 
     def to_domain(self) -> user.UserFilter:
         """Convert the filter to the domain's. Errors: BAD_USER_INPUT."""
-        text = (self.text or "").strip()
+        text = strip_blanks(self.text or "")
         group = require_valid_group(self.group)
         if len(text) > MAX_SEARCH_LENGTH:
             raise bad_input("text", f"`text` has at most {MAX_SEARCH_LENGTH} characters.")

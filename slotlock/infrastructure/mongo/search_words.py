@@ -15,12 +15,13 @@ from slotlock.domain.shared.folding import query_words, search_words
 from slotlock.domain.shared.text import normalize_nfc
 from slotlock.infrastructure.mongo.client import Document
 
-# Change it with the folding, to a greater text. No word contains the sign, and every word is
+# Change it with the folding, to a greater text, and the name of `searchKey`, which resources store
+# without a mark. No word contains the sign, and every word is
 # greater than AFTER_MARKS.
 FOLDING_MARK, AFTER_MARKS = "#2", "$"
 # Without words, with a smaller mark, or without a mark. Two versions that each replace the words of
 # the other would never end.
-OUTDATED_WORDS: Document = {
+HAS_OUTDATED_WORDS: Document = {
     "$or": [
         {"searchWords.0": {"$not": {"$gte": FOLDING_MARK}}},
         {"searchWords.0": {"$gte": AFTER_MARKS}},
@@ -45,7 +46,7 @@ def search_query(text: str) -> Document:
     current, older = _has_words(query_words(text)), _has_words(_older_query_words(text))
     if current == older:
         return current
-    return {"$and": [{"$or": [current, {**OUTDATED_WORDS, **older}]}]}
+    return {"$and": [{"$or": [current, {**HAS_OUTDATED_WORDS, **older}]}]}
 
 
 def _has_words(prefixes: Iterable[str]) -> Document:

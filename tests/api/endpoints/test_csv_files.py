@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from slotlock.api.endpoints.csv_lines import csv_header, csv_line
-from slotlock.api.endpoints.csv_separators import choose_separator
+from slotlock.api.endpoints.separator_negotiation import choose_separator
 from slotlock.domain.reports.exports import CsvSeparator
 from slotlock.domain.users.import_file import UserRow, parse_user_file
 from slotlock.graphql.transport.http_requests import HttpError

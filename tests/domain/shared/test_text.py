@@ -7,7 +7,7 @@ import pytest
 
 from slotlock.domain.shared.text import (
     MAX_NORMALIZED_LENGTH,
-    normalize_name,
+    normalize_line,
     normalize_nfc,
     strip_blanks,
 )
@@ -25,11 +25,11 @@ def test_normalize_nfc_composes_a_text() -> None:
 )
 def test_blanks_around_a_text_are_removed_and_those_inside_stay(blank: str) -> None:
     assert strip_blanks(f"{blank} a{blank}b {blank}") == f"a{blank}b"
-    assert normalize_name(f"{blank}Zoe\u0308{blank}") == "Zo\u00eb"
+    assert normalize_line(f"{blank}Zoe\u0308{blank}") == "Zo\u00eb"
     assert normalize_email(f"{blank}a@x.test{blank}") == "a@x.test"
 
 
-@pytest.mark.parametrize("function", [normalize_nfc, normalize_name, normalize_email])
+@pytest.mark.parametrize("function", [normalize_nfc, normalize_line, normalize_email])
 def test_texts_longer_than_any_valid_one_are_not_normalized(
     monkeypatch: pytest.MonkeyPatch, function: Callable[[str], object]
 ) -> None:

@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from slotlock.graphql.limits.result_size import MAX_RESULT_BYTES, TOO_LARGE_BODY
+from slotlock.graphql.limits.result_size import MAX_RESULT_BYTES, RESULT_TOO_LARGE_BODY
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import GraphQLTestClient, Json, open_websocket
 from tests.support.clients.series import MONDAY_TIMES
@@ -60,10 +60,10 @@ async def test_a_response_beyond_the_limit_of_bytes_is_one_error_over_every_tran
         response = await organizer.http.post(app.url + "/graphql", json=beyond, headers=headers)
         assert response.status_code == 200
         data = response.text.removeprefix("event: next\ndata: ").partition("\n")[0]
-        assert json.loads(data) == TOO_LARGE_BODY
+        assert json.loads(data) == RESULT_TOO_LARGE_BODY
     async with open_websocket(app, organizer.token) as opened:
         await opened.send({"id": "1", "type": "subscribe", "payload": beyond})
-        assert (await opened.receive())["payload"] == TOO_LARGE_BODY
+        assert (await opened.receive())["payload"] == RESULT_TOO_LARGE_BODY
 
 
 async def test_a_mutation_whose_result_is_too_large_has_been_executed_and_says_so(
@@ -72,6 +72,6 @@ async def test_a_mutation_whose_result_is_too_large_has_been_executed_and_says_s
     result = await organizer.send(
         CREATE % descriptions(COUNT), input=series_input("x", title="Zitherverein")
     )
-    assert result == TOO_LARGE_BODY
+    assert result == RESULT_TOO_LARGE_BODY
     assert "has been executed" in result["errors"][0]["message"]
     assert (await organizer.execute(FOUND))["totalCount"] == COUNT

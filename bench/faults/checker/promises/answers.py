@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bench.faults.checker.disturbances import Disturbances
 from bench.faults.checker.linearizability import SlotOrder
-from bench.faults.checker.promises.watchers import SentState, check_sent_state
+from bench.faults.checker.promises.watchers import ObservedState, check_observed_state
 from bench.faults.checker.report import Report
 from bench.faults.clients.plan import REQUEST_TIMEOUT_S
 from bench.faults.history import UNAVAILABLE, Operation
@@ -52,9 +52,9 @@ def check_reads(
     for operation in operations:
         outcome, finished_at = operation.outcome or {}, operation.finished_at
         if operation.operation == "read" and outcome.get("__typename") == "Slot" and finished_at:
-            state = SentState(finished_at, outcome["version"], outcome["remaining"])
+            state = ObservedState(finished_at, outcome["version"], outcome["remaining"])
             slot_id = str(outcome["id"])[-24:]
-            problem = check_sent_state(
+            problem = check_observed_state(
                 state, operation.started_at, orders.get(slot_id), disturbances
             )
             if problem:

@@ -29,7 +29,7 @@ BookingEvent = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class SentState:
+class ObservedState:
     """The state of a slot as a response or a message showed it at a time."""
 
     at: float
@@ -49,7 +49,7 @@ class WatchSession:
     user_id: str
     begun_at: float
     ended_at: float = float("inf")
-    states: defaultdict[str, list[SentState]] = field(default_factory=lambda: defaultdict(list))
+    states: defaultdict[str, list[ObservedState]] = field(default_factory=lambda: defaultdict(list))
     events: dict[BookingEvent, float] = field(default_factory=dict)
     tickets: dict[str, float] = field(default_factory=dict)
     final: dict[str, float] = field(default_factory=dict)
@@ -82,7 +82,7 @@ def to_sessions(lines: Iterable[Json]) -> list[WatchSession]:
         match line["kind"]:
             case "availability":
                 session.states[line["slot"]].append(
-                    SentState(at, line["version"], line["remaining"])
+                    ObservedState(at, line["version"], line["remaining"])
                 )
             case "booking":
                 session.events.setdefault((line["booking"], line["action"]), at)
@@ -127,7 +127,7 @@ def check_watchers(
 def _check_availability(
     session: WatchSession,
     slot_id: str,
-    states: Sequence[SentState],
+    states: Sequence[ObservedState],
     order: SlotOrder | None,
     disturbances: Disturbances,
     report: Report,
@@ -138,15 +138,15 @@ def _check_availability(
             report.add("availability went back", description)
     ends = [*(each.at for each in states[1:]), session.ended_at]
     for each, until in zip(states, ends, strict=True):
-        problem = check_sent_state(each, until, order, disturbances)
+        problem = check_observed_state(each, until, order, disturbances)
         if problem:
             kind = "stale subscriber" if problem == OLD else "wrong message to a subscriber"
             description = f"{session.name}, slot {slot_id}: {problem}, {each}, until {until:.1f}"
             report.add(kind, description, versions=order.around(each.version) if order else ())
 
 
-def check_sent_state(
-    state: SentState, valid_until: float, order: SlotOrder | None, disturbances: Disturbances
+def check_observed_state(
+    state: ObservedState, valid_until: float, order: SlotOrder | None, disturbances: Disturbances
 ) -> str | None:
     """Return what is wrong with a state of a slot, which should have been true at `valid_until`."""
     index = order.index_of(state.version) if order else None

@@ -30,7 +30,7 @@ from slotlock.domain.resources.resource import (
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.pagination import Page
-from slotlock.domain.shared.text import normalize_name
+from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.audit.notes import insert_notes
 from slotlock.infrastructure.mongo.client import RESOURCES_CONCURRENCY, Database, Document
@@ -238,7 +238,7 @@ def _list_query(text: str, kind: ResourceKind | None, after_key: str) -> Documen
     query: Document = {"nameKey": {"$gt": after_key}}
     if text:
         # An older version stored resources without their folded name.
-        current = {"searchKey": {"$regex": re.escape(fold(normalize_name(text)))}}
+        current = {"searchKey": {"$regex": re.escape(fold(normalize_line(text)))}}
         older = {"searchKey": None, "nameKey": {"$regex": re.escape(name_key(text))}}
         query = {"$and": [query, {"$or": [current, older]}]}
     if kind is not None:

@@ -7,7 +7,7 @@ from pymongo import UpdateOne
 
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.indexes.index import find_by_index
-from slotlock.infrastructure.mongo.search_words import OUTDATED_WORDS
+from slotlock.infrastructure.mongo.search_words import HAS_OUTDATED_WORDS
 from slotlock.infrastructure.mongo.slots.documents import list_fields
 
 BACKFILL_BATCH_SIZE = 500
@@ -30,7 +30,7 @@ class ListFieldRepairs:
 
         These are slots that it created, and slots that it changed since this time.
         """
-        while found := await self._find_outdated(OUTDATED_WORDS, "folding"):
+        while found := await self._find_outdated(HAS_OUTDATED_WORDS, "folding"):
             await self._write_list_fields(found)
         since = revised_since
         while found := await self._find_outdated(_revised_query(since), "revised", "revisedAt"):

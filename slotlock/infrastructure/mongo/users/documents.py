@@ -6,7 +6,8 @@
      schemaVersion, banned?: true, bannedAt?, bannedBy?, banReason?, calendar?: {hash, at},
      erasedAt?, adminCheckedBy?, selfRegistered?: true}
 
-`email` is normalized and unique. `searchWords` are the words of the name and of the address.
+`email` is normalized and unique. `searchWords` are the words of the name and of the
+address, after a mark (`search_words.py`).
 Either `passwordHash` or `withoutPassword` is present. Flags are true or omitted, so that an index
 finds the users with a flag (`true`) and without it (`null`) in the order of their addresses.
 `selfRegistered` marks an account that somebody registered, until an organizer or operator vouches

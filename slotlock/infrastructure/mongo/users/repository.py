@@ -24,7 +24,7 @@ from slotlock.infrastructure.mongo.client import (
 )
 from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited, limited_listing
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, find_by_index
-from slotlock.infrastructure.mongo.search_words import OUTDATED_WORDS, search_query
+from slotlock.infrastructure.mongo.search_words import HAS_OUTDATED_WORDS, search_query
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users import documents
 from slotlock.infrastructure.mongo.users.account_updates import (
@@ -56,7 +56,7 @@ class UserRepository:
     async def repair_search_words(self) -> None:
         """Write the search words of users whom an older version stored."""
         while found := await find_by_index(
-            self._users, "folding", OUTDATED_WORDS, SEARCH_WORD_SOURCES, REPAIR_BATCH_SIZE
+            self._users, "folding", HAS_OUTDATED_WORDS, SEARCH_WORD_SOURCES, REPAIR_BATCH_SIZE
         ):
             # A user who changes meanwhile is no longer as they were found.
             updates = [

@@ -12,40 +12,40 @@ import orjson
 SHA256_PREFIX = "sha256:"
 
 
-class DocumentListError(Exception):
+class TrustedDocumentsError(Exception):
     """The list cannot be used; the text says why."""
 
 
-def load_documents(path: Path) -> Mapping[str, str]:
+def load_trusted_documents(path: Path) -> Mapping[str, str]:
     """Return the texts of a list by their ids, and by their SHA-256 in hexadecimal.
 
     The file is a manifest of Apollo, `{"operations": [{"id": "...", "body": "..."}]}`, or an object
     of texts by id, as Relay and GraphQL Code Generator write.
 
     Raises:
-        DocumentListError: the file cannot be read, or has another format.
+        TrustedDocumentsError: the file cannot be read, or has another format.
     """
     try:
         content = orjson.loads(path.read_bytes())
     except OSError as error:
-        raise DocumentListError(f"{path} cannot be read: {error.strerror}") from None
+        raise TrustedDocumentsError(f"{path} cannot be read: {error.strerror}") from None
     except orjson.JSONDecodeError as error:
-        raise DocumentListError(f"{path} is not JSON: {error}") from None
+        raise TrustedDocumentsError(f"{path} is not JSON: {error}") from None
     try:
         if "operations" in content:
             content = {each["id"]: each["body"] for each in content["operations"]}
         documents = {id_.removeprefix(SHA256_PREFIX): text for id_, text in content.items()}
         by_hash = {sha256(text.encode()).hexdigest(): text for text in documents.values()}
     except (AttributeError, KeyError, TypeError):
-        raise DocumentListError(
+        raise TrustedDocumentsError(
             f"{path} is neither a persisted query manifest nor an object of documents by id"
         ) from None
     if not documents:
-        raise DocumentListError(f"{path} lists no document")
+        raise TrustedDocumentsError(f"{path} lists no document")
     return documents | by_hash
 
 
-def find_listed(documents: Mapping[str, str], payload: Mapping[str, object]) -> str | None:
+def find_trusted(documents: Mapping[str, str], payload: Mapping[str, object]) -> str | None:
     """Return the text whose id a request has instead of a text, if there is one.
 
     The id is `documentId` (draft of GraphQL over HTTP, appendix A) or `sha256Hash` of the extension

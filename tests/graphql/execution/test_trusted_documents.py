@@ -11,7 +11,7 @@ import pytest
 from slotlock.api.app_state import document_cache
 from slotlock.api.settings.settings import Settings, SettingsError
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.graphql.execution.listed_documents import load_documents
+from slotlock.graphql.execution.trusted_documents import load_trusted_documents
 from slotlock.graphql.transport.server import NOT_LISTED_MESSAGE
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
@@ -107,7 +107,7 @@ def test_the_list_is_a_manifest_or_an_object_of_documents_by_id(
     path = tmp_path / "operations.json"
     path.write_bytes(orjson.dumps(content))
     hashes = {sha256(text.encode()).hexdigest(): text for text in (TYPE, SLOTS)}
-    assert load_documents(path) == {"type": TYPE, "slots": SLOTS, **hashes}
+    assert load_trusted_documents(path) == {"type": TYPE, "slots": SLOTS, **hashes}
 
 
 @pytest.mark.parametrize(
