@@ -59,7 +59,6 @@ CHECKS_MADE_TWICE: list[tuple[Any, str]] = [
 # Their results for a header are the same each time, and a repeated header has passed them.
 CHECKS_OF_HEADERS = ("on_headers_complete", "negotiate")
 CHECKS_OF_NEW_DOCUMENTS: list[tuple[Any, str]] = [
-    (OperationRateLimits, "document_charge"),
     (documents, "exceeded_limit"),
     (documents, "field_merge_excess"),
     (documents, "validate"),
