@@ -1,5 +1,6 @@
 """Authenticate requests: from the `Authorization` header to the caller."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 from slotlock.auth.container import Auth
@@ -30,6 +31,8 @@ def verify_authorization(auth: Auth, authorization: str | None) -> VerifiedToken
 
 
 def _verify_first_use(auth: Auth, authorization: str) -> TokenClaims | BadTokenError:
+    with suppress(UnicodeError):  # a header is read as Latin-1, but a pasted blank may be UTF-8
+        authorization = authorization.encode("latin-1").decode()
     scheme, *rest = strip_blanks(authorization).split(maxsplit=1) or [""]
     if scheme.lower() != "bearer" or not rest:
         return BadTokenError("The authorization must be 'Bearer' and an access token.")

@@ -45,6 +45,7 @@ class DirectRequest(RequestResponseCycle):
     disconnected = False
     response_started = False
     response_complete = False
+    more_body = False
     message_event: Any = _NoEvent()
 
     def __init__(self, post: HttpPost, *, keep_alive: bool) -> None:
@@ -140,7 +141,7 @@ class DirectProtocol(KeepAliveProtocol):
 
     def _pass_to_asgi(self) -> None:
         body, self._held_body = self._held_body, None
-        if not self.transport.is_closing():
+        if not (self._rejection or self.transport.is_closing()):
             super().on_headers_complete()
             if body:
                 super().on_body(body)

@@ -48,27 +48,21 @@ class HeaderLimitProtocol(DirectProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse a read, then check how many bytes belonged to no body."""
+        if self._rejection:
+            return
         self._last_read_bytes = len(data)
         self._previous_request_bytes = 0 if self._is_between_requests else self._last_read_bytes
         super().data_received(data)
         self._non_body_bytes += self._last_read_bytes
         if self._non_body_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
-            self._reject_header(431, TOO_LARGE_MESSAGE)
-
-    def _reject_header(self, status: int, text: str) -> None:
-        """Close the connection, with a response unless that to an earlier request is due first."""
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.write(raw_response(status, text))
-        self.transport.close()
+            self._reject(raw_response(431, TOO_LARGE_MESSAGE))
 
     def send_400_response(self, msg: str) -> None:
         """Reject the request at which the parser stopped."""
         if self._is_header_too_large:
-            self._reject_header(431, TOO_LARGE_MESSAGE)
-        elif self._problem:
-            self._reject_header(400, self._problem)
+            self._reject(raw_response(431, TOO_LARGE_MESSAGE))
         else:
-            super().send_400_response(msg)
+            super().send_400_response(self._problem or msg)
 
     def on_message_begin(self) -> None:
         """Count from the start of a request, which is in the latest read."""

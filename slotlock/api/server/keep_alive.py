@@ -25,6 +25,10 @@ class KeepAliveProtocol(NoUpgradeProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
             return
+        if self._rejection:
+            self.transport.write(self._rejection)
+            self.transport.close()
+            return
         self._idle_since_s = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._start_keep_alive_timer(self.timeout_keep_alive)

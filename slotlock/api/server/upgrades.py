@@ -47,10 +47,25 @@ class NoUpgradeProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self.parser = _NoUpgradeParser(self)
 
+    # The response to a malformed request that arrived behind others in progress.
+    _rejection = b""
+
     def send_400_response(self, msg: str) -> None:
         """Reject malformed HTTP, with the security headers that uvicorn omits."""
-        self.transport.write(raw_response(400, msg))
-        self.transport.close()
+        self._reject(raw_response(400, msg))
+
+    def _reject(self, response: bytes) -> None:
+        """Respond to a malformed request, after the responses to those before it, and close."""
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            self.transport.write(response)
+            self.transport.close()
+        elif cycle.more_body:  # the body of this request is malformed
+            if not (cycle.response_started or self.pipeline):
+                self.transport.write(response)
+            self.transport.close()
+        else:
+            self._rejection = response
 
     def should_ignore_upgrade(self) -> bool:
         """Return whether the latest request asks for an unsupported upgrade."""

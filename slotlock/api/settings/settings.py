@@ -15,7 +15,7 @@ from slotlock.api.settings.addresses import (
 from slotlock.api.settings.limits import LimitSettings, split_commas
 from slotlock.api.settings.logs import LogSettings
 from slotlock.api.settings.unknown_variables import unknown_variable_problems
-from slotlock.auth.password_policy.rules import validate_password
+from slotlock.auth.password_policy.rules import repeats_itself, validate_password
 from slotlock.auth.tokens import MIN_SECRET_BYTES
 from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.user import Registration
@@ -91,7 +91,7 @@ class Settings(LogSettings, LimitSettings):
     secret_key: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         default=(),
         description=f"The key that signs tokens: random, at least {MIN_SECRET_BYTES} bytes, "
-        f"and with at least {MIN_KEY_CHARACTERS} different characters. "
+        f"with at least {MIN_KEY_CHARACTERS} different characters, and no repeated text. "
         "Separate several keys by commas to rotate them: the first one signs, all are accepted. "
         "`serve` needs this setting; `dev` stores a random key in its data directory.",
     )
@@ -233,9 +233,11 @@ class Settings(LogSettings, LimitSettings):
             raise ValueError(
                 f"every key needs at least {MIN_SECRET_BYTES} bytes; a comma separates keys"
             )
-        if any(len(set(key.get_secret_value())) < MIN_KEY_CHARACTERS for key in keys):
+        texts = [key.get_secret_value() for key in keys]
+        if any(len(set(text)) < MIN_KEY_CHARACTERS or repeats_itself(text) for text in texts):
             raise ValueError(
-                f"every key needs at least {MIN_KEY_CHARACTERS} different characters; "
+                f"every key needs at least {MIN_KEY_CHARACTERS} different characters, without "
+                "repetition; "
                 "`openssl rand -base64 48` prints a random one"
             )
         return keys

@@ -9,6 +9,7 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 
+from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH
 
 MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 8, 128
@@ -44,17 +45,22 @@ def _known_words(name: str, email: str) -> set[str]:
 
 
 def _fold(text: str) -> str:
-    """Return the text without blanks and capitals, in the form in which passwords are hashed."""
-    return "".join(unicodedata.normalize("NFKC", text).casefold().split())
+    """Return the text without blanks, capitals, accents and invisible characters."""
+    return "".join(c for c in fold(text) if not c.isspace() and unicodedata.category(c) != "Cf")
 
 
 def _is_pattern(text: str) -> bool:
     """Return whether the text has few characters, repeats itself, or counts up or down."""
-    if len(set(text)) < MIN_DIFFERENT_CHARACTERS or text in (text + text)[1:-1]:
+    if len(set(text)) < MIN_DIFFERENT_CHARACTERS or repeats_itself(text):
         return True
     codes = [ord(character) for character in text]
     steps = {after - before for before, after in pairwise(codes)}
     return len(steps) == 1
+
+
+def repeats_itself(text: str) -> bool:
+    """Return whether the text is a shorter text, several times."""
+    return text in (text + text)[1:-1]
 
 
 def _is_common(text: str) -> bool:

@@ -12,8 +12,11 @@ _FORBIDDEN_IN_LINES = _BIDI_CONTROLS | _NOT_IN_XML
 # Letters and symbols without a visible form: Hangul fillers and the empty Braille pattern.
 _INVISIBLE = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
-# What surrounds pasted text: every blank and line end, and characters that take up no space.
-_BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u200b\u2060\ufeff"
+# What surrounds pasted text: every blank and line end, and characters that take up no space, such
+# as the marks of directions that some address books add.
+_BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001)))) + (
+    "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
+)
 
 # The cost of NFC grows with the square of consecutive combining marks: 2 s for 30,000 of them.
 MAX_NORMALIZED_LENGTH = 1_000

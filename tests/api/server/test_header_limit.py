@@ -234,6 +234,15 @@ def test_a_malformed_request_gets_400_and_is_the_last_of_its_connection(
     assert re.findall(rb"HTTP/1\.1 (\d+)", response) == [b"400"]
 
 
+# A client upgrades a connection only when it expects no response.
+@pytest.mark.parametrize("name", [name for name in MALFORMED if "handshake" not in name])
+def test_a_malformed_request_is_answered_after_those_that_arrived_before_it(
+    app: AppProcess, name: str
+) -> None:
+    response = send(app, 2 * post() + MALFORMED[name])
+    assert re.findall(rb"HTTP/1\.1 (\d+)", response) == [b"200", b"200", b"400"]
+
+
 UNUSUAL = {
     "HTTP/1.0 without a host": post(host=b"", version=b"HTTP/1.0"),
     "an empty host": post(host=b"Host:\r\n"),

@@ -72,6 +72,7 @@ def reported_problems() -> list[str]:
         ("SLOTLOCK_SECRET_KEY", f"{KEY},short", "at least 32 bytes"),
         ("SLOTLOCK_SECRET_KEY", "s" * 64, "at least 8 different characters"),
         ("SLOTLOCK_SECRET_KEY", f"{KEY},{'changeme' * 8}", "at least 8 different characters"),
+        ("SLOTLOCK_SECRET_KEY", "12345678" * 4, "without repetition"),
         ("SLOTLOCK_REGISTRATION", "private", "'open', 'invited' or 'closed'"),
         ("SLOTLOCK_PUBLIC_READS", "maybe", "boolean"),
         ("SLOTLOCK_RATE_READS", "14", "greater than or equal to 15"),

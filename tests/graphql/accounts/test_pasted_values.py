@@ -35,7 +35,7 @@ CREATE_CAMPAIGN = """mutation($input: CreateCampaignInput!) {
 CREATE_SLOT = """mutation($input: CreateSlotInput!) {
   createSlot(input: $input) { ... on Slot { title location choiceGroup } } }"""
 
-AROUND = ("\u00a0\u3000", "\ufeff \r\n")
+AROUND = ("\u00a0\u3000\u200e", "\u202c\ufeff \r\n")
 
 
 def pasted(text: str) -> str:
