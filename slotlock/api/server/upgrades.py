@@ -17,16 +17,20 @@ class _NoUpgradeParser(HttpRequestParser):
     """Continues after a request whose upgrade is ignored."""
 
     def __init__(self, connection: "NoUpgradeProtocol") -> None:
-        super().__init__(connection)
         self._connection = connection
+        self._start()
+
+    def _start(self) -> None:
+        super().__init__(self._connection)
         # As in uvicorn: respond to a request even if more data follows "Connection: close".
         self.set_dangerous_leniencies(lenient_data_after_close=True)
 
     def feed_data(self, data: "bytes | bytearray | memoryview | array[int]") -> None:
         rest = memoryview(data)
         while (length := self._feed_until_upgrade(rest)) is not None:
-            rest = rest[length:]
-            super().feed_data(self._connection.header_without_upgrade())
+            rest, header = rest[length:], self._connection.header_without_upgrade()
+            self._start()  # it reads nothing after `Connection: close, Upgrade`
+            super().feed_data(header)
 
     def _feed_until_upgrade(self, data: memoryview) -> int | None:
         """Return how many bytes precede an ignored upgrade; None after reading all of them."""

@@ -49,6 +49,16 @@ def test_many_upgrade_requests_in_one_read_are_all_answered(app: AppProcess) -> 
     assert responses.count(b'"Query"}}') == 500
 
 
+@pytest.mark.parametrize("connection", [b"close, Upgrade", b"Upgrade, close"])
+def test_the_last_request_of_a_connection_is_answered_without_its_upgrade(
+    app: AppProcess, connection: bytes
+) -> None:
+    request = b"".join(upgrade_request(BODY)).replace(b"Upgrade\r", connection + b"\r", 1)
+    with open_tcp_connection(app) as peer:
+        peer.sendall(request)
+        assert read_until_closed(peer).startswith(b"HTTP/1.1 200 ")
+
+
 def test_connect_is_rejected_as_the_only_request(app: AppProcess) -> None:
     with open_tcp_connection(app) as peer:
         peer.sendall(b"CONNECT here:80 HTTP/1.1\r\nHost: here:80\r\n\r\n" + SMUGGLED_REQUEST)
