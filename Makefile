@@ -34,16 +34,26 @@ run: .venv/run  ## start slotlock with embedded servers (PORT=8000)
 simulate: .venv/simulate  ## let simulated users rush at a running server (ARGS="--users 400 --places 10")
 	@$(BIN)/slotlock simulate $(ARGS)
 
-# The tests start a hundred processes. Each would compile the package without its cached bytecode.
-test: export PYTHONDONTWRITEBYTECODE =
-test: lint  ## run all checks and tests
-	@$(MAKE) --no-print-directory --jobs 3 types imports unit
+# The tests start hundreds of processes. Each would compile the package without its cached bytecode.
+check test test-slow steady: export PYTHONDONTWRITEBYTECODE =
+check: lint  ## lint, types, imports, and the tests that start no server (a minute)
+	@$(MAKE) --no-print-directory --jobs 3 types imports pure
 
-unit: .venv/installed
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+test: check  ## run all checks, and the tests of every promise that needs no server to fail
+	$(BIN)/python -m tools.run_tests test
 
-conformance: .venv/installed  ## run third-party tools and clients against servers (needs node and npm; EXAMPLES=200 BASE=main)
-	@BASE=$(BASE) $(BIN)/python -m conformance $(if $(EXAMPLES),--examples $(EXAMPLES))
+test-slow: .venv/installed  ## the long ones: restarts, elections, campaigns with new examples
+	TEST_EXAMPLES=drawn $(BIN)/python -m tools.run_tests slow
+	@$(MAKE) --no-print-directory faults
+
+steady: .venv/installed  ## run the tests on a busy machine; any failure is a defect (ROUNDS=2)
+	$(BIN)/python -m tools.run_tests test --steady $(or $(ROUNDS),2)
+
+pure: .venv/installed
+	$(BIN)/python -m pytest $(shell $(BIN)/python -c 'from tests.tiers import PURE; print(*PURE)') -m pure
+
+conformance: .venv/installed  ## run third-party tools and clients against servers (needs node and npm; EXAMPLES=200 BASE=main FIXED=1)
+	@BASE=$(BASE) $(BIN)/python -m conformance $(if $(FIXED),--fixed) $(if $(EXAMPLES),--examples $(EXAMPLES))
 
 bench: .venv/installed  ## compare with three Node peers (needs wrk, node and npm; ARGS="--quick")
 	@$(BIN)/python -m bench.comparison $(ARGS)
@@ -104,4 +114,4 @@ lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --constraints requirements.lock --extra embedded --extra editable --output-file requirements-run.lock
 	$(PIN) --constraints requirements.lock --extra embedded --extra editable --extra simulate --output-file requirements-simulate.lock
 
-.PHONY: help install run simulate test conformance bench bench-calls bench-growth bench-scale bench-memory bench-lock bench-exports bench-rush soak faults lint types imports unit format schema settings lock
+.PHONY: help install run simulate check test test-slow steady pure conformance bench bench-calls bench-growth bench-scale bench-memory bench-lock bench-exports bench-rush soak faults lint types imports format schema settings lock

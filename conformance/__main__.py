@@ -32,7 +32,7 @@ from slotlock.graphql.schema.schema import executable_schema
 NODE_HOME = Path(__file__).parent.parent / ".bench" / "conformance"
 PROXIES_HOME = NODE_HOME.with_name("proxies")
 TYPESCRIPT_HOME = NODE_HOME.with_name("typescript")
-EXAMPLES = 200
+EXAMPLES, FIXED_EXAMPLES = 200, 20
 # The number of audits in the pinned version; with fewer, the check fails.
 AUDIT_COUNT = 61
 _CANNOT_RUN = (
@@ -56,21 +56,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="examples of schemathesis per field",
     )
     parser.add_argument(
+        "--fixed",
+        action="store_true",
+        help="only what follows from the commit: fixed examples, no download; "
+        "without the packages of npm, what needs them is not checked",
+    )
+    parser.add_argument(
         "--only", choices=["proxies"], help="run these checks alone, without node and npm"
     )
     args = parser.parse_args(arguments)
     # An exception on SIGTERM lets the context managers stop the servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        if args.only is None:
-            node_scripts.check_version()
-            install(node_scripts.SOURCE, NODE_HOME)
-            typescript.prepare(TYPESCRIPT_HOME)
+        has_node = args.only is None and _prepare_node(is_needed=not args.fixed)
         with tempfile.TemporaryDirectory(prefix="slotlock-conformance-") as folder:
             rows = []
             only_proxies = args.only == "proxies"
             home = Path(folder)
-            found = _proxy_rows(home) if only_proxies else _rows(home, args.examples)
+            examples = FIXED_EXAMPLES if args.fixed else args.examples
+            found = (
+                _proxy_rows(home) if only_proxies else _rows(home, examples, args.fixed, has_node)
+            )
             for row in found:
                 print(f"... {row.name}", file=sys.stderr, flush=True)
                 rows.append(row)
@@ -83,8 +89,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if all(row.is_ok for row in rows) else 1
 
 
-def _rows(folder: Path, examples: int) -> Iterator[Row]:
-    yield from _schema_rows()
+def _prepare_node(*, is_needed: bool) -> bool:
+    """Install the packages of npm. Return whether they are there; raises if they are needed."""
+    try:
+        node_scripts.check_version()
+        install(node_scripts.SOURCE, NODE_HOME)
+        if is_needed:
+            typescript.prepare(TYPESCRIPT_HOME)
+    except (node_scripts.NodeError, InstallError) as error:
+        if is_needed:
+            raise
+        print(f"what needs packages of npm is NOT CHECKED: {error}", file=sys.stderr, flush=True)
+        return False
+    return True
+
+
+def _rows(folder: Path, examples: int, is_fixed: bool, has_node: bool) -> Iterator[Row]:
+    yield from _schema_rows(has_node=has_node)
     with (
         embedded_servers(folder / "servers") as servers,
         running(DEVELOPMENT, servers, "development", 0, folder) as development,
@@ -94,14 +115,16 @@ def _rows(folder: Path, examples: int) -> Iterator[Row]:
         ) as app_with_short_tokens,
     ):
         yield from _production_rows(production)
-        yield _audit_row(development)
-        yield from _client_rows(production, folder)
-        try:
-            yield from proxy_rows(servers, folder, PROXIES_HOME)
-        except ProxyMissingError as error:
-            print(f"the proxies were NOT CHECKED: {error}", file=sys.stderr, flush=True)
-        yield from _example_rows(app_with_short_tokens)
-        yield from fuzz(development, examples, folder)
+        if has_node:
+            yield _audit_row(development)
+        yield from _client_rows(production, folder, has_node=has_node)
+        if not is_fixed:
+            try:
+                yield from proxy_rows(servers, folder, PROXIES_HOME)
+            except ProxyMissingError as error:
+                print(f"the proxies were NOT CHECKED: {error}", file=sys.stderr, flush=True)
+            yield from _example_rows(app_with_short_tokens)
+        yield from fuzz(development, examples, folder, is_fixed=is_fixed)
         yield _log_row(development, production, app_with_short_tokens)
 
 
@@ -110,7 +133,7 @@ def _proxy_rows(folder: Path) -> Iterator[Row]:
         yield from proxy_rows(servers, folder, PROXIES_HOME)
 
 
-def _schema_rows() -> Iterator[Row]:
+def _schema_rows(*, has_node: bool) -> Iterator[Row]:
     coordinates = [name for name, _ in descriptions(executable_schema)]
     missing = tuple(undescribed(executable_schema))
     yield Row("everything is described", len(coordinates), missing)
@@ -119,8 +142,9 @@ def _schema_rows() -> Iterator[Row]:
     against = f"against {base or schema.SCHEMA_FILE.name}"
     note = "; ".join([against, *(f"dangerous: {text}" for text in changes.dangerous)])
     yield Row("no breaking change", len(executable_schema.type_map), changes.breaking, note)
-    result = node_scripts.run_script(NODE_HOME, "lint.js", {"SCHEMA": str(schema.SCHEMA_FILE)})
-    yield Row("graphql-eslint, rules", len(result["rules"]), tuple(result["failures"]))
+    if has_node:
+        result = node_scripts.run_script(NODE_HOME, "lint.js", {"SCHEMA": str(schema.SCHEMA_FILE)})
+        yield Row("graphql-eslint, rules", len(result["rules"]), tuple(result["failures"]))
 
 
 def _production_rows(app: ConformanceApp) -> Iterator[Row]:
@@ -151,8 +175,10 @@ def format_audits(result: Mapping[str, Any]) -> Row:
     return Row("graphql-http, audits", AUDIT_COUNT, tuple(failures), "development")
 
 
-def _client_rows(app: ConformanceApp, folder: Path) -> Iterator[Row]:
+def _client_rows(app: ConformanceApp, folder: Path, *, has_node: bool) -> Iterator[Row]:
     for kind in CLIENT_LIBRARIES:
+        if not has_node and "Python" not in kind.name:
+            continue
         log = folder / "client.log"
         try:
             failures = asyncio.run(failed_checks(kind, app, NODE_HOME, log))

@@ -1,6 +1,7 @@
 """Real servers and real processes for every test that needs them."""
 
 import gc
+import os
 from collections.abc import AsyncIterator, Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import httpx
 import httpx._transports.default
 import pytest
+from hypothesis import settings
 
 from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
 from tests.support.apps.deployment import Deployment, open_deployment
@@ -16,11 +18,17 @@ from tests.support.apps.processes import AppProcess, app_environment, recent_app
 from tests.support.clients.client import http_client
 from tests.support.queue.queued_users import IsolatedQueue, open_isolated_queue
 from tests.support.stores.users import UserTokens, create_user_tokens
+from tests.tiers import PURE, is_slow
 
 SLOW_FOLDERS = ("devserver", "simulation")
 FAST_FOLDERS = ("conformance", "domain", "graphql")
 
-pytest_plugins = ["tests.support.apps.rate_limited"]
+pytest_plugins = ["tests.support.apps.rate_limited", "tests.support.rewriting"]
+
+# What a run checks follows from the commit. `make test-slow` draws new examples.
+settings.register_profile("fixed", derandomize=True)
+settings.register_profile("drawn", print_blob=True)
+settings.load_profile(os.environ.get("TEST_EXAMPLES", "fixed"))
 
 # Every client would load the CA certificates, which takes 18 ms. No test uses TLS.
 httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
@@ -37,6 +45,13 @@ def pytest_runtest_makereport(
     return report
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marks of the tiers."""
+    config.addinivalue_line("markers", "slow: run by `make test-slow`")
+    config.addinivalue_line("markers", "pure: starts no server; run by `make check`")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run slow files first and fast ones last. Last, a file of 60 s would occupy a worker alone."""
 
@@ -45,6 +60,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return -1 if folder in SLOW_FOLDERS else folder in FAST_FOLDERS
 
     items.sort(key=rank)
+    for item in items:
+        if is_slow(item.nodeid):
+            item.add_marker("slow")
+        elif item.nodeid.startswith(PURE):
+            item.add_marker("pure")
 
 
 def pytest_collection_finish() -> None:

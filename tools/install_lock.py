@@ -88,7 +88,7 @@ def install(lock: Path, output: IO[str]) -> int:
     progress = Progress(len(PINNED.findall(lock.read_text())), output)
     print(f"installing the packages of {lock} into {sys.prefix}", file=output, flush=True)
     last_lines: deque[str] = deque(maxlen=SHOWN_LINES_OF_ERROR)
-    with subprocess.Popen(  # noqa: S603
+    with subprocess.Popen(
         (*PIP, *HASHED, str(lock)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         for line in _lines_and_ticks(process):

@@ -27,6 +27,7 @@ OPTIONS = (
     *("--continue-on-failure", "--no-shrink", "--no-color"),
     *("--generation-database", "none", "--request-timeout", "60"),
 )
+FIXED_OPTIONS = ("--seed", "1")
 EXPECTED_EXIT_CODES = (0, 1)
 
 
@@ -41,7 +42,7 @@ class Fuzzer:
     log: Path
 
 
-def fuzz(app: ConformanceApp, examples: int, folder: Path) -> list[Row]:
+def fuzz(app: ConformanceApp, examples: int, folder: Path, *, is_fixed: bool = False) -> list[Row]:
     """Fuzz with and without a signed-in user at the same time; return a row for each run."""
     admin = admin_token(app)
     member_tokens(app, SEEDED_USERS)
@@ -58,8 +59,8 @@ def fuzz(app: ConformanceApp, examples: int, folder: Path) -> list[Row]:
     try:
         for caller, plan in plans.items():
             home = _prepare_folder(folder, caller, settings)
-            fuzzers.append(_start(app, examples, caller, plan, home))
-        subscriptions = fuzz_subscriptions(app, examples, admin)
+            fuzzers.append(_start(app, examples, caller, plan, home, is_fixed=is_fixed))
+        subscriptions = fuzz_subscriptions(app, examples, admin, is_fixed=is_fixed)
         return [*(_row(fuzzer) for fuzzer in fuzzers), subscriptions]
     finally:
         for fuzzer in fuzzers:
@@ -74,7 +75,13 @@ def _prepare_folder(folder: Path, caller: str, settings: str) -> Path:
 
 
 def _start(
-    app: ConformanceApp, examples: int, caller: str, plan: dict[str, Any], home: Path
+    app: ConformanceApp,
+    examples: int,
+    caller: str,
+    plan: dict[str, Any],
+    home: Path,
+    *,
+    is_fixed: bool,
 ) -> Fuzzer:
     operations = [f"Mutation.{name}" for name in SIGN_OUT_MUTATIONS]
     content = {**plan, "sign_out_operations": operations}
@@ -82,7 +89,7 @@ def _start(
     command = [sys.executable, "-m", "schemathesis.cli", "run", str(SCHEMA_FILE), "--url", app.url]
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(
-            [*command, "--max-examples", str(examples), *OPTIONS],
+            [*command, "--max-examples", str(examples), *OPTIONS, *FIXED_OPTIONS * is_fixed],
             cwd=home,
             env={
                 **os.environ,

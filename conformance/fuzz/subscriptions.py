@@ -26,7 +26,9 @@ RESPONSE_TIMEOUT_S = 20.0
 LIVENESS_QUERY = {"query": "{ __typename }"}
 
 
-def fuzz_subscriptions(app: ConformanceApp, examples: int, token: str) -> Row:
+def fuzz_subscriptions(
+    app: ConformanceApp, examples: int, token: str, *, is_fixed: bool = False
+) -> Row:
     """Fuzz each subscription with and without the token, and return a row."""
     fuzzed: list[str] = []
     failures: list[str] = []
@@ -40,7 +42,13 @@ def fuzz_subscriptions(app: ConformanceApp, examples: int, token: str) -> Row:
             fuzzed.append(field)
             try:
                 with _open_socket(app, payload) as socket:
-                    _fuzz_operation(operation, examples, socket, stays_signed_in=bool(payload))
+                    _fuzz_operation(
+                        operation,
+                        examples,
+                        socket,
+                        stays_signed_in=bool(payload),
+                        is_fixed=is_fixed,
+                    )
             except (AssertionError, TimeoutError, ConnectionClosed) as error:
                 failures.append(f"{field}: {type(error).__name__} {error}")
     return Row(
@@ -72,6 +80,7 @@ def _fuzz_operation(
     socket: ClientConnection,
     *,
     stays_signed_in: bool,
+    is_fixed: bool,
 ) -> None:
     """Send the examples of one field.
 
@@ -85,6 +94,7 @@ def _fuzz_operation(
         max_examples=examples,
         phases=[Phase.generate],
         database=None,
+        derandomize=is_fixed,
         deadline=None,
         suppress_health_check=list(HealthCheck),
     )

@@ -13,22 +13,30 @@ def offset_at(changes: list[tuple[datetime, timedelta]], instant: datetime) -> t
     return [offset_after for at, offset_after in changes if at <= instant][-1]
 
 
-@pytest.mark.parametrize("name", sorted(available_timezones()))
-def test_the_changes_give_the_offset_at_any_instant(name: str) -> None:
-    zone = ZoneInfo(name)
+def test_the_changes_give_the_offset_at_any_instant() -> None:
+    wrong = [name for name in sorted(available_timezones()) if not _has_its_offsets(ZoneInfo(name))]
+    assert wrong == []
+
+
+def _has_its_offsets(zone: ZoneInfo) -> bool:
+    """Compare the offsets of five years, every four days and at each change."""
     first, *later = clock_changes(zone, 2024, 2028)
     changes = [(datetime(2024, 1, 1, tzinfo=UTC), first.offset_after)]
     changes += [
         ((c.wall_time - c.offset_before).replace(tzinfo=UTC), c.offset_after) for c in later
     ]
-    assert all(c.offset_before == before for c, (_, before) in zip(later, changes, strict=False))
-    instant = datetime(2024, 1, 1, tzinfo=UTC)
-    while instant.year < 2029:
-        assert offset_at(changes, instant) == instant.astimezone(zone).utcoffset()
-        instant += timedelta(hours=13)
-    for at, after in changes[1:]:
-        assert at.astimezone(zone).utcoffset() == after
-        assert (at - timedelta(seconds=1)).astimezone(zone).utcoffset() != after
+    follow = all(c.offset_before == before for c, (_, before) in zip(later, changes, strict=False))
+    start, step = datetime(2024, 1, 1, tzinfo=UTC), timedelta(days=4, hours=1)
+    instants = [start + n * step for n in range(5 * 365 // 4)]
+    return (
+        follow
+        and all(offset_at(changes, at) == at.astimezone(zone).utcoffset() for at in instants)
+        and all(
+            at.astimezone(zone).utcoffset() == after
+            and (at - timedelta(seconds=1)).astimezone(zone).utcoffset() != after
+            for at, after in changes[1:]
+        )
+    )
 
 
 @pytest.mark.parametrize(

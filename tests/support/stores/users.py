@@ -39,6 +39,10 @@ class UserTokens:
     organizer: str
 
 
+# The databases whose indexes this process has created: to find none missing takes 50 ms.
+_indexed: set[str] = set()
+
+
 @asynccontextmanager
 async def auth_for_database(mongo_url: str) -> AsyncIterator[Auth]:
     """Open the app's authentication on a database."""
@@ -47,7 +51,9 @@ async def auth_for_database(mongo_url: str) -> AsyncIterator[Auth]:
     try:
         signer, throttle = TokenSigner([SECRET]), NoLoginThrottle()
         repositories = repositories_on(database)
-        await repositories.indexes.create_on_empty()
+        if mongo_url not in _indexed:
+            await repositories.indexes.create_on_empty()
+            _indexed.add(mongo_url)
         yield build_auth(repositories, passwords, signer, utc_now, throttle)
     finally:
         passwords.close()
