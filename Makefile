@@ -5,16 +5,19 @@ BIN := .venv/bin
 help:  ## list all commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
+PACKAGES := packages/strawberry-compiled
 INSTALL = $(BIN)/python tools/install_lock.py
 
 # What `make run` needs. Each of the stamps below adds packages of the same versions to it.
-.venv/run: requirements-run.lock pyproject.toml
+.venv/run: requirements-run.lock pyproject.toml $(PACKAGES:%=%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "slotlock needs Python 3.11 or newer; $(PYTHON) is older. Use: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	@echo "creating .venv, which takes a few seconds"
 	@$(PYTHON) -m venv --clear .venv
 	@$(INSTALL) requirements-run.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  $(PACKAGES:%=--editable %) --editable .
+	@$(BIN)/python -m compileall -q $(PACKAGES) slotlock  # for PYTHONDONTWRITEBYTECODE
 	@touch $@
 
 .venv/simulate: requirements-simulate.lock .venv/run
@@ -35,7 +38,7 @@ simulate: .venv/simulate  ## let simulated users rush at a running server (ARGS=
 	@$(BIN)/slotlock simulate $(ARGS)
 
 # The tests start hundreds of processes. Each would compile the package without its cached bytecode.
-check test test-slow steady: export PYTHONDONTWRITEBYTECODE =
+check test test-slow test-times steady: export PYTHONDONTWRITEBYTECODE =
 check: lint  ## lint, types, imports, and the tests that start no server (a minute)
 	@$(MAKE) --no-print-directory --jobs 3 types imports pure
 
@@ -48,6 +51,12 @@ test-slow: .venv/installed  ## the long ones: restarts, elections, campaigns wit
 
 steady: .venv/installed  ## run the tests on a busy machine; any failure is a defect (ROUNDS=2)
 	$(BIN)/python -m tools.run_tests test --steady $(or $(ROUNDS),2)
+
+test-times: .venv/installed  ## run the tests and print what their time is spent on
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow and not pure" -p tests.support.times
+
+screenshots: .venv/installed  ## write the pictures of the guide for organizers, whose steps it does in a browser
+	PICTURES=docs/guides/pictures $(BIN)/python -m pytest -q -n 0 -m slow tests/board/test_guide.py
 
 pure: .venv/installed
 	$(BIN)/python -m pytest $(shell $(BIN)/python -c 'from tests.tiers import PURE; print(*PURE)') -m pure
@@ -67,23 +76,24 @@ bench-growth: .venv/installed  ## measure how cost grows with data and processes
 bench-scale: .venv/installed  ## measure what processes, slots, sockets and users cost at rest
 	@$(BIN)/python -m bench.scale $(ARGS)
 
+bench-draw: .venv/installed  ## measure a draw for 20,000 users, from the end of the wishes to the last booking
+	@$(BIN)/python -m bench.draw $(ARGS)
+
+bench-mail: .venv/installed  ## measure how fast the mails of a cancellation leave (ARGS="--serve")
+	@$(BIN)/python -m bench.mail $(ARGS)
+
 bench-memory: .venv/installed  ## measure the memory at full rate for ten minutes (needs wrk)
 	@$(BIN)/python -m bench.memory $(ARGS)
 
-bench-lock: .venv/installed  ## compare the lock queue with the ideal
-	@$(BIN)/python -m bench.lock
-
-bench-exports: .venv/installed  ## measure the export of 100,000 bookings
-	@$(BIN)/python -m bench.exports
-
-bench-rush: .venv/installed  ## measure 50,000 requests for 500 places through the queue (ARGS="--late")
-	@$(BIN)/python -m bench.rush $(ARGS)
-
-soak: .venv/installed  ## book while processes and servers are killed (MINUTES=10 SEED=random)
-	@$(BIN)/python -m bench.soak --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
-
-faults: .venv/installed  ## book while servers, links and clocks fail (MINUTES=10 SEED=random ARGS="--redis cluster")
+faults: .venv/installed  ## book while servers, links and clocks fail (MINUTES=10 SEED=random ARGS="--mix soak")
 	@$(BIN)/python -m bench.faults --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+SECRETS := SLOTLOCK_SECRET_KEY MONGO_KEY MONGO_ROOT_PASSWORD MONGO_PASSWORD VALKEY_PASSWORD
+
+secrets:  ## write the passwords and keys of compose.yaml to .env; those that exist stay
+	@umask 077; touch .env; chmod 600 .env; for name in $(SECRETS); do \
+	  grep -q "^$$name=" .env || echo "$$name=$$(openssl rand -hex 32)" >> .env; done
+	@echo ".env has the passwords and keys of compose.yaml"
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -106,12 +116,12 @@ settings: .venv/installed  ## write docs/reference/settings.md
 	$(BIN)/slotlock settings > docs/reference/settings.md
 
 PIN := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
-  --no-emit-index-url --no-header --upgrade --quiet
+  --no-emit-index-url --no-header --upgrade --quiet $(PACKAGES:packages/%=--no-emit-package %)
 
 lock:  ## pin all dependencies again (needs uv)
 	$(PIN) --all-extras --output-file requirements.lock
-	$(PIN) --constraints requirements.lock --extra tracing --output-file requirements-serve.lock
-	$(PIN) --constraints requirements.lock --extra embedded --extra editable --output-file requirements-run.lock
-	$(PIN) --constraints requirements.lock --extra embedded --extra editable --extra simulate --output-file requirements-simulate.lock
+	$(PIN) --constraints requirements.lock --extra build --extra fonts --extra tracing --output-file requirements-serve.lock
+	$(PIN) --constraints requirements.lock --extra build --extra fonts --extra embedded --output-file requirements-run.lock
+	$(PIN) --constraints requirements.lock --extra build --extra fonts --extra embedded --extra simulate --output-file requirements-simulate.lock
 
-.PHONY: help install run simulate check test test-slow steady pure conformance bench bench-calls bench-growth bench-scale bench-memory bench-lock bench-exports bench-rush soak faults lint types imports format schema settings lock
+.PHONY: help install run simulate check test test-slow test-times steady pure screenshots conformance bench bench-calls bench-growth bench-scale bench-draw bench-mail bench-memory faults lint types imports format schema settings secrets lock

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from bench.packages import InstallError, install
-from conformance import graphql_cop, node_scripts, schema
+from conformance import board, graphql_cop, node_scripts, schema, sign_on
 from conformance.apps import DEVELOPMENT, PRODUCTION, ConformanceApp, ConformanceAppError, running
 from conformance.clients.checks import CHECKS
 from conformance.clients.client_process import CLIENT_LIBRARIES
@@ -106,6 +106,9 @@ def _prepare_node(*, is_needed: bool) -> bool:
 
 def _rows(folder: Path, examples: int, is_fixed: bool, has_node: bool) -> Iterator[Row]:
     yield from _schema_rows(has_node=has_node)
+    if not is_fixed:
+        failures = tuple(board.failed_checks(TYPESCRIPT_HOME))
+        yield Row("the board, TypeScript types", len(board.modules()), failures)
     with (
         embedded_servers(folder / "servers") as servers,
         running(DEVELOPMENT, servers, "development", 0, folder) as development,
@@ -118,6 +121,9 @@ def _rows(folder: Path, examples: int, is_fixed: bool, has_node: bool) -> Iterat
         if has_node:
             yield _audit_row(development)
         yield from _client_rows(production, folder, has_node=has_node)
+        if has_node:
+            failures = tuple(sign_on.failed_checks(servers, NODE_HOME, folder))
+            yield Row("oidc-provider, sign-on", sign_on.CHECK_COUNT, failures, "production")
         if not is_fixed:
             try:
                 yield from proxy_rows(servers, folder, PROXIES_HOME)

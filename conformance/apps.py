@@ -11,8 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from bench.app_process import graphql_url, launch
-from bench.soak.processes.servers import free_port
+from bench.app_process import free_port, graphql_url, launch
 from slotlock.devserver.embedded import EmbeddedServers
 
 SECRET = secrets.token_hex(32)
@@ -101,6 +100,7 @@ def running(
     redis_database: int,
     folder: Path,
     module: str = "slotlock",
+    **settings: str,
 ) -> Iterator[ConformanceApp]:
     """Run an app on these databases; raises ConformanceAppError.
 
@@ -114,6 +114,7 @@ def running(
         "SLOTLOCK_ADMIN_PASSWORD": ADMIN_PASSWORD,
         "SLOTLOCK_DATA_DIR": str(folder / database_name),
         "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
+        **settings,
     }
     app = ConformanceApp(profile, environment, folder / f"{database_name}.log", module)
     try:

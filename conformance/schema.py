@@ -1,9 +1,11 @@
 """Writes schema.graphql; a change that breaks clients needs the option `--breaking`.
 
-`python -m conformance.schema [--breaking]` (make schema, make schema BREAKING=1) writes the file.
+`python -m conformance.schema [--breaking]` (make schema, make schema BREAKING=1) writes the file,
+and the table of refusals on the page about errors.
 """
 
 import argparse
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,7 +14,10 @@ from pathlib import Path
 
 from graphql import build_schema, find_breaking_changes, find_dangerous_changes
 
-SCHEMA_FILE = Path(__file__).parent.parent / "schema.graphql"
+ROOT = Path(__file__).parent.parent
+SCHEMA_FILE = ROOT / "schema.graphql"
+ERRORS_PAGE = ROOT / "docs" / "reference" / "errors.md"
+TABLE_HEAD = "| code | meaning |\n|---|---|\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,21 @@ def current_schema() -> str:
     return f"{schema.as_str()}\n"
 
 
+def with_refusals(page: str) -> str:
+    """Return a page with all refusals in its table: the code, and the summary of the docstring."""
+    from slotlock.domain.shared.declare import declarations
+    from slotlock.graphql.core.refusals import RefusalCode
+
+    rows = {
+        declaration.code: " ".join((declared.__doc__ or "").split("\n\n")[0].split())
+        for declared, declaration in declarations.items()
+        if declaration.message
+    }
+    table = "".join(f"| `{code.name}` | {rows[code.name]} |\n" for code in RefusalCode)
+    before, _, after = page.partition(TABLE_HEAD)
+    return before + TABLE_HEAD + table + re.sub(r"\A(\|.*\n)*", "", after)
+
+
 def write_schema(file: Path, new: str, *, breaking: bool) -> int:
     """Write the schema and print its changes; return 1 without writing if clients would break."""
     old = file.read_text() if file.exists() else new
@@ -85,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m conformance.schema", description=__doc__)
     parser.add_argument("--breaking", action="store_true", help="write breaking changes too")
+    ERRORS_PAGE.write_text(with_refusals(ERRORS_PAGE.read_text()))
     return write_schema(
         SCHEMA_FILE, current_schema(), breaking=parser.parse_args(arguments).breaking
     )

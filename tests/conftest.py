@@ -1,7 +1,9 @@
 """Real servers and real processes for every test that needs them."""
 
 import gc
+import logging
 import os
+import shutil
 from collections.abc import AsyncIterator, Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -15,20 +17,29 @@ from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
 from tests.support.apps.deployment import Deployment, open_deployment
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment, recent_app_logs
+from tests.support.board.chromium import NO_BROWSER
 from tests.support.clients.client import http_client
 from tests.support.queue.queued_users import IsolatedQueue, open_isolated_queue
 from tests.support.stores.users import UserTokens, create_user_tokens
 from tests.tiers import PURE, is_slow
 
-SLOW_FOLDERS = ("devserver", "simulation")
-FAST_FOLDERS = ("conformance", "domain", "graphql")
+FAST_FOLDERS = ("conformance", "domain", "graphql", "strawberry-compiled")
 
-pytest_plugins = ["tests.support.apps.rate_limited", "tests.support.rewriting"]
-
-# What a run checks follows from the commit. `make test-slow` draws new examples.
-settings.register_profile("fixed", derandomize=True)
-settings.register_profile("drawn", print_blob=True)
+# What a run checks follows from the commit. `make test-slow` draws new examples, and more of them.
+settings.register_profile("fixed", max_examples=25, deadline=None, derandomize=True)
+settings.register_profile("drawn", max_examples=200, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("TEST_EXAMPLES", "fixed"))
+
+pytest_plugins = [
+    "tests.support.apps.rate_limited",
+    "tests.support.clients.fixtures",
+    "tests.support.rewriting",
+]
+
+# Servers write their data into memory, where an fsync takes no time.
+MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 8 << 30  # noqa: S108
+if MEMORY.exists() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # Every client would load the CA certificates, which takes 18 ms. No test uses TLS.
 httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
@@ -45,26 +56,25 @@ def pytest_runtest_makereport(
     return report
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marks of the tiers."""
-    config.addinivalue_line("markers", "slow: run by `make test-slow`")
-    config.addinivalue_line("markers", "pure: starts no server; run by `make check`")
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run slow files first and fast ones last. Last, a file of 60 s would occupy a worker alone."""
+    """Mark the tests of each tier, and run the fast folders last.
 
-    def rank(item: pytest.Item) -> int:
-        folder = item.nodeid.split("/")[1]
-        return -1 if folder in SLOW_FOLDERS else folder in FAST_FOLDERS
-
-    items.sort(key=rank)
+    Last, a file of 60 s would occupy a worker alone.
+    """
     for item in items:
         if is_slow(item.nodeid):
             item.add_marker("slow")
-        elif item.nodeid.startswith(PURE):
+        if item.nodeid.startswith(PURE) and not item.get_closest_marker("slow"):
             item.add_marker("pure")
+    items.sort(key=lambda item: item.nodeid.split("/")[1] in FAST_FOLDERS)
+
+
+def pytest_runtest_logfinish() -> None:
+    """Remove the log handler of a command that ran in this process: its stream is closed."""
+    for handler in list(logging.root.handlers):
+        if type(handler) is logging.StreamHandler:
+            logging.root.removeHandler(handler)
 
 
 def pytest_collection_finish() -> None:
@@ -73,17 +83,17 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say that the tests of the board's pages were skipped, which is easily overlooked."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if count := sum(NO_BROWSER in str(report.longrepr) for report in skipped):
+        terminalreporter.section(f"{count} tests of the board were SKIPPED: {NO_BROWSER}", red=True)
+
+
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServers]:
     """Yield the MongoDB and Valkey of all tests. A test that stops a server starts its own."""
     with embedded_servers(tmp_path_factory.mktemp("servers")) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def app(servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """Yield a process of the app with a database of its own."""
-    with forked_app(app_environment(servers, "one_app"), tmp_path_factory.mktemp("app")) as running:
         yield running
 
 
@@ -99,6 +109,12 @@ def two_apps(
         forked_app(environment, directory / "b") as second,
     ):
         yield first, second
+
+
+@pytest.fixture(scope="session")
+def app(two_apps: tuple[AppProcess, AppProcess]) -> AppProcess:
+    """Return one of the two processes. Each idle one takes 2 to 4 % of a core."""
+    return two_apps[0]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ MAX_REPEATED = 20
 PARALLEL = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 # No option adds what a run needs to be repeated: the order is that of the files.
 ALONE = ("-n", "0", "--last-failed", "--last-failed-no-failures", "none")
-TIERS = {"test": "not slow and not pure", "slow": "slow", "all": ""}
+TIERS = {"test": "not slow and not pure", "slow": "slow or hypothesis", "all": ""}
 BUSY_LOOP = "while True: pass"
 TESTS_FAILED, NO_TESTS = 1, 5  # exit codes of pytest
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
+from bench.app_process import PROJECT
 from bench.comparison.load import WORKLOADS, LoadError
 from bench.comparison.plan import Plan
 from bench.comparison.ratios import Metric, app_cpu, rate, spread_of_ratios
@@ -116,7 +117,7 @@ def _start_orders(plan: Plan, base: Path) -> Iterator[tuple[Plan, dict[str, Path
 
     The fan-out, whose checkouts share servers, takes some 5 % more CPU in the first one.
     """
-    projects = {SLOTLOCK: slotlock_target.PROJECT, BASE: base}
+    projects = {SLOTLOCK: PROJECT, BASE: base}
     yield replace(plan, rounds=plan.rounds - plan.rounds // 2), projects
     yield replace(plan, rounds=plan.rounds // 2), dict(reversed(projects.items()))
 

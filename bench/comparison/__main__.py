@@ -18,11 +18,10 @@ from bench.comparison.figures import Figures
 from bench.comparison.load import LoadError
 from bench.comparison.plan import FULL, QUICK, QUICK_OMISSIONS, Plan
 from bench.comparison.rounds import BenchmarkSetup, Run, RunningTarget, run_rounds, warm_up
-from bench.comparison.scenarios import crowd
+from bench.comparison.scenarios import board, crowd
 from bench.comparison.scenarios.fan_out import FanOutError, run_fan_out
 from bench.comparison.scenarios.queue import run_queues
 from bench.comparison.scenarios.report import format_fan_out_run, format_queue_run
-from bench.comparison.scenarios.sign_ins import SignIns, create_accounts
 from bench.comparison.servers import BenchmarkServers, running_servers
 from bench.comparison.targets import node_peers
 from bench.comparison.targets.apps import TargetAppError, running
@@ -80,10 +79,9 @@ def measure(plan: Plan, servers: BenchmarkServers) -> Figures:
     for slots in (databases.slotlock_slots, databases.peer_slots):
         slots.seed(SlotRange(0, plan.slots))
     databases.slotlock_slots.seed(crowd.SLOTS)
-    sign_ins = SignIns(plan.sign_ins, create_accounts(servers.client)) if plan.sign_ins else None
-    figures = Figures(sign_ins=sign_ins)
+    figures = Figures()
     for processes in plan.process_counts:
-        for run in _run_targets(plan, servers, databases, processes, sign_ins):
+        for run in _run_targets(plan, servers, databases, processes):
             figures.runs.append(run)
             print(report.format_run(run), flush=True)
     _print_step("the queue")
@@ -102,7 +100,6 @@ def _run_targets(
     servers: BenchmarkServers,
     databases: Databases,
     processes: int,
-    sign_ins: SignIns | None,
 ) -> Iterator[Run]:
     with ExitStack() as stack:
         targets = []
@@ -112,16 +109,17 @@ def _run_targets(
             _print_step(f"starting {target.name}, processes: {processes}")
             app = stack.enter_context(running(target.name, target.command, servers.folder))
             targets.append(RunningTarget(target, app))
-        setup = BenchmarkSetup(plan, processes, targets, servers, databases.first_day, sign_ins)
+        setup = BenchmarkSetup(plan, processes, targets, servers, databases.first_day)
         _print_step("warm-up")
         warm_up(setup)
         yield from run_rounds(setup)
         yield from crowd.run_crowds(setup)
+        yield from board.run_boards(setup)
 
 
 def _plan(args: argparse.Namespace) -> Plan:
     plan = QUICK if args.quick else FULL
-    chosen = {name: getattr(args, name) for name in ("rounds", "seconds", "slots", "sign_ins")}
+    chosen = {name: getattr(args, name) for name in ("rounds", "seconds", "slots")}
     return replace(plan, **{name: value for name, value in chosen.items() if value is not None})
 
 
@@ -145,12 +143,6 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds", type=_bounded_int(1, MAX_RUN_S), metavar="S", help="seconds of each run"
     )
     parser.add_argument("--slots", type=_bounded_int(MIN_SLOTS, 10_000_000), metavar="N")
-    parser.add_argument(
-        "--sign-ins",
-        type=_bounded_int(0, 100),
-        metavar="N",
-        help="sign in so many times a second while slotlock runs; default: 0",
-    )
     parser.add_argument(
         "--mongo-nodes", type=int, choices=(1, 3), default=1, help="members of the replica set"
     )

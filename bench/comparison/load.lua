@@ -1,6 +1,7 @@
 -- Sends the same requests to every target and counts the responses in the same way.
 -- Environment: KIND (rest, mercurius, slotlock), WORKLOAD, TOKENS (a file),
--- FIRST_SLOT and SLOTS (numbers of slots), FIRST_DAY (seconds since 1970).
+-- FIRST_SLOT and SLOTS (numbers of slots), FIRST_DAY (seconds since 1970),
+-- BODY (a file, for the workload board).
 local KIND, WORKLOAD = os.getenv("KIND"), os.getenv("WORKLOAD")
 local FIRST_SLOT, SLOTS = tonumber(os.getenv("FIRST_SLOT")), tonumber(os.getenv("SLOTS"))
 local FIRST_DAY = tonumber(os.getenv("FIRST_DAY"))
@@ -55,7 +56,7 @@ if KIND == "slotlock" then
   end
 end
 
-local book, read, list, book_waiting, request_booking
+local book, read, list, book_waiting, request_booking, board
 if KIND == "slotlock" then
   local id = slot_variables("slot_")
   local result = "{ __typename ... on Booked { slot { id isBooked bookedBy { id } } } "
@@ -71,6 +72,11 @@ if KIND == "slotlock" then
   list = graphql("query L($from: DateTime!, $before: DateTime!) { slots(filter: {startsFrom: $from, "
     .. "startsBefore: $before, onlyWithPlacesLeft: true}, first: " .. LIST_LENGTH
     .. ") { nodes { id startTime location } } }", "L", function(day) return days[day] end)
+  if WORKLOAD == "board" then
+    local body = assert(io.open(os.getenv("BODY"))):read("*a")
+    board = rest("POST /graphql", "\r\nContent-Length: " .. #body .. "\r\n\r\n" .. body,
+      function() return "" end)
+  end
 elseif KIND == "mercurius" then
   local id = slot_variables("")
   book = graphql("mutation B($id: ID!) { bookSlot(slotId: $id) "
@@ -106,6 +112,7 @@ local choose = {
   end,
   -- All users come to one slot, then all of them to the next.
   crowd = function(number) return book_waiting, floor(number / user_count) % SLOTS end,
+  board = function() return board, 0 end,
   queue = function(number) return request_booking, floor(number / user_count) % SLOTS end,
 }
 local chosen = choose[WORKLOAD]
@@ -140,7 +147,7 @@ local function joined(...)
   return all
 end
 local patterns = ({
-  one = READING, list = LISTING, mixed = joined(LISTING, BOOKING, READING), queue = TICKETS,
+  one = READING, list = LISTING, board = LISTING, mixed = joined(LISTING, BOOKING, READING), queue = TICKETS,
 })[WORKLOAD] or BOOKING
 local find = string.find
 

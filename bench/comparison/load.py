@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).parent / "load.lua"
 CONNECTIONS = 64
 SOCKET_TIMEOUT = "15s"
 WORKLOADS = ("spread", "hot", "one", "list", "mixed")
-READ_WORKLOADS = ("one", "list")
+READ_WORKLOADS = ("one", "list", "board")
 HOT_SLOTS = 20
 
 
@@ -23,7 +23,10 @@ class LoadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The requests of one run of wrk: `workload` to a `kind` of target, on a range of slots."""
+    """The requests of one run of wrk: `workload` to a `kind` of target, on a range of slots.
+
+    `body` is a file with the body of every request, if they are all the same.
+    """
 
     kind: str
     workload: str
@@ -31,6 +34,7 @@ class Requests:
     first_day: datetime
     tokens: Path
     first_slot: int = 0
+    body: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,7 @@ def drive(url: str, requests: Requests, seconds: int, connections: int = CONNECT
             "SLOTS": str(requests.slots),
             "FIRST_DAY": str(int(requests.first_day.timestamp())),
             "TOKENS": str(requests.tokens),
+            "BODY": str(requests.body or ""),
         },
         capture_output=True,
         text=True,

@@ -8,7 +8,7 @@ class Plan:
     """The number of rounds, the seconds of a run and the number of slots.
 
     `process_counts` are the processes of each target; the rounds are repeated for each count.
-    `subscribers` are the sizes of the fan-out, and `sign_ins` the background sign-ins a second.
+    `subscribers` are the sizes of the fan-out.
     `rate_limits` adds slotlock with rate limits to the targets.
     """
 
@@ -17,7 +17,6 @@ class Plan:
     slots: int
     process_counts: tuple[int, ...]
     subscribers: tuple[int, ...]
-    sign_ins: int = 0
     rate_limits: bool = True
 
 

@@ -21,10 +21,10 @@ from bench.comparison.ratios import (
 )
 from bench.comparison.rounds import Run
 from bench.comparison.scenarios.report import (
+    board_lines,
     crowd_lines,
     fan_out_lines,
     queue_lines,
-    sign_in_lines,
 )
 from bench.comparison.targets.targets import (
     LIMITED,
@@ -36,7 +36,7 @@ from bench.comparison.targets.targets import (
     SLOTLOCK,
     USERS,
 )
-from slotlock.infrastructure.mongo.slots.documents import SLOT_INDEXES
+from slotlock.infrastructure.mongo.slots.slot_documents import SLOT_INDEXES
 
 ABOUT = f"""\
 P1 is Express, mongoose and ioredis over REST.
@@ -97,9 +97,9 @@ def summary(figures: Figures) -> str:
     )
     scenarios = [
         *crowd_lines(figures.runs),
+        *board_lines(figures.runs),
         *queue_lines(figures.queue_runs),
         *fan_out_lines(figures.fan_out_runs),
-        *sign_in_lines(figures.sign_ins),
     ]
     tables = [*_medians(figures.runs), "", *_ratios(figures.runs), *scenarios]
     return "\n".join(["", *tables, "", verdict])

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,11 +17,10 @@ from bench.comparison.load import (
     drive,
 )
 from bench.comparison.plan import Plan
-from bench.comparison.scenarios.sign_ins import SignIns
 from bench.comparison.servers import BenchmarkServers
 from bench.comparison.targets.apps import TargetApp
 from bench.comparison.targets.slots import Tally, TargetSlots
-from bench.comparison.targets.targets import LIMITED, SLOTLOCK, USERS, Target
+from bench.comparison.targets.targets import USERS, Target
 
 WARM_UP_S = 1
 # Mixed has every operation, hot every refusal.
@@ -78,8 +76,6 @@ class BenchmarkSetup:
     targets: Sequence[RunningTarget]
     servers: BenchmarkServers
     first_day: datetime
-    # Runs during the runs of slotlock only, since the peers have no accounts.
-    sign_ins: SignIns | None = None
 
 
 def warm_up(setup: BenchmarkSetup) -> None:
@@ -121,10 +117,9 @@ def run_workload(
     target, app, servers = running.target, running.app, setup.servers
     target.slots.free_all()
     servers.redis.flushall()
-    with _background(setup, running):
-        before = CpuSample.take(app, servers.pids)
-        load = drive(app.url, requests, setup.plan.seconds, connections)
-        cpu = CpuTime.between(before, CpuSample.take(app, servers.pids))
+    before = CpuSample.take(app, servers.pids)
+    load = drive(app.url, requests, setup.plan.seconds, connections)
+    cpu = CpuTime.between(before, CpuSample.take(app, servers.pids))
     # A query writes nothing, so that nothing has to settle.
     is_read = requests.workload in READ_WORKLOADS
     tally = target.slots.tally() if is_read else settled_tally(target.slots, load)
@@ -138,15 +133,6 @@ def run_workload(
         cpu,
         find_problems(requests.workload, load, tally, target.statuses, connections),
     )
-
-
-@contextmanager
-def _background(setup: BenchmarkSetup, running: RunningTarget) -> Iterator[None]:
-    if setup.sign_ins is None or running.target.name not in (SLOTLOCK, LIMITED):
-        yield
-        return
-    with setup.sign_ins.running_against(running.app.url):
-        yield
 
 
 def settled_tally(slots: TargetSlots, load: Load) -> Tally:

@@ -14,11 +14,12 @@ import uvloop
 from bench.app_process import PROJECT
 from bench.faults import report
 from bench.faults.controls.guards import CONTROLS
+from bench.faults.injection.schedule import MIXES
 from bench.faults.run import CampaignPlan, run_campaign
 from bench.faults.topology.deployment import DeploymentPlan
 from bench.faults.topology.disks import enter_private_mounts
 from bench.faults.topology.redis_servers import KINDS
-from bench.soak.processes.servers import SoakError
+from bench.faults.topology.servers import CampaignError
 from slotlock.devserver.binaries import ServerStartError
 
 HISTORIES = PROJECT / ".bench" / "faults"
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--only", nargs="+", default=(), metavar="TEXT", help="faults with one of these in the name"
     )
+    parser.add_argument("--mix", choices=tuple(MIXES), default="all", help="default all faults")
     parser.add_argument("--users", type=int, default=60, metavar="N", help="default 60")
     args = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(10**6) if args.seed is None else args.seed
@@ -44,14 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mount_obstacle = enter_private_mounts()
     signal.signal(signal.SIGTERM, _exit_once)
     print(f"seed {seed}, {args.minutes:g} minutes, Redis {redis_kind}", flush=True)
-    deployment = DeploymentPlan(redis_kind, args.election_timeout_ms, args.control, mount_obstacle)
     parts = (str(seed), redis_kind, args.control)
     history = HISTORIES / "-".join(filter(None, parts))
-    plan = CampaignPlan(seed, args.minutes, deployment, tuple(args.only), args.users, history)
+    deployment = DeploymentPlan(redis_kind, args.election_timeout_ms, args.control, mount_obstacle)
+    only = tuple(args.only)
+    plan = CampaignPlan(seed, args.minutes, deployment, only, args.mix, args.users, history)
     with tempfile.TemporaryDirectory(prefix="slotlock-faults-") as folder:
         try:
             result = uvloop.run(run_campaign(plan, Path(folder)))
-        except (SoakError, ServerStartError) as error:
+        except (CampaignError, ServerStartError) as error:
             print(f"faults: {error}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:

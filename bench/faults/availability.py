@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from bench.faults.history import PROBE, HistoryWriter, Operation
+from bench.faults.history import CONVERGED, PROBE, UNANSWERED, HistoryWriter, Operation
 
-NOT_REQUESTS = {"converged"}
+NOT_REQUESTS = {CONVERGED, UNANSWERED}
 
 
 def longest_gap_s(acknowledged_at: Sequence[float], started_at: float, ended_at: float) -> float:

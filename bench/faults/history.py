@@ -4,7 +4,9 @@
     slot_versions.jsonl  every version of every slot, and the final documents
     fences.jsonl         every fencing token that Redis handed out: {node, key, fence, at}
     watched.jsonl        what subscribers received, see `Watcher`
+    mails.jsonl          what the mail server took and refused, see `FaultMailServer`
     faults.jsonl         {kind, target, started_at, ended_at, healthy_at}
+    problems.jsonl       what the campaign itself saw: {kind, description}
     run.json             {seed, minutes, settings, control, clock_offset_s}
 
 All times are in seconds of the monotonic clock of the one process that drives the campaign. With
@@ -13,7 +15,7 @@ All times are in seconds of the monotonic clock of the one process that drives t
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -26,15 +28,37 @@ HISTORY = "history.jsonl"
 SLOT_VERSIONS = "slot_versions.jsonl"
 FENCES = "fences.jsonl"
 WATCHED = "watched.jsonl"
+MAILS = "mails.jsonl"
 FAULTS = "faults.jsonl"
+PROBLEMS = "problems.jsonl"
 RUN = "run.json"
 CLOCK_OFFSET = "clock_offset_s"
+# The time until which all changes had led to mails when the processes were stopped.
+MAILS_UNTIL = "mails_until"
 # The names of the clients that measure when bookings are possible begin with this word.
 PROBE = "probe"
 # The error of a request while a server is unavailable: an internal one that asks for a repetition.
 UNAVAILABLE = "UNAVAILABLE"
 # The names of operations that several modules know.
-CREATE_SLOT, REFRESH = "createSlot", "refresh"
+CREATE_SLOT, REFRESH, BOOK_ALL, REUSE, TEAM = "createSlot", "refresh", "bookAll", "reuse", "team"
+PUBLISH, UNPUBLISH = "publish", "unpublish"
+# No request: a subscriber has the last state, or a key has no final response.
+CONVERGED, UNANSWERED = "converged", "unanswered"
+# Responses that say that something was done, now or by an earlier request with the same key.
+ACCEPTED = {
+    "Booked",
+    "AllBooked",
+    "BookingMoved",
+    "BookingConfirmed",
+    "HoldExtended",
+    "BookingCancelled",
+    "WaitlistJoined",
+    "WaitlistLeft",
+}
+# The fault that ends holds early.
+HOLDS_END = "holds end early"
+# What a subscriber and a query show of a slot.
+SHOWN_STATE = ("version", "remaining", "capacity", "status")
 
 
 @dataclass(slots=True)
@@ -85,6 +109,11 @@ class HistoryWriter:
         times = {"started_at": started_at, "ended_at": ended_at, "healthy_at": healthy_at}
         self._faults.write(json.dumps({"kind": kind, "target": target, **times}) + "\n")
 
+    def write_problems(self, problems: Iterable[tuple[str, str]]) -> None:
+        """Write the kinds and descriptions of what the campaign itself saw at its end."""
+        lines = [{"kind": kind, "description": description} for kind, description in problems]
+        (self.directory / PROBLEMS).write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+
     def write_run(self, run: Json) -> None:
         """Write the seed and the settings of the run."""
         (self.directory / RUN).write_text(json.dumps(run, indent=1) + "\n")
@@ -94,6 +123,11 @@ class HistoryWriter:
         self._operations.close()
         self._watched.close()
         self._faults.close()
+
+
+def raw_id(global_id: str) -> str:
+    """Return the last database id, in hex, that an id of the API contains."""
+    return global_id[-24:]
 
 
 def read_lines(path: Path) -> Iterator[Json]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from bench.faults.availability import longest_gap_s
 from bench.faults.injection.injector import InjectedFault
+from bench.faults.injection.mongo_faults import ALL_KILLED, FULL_DISK
 from bench.faults.topology.redis_servers import DOWN_AFTER_MS
 
 NO_FAULT = "no fault"
@@ -18,16 +19,17 @@ NEEDS_ELECTION = {
     "mongod primary frozen",
     "partition: primary alone",
     "partition: primary with an app",
-    "disk of the primary full",
+    FULL_DISK,
     "pair: Redis and primary killed",
     "pair: clock skewed, primary killed",
 }
-HAS_NO_MAJORITY = {"mongod both secondaries frozen", "partition: no majority"}
+HAS_NO_MAJORITY = {ALL_KILLED, "mongod both secondaries frozen", "partition: no majority"}
 # One app cannot book while the fault lasts; the other is not concerned.
 STOPS_ONE_APP = {
     "app killed",
     "app stopped",
     "app frozen",
+    "full queue: app killed",
     "partition: app without MongoDB",
     "partition: primary with an app",
 }

@@ -13,14 +13,16 @@ from bench.faults import report
 from bench.faults.availability import LoopWatch, WatchedHistory
 from bench.faults.clients.plan import ClientPlan
 from bench.faults.clients.run import run_clients
+from bench.faults.clock import clock_offset_s
 from bench.faults.fences import FenceRecorder
-from bench.faults.history import CLOCK_OFFSET, FENCES, SLOT_VERSIONS
+from bench.faults.history import CLOCK_OFFSET, FENCES, MAILS, MAILS_UNTIL, SLOT_VERSIONS, Json
 from bench.faults.injection.injector import Injector
 from bench.faults.injection.schedule import Schedule
+from bench.faults.leftovers import find_leftovers, find_process_problems, finish_mails
 from bench.faults.slot_versions import SlotVersions
 from bench.faults.topology.deployment import Deployment, DeploymentPlan, open_deployment
+from bench.faults.topology.servers import CampaignError
 from bench.machine import machine_summary
-from bench.soak.processes.servers import SoakError
 
 PROGRESS_S = 30.0
 
@@ -33,14 +35,17 @@ class CampaignPlan:
     minutes: float
     deployment: DeploymentPlan
     only: tuple[str, ...]
+    mix: str
     users: int
     history: Path
 
 
 async def run_campaign(plan: CampaignPlan, folder: Path) -> report.Report:
-    """Run the campaign and write its history; raises SoakError if a server does not start."""
+    """Run the campaign and write its history; raises CampaignError if a server does not start."""
     try:
-        async with open_deployment(plan.deployment, folder) as deployment:
+        plan.history.mkdir(parents=True, exist_ok=True)
+        mails = plan.history / MAILS
+        async with open_deployment(plan.deployment, folder, mails) as deployment:
             return await _run(plan, deployment)
     finally:
         await asyncio.to_thread(_save_logs, folder, plan.history)
@@ -56,25 +61,28 @@ def _save_logs(folder: Path, target: Path) -> None:
 async def _run(plan: CampaignPlan, deployment: Deployment) -> report.Report:
     history = WatchedHistory(plan.history)
     versions = SlotVersions(deployment.members.url, plan.history / SLOT_VERSIONS)
-    run = {
+    run: Json = {
         "seed": plan.seed,
         "minutes": plan.minutes,
         "control": plan.deployment.control,
         "settings": asdict(plan.deployment),
-        CLOCK_OFFSET: time.time() - time.monotonic(),
+        CLOCK_OFFSET: clock_offset_s(),
     }
     watch = LoopWatch()
     fences = FenceRecorder(deployment.redis.nodes, plan.history / FENCES)
     try:
         await versions.prepare()
-        schedule = Schedule(plan.seed, deployment.redis.kind, plan.only)
+        schedule = Schedule(plan.seed, deployment.redis.kind, plan.only, plan.mix)
         client_plan = ClientPlan(plan.seed, deployment.members.url, deployment.secret, plan.users)
         injector = Injector(deployment, schedule, history, client_plan.on_fault)
         started_at = time.monotonic()
         await _run_tasks(plan, client_plan, deployment, history, injector, watch)
         seconds = time.monotonic() - started_at
-        for process in deployment.processes:
-            process.kill()  # so that nothing is written after the last version
+        problems = await find_leftovers(deployment)
+        run[MAILS_UNTIL] = await finish_mails(deployment)
+        # Nothing is written after the last version.
+        await asyncio.gather(*(process.stop() for process in deployment.processes))
+        history.write_problems((*problems, *find_process_problems(deployment.processes)))
         await versions.finish()
         history.write_run(run)
     finally:
@@ -115,12 +123,13 @@ def _check(directory: Path) -> list[str]:
         line.removeprefix(prefix) for line in checked.stdout.splitlines() if line.startswith(prefix)
     ]
     if not found:
-        raise SoakError(f"the checker failed: {(checked.stderr.splitlines() or ['no output'])[-1]}")
+        last_line = (checked.stderr.splitlines() or ["no output"])[-1]
+        raise CampaignError(f"the checker failed: {last_line}")
     return found
 
 
 def _urls(deployment: Deployment) -> list[str]:
-    return [f"http://127.0.0.1:{app.port}" for app in deployment.apps]
+    return [app.url for app in deployment.apps]
 
 
 async def _run_tasks(

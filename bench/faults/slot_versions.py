@@ -11,7 +11,8 @@ from bson import ObjectId
 from pymongo import AsyncMongoClient
 from pymongo.errors import CollectionInvalid, PyMongoError
 
-from bench.soak.processes.servers import SoakError
+from bench.faults.clock import clock_offset_s
+from bench.faults.topology.servers import CampaignError
 
 SLOTS = "slots"
 # What a checker compares with responses when the campaign is over.
@@ -20,6 +21,7 @@ FINAL_COLLECTIONS = (
     "ended_bookings",
     "ended_waitlist_entries",
     "idempotency_records",
+    "outbox",
 )
 MARKS = "fault_marks"
 AWAIT_MS = 500
@@ -106,7 +108,7 @@ class SlotVersions:
             return
         self.count += 1
         # The primary's clock is that of this host.
-        written_at = event["wallTime"].timestamp() - (time.time() - time.monotonic())
+        written_at = event["wallTime"].timestamp() - clock_offset_s()
         document = event.get("fullDocument")
         time_of_write = event["clusterTime"]
         cluster_time = [time_of_write.time, time_of_write.inc]
@@ -136,7 +138,7 @@ class SlotVersions:
         deadline = time.monotonic() + CATCH_UP_TIMEOUT_S
         while mark not in self._seen_marks:
             if time.monotonic() > deadline:
-                raise SoakError("the change stream of the slots does not catch up")
+                raise CampaignError("the change stream of the slots does not catch up")
             # A new stream begins now, so that a mark from before it would not be seen.
             with suppress(PyMongoError):
                 await self._database[MARKS].update_one(
@@ -145,7 +147,7 @@ class SlotVersions:
             await asyncio.sleep(0.2)
 
     async def finish(self) -> None:
-        """Wait until all versions are recorded, and add the final documents; raises SoakError."""
+        """Wait for all versions, and add the final documents; raises CampaignError."""
         await self._wait_for_mark()
         for name in FINAL_COLLECTIONS:
             async for document in self._database[name].find():

@@ -14,15 +14,16 @@ from pathlib import Path
 from bench.comparison.load import LoadError
 from bench.comparison.servers import running_servers
 from bench.comparison.targets.apps import TargetAppError
-from bench.growth import report
+from bench.growth import report, updates
 from bench.growth.cases import Case, campaign_cases, process_cases, roster_cases, slot_cases
 from bench.growth.runs import GrowthRun, run_group
-from bench.machine import describe_machine, load_warning, missing_tools
+from bench.machine import describe_machine, load_warning, machine_summary, missing_tools
 from slotlock.devserver.binaries import ServerStartError
 
 JSON_FILE = Path(__file__).parents[2] / ".bench" / "growth.json"
 SLOT_COUNTS = (10_000, 100_000, 1_000_000)
 ROUNDS, SECONDS = 3, 2
+UPDATES_SECONDS = 40
 # The embedded MongoDB caches 0.5 GB, which a million slots with their indexes exceed.
 MONGO_CACHE = "cache_size=2GB"
 
@@ -41,8 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Return 0 if every run was correct, 1 if one was wrong, 2 if the machine lacks a tool."""
     parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one round, at most 100,000 slots")
+    parser.add_argument(
+        "--updates", action="store_true", help="only what the update of a booking costs mongod"
+    )
     args = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if args.updates:
+        return _measure_updates()
     if missing := missing_tools(("wrk",)):
         return _print_errors(missing)
     if args.quick:
@@ -75,6 +81,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong = sum(bool(run.problems) for run in runs)
     print(f"{wrong} of {len(runs)} runs were wrong; all figures: {JSON_FILE}")
     return 1 if wrong else 0
+
+
+def _measure_updates() -> int:
+    try:
+        with running_servers() as servers:
+            version = servers.client.server_info()["version"]
+            print(f"mongod {version}, {machine_summary()}", flush=True)
+            print("\n".join(updates.measure(servers, UPDATES_SECONDS)))
+    except ServerStartError as error:
+        return _print_errors([str(error)])
+    return 0
 
 
 def _print_errors(lines: Sequence[str]) -> int:

@@ -20,8 +20,8 @@ from bench.comparison.targets.slots import (
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.batching import chunked
-from slotlock.infrastructure.mongo.terms_documents import terms_to_document
-from slotlock.infrastructure.mongo.users.documents import to_new_document
+from slotlock.infrastructure.mongo.document_parts import terms_to_document
+from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 
 BOOK, READ, LIST = "spread", "one", "list"
 # Enough for a run that books every slot several times.

@@ -17,8 +17,8 @@ from bench.comparison.servers import BenchmarkServers
 from bench.comparison.targets import slotlock_target
 from bench.comparison.targets.apps import TargetApp, running
 from bench.comparison.targets.slots import SLOTLOCK_SHAPE, Document, SlotRange, TargetSlots
-from bench.live.clients import Watch, watch_slots
 from bench.scale.counters import Rates, measure
+from bench.scale.watchers import Watch, watch_slots
 
 SETTINGS = {
     **slotlock_target.RATE_LIMITS_OFF,
@@ -114,7 +114,7 @@ def open_sockets(
     """Open sockets in a process of its own, each with a slot of its own."""
     slot_ids = tuple(f"slot_{_slot_id(first_slot + number)}" for number in numbers)
     own_tokens = tuple(tokens[number] for number in numbers if number < len(tokens))
-    watch = Watch(urlsplit(app.url).port or 80, "ws", slot_ids, len(numbers), own_tokens)
+    watch = Watch(urlsplit(app.url).port or 80, slot_ids, own_tokens)
     pipe: Connection
     pipe, other_end = SPAWN.Pipe()
     process = SPAWN.Process(target=watch_slots, args=(other_end, watch), daemon=True)

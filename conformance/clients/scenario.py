@@ -25,7 +25,7 @@ CREATE = """mutation {
 }"""
 READ = "query ($slot: ID!) { slot(id: $slot) { title remaining } }"
 BOOK = """mutation ($slot: ID!) {
-  bookSlot(input: {slotId: $slot}) {
+  bookSlot(input: {slotId: $slot, waitMs: 20000}) {
     __typename ... on Refusal { code message } ... on Booked { booking { id } slot { version } }
   }
 }"""

@@ -28,7 +28,7 @@ def prepare(home: Path) -> None:
 def failed_checks(home: Path) -> list[str]:
     """Generate the types and compile the programs in `home`, and return what failed."""
     failures = []
-    problem = _run(home, "graphql-codegen", "--silent")
+    problem = run_tool(home, "graphql-codegen", "--silent")
     if problem:
         failures.append(problem)
     elif (home / GENERATED).read_bytes() != (SOURCE / GENERATED).read_bytes():
@@ -36,7 +36,7 @@ def failed_checks(home: Path) -> list[str]:
             f"{GENERATED} does not fit schema.graphql: "
             "run `npm ci --ignore-scripts && npm run codegen` in examples/typescript"
         )
-    problem = _run(home, "tsc")
+    problem = run_tool(home, "tsc")
     return [*failures, problem] if problem else failures
 
 
@@ -48,12 +48,12 @@ def programs(home: Path) -> list[Program]:
     ]
 
 
-def _run(home: Path, tool: str, *arguments: str) -> str | None:
-    """Run a tool of the installed packages and return what is wrong, or None."""
+def run_tool(home: Path, tool: str, *arguments: str, cwd: Path | None = None) -> str | None:
+    """Run a tool of the packages in `home`, there or elsewhere; return what is wrong, or None."""
     try:
         completed = subprocess.run(
             (str(home / "node_modules" / ".bin" / tool), *arguments),
-            cwd=home,
+            cwd=cwd or home,
             env={**os.environ, "NO_COLOR": "1"},
             capture_output=True,
             text=True,

@@ -1,5 +1,6 @@
 """A proxy with its configuration of deploy/, changed only in its addresses and files."""
 
+import os
 import re
 import socket
 import subprocess
@@ -8,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.soak.processes.servers import free_port
+from bench.app_process import free_port
 from conformance.proxies.packages import ProxyMissingError
 
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
@@ -33,13 +34,16 @@ def nginx_command(program: Path, port: int, app_ports: Sequence[int], folder: Pa
     site = with_app_ports(NGINX_FILE.read_text(), app_ports)
     site = re.sub(r"^\s*ssl_.*\n", "", site, flags=re.MULTILINE)
     site = site.replace("listen 443 ssl http2", f"listen 127.0.0.1:{port}")
+    site = site.replace("/var/cache/nginx", str(folder))
     paths = "".join(
         f"{name}_temp_path {folder}/{name};\n"
         for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
+    # Other users may not enter the folder of the cache.
+    as_root = "user root;\n" if os.geteuid() == 0 else ""
     file = folder / "nginx.conf"
     file.write_text(
-        f"daemon off;\npid {folder}/nginx.pid;\nerror_log stderr;\n"
+        f"{as_root}daemon off;\npid {folder}/nginx.pid;\nerror_log stderr;\n"
         f"events {{ worker_connections 1024; }}\n"
         f"http {{\naccess_log /dev/stdout;\n{paths}{site}\n}}\n"
     )

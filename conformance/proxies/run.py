@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 import httpx
 from websockets.asyncio.client import connect
 
-from bench.soak.processes.servers import free_port
+from bench.app_process import free_port
 from conformance.apps import (
     ADMIN_EMAIL,
     ADMIN_PASSWORD,
@@ -29,7 +30,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 PROXIES = ("caddy", "nginx")
 # An address may send so many queries in a minute.
 READS = 60
-EVENT_TIMEOUT_S = 5.0
+EVENT_TIMEOUT_S = 30.0
 STOP_CLIENTS, STOP_REQUESTS = 20, 40
 QUERY = "{ slots(first: 1) { nodes { id } } }"
 
@@ -187,6 +188,24 @@ async def _rate_is_per_client(apps: ProxiedApps) -> str | None:
     return None if "nodes" in response.text else "all clients share the rate of the proxy"
 
 
+async def _board_is_complete(apps: ProxiedApps) -> str | None:
+    """Load the page of the board twice, and each file that it names."""
+    address = apps.url.removesuffix("/graphql")
+    async with client() as http:
+        for _ in range(2):
+            page = await http.get(f"{address}/board")
+            if page.status_code != 200:
+                return f"/board: status {page.status_code}"
+            for path in re.findall(r'(?:href|src)="(/board/[^"]+)"', page.text):
+                response = await http.get(address + path)
+                if (
+                    response.status_code != 200
+                    or "immutable" not in response.headers["cache-control"]
+                ):
+                    return f"{path}: status {response.status_code}"
+    return None if "/board/" in page.text else f"the page names no files: {page.text[:80]}"
+
+
 async def _no_metrics(apps: ProxiedApps) -> str | None:
     async with client() as http:
         response = await http.get(apps.url.replace("/graphql", "/metrics"))
@@ -216,6 +235,7 @@ CHECKS: Checks = {
     "GraphQL, socket and event stream": _events_arrive,
     "a rate per client": _rate_is_per_client,
     "no metrics": _no_metrics,
+    "the board": _board_is_complete,
 }
 STOP_CHECK = "a graceful stop"
 SECRET_CHECK = "no secret path in the log"

@@ -8,7 +8,14 @@ const config: CodegenConfig = {
     'src/generated.ts': {
       plugins: ['typescript-operations', 'typed-document-node'],
       config: {
-        scalars: { DateTime: 'string', EmailAddress: 'string', TimeZone: 'string' },
+        // In JSON every scalar of slotlock is a string. Without this, its type is `unknown`.
+        scalars: {
+          Date: 'string',
+          DateTime: 'string',
+          EmailAddress: 'string',
+          LocalTime: 'string',
+          TimeZone: 'string',
+        },
         useTypeImports: true,
       },
     },

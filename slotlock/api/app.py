@@ -1,7 +1,7 @@
 """The ASGI application: routes, middleware and the lifespan."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypedDict
 
@@ -9,21 +9,27 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from slotlock.api.app_state import AppState, open_app_state
+from slotlock.api.app_state import AppState, open_app_state, site_of
+from slotlock.api.backend import sign_in_providers
+from slotlock.api.endpoints.board import board_routes
 from slotlock.api.endpoints.health import healthz
 from slotlock.api.endpoints.start_page import development_routes
-from slotlock.api.graphql_posts import GraphQLPosts
+from slotlock.api.middleware.error_pages import ErrorPages
 from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
-from slotlock.api.middleware.request_ids import RequestIdMiddleware
-from slotlock.api.middleware.security_headers import SecurityHeadersMiddleware
-from slotlock.api.server.garbage_collection import tuned_garbage_collection
+from slotlock.api.middleware.response_headers import ResponseHeadersMiddleware
+from slotlock.api.server.direct_posts import DirectPosts
+from slotlock.api.server.garbage_collection import frozen_objects
 from slotlock.api.server.graceful_shutdown import exit_with_parent
+from slotlock.api.settings.addresses import origins_pattern
 from slotlock.api.settings.settings import Settings, read_settings
 from slotlock.infrastructure.telemetry import buffered_metrics
+
+# Other servers end the path with a slash; a redirect would turn a POST into a GET.
+GRAPHQL_PATHS = ("/graphql", "/graphql/")
 
 
 class LifespanState(TypedDict):
@@ -31,7 +37,7 @@ class LifespanState(TypedDict):
 
     app: AppState
     # The server passes these requests on by itself.
-    graphql_posts: GraphQLPosts
+    direct_posts: DirectPosts
 
 
 def create_app() -> ASGIApp:
@@ -42,17 +48,23 @@ def create_app() -> ASGIApp:
     return build_app(read_settings(), development=False, supervised=True)
 
 
-def build_app(settings: Settings, *, development: bool, supervised: bool = False) -> ASGIApp:
+def build_app(
+    settings: Settings,
+    *,
+    development: bool,
+    supervised: bool = False,
+    more_routes: Sequence[Route] = (),
+) -> ASGIApp:
     """Build the application from settings. Its lifespan opens the connections."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[LifespanState]:
         async with open_app_state(settings, development=development) as state:
             parent_watch = asyncio.create_task(exit_with_parent()) if supervised else None
-            with tuned_garbage_collection():
+            with frozen_objects():
                 yield {
                     "app": state,
-                    "graphql_posts": GraphQLPosts(
+                    "direct_posts": DirectPosts(
                         state.graphql_http,
                         limited.requests,
                         state.graphql_server.observer,
@@ -64,16 +76,18 @@ def build_app(settings: Settings, *, development: bool, supervised: bool = False
         buffered_metrics.flush()  # for the other processes, which report the sums
 
     app = Starlette(
-        routes=http_routes(settings, development=development),
+        routes=[*more_routes, *http_routes(settings, development=development)],
         lifespan=lifespan,
         exception_handlers={404: _not_found, 405: _method_not_allowed},
     )
     # Behind a proxy, a redirect could send a token without TLS to the host of the Host header.
     app.router.redirect_slashes = False
     limited = LoadSheddingMiddleware(
-        _GraphQLFirst(app), max_requests=settings.max_requests, max_sockets=settings.max_sockets
+        _GraphQLFirst(ErrorPages(app)),
+        max_requests=settings.max_requests,
+        max_sockets=settings.max_sockets,
     )
-    return RequestIdMiddleware(SecurityHeadersMiddleware(_with_cors(limited, settings)))
+    return ResponseHeadersMiddleware(_with_cors(limited, settings))
 
 
 def http_routes(settings: Settings, *, development: bool) -> list[Route]:
@@ -86,12 +100,26 @@ def http_routes(settings: Settings, *, development: bool) -> list[Route]:
         Route("/exports/links/{token}", _StateEndpoint(lambda state: state.export_links)),
         Route("/exports/{path:path}", _StateEndpoint(lambda state: state.exports)),
         Route("/calendars/{path:path}", _StateEndpoint(lambda state: state.calendars)),
+        Route("/unsubscribe/{token}", _StateEndpoint(lambda state: state.unsubscribe)),
+        Route("/sign-on/{provider}/logout", _StateEndpoint(lambda state: state.back_channel)),
         Route("/healthz", healthz),
         Route("/readyz", _readyz),
         Route("/metrics", _metrics),
         *(development_routes(settings) if development else ()),
-        Route("/", _service_info(settings.public_url or "")),
+        *(_board_routes(settings, development=development) if settings.board else ()),
+        Route("/", _start(settings)),
     ]
+
+
+def _board_routes(settings: Settings, *, development: bool) -> list[Route]:
+    site = site_of(settings, development=development)
+    return board_routes(
+        site,
+        settings.registration,
+        sign_in_providers(settings, development=development),
+        sends_mail=settings.smtp_url is not None,
+        password_sign_in=settings.password_sign_in,
+    )
 
 
 def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
@@ -99,11 +127,21 @@ def _with_cors(app: ASGIApp, settings: Settings) -> ASGIApp:
         return app
     return CORSMiddleware(
         app,
-        allow_origins=list(settings.allowed_origins),
-        allow_methods=["GET", "POST"],
-        allow_headers=["authorization", "content-type", "traceparent", "x-request-id"],
-        expose_headers=["Retry-After", "X-Request-ID"],
-        max_age=600,
+        allow_origin_regex=origins_pattern(settings.allowed_origins),
+        allow_methods=["GET", "HEAD", "POST"],
+        # Each requested header is allowed, as clients and their tracing add headers of their own.
+        # There are no cookies, so a page can only send what its user has given to it.
+        allow_headers=["*"],
+        # A public page may call a server in a school's network.
+        allow_private_network=True,
+        expose_headers=[
+            "Content-Disposition",
+            "ETag",
+            "Retry-After",
+            "X-Missing-Glyphs",
+            "X-Request-ID",
+        ],
+        max_age=7200,  # the most that Chromium accepts
     )
 
 
@@ -114,7 +152,7 @@ class _GraphQLFirst:
         self._others = others
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] in ("http", "websocket") and scope["path"] == "/graphql":
+        if scope["type"] in ("http", "websocket") and scope["path"] in GRAPHQL_PATHS:
             state: LifespanState = scope["state"]
             app = state["app"]
             endpoint = app.graphql_http if scope["type"] == "http" else app.graphql_websocket
@@ -148,13 +186,17 @@ async def _metrics(request: Request[LifespanState]) -> Response:
     return await request.state["app"].health.metrics(request)
 
 
-def _service_info(public_url: str) -> Callable[[Request], Awaitable[Response]]:
+def _start(settings: Settings) -> Callable[[Request], Awaitable[Response]]:
+    """Lead browsers to the board, and tell other clients where the API is."""
+    public_url = settings.public_url or ""
     body = {"name": "slotlock", "graphql": f"{public_url}/graphql"}
 
-    async def service_info(request: Request) -> Response:
+    async def start(request: Request) -> Response:
+        if settings.board and "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse(f"{public_url}/board", 307)
         return JSONResponse(body)
 
-    return service_info
+    return start
 
 
 async def _not_found(request: Request, error: Exception) -> Response:

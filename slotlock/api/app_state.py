@@ -3,46 +3,56 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 
+import passlib.handlers.argon2  # noqa: F401 - a command imports it at the first use, a server before
+
 from slotlock.api.backend import (
+    board_url,
     health_endpoints,
     login_throttle,
     open_backend,
     rate_limits,
     run_admission_workers,
     run_live_hubs,
+    run_outbox,
     run_session_streams,
+    sign_in_providers,
+    token_signer,
 )
-from slotlock.api.calendars.endpoint import CalendarEndpoint
+from slotlock.api.calendars.calendar_endpoint import CalendarEndpoint
+from slotlock.api.endpoints.back_channel_endpoint import BackChannelEndpoint
 from slotlock.api.endpoints.health import HealthEndpoints
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
-from slotlock.api.endpoints.users import import_endpoint, invitations_endpoint
-from slotlock.api.exports.builder import ExportBuilder
-from slotlock.api.exports.endpoint import Exports, exports_endpoint
-from slotlock.api.exports.links import ExportLinkEndpoint
-from slotlock.api.personal_data.endpoint import PersonalDataEndpoint
+from slotlock.api.endpoints.personal_data_endpoint import PersonalDataEndpoint
+from slotlock.api.endpoints.unsubscribe_endpoint import UnsubscribeEndpoint
+from slotlock.api.endpoints.user_file_endpoints import import_endpoint, invitations_endpoint
+from slotlock.api.exports.export_builder import ExportBuilder
+from slotlock.api.exports.export_endpoint import ExportLinkEndpoint, Exports, exports_endpoint
 from slotlock.api.server.graceful_shutdown import graceful_shutdown
+from slotlock.api.settings.addresses import origins_pattern
 from slotlock.api.settings.settings import ADMIN_NAME, Settings, SettingsError, env_name
 from slotlock.auth import accounts
-from slotlock.auth.container import Auth, build_auth
+from slotlock.auth.container import Auth
 from slotlock.auth.passwords import PasswordHasher
-from slotlock.auth.tokens import TokenSigner
+from slotlock.auth.providers.connections import open_sign_on
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.email_addresses import normalize_login_name
 from slotlock.domain.users.user import Role
-from slotlock.graphql.execution.documents import DocumentCache
+from slotlock.graphql.context import SiteSettings
+from slotlock.graphql.execution.document_cache import DocumentCache
 from slotlock.graphql.execution.trusted_documents import (
     TrustedDocumentsError,
     load_trusted_documents,
 )
-from slotlock.graphql.limits.connections import ConnectionLimit
+from slotlock.graphql.limits.stream_limit import StreamLimit
 from slotlock.graphql.schema.schema import executable_schema
+from slotlock.graphql.transport.graphql_server import GraphQLServer
 from slotlock.graphql.transport.http import HttpEndpoint
-from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
 from slotlock.infrastructure.mongo.client import IndexMissingError
-from slotlock.infrastructure.mongo.users.personal_data import PersonalDataQueries
+from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.telemetry import tracing
 from slotlock.infrastructure.telemetry.observed_requests import RequestObserver
@@ -51,7 +61,7 @@ from slotlock.services.workers.hold_sweeper import SWEEPER_LEASE_TTL_MS, hold_sw
 log = logging.getLogger("slotlock")
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class AppState:
     """The endpoints of a running application, and the GraphQL server behind two of them."""
 
@@ -64,6 +74,8 @@ class AppState:
     exports: OrganizerEndpoint
     export_links: ExportLinkEndpoint
     calendars: CalendarEndpoint
+    unsubscribe: UnsubscribeEndpoint
+    back_channel: BackChannelEndpoint
     health: HealthEndpoints
 
 
@@ -75,15 +87,23 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
         services = backend.services
         passwords = PasswordHasher()
         stack.callback(passwords.close)
-        auth = build_auth(
-            backend.repositories,
+        auth = Auth(
+            services,
             passwords,
-            TokenSigner([key.get_secret_value() for key in settings.secret_key]),
+            token_signer(settings),
             backend.clock.now,
             login_throttle=login_throttle(settings, backend.pipeline),
             refresh_grace=timedelta(seconds=settings.refresh_grace_s),
             registration=settings.registration,
+            sends_mail=settings.smtp_url is not None,
+            sign_on=await stack.enter_async_context(
+                open_sign_on(providers, board_url(settings, development=development))
+            )
+            if (providers := sign_in_providers(settings, development=development))
+            else None,
+            password_sign_in=settings.password_sign_in,
         )
+        stack.push_async_callback(auth.finish_background)
         limits = rate_limits(settings, backend.pipeline)
         await _create_admin(settings, auth)
         await stack.enter_async_context(run_live_hubs(services))
@@ -92,20 +112,21 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
         await stack.enter_async_context(hold_sweeper(services, sweeper_locks))
         if settings.queue_worker:
             await stack.enter_async_context(run_admission_workers(backend))
+            await stack.enter_async_context(run_outbox(backend, settings, development=development))
         shutdown = ShutdownCoordinator()
         graphql_server = GraphQLServer(
             services=services,
             auth=auth,
             public_reads=settings.public_reads,
-            public_url=settings.public_url or "",
+            site=site_of(settings, development=development),
             document_cache=document_cache(settings, development=development),
             rate_limits=limits,
-            streams_per_user=ConnectionLimit(settings.streams_per_user),
-            streams_per_address=ConnectionLimit(settings.streams_per_address),
+            streams_per_user=StreamLimit(settings.streams_per_user),
+            streams_per_address=StreamLimit(settings.streams_per_address),
             session_streams=auth.session_streams,
             shutdown=shutdown,
             observer=RequestObserver(access_log=settings.access_log)
-            if settings.access_log or tracing.is_on()
+            if settings.access_log or tracing.is_on
             else None,
         )
         stack.enter_context(graceful_shutdown(shutdown))
@@ -116,7 +137,7 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
                 graphql_server, max_body_bytes=settings.max_body, development=development
             ),
             graphql_websocket=WebSocketEndpoint(
-                graphql_server, frozenset(settings.allowed_origins)
+                graphql_server, origins_pattern(settings.allowed_origins)
             ),
             user_import=import_endpoint(auth, limits),
             user_invitations=invitations_endpoint(auth, limits),
@@ -125,7 +146,15 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             ),
             exports=exports_endpoint(auth, limits, exports),
             export_links=ExportLinkEndpoint(auth, limits, exports),
-            calendars=CalendarEndpoint(services, auth, limits, public_reads=settings.public_reads),
+            unsubscribe=UnsubscribeEndpoint(auth, limits),
+            back_channel=BackChannelEndpoint(auth, limits),
+            calendars=CalendarEndpoint(
+                services,
+                auth,
+                limits,
+                public_reads=settings.public_reads,
+                public_resources=settings.public_resource_calendars,
+            ),
             health=health_endpoints(backend),
         )
 
@@ -145,14 +174,15 @@ def document_cache(settings: Settings, *, development: bool) -> DocumentCache:
         raise SettingsError(f"{env_name('operations')}: {error}") from None
 
 
-def check_trusted_documents(settings: Settings, *, development: bool) -> None:
-    """Check the list of documents, if there is one, before a server starts.
+def check_files(settings: Settings, *, development: bool) -> None:
+    """Check the list of documents and the providers, if there are any, before a server starts.
 
     Raises:
-        SettingsError: the list of documents cannot be used.
+        SettingsError: one of the files cannot be used.
     """
     if settings.operations is not None:
         document_cache(settings, development=development)
+    sign_in_providers(settings, development=development)
 
 
 async def _create_admin(settings: Settings, auth: Auth) -> None:
@@ -160,19 +190,36 @@ async def _create_admin(settings: Settings, auth: Auth) -> None:
         return
     password = settings.admin_password.get_secret_value()
     email = settings.admin_email
-    try:
-        outcome = await accounts.create_user(auth, ADMIN_NAME, email, password, Role.ADMIN)
-    except IndexMissingError as error:  # the database has users, perhaps this one
-        log.warning("the account %s is not checked at this start: %s", email, error)
-        return
-    if not isinstance(outcome, accounts.EmailTaken):
-        return
-    # An earlier start or another server process created the account, or it belongs to another user.
-    account = await auth.users.find_with_password_hash(outcome.email)
+    account = await auth.repositories.users.find_with_password_hash(
+        normalize_login_name(email) or ""
+    )
     if account is None:
+        try:
+            # Another server process may create it first.
+            await accounts.create_user(auth, ADMIN_NAME, email, password, Role.ADMIN)
+        except IndexMissingError as error:
+            log.warning("the account %s is not created at this start: %s", email, error)
         return
+    # An earlier start created the account, or it belongs to another user.
     user, password_hash = account
     if user.role is not Role.ADMIN:
         log.warning("%s exists but is not an admin: use `slotlock users set-role`", email)
     if not await auth.password_hasher.matches(password, password_hash):
         log.warning("%s exists with a different password, which was not changed", email)
+
+
+def site_of(settings: Settings, *, development: bool) -> SiteSettings:
+    """Return the site as clients show it."""
+    return SiteSettings(
+        settings.public_url or "",
+        settings.site_name,
+        f"{settings.public_url or ''}/developers" if development else None,
+        settings.site_color,
+        settings.site_logo_url,
+        settings.imprint_url,
+        settings.privacy_url,
+        settings.board_errors,
+        settings.require_verified_email,
+        settings.webhook_private_addresses,
+        board_url(settings, development=development) or "",
+    )

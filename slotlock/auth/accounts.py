@@ -1,55 +1,102 @@
 """Accounts: registration, login, roles, and changes of the password."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from slotlock.auth.container import Auth
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
+from slotlock.auth.tokens import new_token_id
+from slotlock.domain.booking.booking_refusals import UserNotFound
+from slotlock.domain.notifications.mail_kinds import PASSWORD_CHANGED, MailKind, direct_mail
+from slotlock.domain.notifications.outbox import OutboxEntry
+from slotlock.domain.shared.declare import RETRY_AFTER_MS, outcome, refusal, shown
 from slotlock.domain.shared.text import normalize_line
-from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
-from slotlock.domain.users.email_addresses import normalize_email
-from slotlock.domain.users.user import Caller, Registration, Role, User, validate_user_name
+from slotlock.domain.shared.unchanged import Unchanged
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.users.email_addresses import (
+    INVALID_EMAIL,
+    INVALID_LOGIN_NAME,
+    EmailAddress,
+    normalize_email,
+    normalize_login_name,
+)
+from slotlock.domain.users.user import (
+    Caller,
+    MailTopic,
+    Registration,
+    Role,
+    User,
+    normalize_locale,
+    validate_locale,
+    validate_user_name,
+)
 from slotlock.infrastructure.mongo.client import after_write
 
 # The time that a full queue of password hashes takes to shrink.
 BUSY_RETRY_AFTER_MS = 5_000
 
 
-@dataclass(frozen=True, slots=True)
+@refusal(message="This e-mail address already has an account.")
 class EmailTaken:
-    """An account with this address exists already."""
+    """The e-mail address already has an account."""
 
-    email: str
+    email: EmailAddress = shown("The e-mail address in its stored form.")
 
 
-@dataclass(frozen=True, slots=True)
+@refusal(message="Registration is closed. Please ask an organizer.")
 class RegistrationClosed:
-    """Nobody can register on this server, or even set a first password with an invitation."""
-
-
-@dataclass(frozen=True, slots=True)
-class InvalidCredentials:
-    """The address or the password is wrong; the outcome does not reveal which.
-
-    `counts_as_guess` is false for a password that no account can have.
+    """Nobody can register on this server (`register`), or even set a first password with an
+    invitation (`setPassword`).
     """
 
+
+# The message of a login does not reveal which of the two values is wrong.
+@refusal(message="{sentence}")
+class InvalidCredentials:
+    """No account has this e-mail address or user name, and this password."""
+
+    # False for a password that no account can have.
     counts_as_guess: bool = True
+    of_caller: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, for a user who is signed in or for one who signs in."""
+        if self.of_caller:
+            return "Your current password is wrong."
+        return "The e-mail address, the user name or the password is wrong."
 
 
-@dataclass(frozen=True, slots=True)
+@refusal(message="Your account is banned. Please contact an organizer.")
 class Banned:
-    """The password is right, but the user is banned."""
+    """The credentials are right, but the account is banned."""
 
 
-@dataclass(frozen=True, slots=True)
+@refusal(message="Your account has no password here. Please sign in at your school.")
+class PasswordSignInOff:
+    """Members sign in at a provider only (`Site.signInProviders`)."""
+
+
+# The login throttle rejects the attempt, or the queue of password hashes is full.
+@refusal(message="There were too many sign-in attempts. Please try again later.")
 class TooManyAttempts:
-    """The login throttle rejects the attempt, or the queue of password hashes is full."""
+    """Too many sign-in attempts: for this account, from this address, or in total."""
 
-    retry_after_ms: int
+    retry_after_ms: int = shown(RETRY_AFTER_MS)
+
+
+@outcome
+class PasswordChanged:
+    """The new password replaced the old one."""
+
+    ended_sessions: int = shown("How many other sessions of the caller were ended by the change.")
+
+
+RegisterOutcome = SignedInSession | RegistrationClosed | EmailTaken | InvalidInput | TooManyAttempts
+LoginOutcome = SignedInSession | InvalidCredentials | Banned | TooManyAttempts | PasswordSignInOff
+ChangePasswordOutcome = PasswordChanged | InvalidCredentials | InvalidInput | TooManyAttempts
 
 
 async def register(
@@ -59,9 +106,9 @@ async def register(
     password: str,
     user_agent: str | None = None,
     client_address: str | None = None,
-) -> SignedInSession | RegistrationClosed | EmailTaken | InvalidInput | TooManyAttempts:
+) -> RegisterOutcome:
     """Create a member's account and open its first session."""
-    if auth.registration is not Registration.OPEN:
+    if auth.registration is not Registration.OPEN or not auth.password_sign_in:
         return RegistrationClosed()
     created = await _create_user(
         auth, name, email, password, Role.MEMBER, client_address, self_registered=True
@@ -74,17 +121,17 @@ async def register(
 
 
 async def create_user(
-    auth: Auth, name: str, email: str, password: str, role: Role
+    auth: Auth, name: str, login_name: str, password: str, role: Role
 ) -> User | EmailTaken | InvalidInput | TooManyAttempts:
-    """Create an account with any role. For operators."""
-    created = await _create_user(auth, name, email, password, role)
+    """Create an account with any role, and an address or a user name. For operators."""
+    created = await _create_user(auth, name, login_name, password, role)
     return created[0] if isinstance(created, tuple) else created
 
 
 async def _create_user(
     auth: Auth,
     name: str,
-    email: str,
+    login_name: str,
     password: str,
     role: Role,
     client_address: str | None = None,
@@ -93,40 +140,43 @@ async def _create_user(
 ) -> tuple[User, str] | EmailTaken | InvalidInput | TooManyAttempts:
     """Create an account. Return its user and the hash of the password."""
     name = normalize_line(name)
-    normalized_email = normalize_email(email)
+    normalize = normalize_email if self_registered else normalize_login_name
+    normalized = normalize(login_name)
     problems = {
         "name": validate_user_name(name),
-        "email": None if normalized_email else INVALID_EMAIL,
-        "password": validate_password(password, name, normalized_email or ""),
+        "email": None if normalized else (INVALID_EMAIL if self_registered else INVALID_LOGIN_NAME),
+        "password": validate_password(password, name, normalized or ""),
     }
-    field_problems = tuple(FieldProblem(field, text) for field, text in problems.items() if text)
-    if field_problems or normalized_email is None:
+    field_problems = FieldProblem.all_of(problems)
+    if field_problems or normalized is None:
         return InvalidInput(field_problems)
     try:
         password_hash = await auth.password_hasher.hash(password, client_address)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    user = await auth.users.insert(
-        name, normalized_email, role, password_hash, auth.now(), self_registered=self_registered
+    user = await auth.repositories.users.insert(
+        name, normalized, role, password_hash, auth.now(), self_registered=self_registered
     )
-    return (user, password_hash) if user else EmailTaken(normalized_email)
+    return (user, password_hash) if user else EmailTaken(normalized)
 
 
 async def login(
     auth: Auth,
-    email: str,
+    login_name: str,
     password: str,
     user_agent: str | None = None,
     client_address: str | None = None,
-) -> SignedInSession | InvalidCredentials | Banned | TooManyAttempts:
-    """Open a session for an address and a password.
+) -> LoginOutcome:
+    """Open a session for an address or a user name, and a password.
 
-    Unknown addresses and accounts without a password cost the same time and have the same outcome
+    Unknown names and accounts without a password cost the same time and have the same outcome
     as a wrong password. Only the right password reveals a ban.
     """
     if len(password) > MAX_PASSWORD_LENGTH:
         return InvalidCredentials(counts_as_guess=False)
-    account = await auth.users.find_with_password_hash(normalize_email(email) or "")
+    account = await auth.repositories.users.find_with_password_hash(
+        normalize_login_name(login_name) or ""
+    )
     user, password_hash = account or (None, None)
     try:
         matches = await auth.password_hasher.matches(password, password_hash, client_address)
@@ -134,14 +184,11 @@ async def login(
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
     if not matches or user is None:
         return InvalidCredentials()
-    return Banned() if user.banned else await open_session(auth, user, password_hash, user_agent)
-
-
-@dataclass(frozen=True, slots=True)
-class PasswordChanged:
-    """The new password is valid, and this number of other sessions ended."""
-
-    ended_sessions: int
+    if user.banned:
+        return Banned()
+    if not auth.accepts_password(user):
+        return PasswordSignInOff()
+    return await open_session(auth, user, password_hash, user_agent)
 
 
 async def change_password(
@@ -152,35 +199,54 @@ async def change_password(
     client_address: str | None = None,
     *,
     end_calendar_feed: bool = False,
-) -> PasswordChanged | InvalidCredentials | InvalidInput | TooManyAttempts:
+) -> ChangePasswordOutcome:
     """Change the caller's password and end their other sessions, including logins in progress."""
-    user = (await auth.users.find_many([caller.user_id])).get(caller.user_id)
+    user = (await auth.repositories.users.find_many([caller.user_id])).get(caller.user_id)
     if user is None:
-        return InvalidCredentials()
-    if problem := validate_password(new_password, user.name, user.email):
+        return InvalidCredentials(of_caller=True)
+    if problem := validate_password(new_password, user.name, user.login_name):
         return InvalidInput((FieldProblem("newPassword", problem),))
-    old_hash = await auth.password_writer.find_hash(caller.user_id)
+    old_hash = await auth.repositories.password_writer.find_hash(caller.user_id)
     hasher = auth.password_hasher
     try:
         is_short = len(current_password) <= MAX_PASSWORD_LENGTH
         matches = is_short and await hasher.matches(current_password, old_hash, client_address)
         if not matches or old_hash is None:
-            return InvalidCredentials()
+            return InvalidCredentials(of_caller=True)
         new_hash = await hasher.hash(new_password, client_address, is_urgent=True)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    ended_sessions = await auth.password_writer.update(
+    ended_sessions = await auth.repositories.password_writer.update(
         caller.user_id,
         caller.session_id,
         old_hash,
         new_hash,
         end_calendar_feed=end_calendar_feed,
+        mails=notice_mails(auth, PASSWORD_CHANGED, user),
+        now=auth.now(),
     )
     if ended_sessions is None:
         # Another session of the user changed the password first, or ended this session.
-        return InvalidCredentials()
+        return InvalidCredentials(of_caller=True)
     auth.session_streams.session_changed(caller.user_id)
     return PasswordChanged(ended_sessions)
+
+
+def notice_mails(
+    auth: Auth,
+    kind: MailKind,
+    user: User,
+    *,
+    recipient: str | None = None,
+    data: dict[str, str] | None = None,
+) -> Sequence[OutboxEntry]:
+    """Return the mail about a change of an account, which somebody else may have made."""
+    if not auth.sends_mail or user.email is None:
+        return ()
+    now, version = auth.now(), new_token_id()
+    return (
+        direct_mail(kind, user.id, version, now, user_id=user.id, recipient=recipient, data=data),
+    )
 
 
 Outcome = TypeVar("Outcome")
@@ -188,28 +254,31 @@ Outcome = TypeVar("Outcome")
 
 async def throttle_login(
     auth: Auth,
-    email: str | None,
+    login_name: str | None,
     client_address: str | None,
     action: Callable[[], Awaitable[Outcome]],
 ) -> Outcome | TooManyAttempts:
     """Run the action unless the login throttle rejects it, and count how it ended.
 
-    `email` is the address as the client sent it, None if the action names no account.
+    `login_name` is as the client sent it, None if the action names no account.
     """
-    attempt = await auth.login_throttle.start_attempt(normalize_email(email or ""), client_address)
+    throttle = auth.login_throttle
+    if throttle is None:
+        return await action()
+    attempt = await throttle.start_attempt(normalize_login_name(login_name or ""), client_address)
     if attempt.retry_after_ms:
         return TooManyAttempts(attempt.retry_after_ms)
     try:
         outcome = await action()
     except BaseException:
-        await auth.login_throttle.refund(attempt)
+        await throttle.refund(attempt)
         raise
     if was_rejected_before_hashing(outcome):
-        await auth.login_throttle.refund(attempt)
+        await throttle.refund(attempt)
     elif isinstance(outcome, InvalidCredentials | EmailTaken):
-        await auth.login_throttle.record_failure(attempt)
+        await throttle.record_failure(attempt)
     else:
-        auth.login_throttle.record_success(attempt)
+        throttle.record_success(attempt)
     return outcome
 
 
@@ -221,3 +290,17 @@ def was_rejected_before_hashing(outcome: object) -> bool:
         case InvalidCredentials(counts_as_guess=False):
             return True
     return False
+
+
+UpdateMeOutcome = User | InvalidInput | UserNotFound
+
+
+async def set_preferences(
+    auth: Auth, caller: Caller, tag: str | Unchanged | None, wants: Mapping[MailTopic, bool]
+) -> UpdateMeOutcome:
+    """Set the language of the caller, or remove it, and which mails the caller wants."""
+    locale = normalize_locale(tag) if isinstance(tag, str) else tag
+    if isinstance(locale, str) and (problem := validate_locale(locale)):
+        return InvalidInput((FieldProblem("locale", problem),))
+    user = await auth.repositories.users.set_preferences(caller.user_id, locale, wants)
+    return user or UserNotFound(caller.user_id)  # erased meanwhile

@@ -63,9 +63,9 @@ async def load_caller(auth: Auth, token: VerifiedToken) -> Caller | None:
         return None
     if isinstance(token, BadTokenError):
         raise token
-    role = await auth.sessions.find_role(token.session_id)
+    role = await auth.repositories.sessions.find_role(token.session_id)
     if role is None:
-        raise _end_of_session(auth, token.session_id)
+        raise end_of_session(auth, token.session_id)
     return Caller(token.user_id, role, token.session_id, token.expires_at)
 
 
@@ -86,18 +86,18 @@ async def recheck_caller(auth: Auth, caller: Caller) -> Caller:
     """
     if caller.expires_at <= auth.now():
         raise BadTokenError(EXPIRED_MESSAGE)
-    role = await auth.sessions.find_role(caller.session_id)
+    role = await auth.repositories.sessions.find_role(caller.session_id)
     if role is None:
-        raise _end_of_session(auth, caller.session_id)
+        raise end_of_session(auth, caller.session_id)
     return replace(caller, role=role)
 
 
 async def session_still_valid(auth: Auth, caller: Caller) -> bool:
     """Return whether the caller's session is open and their role unchanged, during long work."""
-    return await auth.sessions.find_role(caller.session_id) is caller.role
+    return await auth.repositories.sessions.find_role(caller.session_id) is caller.role
 
 
-def _end_of_session(auth: Auth, session_id: str) -> BadTokenError:
+def end_of_session(auth: Auth, session_id: str) -> BadTokenError:
     """Remember that a session has ended, and return the error for its tokens."""
     auth.ended_sessions.put(session_id, True)
     return BadTokenError("The session has ended.")

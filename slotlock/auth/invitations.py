@@ -1,15 +1,20 @@
-"""Invitations: tokens with which imported users set their first password."""
+"""Tokens with which users set a password: invitations to a first one, and resets.
+
+A reset by mail follows the Forgot Password Cheat Sheet of OWASP. Its request has the same response
+at the same time whether or not there is an account.
+"""
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from slotlock.auth.accounts import (
     BUSY_RETRY_AFTER_MS,
     Banned,
+    PasswordSignInOff,
     RegistrationClosed,
     TooManyAttempts,
+    notice_mails,
 )
 from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
@@ -17,57 +22,138 @@ from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import hash_token
-from slotlock.domain.audit.log import AuditAction, FieldEdit
-from slotlock.domain.audit.notes import AuditNote
+from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
+from slotlock.domain.audit.audit_notes import AuditNote
+from slotlock.domain.notifications.mail_kinds import (
+    INVITATION,
+    PASSWORD_CHANGED,
+    RESET_PASSWORD,
+    MailKind,
+    direct_mail,
+)
+from slotlock.domain.notifications.outbox import OutboxEntry, OutboxState
+from slotlock.domain.shared.declare import outcome, refusal, shown
+from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.email_addresses import INVALID_LOGIN_NAME, normalize_login_name
 from slotlock.domain.users.user import Caller, Registration, Role, User, UserId
 from slotlock.infrastructure.mongo.client import after_write
+from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
 
 INVITATION_TTL = timedelta(days=14)
+# A user gets one invitation by mail within this time.
+MAIL_INTERVAL = timedelta(days=1)
 TOKEN_BYTES = 32
 # A token that replaces a password: its holder is waiting for it.
 RESET_TTL = timedelta(hours=1)
+MAILED_RESET_TTL = timedelta(minutes=30)
+NO_MAIL = ProblemCode.NO_MAIL.problem()
 BATCH_SIZE = 500
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class PasswordInvitation:
-    """The data for one user's invitation; the token is shown only now."""
+    """The data for one user's invitation; the token is shown only now, and empty if mailed."""
 
-    email: str
-    name: str
+    user: User
     token: str
     expires_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@refusal(
+    message="This link is no longer valid. If you have not set a password with it, please ask for "
+    "a new one."
+)
 class InvalidInvitation:
-    """The token is unknown, used, expired, or replaced by a newer one."""
+    """The token of an invitation or reset is unknown, expired, used or replaced by a newer one."""
+
+
+@outcome
+class PasswordResetRequested:
+    """If the address has an account, a mail with a link is on its way to it."""
+
+    valid_minutes: int = shown("For how many minutes the link is valid.")
+
+
+@outcome
+class PasswordReset:
+    """The new password is set. The user signs in with it."""
+
+    ended_sessions: int = shown("How many sessions ended, which are all that the user had.")
+
+
+RequestPasswordResetOutcome = PasswordResetRequested | InvalidInput | TooManyAttempts
+TokenRefusal = (
+    InvalidInvitation
+    | RegistrationClosed
+    | Banned
+    | InvalidInput
+    | TooManyAttempts
+    | PasswordSignInOff
+)
+SetPasswordOutcome = SignedInSession | TokenRefusal
+PasswordResetOutcome = PasswordReset | TokenRefusal
 
 
 async def invite(
-    auth: Auth, group: str | None, roles: Sequence[Role], caller: Caller | None = None
+    auth: Auth,
+    group: str | None,
+    roles: Sequence[Role],
+    caller: Caller | None = None,
+    *,
+    by_mail: bool = False,
 ) -> AsyncIterator[PasswordInvitation]:
-    """Invite all users of these roles who have no password, in the order of their addresses.
+    """Invite all users of these roles who have no password, in the order of their login names.
 
-    New invitations replace earlier ones. `caller` is None for the command line. Users are loaded
-    and written in batches, so memory use does not depend on their number. The iteration ends early
-    if the caller's session ends or their role changes: a slow reader can take long.
+    With `by_mail`, those with an address get their token in a mail, and only there, unless they
+    got one within a day. New invitations replace earlier ones. `caller` is None for the command
+    line. Users are loaded and written in batches, so memory use does not depend on their number.
+    The iteration ends early if the caller's session ends or their role changes: a slow reader can
+    take long.
     """
-    after = None
-    while users := await auth.invitations.find_invitable(group, roles, BATCH_SIZE, after):
+    after, mailed_before = None, auth.now() - MAIL_INTERVAL if by_mail else None
+    while users := await auth.repositories.invitations.find_invitable(
+        group, roles, BATCH_SIZE, after, mailed_before
+    ):
         if caller is not None and not await session_still_valid(auth, caller):
             return
-        for invitation in await _invite_users(auth, users, group, roles, caller):
+        for invitation in await _invite_users(auth, users, group, roles, caller, by_mail=by_mail):
             yield invitation
-        after = users[-1].email
+        after = users[-1].login_name
 
 
-async def invite_user(auth: Auth, user: User, caller: Caller) -> PasswordInvitation | None:
-    """Replace the invitation of a user; None if they changed meanwhile, or cannot be invited."""
-    invited = await _invite_users(auth, [user], None, [user.role], caller)
+async def invite_user(
+    auth: Auth, user: User, caller: Caller, *, by_mail: bool = False
+) -> PasswordInvitation | None:
+    """Replace the invitation of a user, who gets it by mail, too, if the site sends mail.
+
+    Return None if they changed or got a mail meanwhile, or cannot be invited.
+    """
+    by_mail = by_mail and auth.sends_mail
+    invited = await _invite_users(
+        auth, [user], None, [user.role], caller, by_mail=by_mail, shows_tokens=True
+    )
     return invited[0] if invited else None
+
+
+async def retry_failed_mail(auth: Auth, user: User) -> None:
+    """Let a user get an invitation by mail at once if the last one could not be sent.
+
+    Their address is tried again, too.
+    """
+    last = OutboxFilter(user_id=user.id, kind=INVITATION.name)
+    for mail in (await auth.repositories.outbox.page(last, 1)).items:
+        if mail.state in (OutboxState.FAILED, OutboxState.SUPPRESSED):
+            await auth.repositories.invitations.forget_mail(user.id, mail.at)
+            await auth.repositories.users.set_undeliverable(user, None)
+
+
+async def was_recently_mailed(auth: Auth, user: User) -> bool:
+    """Return whether a user got an invitation by mail within a day."""
+    mailed_at = await auth.repositories.invitations.find_mailed_at(user.id)
+    return mailed_at is not None and mailed_at >= auth.now() - MAIL_INTERVAL
 
 
 async def _invite_users(
@@ -76,6 +162,9 @@ async def _invite_users(
     group: str | None,
     roles: Sequence[Role],
     caller: Caller | None,
+    *,
+    by_mail: bool = False,
+    shows_tokens: bool = False,
 ) -> list[PasswordInvitation]:
     now = auth.now()
     expires_at = now + INVITATION_TTL
@@ -83,24 +172,104 @@ async def _invite_users(
     tokens = {user.id: secrets.token_hex(TOKEN_BYTES) for user in users}
     hashes = {hash_token(tokens[user.id]): user for user in users}
     note = _invitation_note(group, users, caller.user_id if caller else None, now)
-    invited_ids = await auth.invitations.save(hashes, roles, expires_at, note)
+    mails = {
+        hash_: invitation_mail(user, tokens[user.id], expires_at, now)
+        for hash_, user in hashes.items()
+        if by_mail and user.email is not None
+    }
+    invited_ids = await auth.repositories.invitations.save(
+        hashes,
+        roles,
+        expires_at,
+        note,
+        mails,
+        mailed_before=now - MAIL_INTERVAL if by_mail else None,
+        only_mailed=not shows_tokens,
+    )
+    is_hidden = {hash_ for hash_ in mails if not shows_tokens}
     return [
-        PasswordInvitation(user.email, user.name, tokens[user.id], expires_at)
-        for user in users
+        PasswordInvitation(user, "" if hash_ in is_hidden else tokens[user.id], expires_at)
+        for hash_, user in hashes.items()
         if user.id in invited_ids
     ]
 
 
-async def create_password_reset(auth: Auth, user: User) -> PasswordInvitation | None:
+def invitation_mail(user: User, token: str, expires_at: datetime, now: datetime) -> OutboxEntry:
+    """Return the mail that invites a user. It verifies no address."""
+    return _token_mail(INVITATION, user, token, expires_at, now)
+
+
+def _token_mail(
+    kind: MailKind, user: User, token: str, expires_at: datetime, now: datetime
+) -> OutboxEntry:
+    version, data = hash_token(token)[:16], {"token": token}
+    return direct_mail(
+        kind,
+        user.id,
+        version,
+        now,
+        user_id=user.id,
+        recipient=user.email,
+        data=data,
+        expires_at=expires_at,
+    )
+
+
+async def create_password_reset(
+    auth: Auth, user: User, by: UserId | None = None
+) -> PasswordInvitation | None:
     """Create a token with which the user replaces their password, once and within an hour.
 
     The old password and the sessions stay valid until then. Return None for a banned user.
+    `by` is the admin; None for the command line.
     """
     now, token = auth.now(), secrets.token_hex(TOKEN_BYTES)
     expires_at = now + RESET_TTL
-    if not await auth.invitations.save_reset(user.id, hash_token(token), expires_at, now):
+    if not await auth.repositories.invitations.save_reset(
+        user.id, hash_token(token), expires_at, by, now
+    ):
         return None
-    return PasswordInvitation(user.email, user.name, token, expires_at)
+    return PasswordInvitation(user, token, expires_at)
+
+
+async def request_password_reset(
+    auth: Auth, login_name: str, client_address: str | None = None
+) -> RequestPasswordResetOutcome:
+    """Mail a link with which the user of an address sets a new password, or a first one.
+
+    Nothing that a client can observe depends on whether there is such an account: a task of its
+    own writes the token and the mail.
+    """
+    address = normalize_login_name(login_name)
+    if not auth.sends_mail or address is None:
+        problem = INVALID_LOGIN_NAME if auth.sends_mail else NO_MAIL
+        return InvalidInput((FieldProblem("email", problem),))
+    if auth.login_throttle is not None and (
+        wait_ms := await auth.login_throttle.count_mail(RESET_PASSWORD, address, client_address)
+    ):
+        return TooManyAttempts(wait_ms)
+    account = await auth.repositories.users.find_with_password_hash(address)
+    auth.run_in_background(_mail_password_reset(auth, account[0] if account else None))
+    return PasswordResetRequested(int(MAILED_RESET_TTL.total_seconds() / 60))
+
+
+async def _mail_password_reset(auth: Auth, user: User | None) -> None:
+    if user is None or user.email is None or user.banned or not auth.accepts_password(user):
+        return
+    if auth.registration is Registration.CLOSED and not user.has_password:
+        return
+    now, token = auth.now(), secrets.token_hex(TOKEN_BYTES)
+    mail = _token_mail(RESET_PASSWORD, user, token, now + MAILED_RESET_TTL, now)
+    # An account may have had other addresses, each with a limit of its own.
+    throttle = auth.login_throttle
+    if throttle is None or not await throttle.count_mail(RESET_PASSWORD, user.id, None):
+        await auth.repositories.invitations.save_mailed_reset(user, hash_token(token), mail, now)
+
+
+async def find_owner(auth: Auth, token: str) -> User | None:
+    """Return the user whose password a token sets; None if it is not valid."""
+    user = await auth.repositories.invitations.find(hash_token(strip_blanks(token)), auth.now())
+    return None if user is None or user.banned else user
 
 
 async def set_password(
@@ -111,37 +280,76 @@ async def set_password(
     client_address: str | None = None,
     *,
     end_calendar_feed: bool = False,
-) -> (
-    SignedInSession
-    | InvalidInvitation
-    | RegistrationClosed
-    | Banned
-    | InvalidInput
-    | TooManyAttempts
-):
+) -> SetPasswordOutcome:
     """Set a password and open a session. A token works once, also in concurrent requests."""
+    redeemed = await _redeem(
+        auth, token, password, client_address, end_calendar_feed=end_calendar_feed
+    )
+    if not isinstance(redeemed, _Redeemed):
+        return redeemed
+    with after_write():
+        return await open_session(auth, redeemed.user, redeemed.password_hash, user_agent)
+
+
+async def reset_password(
+    auth: Auth,
+    token: str,
+    password: str,
+    client_address: str | None = None,
+    *,
+    end_calendar_feed: bool = False,
+) -> PasswordResetOutcome:
+    """Set a password, and open no session: the password shows that its user remembers it."""
+    redeemed = await _redeem(
+        auth, token, password, client_address, end_calendar_feed=end_calendar_feed
+    )
+    return PasswordReset(redeemed.ended_sessions) if isinstance(redeemed, _Redeemed) else redeemed
+
+
+@value_object
+class _Redeemed:
+    """The user of a token, after it set the password."""
+
+    user: User
+    password_hash: str
+    ended_sessions: int
+
+
+async def _redeem(
+    auth: Auth,
+    token: str,
+    password: str,
+    client_address: str | None,
+    *,
+    end_calendar_feed: bool,
+) -> _Redeemed | TokenRefusal:
     now, token_hash = auth.now(), hash_token(strip_blanks(token))
-    invited_user = await auth.invitations.find(token_hash, now)
+    invited_user = await auth.repositories.invitations.find(token_hash, now)
     if invited_user is None:
         return InvalidInvitation()
     if invited_user.banned:
         return Banned()
     if auth.registration is Registration.CLOSED and not invited_user.has_password:
         return RegistrationClosed()
-    if problem := validate_password(password, invited_user.name, invited_user.email):
+    if not auth.accepts_password(invited_user):
+        return PasswordSignInOff()
+    if problem := validate_password(password, invited_user.name, invited_user.login_name):
         return InvalidInput((FieldProblem("password", problem),))
     try:
         hasher = auth.password_hasher
         password_hash = await hasher.hash(password, client_address, is_urgent=True)
     except HasherBusyError:
         return TooManyAttempts(BUSY_RETRY_AFTER_MS)
-    user = await auth.invitations.redeem(
-        token_hash, password_hash, now, end_calendar_feed=end_calendar_feed
+    mails = notice_mails(auth, PASSWORD_CHANGED, invited_user) if invited_user.has_password else ()
+    redeemed = await auth.repositories.invitations.redeem(
+        token_hash, password_hash, now, end_calendar_feed=end_calendar_feed, mails=mails
     )
-    if user is None:
+    if redeemed is None:
         return InvalidInvitation()
-    with after_write():
-        return await open_session(auth, user, password_hash, user_agent)
+    user, ended_sessions = redeemed
+    if ended_sessions:
+        auth.session_streams.session_changed(user.id)
+    return _Redeemed(user, password_hash, ended_sessions)
 
 
 def _invitation_note(

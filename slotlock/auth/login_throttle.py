@@ -1,5 +1,7 @@
 """Limits on password guesses: for an account from one address, for an account, for an address.
 
+Mails that anybody can request have limits as well: for a recipient, for an account, for a caller.
+
 An attacker who fails on purpose cannot lock users out for good. At an address where the user logged
 in within the last 30 days, only the attempts from that address count.
 """
@@ -7,12 +9,18 @@ in within the last 30 days, only the attempts from that address count.
 import asyncio
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from slotlock.domain.notifications.mail_kinds import MailKind
+from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.known_addresses import KnownAddresses
-from slotlock.infrastructure.redis.local_rate_limits import InProcessRateLimiter
-from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateCharge, RateLimit, RateLimiter
+from slotlock.infrastructure.redis.rate_limits import (
+    ChargeMode,
+    InProcessRateLimiter,
+    RateCharge,
+    RateLimit,
+    RateLimiter,
+)
 
 # Attempts on an account from one address since the last success there.
 PER_ACCOUNT_AND_ADDRESS = RateLimit("account-address", 10, 15 * 60)
@@ -21,9 +29,13 @@ PER_ACCOUNT_AND_ADDRESS = RateLimit("account-address", 10, 15 * 60)
 PER_ACCOUNT = (RateLimit("hour", 50, 3600), RateLimit("day", 100, 24 * 3600))
 # Failed attempts from one address, which all users of a school may share.
 PER_ADDRESS = RateLimit("failures", 3000, 15 * 60)
+# Mails to one address, and of one account. A link is valid longer than users wait for a mail.
+PER_RECIPIENT = (RateLimit("mail-hour", 5, 3600), RateLimit("mail-day", 20, 24 * 3600))
+# Mails that one address of a client requests.
+PER_REQUESTER = RateLimit("mail-requests", 300, 3600)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class LoginAttempt:
     """One login attempt; if `retry_after_ms` is not 0, the password must not be checked."""
 
@@ -45,16 +57,18 @@ class LoginThrottle:
         self._local_limiter = InProcessRateLimiter()
         self._hmac_key = hmac_key
 
-    async def start_attempt(self, email: str | None, client_address: str | None) -> LoginAttempt:
-        """Count an attempt on the account of a normalized e-mail address; None names no account."""
-        account = self._hash(email or "")
-        account_and_address = self._hash(f"{email} {client_address}")
+    async def start_attempt(
+        self, login_name: str | None, client_address: str | None
+    ) -> LoginAttempt:
+        """Count an attempt on the account of a normalized login name; None names no account."""
+        account = self._hash(login_name or "")
+        account_and_address = self._hash(f"{login_name} {client_address}")
         is_known, wait_ms = await asyncio.gather(
             self._known_addresses.is_known(account, account_and_address),
             self._charge(_address_charges(client_address), ChargeMode.PEEK),
         )
         charges: list[RateCharge] = []
-        if email is not None:
+        if login_name is not None:
             charges.append((_login_subject(account_and_address), PER_ACCOUNT_AND_ADDRESS, 1))
             if not is_known:
                 charges += [(_login_subject(account), limit, 1) for limit in PER_ACCOUNT]
@@ -80,6 +94,18 @@ class LoginThrottle:
         self._rate_limiter.reset(subject, PER_ACCOUNT_AND_ADDRESS)
         self._local_limiter.reset(subject, PER_ACCOUNT_AND_ADDRESS)
 
+    async def count_mail(self, kind: MailKind, to: str, client_address: str | None) -> int:
+        """Count a mail to an address or account. Return 0, or for how many ms nobody may send it.
+
+        Each kind counts by itself: the mails of an account must not change how many resets of its
+        address anybody can request.
+        """
+        subject = f"mail:{self._hash(f'{kind.name} {to}')}"
+        charges: list[RateCharge] = [(subject, limit, 1) for limit in PER_RECIPIENT]
+        if client_address is not None:
+            charges.append((f"address:{client_address}", PER_REQUESTER, 1))
+        return await self._charge(charges, ChargeMode.CHARGE)
+
     async def _charge(self, charges: Sequence[RateCharge], mode: ChargeMode) -> int:
         if not charges:
             return 0
@@ -90,27 +116,6 @@ class LoginThrottle:
 
     def _hash(self, text: str) -> str:
         return hmac.digest(self._hmac_key, text.encode(errors="surrogatepass"), "sha256").hex()[:32]
-
-
-class NoLoginThrottle:
-    """Allows every attempt: for tests, and for commands that no client can reach."""
-
-    async def start_attempt(
-        self,
-        email: str | None,  # noqa: ARG002
-        client_address: str | None,  # noqa: ARG002
-    ) -> LoginAttempt:
-        """Return an attempt that may proceed at once."""
-        return LoginAttempt(0)
-
-    async def record_failure(self, attempt: LoginAttempt) -> None:
-        """Do nothing."""
-
-    async def refund(self, attempt: LoginAttempt) -> None:
-        """Do nothing."""
-
-    def record_success(self, attempt: LoginAttempt) -> None:
-        """Do nothing."""
 
 
 def _login_subject(subject_hash: str) -> str:

@@ -5,19 +5,24 @@ import os
 import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 
-from passlib.context import CryptContext
+from passlib.context import LazyCryptContext
 
-from slotlock.infrastructure.fair_queue import FairQueue, QueueFullError
+from slotlock.infrastructure.fair_scheduler import FairScheduler, SchedulerFullError
 
 # OWASP Password Storage Cheat Sheet, second Argon2id choice: 19 MiB, 2 iterations, 1 thread.
-_CONTEXT = CryptContext(
+# Lazy, as most commands hash no password.
+_CONTEXT = LazyCryptContext(
     schemes=["argon2"],
     argon2__type="ID",
     argon2__memory_cost=19_456,
     argon2__time_cost=2,
     argon2__parallelism=1,
+)
+# A check of an unknown account takes as long as that of a known one. The password was random.
+_UNKNOWN_HASH = (
+    "$argon2id$v=19$m=19456,t=2,p=1"
+    "$E4IQQojRes/5vzcmJMS4tw$6AXiuP59GoFyIVumH5zxAQX2I5kVP532EQMPJBJbtf4"
 )
 
 # Hashes that may wait for each thread, in all and of one address. At about 30 ms each, a thread
@@ -27,13 +32,6 @@ MAX_WAITING_PER_THREAD, MAX_WAITING_PER_THREAD_AND_ADDRESS = 100, 50
 
 class HasherBusyError(Exception):
     """The queue of password hashes is full, or full of those of the same address."""
-
-
-@cache
-def _create_dummy_hash() -> str:
-    """Return a hash for unknown accounts, so that checking them takes as long as known ones."""
-    dummy_hash: str = _CONTEXT.hash(os.urandom(16).hex())
-    return dummy_hash
 
 
 def _normalize(password: str) -> str:
@@ -51,12 +49,11 @@ class PasswordHasher:
     def __init__(self, threads: int | None = None) -> None:
         thread_count = threads or os.cpu_count() or 1
         self._threads = ThreadPoolExecutor(thread_count, "password")
-        self._queue = FairQueue[str | bool](
+        self._scheduler = FairScheduler[str | bool](
             thread_count,
             max_waiting=thread_count * MAX_WAITING_PER_THREAD,
             max_waiting_per_client=thread_count * MAX_WAITING_PER_THREAD_AND_ADDRESS,
         )
-        self._dummy_hash = _create_dummy_hash()
 
     async def hash(
         self, password: str, client_address: str | None = None, *, is_urgent: bool = False
@@ -72,7 +69,7 @@ class PasswordHasher:
 
         Raises: HasherBusyError.
         """
-        expected_hash, normalized = password_hash or self._dummy_hash, _normalize(password)
+        expected_hash, normalized = password_hash or _UNKNOWN_HASH, _normalize(password)
         matched = await self._run(client_address, True, _CONTEXT.verify, normalized, expected_hash)
         return bool(matched) and password_hash is not None
 
@@ -85,12 +82,12 @@ class PasswordHasher:
     ) -> str | bool:
         loop = asyncio.get_running_loop()
         try:
-            return await self._queue.run(
+            return await self._scheduler.run(
                 client_address,
                 lambda: loop.run_in_executor(self._threads, function, *arguments),
                 is_urgent=is_urgent,
             )
-        except QueueFullError:
+        except SchedulerFullError:
             raise HasherBusyError from None
 
     def close(self) -> None:

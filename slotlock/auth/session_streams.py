@@ -8,13 +8,16 @@ are checked when a stream begins, because changes before it are unknown.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.infrastructure.mongo.changes.stream import Changes
+from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
-from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
 from slotlock.infrastructure.tasks import cancel_and_wait
+
+if TYPE_CHECKING:
+    from slotlock.infrastructure.shared_change_feed import SharedChangeFeed  # imports Redis
 
 log = logging.getLogger("slotlock.session_streams")
 
@@ -41,7 +44,7 @@ class SessionStreams:
         self,
         sessions: SessionRepository,
         publish_change: Callable[[UserId], object],
-        change_feed: SharedChangeFeed,
+        change_feed: "SharedChangeFeed",
     ) -> None:
         """Start to check sessions; `publish_change` notifies the other processes."""
         self._publish_change = publish_change
@@ -80,7 +83,7 @@ class SessionStreams:
         self._is_any_changed = True
         self._found_changes.set()
 
-    def _on_changes(self, changes: Changes) -> None:
+    def _on_changes(self, changes: ChangeBatch) -> None:
         for session_id in changes.session_ids:
             user_id = self._session_users.get(session_id)
             if user_id is not None:

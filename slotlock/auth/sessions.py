@@ -1,6 +1,5 @@
 """Sessions: short access tokens, rotating refresh tokens, one session per login."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from slotlock.auth.container import Auth
@@ -12,6 +11,8 @@ from slotlock.auth.tokens import (
     hash_token,
     new_token_id,
 )
+from slotlock.domain.shared.declare import SentId, outcome, refusal, shown
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, User, UserId
 from slotlock.infrastructure.mongo.client import after_write, is_unavailable
 from slotlock.infrastructure.mongo.users.sessions import NewSession, Rotation
@@ -20,7 +21,7 @@ from slotlock.infrastructure.mongo.users.sessions import NewSession, Rotation
 UNANSWERED_GRACE = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SignedInSession:
     """The tokens of a session; `refresh_token` gets new ones when the access token expires."""
 
@@ -30,28 +31,58 @@ class SignedInSession:
     user: User
 
 
-@dataclass(frozen=True, slots=True)
+@refusal(message="Your session has ended. Please sign in again.")
 class InvalidSession:
-    """The refresh token is invalid, or its reuse has ended the session."""
+    """The refresh token is invalid, or its session has ended. The user must sign in again."""
+
+
+@outcome
+class SessionEnded:
+    """The caller has no open session of this id any more."""
+
+    session_id: SentId = shown("The id of the ended session.")
+
+
+@refusal(message="You have no such session.")
+class SessionNotFound:
+    """The caller has no session of this id."""
+
+
+RefreshOutcome = SignedInSession | InvalidSession
+EndSessionOutcome = SessionEnded | SessionNotFound
 
 
 async def open_session(
-    auth: Auth, user: User, password_hash: str | None = None, user_agent: str | None = None
+    auth: Auth,
+    user: User,
+    password_hash: str | None = None,
+    user_agent: str | None = None,
+    identity: str | None = None,
+    provider_session: str | None = None,
 ) -> SignedInSession:
-    """Open a session for a user who gave the password of `password_hash`.
+    """Open a session for a user who gave the password of `password_hash`, or has the `identity`.
 
-    If the user was banned or changed the password in the meantime, the session of the tokens has
+    If the user was banned, or changed the password, in the meantime, the session of the tokens has
     ended, as if the change had come a moment later.
     """
     now, refresh_id = auth.now(), new_token_id()
-    opened = await auth.sessions.open(
-        NewSession(user.id, refresh_id, now, now + REFRESH_TOKEN_TTL, user_agent, password_hash)
+    opened = await auth.repositories.sessions.open(
+        NewSession(
+            user.id,
+            refresh_id,
+            now,
+            now + REFRESH_TOKEN_TTL,
+            user_agent,
+            password_hash,
+            identity,
+            provider_session,
+        )
     )
     session_id, user = opened or (new_token_id(), user)
     return _issue_tokens(auth, user, session_id, refresh_id, now, now)
 
 
-async def refresh_session(auth: Auth, refresh_token: str) -> SignedInSession | InvalidSession:
+async def refresh_session(auth: Auth, refresh_token: str) -> RefreshOutcome:
     """Exchange a refresh token, which is valid once, for new tokens.
 
     A response can be lost, and two tabs can refresh at once: for `refresh_grace` after a client
@@ -65,19 +96,19 @@ async def refresh_session(auth: Auth, refresh_token: str) -> SignedInSession | I
         claims = auth.tokens.verify("refresh", refresh_token, now)
     except BadTokenError:
         return InvalidSession()
-    rotation = await auth.sessions.rotate_refresh_token(
+    rotation = await auth.repositories.sessions.rotate_refresh_token(
         claims.session_id,
         claims.id,
         Rotation(new_token_id(), now),
         now + REFRESH_TOKEN_TTL,
-        now - auth.refresh_grace,
-        now - (UNANSWERED_GRACE if auth.refresh_grace else auth.refresh_grace),
+        now - auth.refresh_grace if auth.refresh_grace else None,
+        now - UNANSWERED_GRACE,
     )
     if rotation is None:
         await end_session(auth, claims.user_id, claims.session_id)
         return InvalidSession()
     with after_write():
-        user = (await auth.users.find_many([claims.user_id])).get(claims.user_id)
+        user = (await auth.repositories.users.find_many([claims.user_id])).get(claims.user_id)
     if user is None or user.banned:
         await end_session(auth, claims.user_id, claims.session_id)
         return InvalidSession()
@@ -88,7 +119,7 @@ async def refresh_session(auth: Auth, refresh_token: str) -> SignedInSession | I
 async def _mark_answered(auth: Auth, session_id: str, refresh_id: str) -> None:
     """Begin the grace of a rotation, unless that failed: the client needs its response more."""
     try:
-        await auth.sessions.mark_answered(session_id, refresh_id, auth.now())
+        await auth.repositories.sessions.mark_answered(session_id, refresh_id, auth.now())
     except Exception as error:
         if not is_unavailable(error):
             raise
@@ -101,7 +132,7 @@ async def logout(auth: Auth, caller: Caller) -> None:
 
 async def end_session(auth: Auth, user_id: UserId, session_id: str) -> None:
     """End a session: all its tokens become invalid and its streams end."""
-    await auth.sessions.end(session_id)
+    await auth.repositories.sessions.end(session_id)
     auth.session_streams.session_changed(user_id)
 
 
@@ -121,7 +152,7 @@ def _issue_tokens(
 SESSION_KEY_LENGTH = 32
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SessionInfo:
     """An open session of the caller; `last_used_at` is the last login or refresh.
 
@@ -139,7 +170,7 @@ class SessionInfo:
 async def list_sessions(auth: Auth, caller: Caller) -> list[SessionInfo]:
     """Return the caller's open sessions, newest first."""
     infos = []
-    for session in await auth.sessions.find_open(caller.user_id, auth.now()):
+    for session in await auth.repositories.sessions.find_open(caller.user_id, auth.now()):
         last_used_at = session.expires_at - REFRESH_TOKEN_TTL
         infos.append(
             SessionInfo(
@@ -155,14 +186,14 @@ async def list_sessions(auth: Auth, caller: Caller) -> list[SessionInfo]:
 
 async def end_session_by_key(auth: Auth, caller: Caller, key: str) -> None:
     """End the caller's session with this key; an unknown key changes nothing."""
-    for session in await auth.sessions.find_open(caller.user_id, auth.now()):
+    for session in await auth.repositories.sessions.find_open(caller.user_id, auth.now()):
         if _session_key(session.id) == key:
             await end_session(auth, caller.user_id, session.id)
 
 
 async def end_other_sessions(auth: Auth, caller: Caller) -> int:
     """End all other sessions of the caller. Return how many there were."""
-    ended = await auth.sessions.end_others(caller.user_id, caller.session_id)
+    ended = await auth.repositories.sessions.end_others(caller.user_id, caller.session_id)
     auth.session_streams.session_changed(caller.user_id)
     return ended
 

@@ -5,13 +5,18 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from slotlock.api.settings.settings import Settings, read_settings
-from slotlock.cli.backends import CommandError, check_mongodb, confirm
-from slotlock.cli.deployment import settings_with_mongodb, stopped_deployment
+from slotlock.cli.deployment import (
+    CommandError,
+    check_mongodb,
+    confirm,
+    settings_with_mongodb,
+    stopped_deployment,
+)
+from slotlock.domain.shared.text import format_in_zone
 from slotlock.infrastructure.mongo.backup.archive import ArchiveError, ArchiveHeader, read_header
 from slotlock.infrastructure.mongo.backup.dump import NoSnapshotError, write_backup
 from slotlock.infrastructure.mongo.backup.restore import (
@@ -86,11 +91,11 @@ async def describe_loss(settings: Settings, file: Path) -> str | None:
     if contents is None:
         return None
     newest = contents.newest_booking
-    since = f", the newest booking of {_format_time(newest)}" if newest else ""
+    since = f", the newest booking of {format_in_zone(newest)}" if newest else ""
     return (
         f"{database.name} has {contents.slots} slots, {contents.bookings} bookings and "
         f"{contents.users} users{since}. All of it is deleted; the backup is of "
-        f"{_format_time(header.taken_at)}"
+        f"{format_in_zone(header.taken_at)}"
     )
 
 
@@ -122,12 +127,8 @@ async def _restoring(settings: Settings, file: Path) -> AsyncIterator[Database]:
 
 def _describe(header: ArchiveHeader, what: str) -> str:
     counts = [f"{name}\t{count}" for name, count in header.counts.items()]
-    taken = f"{_format_time(header.taken_at)} by slotlock {header.slotlock_version}"
+    taken = f"{format_in_zone(header.taken_at)} by slotlock {header.slotlock_version}"
     return "\n".join([*counts, f"{what}: {sum(header.counts.values())} documents, taken {taken}"])
-
-
-def _format_time(time: datetime) -> str:
-    return f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
 @contextmanager

@@ -1,18 +1,29 @@
-"""Finds the servers that a command works on: those of the settings, or of a running `dev`."""
+"""Finds and checks the servers of a command: those of the settings, or of a running `dev`."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+
+from pymongo import AsyncMongoClient
 
 from slotlock.api.settings.settings import Settings, SettingsError, env_name, read_settings, require
-from slotlock.cli.backends import CommandError
 from slotlock.devserver.embedded import embedded_servers
-from slotlock.devserver.running import RunningDeployment, find_running
+from slotlock.devserver.running_deployment import RunningDeployment, find_running
+from slotlock.infrastructure.mongo.client import (
+    OPERATION_TIMEOUT_MS,
+    Document,
+    supports_transactions,
+)
+
+
+class CommandError(Exception):
+    """A command cannot do its work; the text is the reason, in one line or several."""
 
 
 def settings_with_mongodb() -> Settings:
     """Read the settings of a command that works on MongoDB; raises SettingsError."""
-    return with_deployment(read_settings(), "mongo_url")
+    return with_deployment(read_settings(unchecked=("redis_url",)), "mongo_url")
 
 
 def settings_with_redis() -> Settings:
@@ -70,7 +81,7 @@ def stopped_deployment(settings: Settings) -> Iterator[Settings]:
         raise SettingsError(f"{variable} is not set, and there is no {data_dir} of a `make run`")
     _announce(f"starting the MongoDB of `make run`, with its data in {data_dir}")
     with embedded_servers(data_dir, mongod=settings.mongod, valkey=settings.valkey) as servers:
-        yield settings.model_copy(update={"mongo_url": servers.mongo_url})
+        yield replace(settings, mongo_url=servers.mongo_url)
 
 
 def _announce(text: str) -> None:
@@ -79,10 +90,35 @@ def _announce(text: str) -> None:
 
 def with_running(settings: Settings, running: RunningDeployment) -> Settings:
     """Return the settings with the addresses of a running deployment."""
-    found = {"mongo_url": running.mongo_url, "redis_url": running.redis_url}
-    return settings.model_copy(update=found)
+    return replace(settings, mongo_url=running.mongo_url, redis_url=running.redis_url)
 
 
 def describe(settings: Settings, running: RunningDeployment) -> str:
     """Return which deployment was found, without its secrets."""
     return f"using the deployment at {running.address}, with its data in {settings.data_dir}"
+
+
+def confirm(loss: str, answer: str) -> None:
+    """Ask to type an answer before something is lost for good.
+
+    Only a terminal is asked; a script has to know what it does.
+    Raises: CommandError without the answer.
+    """
+    if not sys.stdin.isatty():
+        raise CommandError(f"{loss}. Nothing was changed; --yes confirms it")
+    print(f"{loss}. Type {answer} to continue: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != answer:
+        raise CommandError("not confirmed; nothing was changed. --yes does not ask")
+
+
+async def check_mongodb(settings: Settings) -> None:
+    """Check that MongoDB responds, and has transactions. Raises CommandError and PyMongoError."""
+    # The client of `connect` would reject a server that has not joined a replica set.
+    url, timeout_ms = settings.mongo_url or "", OPERATION_TIMEOUT_MS
+    async with AsyncMongoClient[Document](url, timeoutMS=timeout_ms) as client:
+        hello = await client.admin.command("hello")
+    if not supports_transactions(hello):
+        raise CommandError(
+            "MongoDB is not a replica set, so it has no transactions; "
+            "start it with --replSet rs0 and run rs.initiate() once"
+        )

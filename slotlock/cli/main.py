@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from slotlock import __version__
@@ -52,12 +51,13 @@ def _describe(error: Exception) -> str | None:
     from slotlock.api.listener import ListenError
     from slotlock.api.settings.settings import SettingsError
     from slotlock.api.telemetry.traces import TracingUnavailableError
-    from slotlock.cli.backends import CommandError
+    from slotlock.cli.deployment import CommandError
     from slotlock.devserver.binaries import ServerStartError
+    from slotlock.infrastructure.mongo.client import outage_reason
     from slotlock.simulation.model.plan import MissingPackagesError
 
     if isinstance(error, PyMongoError):
-        reason = str(error).partition(" (")[0]
+        reason = outage_reason(error).partition(" (")[0]
         return f"MongoDB (SLOTLOCK_MONGO_URL) is unavailable: {reason}"
     expected = (
         SettingsError,
@@ -94,13 +94,15 @@ def _parser() -> argparse.ArgumentParser:
         help="server processes, default 1",
     )
     serving.set_defaults(run=_serve)
-    add("worker", "serve the admission queue only").set_defaults(run=_worker)
+    add("worker", "serve the admission queue and send mail").set_defaults(run=_worker)
     add("migrate", "build the indexes that the database lacks").define = _define_migrate
     add("doctor", "check settings, MongoDB, Redis, clocks and limits").set_defaults(run=_doctor)
     add("backup", "write the database into a file").define = _define_backup
     add("restore", "restore the file of a backup").define = _define_restore
     add("users", "manage accounts").define = _define_users
     add("queue", "manage the admission queue").define = _define_queue
+    add("outbox", "show, retry and test mails and webhook calls").define = _define_outbox
+    add("draw", "verify the public record of a draw").define = _define_draw
     add("simulate", "let simulated users rush at a running server").define = _define_simulate
     add("schema", "print the GraphQL schema").set_defaults(run=_print_schema)
     add("settings", "print the reference page of the settings").set_defaults(run=_print_settings)
@@ -143,12 +145,31 @@ def _define_queue(parser: argparse.ArgumentParser) -> None:
     define_queue(parser)
 
 
+def _define_outbox(parser: argparse.ArgumentParser) -> None:
+    from slotlock.cli.outbox import define_outbox
+
+    define_outbox(parser)
+
+
+def _define_draw(parser: argparse.ArgumentParser) -> None:
+    from slotlock.cli.draws.verify import define_draw
+
+    define_draw(parser)
+
+
 def _define_simulate(parser: argparse.ArgumentParser) -> None:
     from slotlock.cli.simulate import find_target
-    from slotlock.simulation.command import define_simulate, run_simulate_command
+    from slotlock.simulation.command import DRAW_MODE, define_simulate, run_simulate_command
+
+    def run(args: argparse.Namespace) -> int:
+        if args.mode == DRAW_MODE:
+            from slotlock.cli.draws.compare import compare_on_wishes
+
+            return compare_on_wishes(args)
+        return run_simulate_command(args, find_target)
 
     define_simulate(parser)
-    parser.set_defaults(run=lambda args: run_simulate_command(args, find_target))
+    parser.set_defaults(run=run)
 
 
 def _dev(args: argparse.Namespace) -> int:
@@ -163,6 +184,8 @@ def _serve(args: argparse.Namespace) -> int:
         from slotlock.cli.serve import serve_alone
 
         return serve_alone()
+    from tempfile import TemporaryDirectory
+
     with TemporaryDirectory(prefix="slotlock-metrics-") as directory:
         # prometheus_client reads the variable when it is imported.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = directory

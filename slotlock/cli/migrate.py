@@ -8,12 +8,11 @@ from pymongo.errors import DuplicateKeyError
 
 from slotlock.api.settings.settings import Settings
 from slotlock.api.telemetry.logs import logging_config
-from slotlock.cli.backends import CommandError, check_mongodb
-from slotlock.cli.deployment import settings_with_mongodb
+from slotlock.cli.deployment import CommandError, check_mongodb, settings_with_mongodb
 from slotlock.infrastructure.mongo.client import connect
-from slotlock.infrastructure.mongo.indexes.builder import BUILD_DEADLINE_S
 from slotlock.infrastructure.mongo.indexes.index import IndexConflictError
-from slotlock.infrastructure.mongo.repositories import repositories_on
+from slotlock.infrastructure.mongo.indexes.index_builder import BUILD_DEADLINE_S
+from slotlock.infrastructure.mongo.repositories import Repositories
 
 
 def define_migrate(parser: ArgumentParser) -> None:
@@ -48,7 +47,7 @@ async def migrate(settings: Settings, deadline_s: float) -> str:
     logging.config.dictConfig(logging_config(settings.log_format, settings.log_level))
     client, database = connect(settings.mongo_url or "")
     try:
-        built = await repositories_on(database).indexes.build_missing(deadline_s)
+        built = await Repositories(database).indexes.build_missing(deadline_s)
     except (IndexConflictError, DuplicateKeyError) as error:
         raise CommandError(str(error)) from error
     finally:

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from slotlock.api.settings.settings import Settings
-from slotlock.cli.backends import CommandError, confirm
-from slotlock.cli.deployment import settings_with_redis
+from slotlock.cli.deployment import CommandError, confirm, settings_with_redis
+from slotlock.domain.shared.text import format_in_zone
+from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue
 from slotlock.infrastructure.redis.admission.dead_letters import DeadLetter, DeadLetterQueue
-from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
-from slotlock.infrastructure.redis.client import MAX_BUDGET_MS, redis_client
+from slotlock.infrastructure.redis.client import redis_client
+from slotlock.infrastructure.redis.keys import MAX_BUDGET_MS
 
 NAME_HINT = "; `slotlock queue show` lists the names, like 0/1795313120145-0"
 
@@ -95,5 +96,5 @@ async def discard(settings: Settings, name: str) -> str:
 
 def _format_dead_letter(entry: DeadLetter) -> str:
     request = entry.request
-    content = f"slot {request.slot_id} for {request.user_id}" if request else "no request"
-    return f"{entry.name}\t{entry.requested_at:%Y-%m-%d %H:%M:%S}\t{content}\t{entry.reason}"
+    content = f"slot_{request.slot_id} for user_{request.user_id}" if request else "no request"
+    return f"{entry.name}\t{format_in_zone(entry.requested_at)}\t{content}\t{entry.reason}"

@@ -3,12 +3,12 @@
 import asyncio
 
 from slotlock.api.app import build_app
-from slotlock.api.app_state import check_trusted_documents
+from slotlock.api.app_state import check_files
 from slotlock.api.listener import base_url, bind
 from slotlock.api.server.serve import serve
 from slotlock.api.settings.settings import Settings, read_settings, require
 from slotlock.api.telemetry.traces import check_tracing
-from slotlock.cli.backends import check_mongodb
+from slotlock.cli.deployment import check_mongodb
 from slotlock.cli.supervisor import serve_from_processes
 
 
@@ -38,6 +38,6 @@ def _checked_settings() -> Settings:
     if settings.admin_email is not None:
         require(settings, "admin_password")
     check_tracing()
-    check_trusted_documents(settings, development=False)
+    check_files(settings, development=False)
     asyncio.run(check_mongodb(settings))
     return settings

@@ -3,6 +3,7 @@
 from slotlock.api.listener import base_url
 from slotlock.api.settings.settings import Settings, SettingsError, read_settings
 from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, read_secrets, secrets_path
+from slotlock.devserver.running_deployment import find_running
 from slotlock.simulation.model.plan import Organizer, SimulationError, SimulationTarget
 
 
@@ -10,9 +11,16 @@ def find_target() -> SimulationTarget:
     """Return the configured server and its admin; raises SimulationError."""
     try:
         settings = read_settings()
-        return SimulationTarget(base_url(settings), _find_organizer(settings))
+        return SimulationTarget(_find_address(settings), _find_organizer(settings))
     except SettingsError as error:
         raise SimulationError(str(error)) from None
+
+
+def _find_address(settings: Settings) -> str:
+    """Return the address of the settings, or else that of a running `slotlock dev`."""
+    is_set = settings.given & {"host", "port"}
+    running = None if is_set else find_running(settings.data_dir)
+    return base_url(settings) if running is None else running.address
 
 
 def _find_organizer(settings: Settings) -> Organizer:

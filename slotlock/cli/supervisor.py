@@ -153,7 +153,6 @@ class Supervisor(Multiprocess):
         """Load the application, then start all processes."""
         if FORKS:
             self.config.load()
-            gc.collect()
             gc.freeze()  # a collection in a process would copy the memory that it shares
         for _ in range(self.processes_num):
             self._start_process()

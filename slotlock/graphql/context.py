@@ -1,21 +1,22 @@
 """The context of one operation: its caller, its client, the services and the data loaders."""
 
 import asyncio
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import strawberry
 from strawberry.dataloader import DataLoader
 
 from slotlock.auth.authentication import recheck_caller
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import BadTokenError
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, Role
+from slotlock.graphql.check_in_codes import to_qr_svg
 from slotlock.graphql.core.dataloaders import DataLoaders
 from slotlock.graphql.core.errors import ErrorCode, GraphQLRequestError
 from slotlock.graphql.limits.operation_kinds import OperationKind
-from slotlock.graphql.limits.rates import OperationRateLimits
-from slotlock.graphql.qr_codes import to_qr_svg
+from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.services.container import Services
 
 # A caller, an anonymous client, or the reason why a token was rejected. The reason is raised only
@@ -23,7 +24,7 @@ from slotlock.services.container import Services
 Identity = Caller | BadTokenError | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ClientInfo:
     """The client program: the address that rate limits count, and its user agent."""
 
@@ -34,28 +35,41 @@ class ClientInfo:
 UNKNOWN_CLIENT = ClientInfo()
 
 
-class Context:
+@value_object
+class SiteSettings:
+    """The site as clients show it.
+
+    `public_url` is what addresses begin with, such as https://example.org/slotlock; empty for
+    relative ones. `board_url` is what links in mails begin with; empty without links.
+    """
+
+    public_url: str = ""
+    name: str = "slotlock"
+    developers_url: str | None = None
+    color: str | None = None
+    logo_url: str | None = None
+    imprint_url: str | None = None
+    privacy_url: str | None = None
+    logs_errors: bool = False
+    require_verified_email: bool = False
+    webhook_private_addresses: bool = False
+    board_url: str = ""
+
+
+DEFAULT_SITE = SiteSettings()
+
+
+class Context(msgspec.Struct, eq=False, dict=True):
     """The context of one operation. Two operations never share one."""
 
-    def __init__(
-        self,
-        services: Services,
-        auth: Auth,
-        rate_limits: OperationRateLimits,
-        identity: Identity,
-        client: ClientInfo,
-        *,
-        public_reads: bool,
-        public_url: str = "",
-    ) -> None:
-        self.services = services
-        self.auth = auth
-        self.client = client
-        self._rate_limits = rate_limits
-        self._identity = identity
-        self._public_reads = public_reads
-        self._public_url = public_url
-        self._loaders: DataLoaders | None = None
+    services: Services
+    auth: Auth
+    _rate_limits: OperationRateLimits
+    _identity: Identity
+    client: ClientInfo
+    public_reads: bool
+    site: SiteSettings = DEFAULT_SITE
+    _loaders: DataLoaders | None = None
 
     def fork(self) -> "Context":
         """Return a context without loaded data, for the next event of a subscription."""
@@ -65,8 +79,8 @@ class Context:
             self._rate_limits,
             self._identity,
             self.client,
-            public_reads=self._public_reads,
-            public_url=self._public_url,
+            self.public_reads,
+            self.site,
         )
 
     def without_caller(self) -> "Context":
@@ -77,8 +91,8 @@ class Context:
             self._rate_limits,
             None,
             UNKNOWN_CLIENT,
-            public_reads=self._public_reads,
-            public_url=self._public_url,
+            self.public_reads,
+            self.site,
         )
 
     async def recheck_session(self) -> None:
@@ -146,11 +160,13 @@ class Context:
     @property
     def viewer(self) -> Caller | None:
         """The reader of public data. Errors: UNAUTHENTICATED, also if public reads are off."""
-        return self.optional_caller if self._public_reads else self.caller
+        if isinstance(self._identity, Caller):
+            return self._identity
+        return self.optional_caller if self.public_reads else self.caller
 
     def to_url(self, path: str) -> str:
         """Return the address of a path of this server, absolute if its public address is set."""
-        return self._public_url + path
+        return self.site.public_url + path
 
     def require_organizer(self) -> Caller:
         """Return the caller if they are an organizer. Errors: UNAUTHENTICATED, FORBIDDEN."""

@@ -11,7 +11,7 @@ from slotlock.infrastructure.telemetry import tracing
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MAX_BATCH_SIZE = 500
+DEFAULT_BATCH_SIZE = 500
 # After a batch, the next one waits while the event loop has other work, at most so long after the
 # last start. Under load that makes fewer and larger batches; on an idle loop, nobody waits.
 MAX_INTERVAL_S = 0.03
@@ -19,7 +19,7 @@ MAX_INTERVAL_S = 0.03
 IDLE_ITERATION_S = 0.0001
 
 
-def chunked(items: Sequence[Item], max_size: int = MAX_BATCH_SIZE) -> Iterator[Sequence[Item]]:
+def chunked(items: Sequence[Item], max_size: int = DEFAULT_BATCH_SIZE) -> Iterator[Sequence[Item]]:
     """Yield the items in their order, at most `max_size` at once."""
     return (items[start : start + max_size] for start in range(0, len(items), max_size))
 
@@ -41,7 +41,7 @@ class Batcher(Generic[Item, Result]):
     def __init__(
         self,
         run: Callable[[list[Item]], Awaitable[Sequence[Result | Exception]]],
-        max_batch_size: int = MAX_BATCH_SIZE,
+        max_batch_size: int = DEFAULT_BATCH_SIZE,
         *,
         is_outage: Callable[[Exception], bool] = _never,
     ) -> None:
@@ -68,7 +68,7 @@ class Batcher(Generic[Item, Result]):
             loop = self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
         self._queued.append((item, future))
-        if tracing.is_on():
+        if tracing.is_on:
             self._origins.append(tracing.origin())
         if self._running is None:
             # In a context of its own: the batch must not inherit the deadline of its first caller.

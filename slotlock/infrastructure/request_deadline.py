@@ -17,6 +17,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from time import monotonic
 from types import TracebackType
+from typing import Self
+
+from slotlock.domain.shared.value_object import value_object
 
 # A caller gets a response within this time and its own wait, whatever MongoDB and Redis do.
 REQUEST_TIMEOUT_S = 6.0
@@ -37,7 +40,8 @@ class RequestTimeoutError(Exception):
 class RequestDeadline:
     """When a request has to end, as the time of the monotonic clock.
 
-    As a context manager, it cancels the task at the deadline and raises RequestTimeoutError.
+    It begins when it is created, and the rest of this task and its tasks share it. As a context
+    manager, it cancels the task at the deadline and raises RequestTimeoutError.
     """
 
     __slots__ = (
@@ -52,7 +56,7 @@ class RequestDeadline:
         "started_at",
     )
 
-    def __init__(self, deadlines: "RequestDeadlines", request_id: str) -> None:
+    def __init__(self, deadlines: "RequestDeadlines", request_id: str = "") -> None:
         self.started_at = monotonic()
         self.at = self.started_at + REQUEST_TIMEOUT_S
         self.request_id = request_id
@@ -63,10 +67,17 @@ class RequestDeadline:
         self._task: asyncio.Task[object] | None = None
         self._waits_until = 0.0
         self._has_expired = False
+        _current.set(self)
 
     def __enter__(self) -> None:
-        self._task = asyncio.current_task(self._deadlines.loop)
-        self._deadlines.watch(self)
+        """Expire at the deadline, until the context ends."""
+        deadlines = self._deadlines
+        if deadlines.loop is None:
+            deadlines.loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task(deadlines.loop)
+        deadlines.running.add(self)
+        if deadlines.timer is None:
+            deadlines.start_timer()
 
     def __exit__(
         self,
@@ -81,11 +92,6 @@ class RequestDeadline:
             others = task.uncancel()
             if error_type is asyncio.CancelledError and not others:
                 raise RequestTimeoutError("the request took too long") from error
-
-    @property
-    def elapsed_s(self) -> float:
-        """How many seconds have passed since the request began."""
-        return monotonic() - self.started_at
 
     @property
     def is_running(self) -> bool:
@@ -113,38 +119,28 @@ class RequestDeadlines:
         # Python looks the process up in each search for the loop, which takes a system call.
         self.loop: asyncio.AbstractEventLoop | None = None
         self.running: set[RequestDeadline] = set()
-        self._timer: asyncio.TimerHandle | None = None
+        self.timer: asyncio.TimerHandle | None = None
 
     def begin(self, request_id: str = "") -> RequestDeadline:
         """Begin the deadline of a request, which the rest of this task and its tasks share."""
-        if self.loop is None:
-            self.loop = asyncio.get_running_loop()
-        deadline = RequestDeadline(self, request_id)
-        _current.set(deadline)
-        return deadline
+        return RequestDeadline(self, request_id)
 
-    def watch(self, deadline: RequestDeadline) -> None:
-        """Let a request expire at its deadline, until it is removed from `running`."""
-        self.running.add(deadline)
-        if self._timer is None:
-            self._start_timer()
-
-    def _start_timer(self) -> None:
+    def start_timer(self) -> None:
+        """Check soon which requests are due, again and again while any runs."""
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(CHECK_INTERVAL_S, self._expire_due)
+        self.timer = loop.call_later(CHECK_INTERVAL_S, self._expire_due)
 
     def _expire_due(self) -> None:
-        now, self._timer = monotonic(), None
+        now, self.timer = monotonic(), None
         for deadline in tuple(self.running):
             if deadline.at <= now:
                 deadline.expire()
         if self.running:
-            self._start_timer()
+            self.start_timer()
 
 
-def current_request() -> RequestDeadline | None:
-    """Return the deadline of the request of this task, which says which request it is."""
-    return _current.get()
+# Returns the deadline of the request of this task, which says which request it is.
+current_request = _current.get
 
 
 def within_deadline() -> AbstractContextManager[None]:
@@ -185,3 +181,20 @@ def untimed() -> Iterator[None]:
         yield
     finally:
         deadline.at = at + monotonic() - started_at
+
+
+@value_object
+class WaitDeadline:
+    """The end of the time that a caller waits: an instant of the monotonic clock, in seconds."""
+
+    at: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Self:
+        """Return the deadline so many seconds from now."""
+        return cls(monotonic() + seconds)
+
+    @property
+    def remaining_s(self) -> float:
+        """The seconds that are left; 0 once it has passed."""
+        return max(self.at - monotonic(), 0.0)

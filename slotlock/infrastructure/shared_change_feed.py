@@ -15,7 +15,6 @@ import random
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -24,9 +23,10 @@ import orjson
 from bson import ObjectId
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.changes.feed import ChangeFeed, OnChanges, OnGap
-from slotlock.infrastructure.mongo.changes.stream import Changes
+from slotlock.infrastructure.mongo.change_stream.change_feed import ChangeFeed, OnChanges, OnGap
+from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.keys import change_digest_channel, change_reader_key
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
@@ -40,7 +40,9 @@ FIRST_DIGEST_S = 1.0
 # The processes open streams, and compare what they watch, at different times.
 MAX_JITTER_S = 0.3
 RELEASED_LEASE_MS = 1
-NO_CHANGES = Changes({}, frozenset(), frozenset())
+# The fields of a batch that later versions appended.
+ADDED_FIELDS = 3
+NO_CHANGES = ChangeBatch({}, frozenset(), frozenset())
 
 # KEYS: the reader. ARGV: the id of the sender, the time to live, the channel, the digest.
 _PUBLISH = """
@@ -52,7 +54,7 @@ return 1
 """
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ChangeDigest:
     """What one reply of a change stream contains. The stream ends with the last digest."""
 
@@ -60,27 +62,27 @@ class ChangeDigest:
     stream_id: str
     number: int
     is_last: bool
-    changes: Changes
+    changes: ChangeBatch
 
     def to_message(self) -> bytes:
         """Encode the digest."""
         changes = self.changes
         lists = (list(changes.user_ids), list(changes.session_ids))
         head = (self.reader_id, self.stream_id, self.number, self.is_last)
-        deleted = list(changes.deleted_slot_ids)
-        return orjson.dumps((*head, changes.slot_versions, *lists, deleted))
+        added = (changes.deleted_slot_ids, changes.listed_slot_ids, changes.campaign_ids)
+        return orjson.dumps((*head, changes.slot_versions, *lists, *map(list, added)))
 
 
 def to_digest(message: bytes) -> ChangeDigest:
     """Decode a digest. Raises: ValueError, TypeError."""
-    # A newer version appends its fields. One without the deleted slots is from an older version.
+    # A newer version appends its fields. Those that are missing are from an older version.
     reader_id, stream_id, number, is_last, versions, user_ids, session_ids, *more = orjson.loads(
         message
     )
     slot_versions: dict[SlotId, int] = dict(versions)
     users: frozenset[UserId] = frozenset(user_ids)
-    deleted: frozenset[SlotId] = frozenset(more[0] if more else ())
-    changes = Changes(slot_versions, users, frozenset(session_ids), deleted)
+    added = map(frozenset, more[:ADDED_FIELDS])
+    changes = ChangeBatch(slot_versions, users, frozenset(session_ids), *added)
     return ChangeDigest(reader_id, stream_id, number, is_last, changes)
 
 
@@ -105,7 +107,6 @@ class SharedChangeFeed:
         self._silence: asyncio.TimerHandle | None = None
         self._comparison: asyncio.TimerHandle | None = None
         self._subscribing: set[asyncio.Task[None]] = set()
-        feed.listen(self._on_reply, self._on_stream_start)
 
     async def start(self, slot_events: SlotEventBus) -> None:
         """Share the stream from now on. Without this, the process reads its own.
@@ -114,7 +115,7 @@ class SharedChangeFeed:
             PyMongoError: MongoDB is unavailable.
         """
         # Channels are common to all databases of a Redis, and so to all deployments.
-        database_id = await self._feed.database_id()
+        database_id = await self._feed.stream.database_id()
         if database_id is not None:
             self._channel = change_digest_channel(database_id)
             self._reader_key = change_reader_key(database_id)
@@ -193,7 +194,11 @@ class SharedChangeFeed:
             return
         self._stop_reading()
         self._read_after(SILENCE_S)
-        stream_id, number, election_id = digest.stream_id, digest.number, self._feed.election_id()
+        stream_id, number, election_id = (
+            digest.stream_id,
+            digest.number,
+            self._feed.stream.election_id(),
+        )
         is_next = self._next == (stream_id, number, election_id)
         self._next = (stream_id, number + 1, election_id)
         self._pass_on(digest.changes)
@@ -217,7 +222,7 @@ class SharedChangeFeed:
         for _, on_gap in self._listeners:
             on_gap()
 
-    def _pass_on(self, changes: Changes) -> None:
+    def _pass_on(self, changes: ChangeBatch) -> None:
         if changes:
             for on_changes, _ in self._listeners:
                 on_changes(changes)
@@ -228,13 +233,13 @@ class SharedChangeFeed:
         self._silence = self._next = None
         self._is_reading = True
         self._begin_numbers()
-        self._feed.add_watcher()
+        self._feed.start(self._on_reply, self._on_stream_start)
 
     def _stop_reading(self) -> None:
         if not self._is_reading:
             return
         self._is_reading = False
-        self._feed.remove_watcher()
+        self._feed.end()
         if self._has_lease():
             self._publish(NO_CHANGES, is_last=True)
             self._lease_until = 0.0
@@ -245,7 +250,7 @@ class SharedChangeFeed:
             self._begin_numbers()
             self._publish(NO_CHANGES)
 
-    def _on_reply(self, changes: Changes) -> None:
+    def _on_reply(self, changes: ChangeBatch) -> None:
         # A stream ends with the reply after the last watcher.
         self._pass_on(changes)
         if self._is_reading:
@@ -257,7 +262,7 @@ class SharedChangeFeed:
     def _has_lease(self) -> bool:
         return monotonic() < self._lease_until
 
-    def _publish(self, changes: Changes, *, is_last: bool = False) -> None:
+    def _publish(self, changes: ChangeBatch, *, is_last: bool = False) -> None:
         """Publish a digest, without waiting. If Redis rejects it, another process is the reader."""
         if self._slot_events is None:
             return
@@ -266,16 +271,8 @@ class SharedChangeFeed:
         self._number += 1
         lease_ms = RELEASED_LEASE_MS if is_last else LEASE_MS
         lease_until = monotonic() + lease_ms / 1000
-        reply = self._pipeline.send(
-            "EVAL",
-            _PUBLISH,
-            1,
-            self._reader_key,
-            self._id,
-            lease_ms,
-            self._channel,
-            digest.to_message(),
-        )
+        arguments = (self._id, lease_ms, self._channel, digest.to_message())
+        reply = self._pipeline.run_script(_PUBLISH, [self._reader_key], *arguments)
         reply.add_done_callback(partial(self._on_published, lease_until))
 
     def _on_published(self, lease_until: float, reply: asyncio.Future[Any]) -> None:

@@ -4,19 +4,20 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
+import msgspec
+
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_refusals import Locked
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.refusals import Locked
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.client import is_unavailable
-from slotlock.infrastructure.redis.locks.leases import Lease
+from slotlock.infrastructure.redis.locks.lock_leases import LockLease
 from slotlock.infrastructure.telemetry import tracing
 
-MAX_BATCH_SIZE = 200
+MAX_BATCH_CALLERS = 200
 # A batch ends where a caller of another process came first. Callers who came within this time of
 # each other count as simultaneous: without it, two processes would serve caller by caller. A
 # process that is busy with a burst joins the line as much later than its first caller came.
@@ -41,7 +42,7 @@ class LockedBatch(Generic[Command_co]):
     """Commands for one slot, in order, and the lease on its lock."""
 
     slot_id: SlotId
-    lease: Lease
+    lease: LockLease
     commands: Sequence[Command_co]
 
 
@@ -51,15 +52,14 @@ class BatchServer(Protocol[Command_contra]):
     async def serve(self, batch: LockedBatch[Command_contra]) -> Results:
         """Return one result per command."""
 
-    async def serve_each(self, batches: Sequence[LockedBatch[Command_contra]]) -> Sequence[Served]:
+    async def serve_group(self, batches: Sequence[LockedBatch[Command_contra]]) -> Sequence[Served]:
         """Serve batches of different slots together, apart from those that must be served alone.
 
         The lease of such a batch is still held. A batch that failed has its error.
         """
 
 
-@dataclass(slots=True, eq=False)
-class QueuedCaller(Generic[Command]):
+class QueuedCaller(msgspec.Struct, Generic[Command], eq=False):
     """A command with the future of its result, which is None if its batch did not begin."""
 
     command: Command
@@ -80,22 +80,21 @@ class QueuedCaller(Generic[Command]):
             self.result.set_exception(error)
 
 
-@dataclass(slots=True, eq=False)
-class CallerQueue(Generic[Command]):
+class CallerQueue(msgspec.Struct, Generic[Command], eq=False):
     """The callers of this process for one slot, in order of arrival, until their batch begins."""
 
     slot_id: SlotId
     server: BatchServer[Command]
     # When the first caller came, in time of the monotonic clock.
     began_at: float
-    callers: deque[QueuedCaller[Command]] = field(default_factory=deque)
+    callers: deque[QueuedCaller[Command]] = msgspec.field(default_factory=deque)
     # Whether the lock may still turn out to be free, so that any caller may join.
     is_open: bool = True
     # Whether a batch of this queue has the lock.
     is_locked: bool = False
     # Waits for the lock of the slot, perhaps while a batch still holds it; cancelled once the queue
     # is empty.
-    acquire_task: asyncio.Task[Lease | None] | None = None
+    acquire_task: asyncio.Task[LockLease | None] | None = None
     # How much later than the callers of this queue those of another process came who go first,
     # because the last batch was a part of all who came together.
     give_way_s: float = 0.0
@@ -140,7 +139,7 @@ class CallerQueue(Generic[Command]):
         Of those who came at about the same time, it has at most a quota: `burst_quota` or more.
         Callers who do not wait have no place among those of all processes.
         """
-        max_size = MAX_BATCH_SIZE
+        max_size = MAX_BATCH_CALLERS
         if self.isolated_count:
             self.isolated_count -= 1
             max_size = 1
@@ -182,8 +181,8 @@ class CallerQueue(Generic[Command]):
         for caller, result in zip(callers, results, strict=True):
             if isinstance(result.outcome, Locked) and now < caller.deadline:
                 locked.append(caller)
-            else:
-                caller.resolve(result)
+            elif not caller.result.done():
+                caller.result.set_result(result)
         self.callers.extendleft(reversed(locked))
 
     async def serve_alone(
@@ -211,4 +210,4 @@ class CallerQueue(Generic[Command]):
 
 def origins(callers: Iterable[QueuedCaller[Command]]) -> list[tracing.Origin]:
     """Return the spans of the callers; nothing without traces."""
-    return [caller.origin for caller in callers] if tracing.is_on() else []
+    return [caller.origin for caller in callers] if tracing.is_on else []

@@ -5,15 +5,15 @@ callers need not share many places. Both are hints: neither says what the outcom
 """
 
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from time import monotonic
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.infrastructure.lru_cache import LRUCache
+from slotlock.infrastructure.bounded_cache import BoundedCache
 
 MAX_SLOTS, MAX_CHARACTERS = 10_000, 1_000_000
 # A place may become free in another process. Looking at the slot first would cost a read then.
-TRUSTED_FOR = timedelta(seconds=1)
+TRUSTED_FOR_S = 1.0
 # Fewer free places are not remembered.
 MANY_PLACES = 50
 # Simultaneous callers of other processes are not known. With so many places for each of this one,
@@ -24,31 +24,28 @@ PLACES_PER_CALLER = 4
 class FreePlaceHints:
     """What is known of slots, each for one second; at most 10,000, and the oldest are dropped."""
 
-    def __init__(self, now: Callable[[], datetime]) -> None:
-        self._now = now
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
         # When a slot was seen, and how many free places it had then.
-        self._seen = LRUCache[tuple[datetime, int]](MAX_SLOTS, MAX_CHARACTERS)
-
-    def is_full(self, slot_id: SlotId) -> bool:
-        """Whether a slot had no free place."""
-        remaining = self._remaining(slot_id)
-        return remaining is not None and remaining <= 0
+        self._seen = BoundedCache[tuple[float, int]](MAX_SLOTS, MAX_CHARACTERS)
 
     def burst_quota(self, slot_id: SlotId) -> int:
         """Return how many simultaneous callers a batch may have in any case; 0 if unknown."""
-        return max(self._remaining(slot_id) or 0, 0) // PLACES_PER_CALLER
+        return (self.remaining(slot_id) or 0) // PLACES_PER_CALLER
 
-    def _remaining(self, slot_id: SlotId) -> int | None:
+    def remaining(self, slot_id: SlotId) -> int | None:
+        """Return how many free places a slot had, 0 if it was full; None if unknown."""
         seen = self._seen.get(slot_id)
-        if seen is None or self._now() - seen[0] >= TRUSTED_FOR:
+        if seen is None or self._clock() - seen[0] >= TRUSTED_FOR_S:
             return None
         return seen[1]
 
     def observe(self, slots: Iterable[SlotState]) -> None:
         """Remember which of these slots are full, and which have many free places."""
-        now = self._now()
+        now = self._clock()
         for state in slots:
-            if state.is_booked or state.remaining >= MANY_PLACES:
-                self._seen.put(state.id, (now, state.remaining))
+            remaining = state.slot.capacity - state.booked_count
+            if remaining <= 0 or remaining >= MANY_PLACES:
+                self._seen.put(state.slot.id, (now, max(remaining, 0)))
             else:
-                self._seen.discard(state.id)
+                self._seen.discard(state.slot.id)

@@ -4,22 +4,20 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
-from functools import lru_cache
 
 import orjson
 
 from slotlock.domain.admission.tickets import RequestLost, TicketRef
+from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.campaigns.campaign import CampaignDraft
-from slotlock.domain.shared.values import value_object
-from slotlock.domain.slots.editing import SlotDraft
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.slots.slot_patch import SlotDraft
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
-from slotlock.infrastructure.redis.admission.queue import REQUEST_HASH_CHARS
+from slotlock.infrastructure.redis.admission.admission_queue import REQUEST_HASH_CHARS
 
 # Tickets and the admission queue carry so much of the key's hash: a user has few keys.
 KEY_HASH_CHARS = 32
-# A queue worker needs the id of each request of a batch several times.
-REMEMBERED_RECORD_IDS = 1_000
 
 
 @value_object
@@ -34,12 +32,25 @@ class IdempotencyKey:
     key: str
     key_hash: str
     request_hash: str
+    # The id of the record that holds the outcome.
+    record_id: str
     requested_at: datetime | None = None
 
     @classmethod
     def for_request(cls, user_id: UserId, key: str, *request_parts: object) -> "IdempotencyKey":
         """Return the key of a request. How long the caller waits is no part of the request."""
-        return cls(user_id, key, _hash([key])[:KEY_HASH_CHARS], _hash(request_parts))
+        key_hash = _hash([key])[:KEY_HASH_CHARS]
+        return cls(user_id, key, key_hash, _hash(request_parts), record_id(user_id, key_hash))
+
+    @classmethod
+    def for_change(
+        cls, request: BookingChangeRequest, *request_parts: object
+    ) -> "IdempotencyKey | None":
+        """Return the key of a change of a booking, if its caller sent one."""
+        if not request.key:
+            return None
+        user_id, booking_id = request.caller.user_id, request.booking_id
+        return cls.for_request(user_id, request.key, *request_parts, booking_id)
 
     @classmethod
     def for_creation(
@@ -52,12 +63,8 @@ class IdempotencyKey:
         if key is None:
             return None
         key_hash = _hash([mutation, key])[:KEY_HASH_CHARS]
-        return cls(user_id, key, key_hash, _hash(request_parts))
-
-    @property
-    def record_id(self) -> str:
-        """The id of the record that holds the outcome."""
-        return record_id(self.user_id, self.key_hash)
+        id_ = record_id(user_id, key_hash)
+        return cls(user_id, key, key_hash, _hash(request_parts), id_)
 
     @property
     def short_request_hash(self) -> str:
@@ -87,7 +94,6 @@ def cancelled_record(ref: TicketRef, now: datetime) -> IdempotencyRecord:
     return IdempotencyRecord(id_, ref.request_hash, outcome, now, ref.requested_at)
 
 
-@lru_cache(REMEMBERED_RECORD_IDS)
 def record_id(user_id: UserId, key_hash: str) -> str:
     """Return the id of the record for this key of a user."""
     return _hash([user_id, key_hash])

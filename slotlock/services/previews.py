@@ -4,7 +4,7 @@ A refusal needs no lock: the caller of a full slot learns that it is full, not t
 commands of concurrent callers share one read, and those for one slot share its state.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 from slotlock.domain.booking.booking import SlotId
@@ -12,10 +12,9 @@ from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import is_unavailable
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
-from slotlock.services.decisions import preview_each
-from slotlock.services.slot_command import SlotCommand
-from slotlock.services.slot_queries import slot_query
+from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
+from slotlock.services.batch_decision import preview_each
+from slotlock.services.slot_command import SlotCommand, slot_query
 
 AnyCommand = SlotCommand[object]
 Preview = CommandResult[object] | None
@@ -29,9 +28,9 @@ class Previews:
         self._now = now
         self._batcher = Batcher(self._decide_batch, is_outage=is_unavailable)
 
-    async def decide(self, command: AnyCommand) -> Preview:
+    def decide(self, command: AnyCommand) -> Awaitable[Preview]:
         """Decide a command for one slot on its present state. None if the command needs a write."""
-        return await self._batcher.submit(command)
+        return self._batcher.submit_nowait(command)
 
     async def _decide_batch(self, commands: list[AnyCommand]) -> Sequence[Preview | Exception]:
         try:

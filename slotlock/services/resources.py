@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.audit.notes import note_resource_creation, note_resource_deletion
+from slotlock.domain.audit.audit_notes import note_resource_creation, note_resource_deletion
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.resources.resource import (
     CreateResourceOutcome,
     DeleteResourceOutcome,
     FreeBusy,
+    ImportResourcesOutcome,
     Resource,
     ResourceDeleted,
     ResourceInUse,
@@ -22,15 +23,16 @@ from slotlock.domain.resources.resource import (
     unknown_resource,
     validate_name,
 )
-from slotlock.domain.shared.changes import UNCHANGED
 from slotlock.domain.shared.pagination import MAX_COUNT, Page, exact_count
+from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.text import normalize_line
+from slotlock.domain.shared.unchanged import UNCHANGED
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.slots.changes import SlotChanges
-from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.listing import SlotFilter
+from slotlock.domain.slots.slot_patch import SlotDraft, SlotPatch
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.slots.preconditions import ResourceVersion
+from slotlock.infrastructure.mongo.resource_repository import DuplicateNameError
+from slotlock.infrastructure.mongo.slots.write_set import ResourceVersion
 from slotlock.services.container import Services
 
 
@@ -41,7 +43,7 @@ async def create(
     resource = Resource(normalize_line(name), kind)
     problem = validate_name(resource.name)
     if problem is None and not await _insert(services, resource, organizer_id):
-        problem = "A resource has this name already."
+        problem = ProblemCode.NAME_TAKEN.problem()
     return InvalidInput((FieldProblem("name", problem),)) if problem else ResourceSaved(resource)
 
 
@@ -51,22 +53,43 @@ async def _insert(services: Services, resource: Resource, organizer_id: UserId) 
 
 
 async def update(
-    services: Services, name: str, kind: ResourceKind, organizer_id: UserId
+    services: Services,
+    name: str,
+    new_name: str | None,
+    kind: ResourceKind | None,
+    organizer_id: UserId,
 ) -> UpdateResourceOutcome:
-    """Change the kind of a resource."""
-    resource = Resource(name, kind)
-    changed = await services.resources.update(resource, organizer_id, services.now())
-    return ResourceSaved(resource) if changed else ResourceNotFound(name)
+    """Change the name or the kind of a resource, unless they are None.
+
+    A new name replaces the old one in all slots, and differs from other names as at a creation.
+    """
+    before, now = await find(services, name), services.now()
+    if before is None:
+        return ResourceNotFound()
+    after = Resource(
+        before.name if new_name is None else normalize_line(new_name), kind or before.kind
+    )
+    if problem := validate_name(after.name):
+        return InvalidInput((FieldProblem("name", problem),))
+    try:
+        changed = (
+            await services.resources.update(after, organizer_id, now)
+            if after.name == before.name
+            else await services.resources.rename(before.name, after, organizer_id, now)
+        )
+    except DuplicateNameError:
+        return InvalidInput((FieldProblem("name", ProblemCode.NAME_TAKEN.problem()),))
+    return ResourceSaved(after) if changed else ResourceNotFound()
 
 
 async def delete(services: Services, name: str, organizer_id: UserId) -> DeleteResourceOutcome:
     """Delete a resource that only slots use which are over or cancelled."""
     resource, now = await find(services, name), services.now()
     if resource is None:
-        return ResourceNotFound(name)
+        return ResourceNotFound()
     note = note_resource_deletion(resource, organizer_id, now)
-    used_by = await services.resources.delete(name, now, note)
-    return ResourceInUse(tuple(used_by)) if used_by else ResourceDeleted(name)
+    used_by = await services.resources.delete(resource.name, now, note)
+    return ResourceInUse(tuple(used_by)) if used_by else ResourceDeleted(resource.name)
 
 
 async def import_names(
@@ -76,12 +99,13 @@ async def import_names(
     organizer_id: UserId,
     *,
     dry_run: bool,
-) -> ResourcesImported | InvalidInput:
+) -> ImportResourcesOutcome:
     """Create the resources of a list that do not exist yet. A dry run creates nothing."""
     names = list({name_key(text): normalize_line(text) for text in reversed(texts)}.values())[::-1]
     problems = [(name, problem) for name in names if (problem := validate_name(name))]
     if problems:
-        return InvalidInput(tuple(FieldProblem("names", f"{n!r}: {p}") for n, p in problems))
+        parts = (FieldProblem("names", problem.of(repr(name))) for name, problem in problems)
+        return InvalidInput(tuple(parts))
     found = await services.resources.find_all(names)
     created = []
     for name in names:
@@ -93,9 +117,11 @@ async def import_names(
 
 
 async def find(services: Services, name: str) -> Resource | None:
-    """Return a resource by its name in this spelling; None if there is none."""
+    """Return a resource by its name, or a former one, in this spelling; None if there is none."""
     found = (await services.resources.find_all([name])).get(name)
-    return found if found is not None and found.name == name else None
+    # A name that differs in capitals only is another one.
+    is_other = found is not None and name != found.name and name_key(name) == name_key(found.name)
+    return None if is_other else found
 
 
 async def list_resources(
@@ -142,8 +168,8 @@ async def draft_with_resources(services: Services, draft: SlotDraft) -> SlotDraf
 
 
 async def changes_with_resources(
-    services: Services, changes: SlotChanges
-) -> SlotChanges | InvalidInput:
+    services: Services, changes: SlotPatch
+) -> SlotPatch | InvalidInput:
     """Return changes with the names of the new resources in their own spelling.
 
     `several_resources` may have one name, too, if the request named it by its id.
@@ -187,4 +213,4 @@ async def _find_names(
             if problem := validate_name(name):
                 return InvalidInput((FieldProblem(field, problem),))
             return unknown_resource(field, name, await services.resources.find_names())
-    return tuple(found[name].name for name in names)
+    return tuple(dict.fromkeys(found[name].name for name in names))

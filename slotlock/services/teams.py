@@ -6,7 +6,8 @@ from typing import TypeVar
 
 from slotlock.domain.teams import membership
 from slotlock.domain.teams.membership import TeamDecision
-from slotlock.domain.teams.outcomes import (
+from slotlock.domain.teams.team import Invitation, Team, TeamId
+from slotlock.domain.teams.team_outcomes import (
     AcceptInvitationOutcome,
     CreateTeamOutcome,
     DeclineInvitationOutcome,
@@ -18,15 +19,13 @@ from slotlock.domain.teams.outcomes import (
     TeamSaved,
     WithdrawInvitationOutcome,
 )
-from slotlock.domain.teams.team import Invitation, Team, TeamId
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.conflicts import attempts
 from slotlock.infrastructure.mongo.ids import new_team_id
 from slotlock.services.commands.idempotency import find_created, to_record
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey
 
-# An attempt fails only if another change of the team succeeded.
-MAX_ATTEMPTS = 20
 # A write takes milliseconds. The random delay spreads the retries of concurrent callers.
 RETRY_AFTER_MS = (50, 250)
 
@@ -43,7 +42,7 @@ async def create(
     now = services.now()
     key = IdempotencyKey.for_creation(creator_id, key_text, "createTeam", name)
     refusal: CreateTeamOutcome = _busy()
-    for _ in range(MAX_ATTEMPTS):
+    for _ in attempts():
         if stored := await find_created(services, key, TeamSaved):
             return stored.outcome
         number = await services.teams.free_member_number(creator_id)
@@ -59,7 +58,7 @@ async def create(
 
 
 async def invite(
-    services: Services, team_id: TeamId, email: str | None, member_id: UserId
+    services: Services, team_id: TeamId, login_name: str | None, member_id: UserId
 ) -> InviteToTeamOutcome:
     """Invite a normalized e-mail address to a team; None stands for an invalid address."""
     now = services.now()
@@ -68,9 +67,9 @@ async def invite(
         # Load only the members' accounts: not even the response time may reveal whether the
         # address of another user has an account.
         members = await services.users.find_many(member.user_id for member in team.members)
-        number = await services.teams.free_invitation_number(email) if email else None
-        by_email = {user.email: user_id for user_id, user in members.items()}
-        return membership.invite(team, member_id, email, by_email, number, now)
+        number = await services.teams.free_invitation_number(login_name) if login_name else None
+        by_login_name = {user.login_name: user_id for user_id, user in members.items()}
+        return membership.invite(team, member_id, login_name, by_login_name, number, now)
 
     return await _update(services, team_id, TeamNotFound(team_id), decide)
 
@@ -78,32 +77,32 @@ async def invite(
 async def accept(services: Services, team_id: TeamId, user_id: UserId) -> AcceptInvitationOutcome:
     """Join a team that invited the user's address."""
     now = services.now()
-    email = await _email_of(services, user_id)
+    login_name = await _login_name_of(services, user_id)
 
     async def decide(team: Team) -> TeamDecision[AcceptInvitationOutcome]:
         number = await services.teams.free_member_number(user_id)
-        return membership.accept(team, user_id, email, number, now)
+        return membership.accept(team, user_id, login_name, number, now)
 
     return await _update(services, team_id, NotInvited(), decide)
 
 
 async def decline(services: Services, team_id: TeamId, user_id: UserId) -> DeclineInvitationOutcome:
     """Decline an invitation to the user's address."""
-    email = await _email_of(services, user_id)
+    login_name = await _login_name_of(services, user_id)
 
     async def decide(team: Team) -> TeamDecision[DeclineInvitationOutcome]:
-        return membership.decline(team, email)
+        return membership.decline(team, login_name)
 
     return await _update(services, team_id, NotInvited(), decide)
 
 
 async def withdraw(
-    services: Services, team_id: TeamId, email: str | None, member_id: UserId
+    services: Services, team_id: TeamId, login_name: str | None, member_id: UserId
 ) -> WithdrawInvitationOutcome:
     """Withdraw an open invitation."""
 
     async def decide(team: Team) -> TeamDecision[WithdrawInvitationOutcome]:
-        return membership.withdraw(team, member_id, email)
+        return membership.withdraw(team, member_id, login_name)
 
     return await _update(services, team_id, TeamNotFound(team_id), decide)
 
@@ -117,16 +116,16 @@ async def leave(services: Services, team_id: TeamId, user_id: UserId) -> LeaveTe
     return await _update(services, team_id, TeamNotFound(team_id), decide)
 
 
-async def remove_user(services: Services, user_id: UserId, email: str) -> None:
+async def remove_user(services: Services, user_id: UserId, login_name: str) -> None:
     """Remove a user from all teams, and delete the open invitations to their address."""
 
     async def decide(team: Team) -> TeamDecision[DeclineInvitationOutcome]:
-        return membership.decline(team, email)
+        return membership.decline(team, login_name)
 
     missing: DeclineInvitationOutcome = NotInvited()
     for team in await services.teams.find_by_user(user_id):
         await leave(services, team.id, user_id)
-    for team in await services.teams.find_by_invited_email(email):
+    for team in await services.teams.find_by_invited_email(login_name):
         await _update(services, team.id, missing, decide)
 
 
@@ -143,9 +142,9 @@ async def list_teams(services: Services, user_id: UserId) -> tuple[Team, ...]:
 
 async def list_invitations(services: Services, user_id: UserId) -> list[tuple[Team, Invitation]]:
     """Return the open invitations to the user's address, each with its team."""
-    email = await _email_of(services, user_id)
-    teams = await services.teams.find_by_invited_email(email)
-    return [(team, invite) for team in teams if (invite := team.invitation_to(email))]
+    login_name = await _login_name_of(services, user_id)
+    teams = await services.teams.find_by_invited_email(login_name)
+    return [(team, invite) for team in teams if (invite := team.invitation_to(login_name))]
 
 
 async def _update(
@@ -154,7 +153,7 @@ async def _update(
     missing_outcome: Outcome,
     decide: Callable[[Team], Awaitable[TeamDecision[Outcome]]],
 ) -> Outcome | TeamBusy:
-    for _ in range(MAX_ATTEMPTS):
+    for _ in attempts():
         team = await services.teams.find(team_id)
         if team is None:
             return missing_outcome
@@ -170,10 +169,13 @@ async def _save(services: Services, before: Team, after: Team | None) -> bool:
     return after == before or await services.teams.update(before, after)
 
 
-async def _email_of(services: Services, user_id: UserId) -> str:
-    # No user has the empty address, so an unknown user has no invitations.
+async def _login_name_of(services: Services, user_id: UserId) -> str:
+    # No user has the empty address, so an unknown user has no invitations; nor has one who may
+    # have registered with the address of a stranger.
     user = (await services.users.find_many([user_id])).get(user_id)
-    return user.email if user else ""
+    if user is None or (services.require_verified_email and user.is_unclaimed):
+        return ""
+    return user.login_name
 
 
 def _busy() -> TeamBusy:

@@ -20,7 +20,8 @@ from slotlock.simulation.model.plan import (
 REQUIRED_PACKAGES = ("aiohttp", "matplotlib")
 EXIT_INVARIANT_BROKEN, EXIT_NOT_COMPLETED = 1, 2
 PLOT_SUFFIXES = (".svg", ".png")
-MODES_TEXT = "lock, wait or queue"
+MODES_TEXT = "lock, wait, queue or draw"
+DRAW_MODE = "draw"
 
 
 def define_simulate(parser: argparse.ArgumentParser) -> None:
@@ -31,10 +32,15 @@ def define_simulate(parser: argparse.ArgumentParser) -> None:
         "completed."
     )
     parser.add_argument(
-        "--url", type=_parse_url, help="the server; default: SLOTLOCK_HOST and PORT"
+        "--url", type=_parse_url, help="the server; default: `make run`, SLOTLOCK_HOST and PORT"
     )
     parser.add_argument(
         "--users", type=_bounded_int(1, 20_000), default=8, metavar="N", help="users, default 8"
+    )
+    parser.add_argument(
+        "--campaign",
+        metavar="ID",
+        help="rehearse a campaign with a copy, which is removed; with its slots and places",
     )
     parser.add_argument(
         "--slots", type=_bounded_int(1, 500), default=4, metavar="N", help="slots, default 4"
@@ -49,7 +55,6 @@ def define_simulate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--attempts",
         type=_bounded_int(1, 500),
-        default=1,
         metavar="N",
         help="slots that each user requests, default 1",
     )
@@ -58,7 +63,8 @@ def define_simulate(parser: argparse.ArgumentParser) -> None:
         type=_parse_mode,
         default=BookingMode.LOCK,
         metavar="MODE",
-        help=f"how users book: {MODES_TEXT}, default lock",
+        help=f"how users book: {MODES_TEXT}, default lock; draw compares a rush and draws by lot "
+        "on the same wishes, without a server: --attempts is how many each user has, default 12",
     )
     parser.add_argument(
         "--json", type=_parse_output_path, metavar="FILE", help="write the results as JSON"
@@ -89,7 +95,8 @@ def run_simulate_command(
     Raises:
         MissingPackagesError: The extra `simulate` is not installed.
     """
-    if args.attempts > args.slots:
+    args.attempts = args.attempts or 1
+    if args.attempts > args.slots and args.campaign is None:
         args.usage_error("argument --attempts: at most as many as there are --slots")
     if not all(_is_installed(name) for name in REQUIRED_PACKAGES):
         raise MissingPackagesError(
@@ -117,6 +124,7 @@ def _run_simulation(args: argparse.Namespace, target: SimulationTarget) -> int:
         attempts=args.attempts,
         mode=args.mode,
         seed=secrets.randbits(32) if args.seed is None else args.seed,
+        campaign=args.campaign,
     )
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         result = runner.run(simulate(config, target.organizer))
@@ -157,7 +165,9 @@ def _bounded_int(minimum: int, maximum: int) -> Callable[[str], int]:
     return parse
 
 
-def _parse_mode(text: str) -> BookingMode:
+def _parse_mode(text: str) -> BookingMode | str:
+    if text == DRAW_MODE:
+        return DRAW_MODE
     try:
         return BookingMode(text)
     except ValueError:

@@ -2,18 +2,22 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 
-from slotlock.simulation import server_state, setup
+from slotlock.simulation import rehearsal, server_state, setup
 from slotlock.simulation.availability_watcher import AvailabilityWatcher
 from slotlock.simulation.client.concurrency import gather_limited, raise_open_file_limit
-from slotlock.simulation.client.http import GraphQLClient, open_client
+from slotlock.simulation.client.http import GraphQLClient, open_http
 from slotlock.simulation.client.websocket import WebSocketClient, open_websockets
 from slotlock.simulation.model.attempts import AttemptLog, Clock, SimulatedSlot, SimulatedUser
-from slotlock.simulation.model.evidence import Evidence, ServerState
-from slotlock.simulation.model.invariants import check_invariants
+from slotlock.simulation.model.invariants import (
+    RULE_REFUSALS,
+    Evidence,
+    ServerState,
+    check_invariants,
+)
 from slotlock.simulation.model.plan import (
     BookingMode,
     NoResponseError,
@@ -22,10 +26,9 @@ from slotlock.simulation.model.plan import (
     SimulationError,
 )
 from slotlock.simulation.report.metrics import SimulationResult
-from slotlock.simulation.report.progress import show_progress
-from slotlock.simulation.report.steps import StepPrinter
+from slotlock.simulation.report.progress import StepPrinter, show_progress
 from slotlock.simulation.rush import Rush, plan_attempts
-from slotlock.simulation.tickets import TicketClient, check_queue
+from slotlock.simulation.tickets import TicketClient
 
 # At most so many attempts are sent once more at the end.
 SAMPLE_SIZE = 500
@@ -36,7 +39,8 @@ async def simulate(config: SimulationConfig, organizer: Organizer) -> Simulation
     max_connections = raise_open_file_limit(config)
     try:
         async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(open_client(config.url, max_connections))
+            http = await stack.enter_async_context(open_http(max_connections))
+            client = GraphQLClient(config.url, http)
             create_socket = await stack.enter_async_context(open_websockets(config.url))
             return await Simulation(config, organizer, client, create_socket).run()
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -69,13 +73,39 @@ class Simulation:
 
     async def run(self) -> SimulationResult:
         """Run all steps."""
+        # Before anything is created.
         token = await setup.sign_in(self._client, self._organizer)
-        if self._config.mode is BookingMode.QUEUE:
-            await check_queue(self._client, token)
+        original = None
+        if self._config.campaign is not None:
+            original = await rehearsal.load_original(self._client, self._config, token)
         users = await self._register_users()
         # The registration of thousands of users takes longer than a token lives.
         token = await setup.sign_in(self._client, self._organizer)
-        campaign_id, slots = await setup.create_campaign(self._client, self._config, token)
+        if original is None:
+            campaign_id, slots = await setup.create_campaign(self._client, self._config, token)
+            return await self._rush(token, campaign_id, slots, users)
+        copy = await rehearsal.copy_campaign(self._client, token, original)
+        try:
+            self._require_slots(copy.slots)
+            await rehearsal.publish(self._client, token, copy, original, users)
+            return await self._rush(token, copy.id, copy.slots, users)
+        finally:
+            token = await setup.sign_in(self._client, self._organizer)
+            await rehearsal.remove(self._client, token, copy, users)
+
+    def _require_slots(self, slots: Sequence[SimulatedSlot]) -> None:
+        if self._config.attempts > len(slots):
+            count = f"the campaign has {len(slots)} published slots"
+            raise SimulationError(f"argument --attempts: at most as many as there are; {count}")
+
+    async def _rush(
+        self,
+        token: str,
+        campaign_id: str,
+        slots: Sequence[SimulatedSlot],
+        users: list[SimulatedUser],
+    ) -> SimulationResult:
+        """Open the published campaign, let the users book, and collect the evidence."""
         attempt_log = AttemptLog(plan_attempts(self._config, users, slots))
         ticket_client = await self._open_ticket_client(users, attempt_log)
         watcher = AvailabilityWatcher(slots, self._clock, attempt_log)
@@ -104,7 +134,7 @@ class Simulation:
         config = self._config
         users = setup.generate_users(config.users)
         print(
-            f"users: {config.users:,}, slots: {config.slots:,}, places in each: {config.places:,}, "
+            f"{config.size}, "
             f"attempts of each user: {config.attempts:,}, mode: {config.mode}, at {config.url}",
             flush=True,
         )
@@ -158,7 +188,7 @@ class Simulation:
     async def _collect_evidence(
         self,
         token: str,
-        slots: list[SimulatedSlot],
+        slots: Sequence[SimulatedSlot],
         attempt_log: AttemptLog,
         watcher: AvailabilityWatcher,
         ticket_client: TicketClient | None,
@@ -179,4 +209,5 @@ class Simulation:
             attempt_log.attempts,
             watcher.remaining,
             ServerState(slot_states, own_bookings, retried),
+            RULE_REFUSALS if self._config.campaign else (),
         )

@@ -16,7 +16,7 @@ from slotlock.simulation.model.attempts import (
     SimulatedUser,
 )
 from slotlock.simulation.model.plan import NoResponseError, SimulationConfig
-from slotlock.simulation.report.steps import StepPrinter
+from slotlock.simulation.report.progress import StepPrinter
 from slotlock.simulation.tickets import TicketClient
 
 # Exponential backoff, so that a server that restarts does not meet thousands of retries at once.
@@ -30,7 +30,7 @@ def plan_attempts(
 ) -> list[BookingAttempt]:
     """Return the attempts in a random order; user number i requests slot i and its successors."""
     attempts = [
-        BookingAttempt(user, slots[(number + offset) % config.slots], secrets.token_urlsafe(12))
+        BookingAttempt(user, slots[(number + offset) % len(slots)], secrets.token_urlsafe(12))
         for number, user in enumerate(users)
         for offset in range(config.attempts)
     ]

@@ -2,8 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from slotlock.simulation.client.concurrency import gather_limited
 from slotlock.simulation.client.documents import BOOK, MY_BOOKINGS, ROSTER, SLOTS
@@ -15,7 +14,7 @@ from slotlock.simulation.model.attempts import (
     SimulatedSlot,
     SimulatedUser,
 )
-from slotlock.simulation.model.evidence import SlotOnServer
+from slotlock.simulation.model.invariants import SlotOnServer
 from slotlock.simulation.model.plan import BookingMode
 from slotlock.simulation.tickets import TicketClient
 
@@ -37,7 +36,7 @@ async def load_slot_states(
     async def load_roster(slot_id: str) -> tuple[tuple[str, str], ...]:
         bookings = [
             (booking["id"], (booking["user"] or {}).get("id", "nobody"))
-            async for booking in _paginate(client, token, ROSTER, id=slot_id)
+            async for booking in client.paginate(ROSTER, token, id=slot_id)
         ]
         return tuple(bookings)
 
@@ -56,7 +55,7 @@ async def load_own_bookings(
     async def load_own(user: SimulatedUser) -> tuple[SimulatedUser, frozenset[str]]:
         booking_ids = [
             booking["id"]
-            async for booking in _paginate(client, user.token, MY_BOOKINGS)
+            async for booking in client.paginate(MY_BOOKINGS, user.token)
             if booking["status"] == "CONFIRMED"
         ]
         return user, frozenset(booking_ids)
@@ -90,16 +89,3 @@ async def _repeat_booking(client: GraphQLClient, attempt: BookingAttempt) -> Res
         if response["__typename"] not in RETRY_DELAYS_MS:
             return response
         await asyncio.sleep(response.get("retryAfterMs", 0) / 1000)
-
-
-async def _paginate(
-    client: GraphQLClient, token: str, document: str, **variables: Any
-) -> AsyncIterator[dict[str, Any]]:
-    after = None
-    while True:
-        page = await client.query_with_retry(document, token, after=after, **variables)
-        for node in page["nodes"]:
-            yield node
-        if not page["pageInfo"]["hasNextPage"]:
-            return
-        after = page["pageInfo"]["endCursor"]

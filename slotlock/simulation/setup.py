@@ -9,11 +9,11 @@ from slotlock.simulation.client.concurrency import gather_limited
 from slotlock.simulation.client.documents import (
     CREATE_CAMPAIGN,
     CREATE_SLOT,
-    OPEN_CAMPAIGN,
     PUBLISH_CAMPAIGN,
     REFRESH,
     REGISTER,
     SIGN_IN,
+    UPDATE_CAMPAIGN,
 )
 from slotlock.simulation.client.http import GraphQLClient
 from slotlock.simulation.model.attempts import SimulatedSlot, SimulatedUser
@@ -93,7 +93,7 @@ async def create_campaign(
         "closesAt": _format_time(now + timedelta(hours=24)),
     }
     response = await client.query(CREATE_CAMPAIGN, token, input=campaign)
-    campaign_id = str(_require_type(response, "Campaign")["id"])
+    campaign_id = str(require_type(response, "Campaign")["id"])
     start = now + timedelta(days=2)
 
     async def create_slot(number: int) -> SimulatedSlot:
@@ -107,10 +107,10 @@ async def create_campaign(
             "campaignId": campaign_id,
         }
         response = await client.query(CREATE_SLOT, token, input=slot)
-        return SimulatedSlot(_require_type(response, "Slot")["id"], title)
+        return SimulatedSlot(require_type(response, "Slot")["id"], title)
 
     slots = await gather_limited(create_slot, range(1, config.slots + 1))
-    _require_type(await client.query(PUBLISH_CAMPAIGN, token, id=campaign_id), "Campaign")
+    require_type(await client.query(PUBLISH_CAMPAIGN, token, id=campaign_id), "Campaign")
     return campaign_id, slots
 
 
@@ -118,7 +118,7 @@ async def set_opening(client: GraphQLClient, token: str, campaign_id: str) -> da
     """Let the campaign open in two seconds by this machine's clock, and return that instant."""
     opens_at = datetime.now(UTC) + OPENING_DELAY
     change = {"campaignId": campaign_id, "opensAt": _format_time(opens_at)}
-    _require_type(await client.query(OPEN_CAMPAIGN, token, input=change), "Campaign")
+    require_type(await client.query(UPDATE_CAMPAIGN, token, input=change), "Campaign")
     return opens_at
 
 
@@ -126,7 +126,9 @@ def _format_time(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds")
 
 
-def _require_type(response: dict[str, Any], type_name: str) -> dict[str, Any]:
+def require_type(response: dict[str, Any], type_name: str) -> dict[str, Any]:
+    """Return a response of this type; raises SimulationError with the reason for another one."""
     if response["__typename"] != type_name:
-        raise SimulationError(f"the server rejects the organizer's request: {response['message']}")
+        reasons = [response["message"], *(each["message"] for each in response.get("problems", ()))]
+        raise SimulationError(f"the server rejects the organizer's request: {' '.join(reasons)}")
     return response

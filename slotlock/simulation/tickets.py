@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slotlock.simulation.client.documents import REQUEST, TICKET_QUERY, TICKET_SUBSCRIPTION
-from slotlock.simulation.client.http import GraphQLClient, UnknownFieldError
+from slotlock.simulation.client.http import GraphQLClient
 from slotlock.simulation.client.websocket import WebSocketClient
 from slotlock.simulation.model.attempts import (
     FAILED,
@@ -14,8 +14,8 @@ from slotlock.simulation.model.attempts import (
     Response,
     SimulatedUser,
 )
-from slotlock.simulation.model.plan import NoResponseError, SimulationError
-from slotlock.simulation.report.steps import StepPrinter
+from slotlock.simulation.model.plan import NoResponseError
+from slotlock.simulation.report.progress import StepPrinter
 
 TicketJson = dict[str, Any]
 
@@ -104,15 +104,3 @@ def _final_outcome(ticket: TicketJson) -> Response | None:
         case status if status in (LOST, FAILED):
             return {"__typename": status}
     return None
-
-
-async def check_queue(client: GraphQLClient, token: str) -> None:
-    """Check that the server has an admission queue; raises SimulationError."""
-    try:
-        await client.query(TICKET_QUERY, token, id="none")
-    except UnknownFieldError:
-        raise SimulationError(
-            "this server has no admission queue; use --mode lock or --mode wait"
-        ) from None
-    except SimulationError:
-        return  # the field exists, and the server rejects this id

@@ -2,46 +2,26 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from pymongo import MongoClient
 
-from slotlock.auth import accounts, user_admin
+from slotlock.auth import accounts
 from slotlock.auth.accounts import Banned, InvalidCredentials
-from slotlock.auth.administration import account_admin
+from slotlock.auth.admin import account_admin, groups_and_bans
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import InvalidSession, SignedInSession, open_session, refresh_session
 from slotlock.auth.tokens import BadTokenError
-from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.refusals import UserNotFound
-from slotlock.domain.shared.validation import InvalidInput
-from slotlock.domain.users.administration import AdminRequired
-from slotlock.domain.users.bans import CannotBanSelf
-from slotlock.domain.users.user import Caller, Role, User, UserId
-from slotlock.infrastructure.mongo.users.account_updates import BanWriter
+from slotlock.domain.users.account_admin_rules import AdminRequired
+from slotlock.domain.users.user import Caller, Role, User
+from slotlock.infrastructure.mongo.users.account_admin_writer import BanWriter
 from slotlock.services.container import utc_now
-from tests.support.apps.processes import database_url
 from tests.support.clients.client import Json
-from tests.support.stores.users import auth_for_database
 
 PASSWORD = "correct horse battery"
-UNKNOWN_USER = UserId("f" * 24)
-
-
-@pytest.fixture
-async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
-    async with auth_for_database(database_url(servers, "banning")) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def other_process(servers: EmbeddedServers) -> AsyncIterator[Auth]:
-    async with auth_for_database(database_url(servers, "banning")) as opened:
-        yield opened
 
 
 async def create_user_with_role(auth: Auth, role: Role = Role.MEMBER) -> User:
@@ -78,73 +58,35 @@ async def accepts(auth: Auth, session: SignedInSession) -> bool:
         return False
 
 
-async def test_a_ban_ends_all_sessions_in_every_process(
-    auth: Auth, other_process: Auth, user: User, organizer: Caller
-) -> None:
-    sessions = [await open_session(auth, user) for _ in range(2)]
-    for session in sessions:
-        assert await accepts(auth, session)
-        assert await accepts(other_process, session)
-    banned = await user_admin.ban(auth, organizer, user.id, None)
-    assert isinstance(banned, User)
-    assert banned.banned
-    for session in sessions:
-        assert not await accepts(auth, session)
-        assert not await accepts(other_process, session)
-        assert await refresh_session(other_process, session.refresh_token) == InvalidSession()
-
-
-async def test_only_the_right_password_reveals_a_ban(
-    auth: Auth, user: User, organizer: Caller
-) -> None:
-    await user_admin.ban(auth, organizer, user.id, "Loud")
-    assert await accounts.login(auth, user.email, PASSWORD) == Banned()
-    assert await accounts.login(auth, user.email, PASSWORD + "?") == InvalidCredentials()
-    assert await accounts.register(auth, "Eve", user.email, PASSWORD) == accounts.EmailTaken(
-        user.email
+async def test_only_the_password_reveals_a_ban(auth: Auth, user: User, organizer: Caller) -> None:
+    await groups_and_bans.ban(auth, organizer, user.id, "Loud")
+    assert await accounts.login(auth, user.login_name, PASSWORD) == Banned()
+    assert await accounts.login(auth, user.login_name, PASSWORD + "?") == InvalidCredentials()
+    assert await accounts.register(auth, "Eve", user.login_name, PASSWORD) == accounts.EmailTaken(
+        user.login_name
     )
 
 
 async def test_an_unbanned_user_can_log_in_again(auth: Auth, user: User, organizer: Caller) -> None:
     old_session = await open_session(auth, user)
-    await user_admin.ban(auth, organizer, user.id, "Loud")
-    assert await user_admin.unban(auth, organizer, user.id) == user
-    assert isinstance(await accounts.login(auth, user.email, PASSWORD), SignedInSession)
+    await groups_and_bans.ban(auth, organizer, user.id, "Loud")
+    assert await groups_and_bans.unban(auth, organizer, user.id) == user
+    assert isinstance(await accounts.login(auth, user.login_name, PASSWORD), SignedInSession)
     assert not await accepts(auth, old_session)
-    assert await user_admin.unban(auth, organizer, user.id) == user
+    assert await groups_and_bans.unban(auth, organizer, user.id) == user
 
 
 async def test_a_second_ban_changes_the_reason_but_not_the_time(
     auth: Auth, user: User, organizer: Caller
 ) -> None:
-    first = await user_admin.ban(auth, organizer, user.id, " Loud ")
+    first = await groups_and_bans.ban(auth, organizer, user.id, " Loud ")
     assert isinstance(first, User)
     assert first.ban_reason == "Loud"
     later = replace(auth, now=lambda: utc_now() + timedelta(seconds=5))
-    assert await user_admin.ban(later, organizer, user.id, None) == first
-    assert await user_admin.ban(later, organizer, user.id, "Late") == replace(
+    assert await groups_and_bans.ban(later, organizer, user.id, None) == first
+    assert await groups_and_bans.ban(later, organizer, user.id, "Late") == replace(
         first, ban_reason="Late"
     )
-
-
-async def ban_with_reason(auth: Auth, caller: Caller, user_id: UserId) -> object:
-    return await user_admin.ban(auth, caller, user_id, "why")
-
-
-@pytest.mark.parametrize("action", [ban_with_reason, user_admin.unban])
-async def test_bans_need_the_permission_and_an_existing_user(
-    auth: Auth, organizer: Caller, admin: Caller, action: Callable[..., Awaitable[object]]
-) -> None:
-    assert await action(auth, organizer, organizer.user_id) == CannotBanSelf()
-    assert await action(auth, organizer, admin.user_id) == AdminRequired()
-    assert await action(auth, organizer, UNKNOWN_USER) == UserNotFound(UNKNOWN_USER)
-    assert isinstance(await action(auth, admin, organizer.user_id), User)
-
-
-async def test_an_invalid_reason_bans_no_user(auth: Auth, user: User, organizer: Caller) -> None:
-    for reason in ("x" * 201, "two\nlines"):
-        assert isinstance(await user_admin.ban(auth, organizer, user.id, reason), InvalidInput)
-    assert isinstance(await accounts.login(auth, user.email, PASSWORD), SignedInSession)
 
 
 async def test_a_user_who_becomes_an_organizer_during_the_ban_is_not_banned_by_one(
@@ -157,14 +99,12 @@ async def test_a_user_who_becomes_an_organizer_during_the_ban_is_not_banned_by_o
         return await ban(self, loaded, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(BanWriter, "ban", ban_after_promotion)
-    assert await user_admin.ban(auth, organizer, user.id, None) == AdminRequired()
-    assert isinstance(await accounts.login(auth, user.email, PASSWORD), SignedInSession)
+    assert await groups_and_bans.ban(auth, organizer, user.id, None) == AdminRequired()
+    assert isinstance(await accounts.login(auth, user.login_name, PASSWORD), SignedInSession)
 
 
-async def test_a_ban_during_a_login_ends_the_new_session(
-    auth: Auth, user: User, organizer: Caller
-) -> None:
-    await user_admin.ban(auth, organizer, user.id, None)
+async def test_a_ban_during_a_login_ends_it(auth: Auth, user: User, organizer: Caller) -> None:
+    await groups_and_bans.ban(auth, organizer, user.id, None)
     session = await open_session(auth, user)  # from the account as it was before the ban
     assert not await accepts(auth, session)
     assert await refresh_session(auth, session.refresh_token) == InvalidSession()
@@ -176,10 +116,10 @@ async def test_concurrent_logins_and_a_ban_leave_no_session(
     for _ in range(5):
         *outcomes, banned = await asyncio.gather(
             *(
-                accounts.login(auth_of_process, user.email, PASSWORD)
+                accounts.login(auth_of_process, user.login_name, PASSWORD)
                 for auth_of_process in [auth, other_process] * 4
             ),
-            user_admin.ban(auth, organizer, user.id, None),
+            groups_and_bans.ban(auth, organizer, user.id, None),
         )
         assert isinstance(banned, User)
         sessions = [outcome for outcome in outcomes if isinstance(outcome, SignedInSession)]
@@ -187,20 +127,20 @@ async def test_concurrent_logins_and_a_ban_leave_no_session(
         for session in sessions:
             assert not await accepts(auth, session)
             assert not await accepts(other_process, session)
-        await user_admin.unban(auth, organizer, user.id)
+        await groups_and_bans.unban(auth, organizer, user.id)
 
 
 async def test_a_restored_session_of_a_banned_user_cannot_be_refreshed(
-    servers: EmbeddedServers, auth: Auth, user: User, organizer: Caller
+    mongo_url: str, auth: Auth, user: User, organizer: Caller
 ) -> None:
     session = await open_session(auth, user)
     session_id = auth.tokens.verify("refresh", session.refresh_token, auth.now()).session_id
-    with MongoClient[Json](database_url(servers, "banning")) as client:
+    with MongoClient[Json](mongo_url) as client:
         sessions = client.get_default_database()["sessions"]
         document = sessions.find_one({"_id": session_id})
         assert document is not None
-        assert await auth.bans.ban(user, organizer.user_id, None, utc_now())
+        assert await auth.repositories.bans.ban(user, organizer.user_id, None, utc_now())
         sessions.insert_one(document)  # as a restored backup would
-    assert await auth.sessions.find_role(session_id) is Role.MEMBER
+    assert await auth.repositories.sessions.find_role(session_id) is Role.MEMBER
     assert await refresh_session(auth, session.refresh_token) == InvalidSession()
-    assert await auth.sessions.find_role(session_id) is None
+    assert await auth.repositories.sessions.find_role(session_id) is None

@@ -23,11 +23,10 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import redis_client
+from slotlock.infrastructure.redis.keys import MAX_BUDGET_MS
 from slotlock.infrastructure.redis.known_addresses import KnownAddresses
-from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateCharge, RateLimiter
-from tests.support.apps.processes import database_url
+from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateCharge, RateLimit, RateLimiter
 from tests.support.apps.restartable_servers import restartable_server
-from tests.support.stores.users import auth_for_database
 
 PASSWORD, WRONG = "correct horse battery", "wrong"
 KEY = b"a key of the tests"
@@ -65,13 +64,20 @@ def cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("slotlock.auth.passwords._CONTEXT", context)
 
 
+@pytest.fixture(autouse=True)
+def endless_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count all that a test does in one window of each rate limit."""
+    monkeypatch.setattr(
+        RateLimit, "window_s", property(lambda _: 1_000_000_000, lambda _, __: None)
+    )
+
+
 @pytest.fixture
-async def login_client(servers: EmbeddedServers) -> AsyncIterator[LoginClient]:
-    async with auth_for_database(database_url(servers, "throttling")) as auth:
-        pipeline = AutoPipeline(redis_client(servers.redis_url))
-        throttle = LoginThrottle(RateLimiter(pipeline), KnownAddresses(pipeline), KEY)
-        yield LoginClient(replace(auth, login_throttle=throttle), pipeline)
-        await pipeline.close()
+async def client(auth: Auth, servers: EmbeddedServers) -> AsyncIterator[LoginClient]:
+    pipeline = AutoPipeline(redis_client(servers.redis_url), MAX_BUDGET_MS)  # it may be busy
+    throttle = LoginThrottle(RateLimiter(pipeline), KnownAddresses(pipeline), KEY)
+    yield LoginClient(replace(auth, login_throttle=throttle), pipeline)
+    await pipeline.close()
 
 
 def new_client_address() -> str:
@@ -79,46 +85,42 @@ def new_client_address() -> str:
 
 
 async def test_after_ten_failures_from_one_address_the_right_password_has_to_wait(
-    login_client: LoginClient,
+    client: LoginClient,
 ) -> None:
-    email, client_address = await login_client.create_user(), new_client_address()
+    email, client_address = await client.create_user(), new_client_address()
     assert (
-        await login_client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, client_address)
+        await client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, client_address)
         == [InvalidCredentials()] * PER_ACCOUNT_AND_ADDRESS.max_count
     )
-    outcome = await login_client.try_once(email, client_address, PASSWORD)
+    outcome = await client.try_once(email, client_address, PASSWORD)
     assert isinstance(outcome, TooManyAttempts)
     assert 0 < outcome.retry_after_ms <= 2 * PER_ACCOUNT_AND_ADDRESS.window_s * 1000
 
 
-async def test_an_unknown_account_is_throttled_like_an_existing_one(
-    login_client: LoginClient,
-) -> None:
+async def test_an_unknown_account_is_throttled_like_an_existing_one(client: LoginClient) -> None:
     email, client_address = f"{secrets.token_hex(8)}@slotlock.test", new_client_address()
     assert (
-        await login_client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, client_address)
+        await client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, client_address)
         == [InvalidCredentials()] * PER_ACCOUNT_AND_ADDRESS.max_count
     )
-    assert isinstance(await login_client.try_once(email, client_address), TooManyAttempts)
+    assert isinstance(await client.try_once(email, client_address), TooManyAttempts)
 
 
-async def test_all_forms_of_an_email_address_are_one_account(login_client: LoginClient) -> None:
+async def test_all_forms_of_an_email_address_are_one_account(client: LoginClient) -> None:
     email, client_address = f"{secrets.token_hex(8)}@b\u00fccher.test", new_client_address()
-    await login_client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, client_address)
+    await client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, client_address)
     for form in (email.upper(), f" {email} ", email.replace("b\u00fccher", "xn--bcher-kva")):
-        assert isinstance(await login_client.try_once(form, client_address), TooManyAttempts)
+        assert isinstance(await client.try_once(form, client_address), TooManyAttempts)
 
 
-async def test_of_many_concurrent_guesses_ten_are_checked(login_client: LoginClient) -> None:
-    email, client_address = await login_client.create_user(), new_client_address()
-    outcomes = await asyncio.gather(
-        *(login_client.try_once(email, client_address) for _ in range(100))
-    )
+async def test_of_many_concurrent_guesses_ten_are_checked(client: LoginClient) -> None:
+    email, client_address = await client.create_user(), new_client_address()
+    outcomes = await asyncio.gather(*(client.try_once(email, client_address) for _ in range(100)))
     assert outcomes.count(InvalidCredentials()) == PER_ACCOUNT_AND_ADDRESS.max_count
 
 
 async def test_control_counting_only_after_the_failure_allows_all_concurrent_guesses(
-    login_client: LoginClient, monkeypatch: pytest.MonkeyPatch
+    client: LoginClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     charge = LoginThrottle._charge
 
@@ -128,111 +130,93 @@ async def test_control_counting_only_after_the_failure_allows_all_concurrent_gue
         return await charge(self, charges, ChargeMode.PEEK)
 
     monkeypatch.setattr(LoginThrottle, "_charge", peek_only)
-    email, client_address = await login_client.create_user(), new_client_address()
-    outcomes = await asyncio.gather(
-        *(login_client.try_once(email, client_address) for _ in range(100))
-    )
+    email, client_address = await client.create_user(), new_client_address()
+    outcomes = await asyncio.gather(*(client.try_once(email, client_address) for _ in range(100)))
     assert outcomes.count(InvalidCredentials()) == 100
 
 
-async def test_a_successful_login_resets_the_failures_of_its_address(
-    login_client: LoginClient,
-) -> None:
-    email, client_address = await login_client.create_user(), new_client_address()
+async def test_a_successful_login_resets_the_failures_of_its_address(client: LoginClient) -> None:
+    email, client_address = await client.create_user(), new_client_address()
     for _ in range(3):
-        await login_client.fail(PER_ACCOUNT_AND_ADDRESS.max_count - 1, email, client_address)
-        assert isinstance(
-            await login_client.try_once(email, client_address, PASSWORD), SignedInSession
-        )
+        await client.fail(PER_ACCOUNT_AND_ADDRESS.max_count - 1, email, client_address)
+        assert isinstance(await client.try_once(email, client_address, PASSWORD), SignedInSession)
 
 
-async def test_guesses_from_many_addresses_count_together(login_client: LoginClient) -> None:
-    email, hourly = await login_client.create_user(), PER_ACCOUNT[0].max_count
-    outcomes = [await login_client.try_once(email, new_client_address()) for _ in range(hourly + 1)]
+async def test_guesses_from_many_addresses_count_together(client: LoginClient) -> None:
+    email, hourly = await client.create_user(), PER_ACCOUNT[0].max_count
+    outcomes = [await client.try_once(email, new_client_address()) for _ in range(hourly + 1)]
     assert outcomes[:-1] == [InvalidCredentials()] * hourly
     assert isinstance(outcomes[-1], TooManyAttempts)
 
 
-async def test_failures_elsewhere_do_not_lock_out_a_user_at_a_known_address(
-    login_client: LoginClient,
-) -> None:
-    email, known_address = await login_client.create_user(), new_client_address()
-    assert isinstance(await login_client.try_once(email, known_address, PASSWORD), SignedInSession)
+async def test_failures_elsewhere_lock_nobody_out_at_a_known_address(client: LoginClient) -> None:
+    email, known_address = await client.create_user(), new_client_address()
+    assert isinstance(await client.try_once(email, known_address, PASSWORD), SignedInSession)
     for _ in range(PER_ACCOUNT[0].max_count):
-        await login_client.try_once(email, new_client_address())
-    assert isinstance(
-        await login_client.try_once(email, new_client_address(), PASSWORD), TooManyAttempts
-    )
-    assert isinstance(await login_client.try_once(email, known_address, PASSWORD), SignedInSession)
+        await client.try_once(email, new_client_address())
+    assert isinstance(await client.try_once(email, new_client_address(), PASSWORD), TooManyAttempts)
+    assert isinstance(await client.try_once(email, known_address, PASSWORD), SignedInSession)
 
 
-async def test_failures_on_one_account_do_not_affect_others_at_the_address(
-    login_client: LoginClient,
-) -> None:
-    shared_address, email = new_client_address(), await login_client.create_user()
-    await login_client.fail(
-        2 * PER_ACCOUNT_AND_ADDRESS.max_count, await login_client.create_user(), shared_address
+async def test_failures_on_one_account_affect_no_other_at_the_address(client: LoginClient) -> None:
+    shared_address, email = new_client_address(), await client.create_user()
+    await client.fail(
+        2 * PER_ACCOUNT_AND_ADDRESS.max_count, await client.create_user(), shared_address
     )
-    assert isinstance(await login_client.try_once(email, shared_address, PASSWORD), SignedInSession)
+    assert isinstance(await client.try_once(email, shared_address, PASSWORD), SignedInSession)
 
 
 async def test_an_address_with_too_many_failures_has_to_wait(
-    login_client: LoginClient, monkeypatch: pytest.MonkeyPatch
+    client: LoginClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     low_limit = replace(PER_ADDRESS, max_count=20)
     monkeypatch.setattr("slotlock.auth.login_throttle.PER_ADDRESS", low_limit)
-    email, client_address = await login_client.create_user(), new_client_address()
+    email, client_address = await client.create_user(), new_client_address()
     for number in range(low_limit.max_count):
         assert (
-            await login_client.try_once(f"{number}@slotlock.test", client_address)
-            == InvalidCredentials()
+            await client.try_once(f"{number}@slotlock.test", client_address) == InvalidCredentials()
         )
-    assert isinstance(await login_client.try_once(email, client_address, PASSWORD), TooManyAttempts)
-    assert isinstance(
-        await login_client.try_once(email, new_client_address(), PASSWORD), SignedInSession
-    )
+    assert isinstance(await client.try_once(email, client_address, PASSWORD), TooManyAttempts)
+    assert isinstance(await client.try_once(email, new_client_address(), PASSWORD), SignedInSession)
 
 
 async def test_an_address_with_too_many_failures_accepts_users_who_are_known_there(
-    login_client: LoginClient, monkeypatch: pytest.MonkeyPatch
+    client: LoginClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "slotlock.auth.login_throttle.PER_ADDRESS", replace(PER_ADDRESS, max_count=3)
     )
-    email, shared_address = await login_client.create_user(), new_client_address()
-    assert isinstance(await login_client.try_once(email, shared_address, PASSWORD), SignedInSession)
+    email, shared_address = await client.create_user(), new_client_address()
+    assert isinstance(await client.try_once(email, shared_address, PASSWORD), SignedInSession)
     for number in range(3):
-        await login_client.try_once(f"{number}@slotlock.test", shared_address)
+        await client.try_once(f"{number}@slotlock.test", shared_address)
     assert isinstance(
-        await login_client.try_once(await login_client.create_user(), shared_address, PASSWORD),
-        TooManyAttempts,
+        await client.try_once(await client.create_user(), shared_address, PASSWORD), TooManyAttempts
     )
-    assert isinstance(await login_client.try_once(email, shared_address, PASSWORD), SignedInSession)
+    assert isinstance(await client.try_once(email, shared_address, PASSWORD), SignedInSession)
     assert (
-        await login_client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, shared_address)
+        await client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, shared_address)
         == [InvalidCredentials()] * PER_ACCOUNT_AND_ADDRESS.max_count
     )
-    assert isinstance(await login_client.try_once(email, shared_address, PASSWORD), TooManyAttempts)
+    assert isinstance(await client.try_once(email, shared_address, PASSWORD), TooManyAttempts)
 
 
-async def test_registering_a_taken_address_counts_as_a_failure(login_client: LoginClient) -> None:
-    email, client_address = await login_client.create_user(), new_client_address()
+async def test_registering_a_taken_address_counts_as_a_failure(client: LoginClient) -> None:
+    email, client_address = await client.create_user(), new_client_address()
 
     async def register() -> object:
-        return await accounts.register(login_client.auth, "Eve", email, PASSWORD)
+        return await accounts.register(client.auth, "Eve", email, PASSWORD)
 
     outcomes = [
-        await throttle_login(login_client.auth, email, client_address, register)
+        await throttle_login(client.auth, email, client_address, register)
         for _ in range(PER_ACCOUNT_AND_ADDRESS.max_count + 1)
     ]
     assert outcomes[:-1] == [EmailTaken(email)] * PER_ACCOUNT_AND_ADDRESS.max_count
     assert isinstance(outcomes[-1], TooManyAttempts)
 
 
-async def test_an_attempt_whose_password_was_not_checked_does_not_count(
-    login_client: LoginClient,
-) -> None:
-    email, client_address = await login_client.create_user(), new_client_address()
+async def test_an_attempt_whose_password_was_not_checked_is_free(client: LoginClient) -> None:
+    email, client_address = await client.create_user(), new_client_address()
 
     async def busy() -> TooManyAttempts:
         return TooManyAttempts(5_000)
@@ -241,43 +225,36 @@ async def test_an_attempt_whose_password_was_not_checked_does_not_count(
         raise TimeoutError
 
     for _ in range(PER_ACCOUNT_AND_ADDRESS.max_count):
-        assert await throttle_login(
-            login_client.auth, email, client_address, busy
-        ) == TooManyAttempts(5_000)
+        assert await throttle_login(client.auth, email, client_address, busy) == TooManyAttempts(
+            5_000
+        )
         with pytest.raises(TimeoutError):
-            await throttle_login(login_client.auth, email, client_address, fail)
-    assert isinstance(await login_client.try_once(email, client_address, PASSWORD), SignedInSession)
+            await throttle_login(client.auth, email, client_address, fail)
+    assert isinstance(await client.try_once(email, client_address, PASSWORD), SignedInSession)
 
 
-async def test_redis_holds_neither_email_addresses_nor_known_client_addresses(
-    login_client: LoginClient,
-) -> None:
-    email, client_address = await login_client.create_user(), "192.0.2.99"
-    await login_client.fail(2, email, client_address)
-    assert isinstance(await login_client.try_once(email, client_address, PASSWORD), SignedInSession)
-    keys = b" ".join(await login_client.pipeline.send("KEYS", "*")).decode()
+async def test_redis_holds_no_email_address_and_no_known_address(client: LoginClient) -> None:
+    email, client_address = await client.create_user(), "192.0.2.99"
+    await client.fail(2, email, client_address)
+    assert isinstance(await client.try_once(email, client_address, PASSWORD), SignedInSession)
+    keys = b" ".join(await client.pipeline.send("KEYS", "*")).decode()
     assert email.partition("@")[0] not in keys
     assert not [key for key in keys.split() if client_address in key and "failures" not in key]
 
 
-async def test_while_redis_is_unavailable_the_process_counts_alone(
-    servers: EmbeddedServers, tmp_path: Path
-) -> None:
+async def test_without_redis_the_process_counts_alone(auth: Auth, tmp_path: Path) -> None:
     with restartable_server(tmp_path / "own", "valkey") as valkey:
-        pipeline = AutoPipeline(redis_client(valkey.url))
+        pipeline = AutoPipeline(redis_client(valkey.url), MAX_BUDGET_MS)
         throttle = LoginThrottle(RateLimiter(pipeline), KnownAddresses(pipeline), KEY)
-        async with auth_for_database(database_url(servers, "throttling")) as auth:
-            login_client = LoginClient(replace(auth, login_throttle=throttle), pipeline)
-            email, client_address = await login_client.create_user(), new_client_address()
-            valkey.kill()
-            assert (
-                await login_client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, client_address)
-                == [InvalidCredentials()] * PER_ACCOUNT_AND_ADDRESS.max_count
-            )
-            assert isinstance(
-                await login_client.try_once(email, client_address, PASSWORD), TooManyAttempts
-            )
-            assert isinstance(
-                await login_client.try_once(email, new_client_address(), PASSWORD), SignedInSession
-            )
+        client = LoginClient(replace(auth, login_throttle=throttle), pipeline)
+        email, client_address = await client.create_user(), new_client_address()
+        valkey.kill()
+        assert (
+            await client.fail(PER_ACCOUNT_AND_ADDRESS.max_count, email, client_address)
+            == [InvalidCredentials()] * PER_ACCOUNT_AND_ADDRESS.max_count
+        )
+        assert isinstance(await client.try_once(email, client_address, PASSWORD), TooManyAttempts)
+        assert isinstance(
+            await client.try_once(email, new_client_address(), PASSWORD), SignedInSession
+        )
         await pipeline.close()

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,18 +12,18 @@ import pytest
 from redis import Redis
 from websockets.exceptions import ConnectionClosed
 
-from slotlock.auth.administration import account_admin
+from slotlock.auth.admin import account_admin
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import open_session
 from slotlock.domain.users.user import Role, User
-from slotlock.graphql.execution.documents import DocumentCache
+from slotlock.graphql.execution.document_cache import DocumentCache
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.deployment import lock_key
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now, open_websocket
 from tests.support.clients.user_files import generated_user_csv
 from tests.support.polling import eventually
-from tests.support.stores.users import auth_for_database, insert_user
+from tests.support.stores.users import insert_user
 from tests.support.transport.raw_connection import (
     open_tcp_connection,
     read_until,
@@ -50,9 +50,8 @@ class OrganizerWithTwoSessions:
 
 
 @pytest.fixture
-async def auth(app: AppProcess) -> AsyncIterator[Auth]:
-    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as opened:
-        yield opened
+def mongo_url(app: AppProcess) -> str:
+    return app.environment["SLOTLOCK_MONGO_URL"]
 
 
 @pytest.fixture

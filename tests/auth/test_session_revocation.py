@@ -1,7 +1,7 @@
 """Once the end of a session is acknowledged, no process accepts its tokens, even without Redis."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,20 +11,17 @@ import httpx
 import pytest
 from redis import Redis
 
-from slotlock.auth.administration import account_admin
+from slotlock.auth.admin import account_admin
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import end_session, open_session, refresh_session
 from slotlock.auth.tokens import BadTokenError
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Caller, Role
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from tests.support.apps.deployment import app_variant
-from tests.support.apps.processes import AppProcess, database_url
+from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.client import GraphQLTestClient
-from tests.support.stores.users import auth_for_database, insert_user
-
-Pair = tuple[AppProcess, AppProcess]
+from tests.support.stores.users import insert_user
 
 ME = "{ me { id role } }"
 LOGOUT = "mutation { logout }"
@@ -36,9 +33,8 @@ ROUNDS = 5
 
 
 @pytest.fixture
-async def auth(two_apps: Pair) -> AsyncIterator[Auth]:
-    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as opened:
-        yield opened
+def mongo_url(two_apps: Pair) -> str:
+    return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
 
 
 async def log_out(client: GraphQLTestClient, auth: Auth, refresh_token: str) -> None:
@@ -187,18 +183,16 @@ async def test_control_sharing_pending_reads_serves_a_request_after_the_end(
 
 
 async def test_a_reused_refresh_token_ends_the_session_in_every_process(
-    servers: EmbeddedServers,
+    auth: Auth, other_process: Auth
 ) -> None:
-    url = database_url(servers, "at_once")
-    async with auth_for_database(url) as first_app, auth_for_database(url) as second_app:
-        session = await open_session(first_app, await insert_user(first_app))
-        authorization = f"Bearer {session.access_token}"
-        assert await authenticate(second_app, authorization) is not None
-        no_grace = [replace(app, refresh_grace=timedelta()) for app in (first_app, second_app)]
-        outcomes = await asyncio.gather(
-            *(refresh_session(process, session.refresh_token) for process in no_grace * 4)
-        )
-        assert sum(hasattr(outcome, "access_token") for outcome in outcomes) == 1
-        for process in (first_app, second_app):
-            with pytest.raises(BadTokenError, match="ended"):
-                await authenticate(process, authorization)
+    session = await open_session(auth, await insert_user(auth))
+    authorization = f"Bearer {session.access_token}"
+    assert await authenticate(other_process, authorization) is not None
+    no_grace = [replace(process, refresh_grace=timedelta()) for process in (auth, other_process)]
+    outcomes = await asyncio.gather(
+        *(refresh_session(process, session.refresh_token) for process in no_grace * 4)
+    )
+    assert sum(hasattr(outcome, "access_token") for outcome in outcomes) == 1
+    for process in (auth, other_process):
+        with pytest.raises(BadTokenError, match="ended"):
+            await authenticate(process, authorization)

@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 import httpx
@@ -80,23 +81,20 @@ def test_the_hand_made_tokens_of_these_tests_are_valid_without_changes() -> None
     assert not is_rejected(sign(HEADER, valid_claims()))
 
 
-@pytest.mark.parametrize("claim", valid_claims())
-def test_every_claim_is_required(claim: str) -> None:
-    claims = {name: value for name, value in valid_claims().items() if name != claim}
-    with pytest.raises(BadTokenError, match="not valid"):
-        TokenSigner([SECRET]).verify("access", sign(HEADER, claims), NOW)
+def test_every_claim_is_required() -> None:
+    for claim in valid_claims():
+        claims = {name: value for name, value in valid_claims().items() if name != claim}
+        with pytest.raises(BadTokenError, match="not valid"):
+            TokenSigner([SECRET]).verify("access", sign(HEADER, claims), NOW)
 
 
-@pytest.mark.parametrize(
-    ("claim", "value"),
-    [
+def test_every_claim_is_checked() -> None:
+    for claim, value in (
         ("iss", "somebody"), ("aud", "others"), ("aud", ["others"]), ("typ", "refresh"),
         ("typ", "ACCESS"), ("typ", 1), ("sub", 7), ("jti", 7), ("sid", 7), ("exp", "soon"),
         ("iat", "before"),
-    ],
-)  # fmt: skip
-def test_every_claim_is_checked(claim: str, value: object) -> None:
-    assert is_rejected(sign(HEADER, {**valid_claims(), claim: value}))
+    ):  # fmt: skip
+        assert is_rejected(sign(HEADER, {**valid_claims(), claim: value})), (claim, value)
 
 
 @pytest.mark.parametrize("claim", ["iat", "nbf"])
@@ -104,12 +102,9 @@ def test_a_token_from_the_future_is_rejected(claim: str) -> None:
     assert is_rejected(sign(HEADER, {**valid_claims(), claim: int(time.time()) + 3600}))
 
 
-@pytest.mark.parametrize("claim", ["iss", "aud", "typ", "sub", "exp", "jti", "sid"])
-@pytest.mark.parametrize("value", ODD_VALUES, ids=lambda value: ascii(value)[:20])
-def test_an_odd_claim_is_rejected_although_the_signature_is_valid(
-    claim: str, value: object
-) -> None:
-    assert is_rejected(sign(HEADER, {**valid_claims(), claim: value}))
+def test_an_odd_claim_is_rejected_although_the_signature_is_valid() -> None:
+    for claim, value in product(("iss", "aud", "typ", "sub", "exp", "jti", "sid"), ODD_VALUES):
+        assert is_rejected(sign(HEADER, {**valid_claims(), claim: value})), (claim, value)
 
 
 @pytest.mark.parametrize("ahead_s", [-3600, 0, 3600])
@@ -169,42 +164,36 @@ def test_a_token_without_an_algorithm_is_rejected(algorithm: object) -> None:
     assert is_rejected(f"{encode_part(header)}.{encode_part(valid_claims())}.")
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "key", "digest"),
-    [
+def test_another_algorithm_or_key_is_rejected() -> None:
+    for algorithm, key, digest in (
         ("HS512", SECRET, "sha512"), ("HS384", SECRET, "sha384"), ("HS256", SECRET, "sha512"),
         ("RS256", SECRET, "sha256"), ("ES256", SECRET, "sha256"), ("hs256", SECRET, "sha256"),
         ("HS256", PUBLIC_KEY, "sha256"), ("HS256", "", "sha256"), ("RS256", PUBLIC_KEY, "sha256"),
         ("HS256", OLD_SECRET, "sha256"),
-    ],
-)  # fmt: skip
-def test_another_algorithm_or_key_is_rejected(algorithm: str, key: str, digest: str) -> None:
-    assert is_rejected(sign({**HEADER, "alg": algorithm}, valid_claims(), key, digest))
+    ):  # fmt: skip
+        encoded_token = sign({**HEADER, "alg": algorithm}, valid_claims(), key, digest)
+        assert is_rejected(encoded_token), (algorithm, key, digest)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_the_header_of_a_token_cannot_choose_the_key() -> None:
+    for fields in (
         {"kid": "../../../../dev/null"}, {"kid": "' UNION SELECT 'x"}, {"kid": "/etc/hostname"},
         {"jwk": {"kty": "oct", "k": ""}}, {"jku": "https://elsewhere.example/keys"},
         {"x5u": "https://elsewhere.example/x.pem"}, {"x5c": ["MIIB"]},
-    ],
-)  # fmt: skip
-def test_the_header_of_a_token_cannot_choose_the_key(fields: Json) -> None:
-    for key in ("", "\x00", "a key that the author of the header has"):
-        assert is_rejected(sign({**HEADER, **fields}, valid_claims(), key))
+    ):  # fmt: skip
+        for key in ("", "\x00", "a key that the author of the header has"):
+            assert is_rejected(sign({**HEADER, **fields}, valid_claims(), key)), (fields, key)
 
 
-@pytest.mark.parametrize("fields", [{"kid": {}}, {"b64": False}, {"crit": ["exp"]}, {"crit": []}])
-def test_unsupported_header_fields_are_rejected(fields: Json) -> None:
-    assert is_rejected(sign({**HEADER, **fields}, valid_claims()))
+def test_unsupported_header_fields_are_rejected() -> None:
+    unsupported: tuple[Json, ...] = ({"kid": {}}, {"b64": False}, {"crit": ["exp"]}, {"crit": []})
+    for fields in unsupported:
+        assert is_rejected(sign({**HEADER, **fields}, valid_claims())), fields
 
 
-def test_a_token_that_is_too_long_is_rejected_before_it_is_decoded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_token_that_is_too_long_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     too_long = sign(HEADER, {**valid_claims(), "more": "x" * MAX_TOKEN_LENGTH})
-    monkeypatch.setattr("slotlock.auth.tokens.jwt", None)
+    monkeypatch.setattr("slotlock.auth.tokens._decode_part", None)
     assert is_rejected(too_long)
     assert is_rejected("\u00e9" * 20)
     assert is_rejected("\ud800")

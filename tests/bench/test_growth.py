@@ -10,12 +10,20 @@ from pymongo import MongoClient
 from bench.comparison.cpu import CpuTime
 from bench.comparison.load import Load
 from bench.comparison.ratios import Spread
-from bench.comparison.targets.slots import Document, SlotRange, Tally, slotlock_document
+from bench.comparison.targets.slots import (
+    SLOTLOCK_SHAPE,
+    Document,
+    SlotRange,
+    Tally,
+    TargetSlots,
+    slotlock_document,
+)
 from bench.growth.cases import Case, campaign_cases, campaign_shape, roster_cases, seed
 from bench.growth.report import cost, rate, ratio_to_smallest
 from bench.growth.runs import GrowthRun
+from bench.growth.updates import BATCH_SIZE, SLOTS, VARIANTS, seed_variant
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.infrastructure.mongo.slots.documents import to_slot_state
+from slotlock.infrastructure.mongo.slots.slot_documents import to_slot_state
 
 FIRST_DAY = datetime(2031, 5, 1, tzinfo=UTC)
 
@@ -99,3 +107,16 @@ def test_growth_is_the_cost_divided_by_that_of_the_smallest_case_in_the_same_rou
     spread = ratio_to_smallest(runs, 1000, cost)
     assert (spread.low, spread.high) == pytest.approx((2, 2))
     assert ratio_to_smallest(runs, 1000, rate) == Spread(0.75, 0.5, 1)
+
+
+def test_the_measured_updates_book_slots_again_and_again(client: MongoClient[Document]) -> None:
+    variant = VARIANTS[1]
+    client.drop_database("growth_updates")
+    booked = seed_variant(variant, client["growth_updates"], FIRST_DAY)
+    for _ in range(3):
+        reply = client["growth_updates"].command("update", "slots", updates=booked.updates())
+        assert reply["nModified"] == BATCH_SIZE
+    tally = TargetSlots(client, "growth_updates", SLOTLOCK_SHAPE, FIRST_DAY).tally()
+    assert tally == Tally(SLOTS * variant.roster + 3 * BATCH_SIZE, SLOTS, 0)
+    indexes = {"_id_", *SLOTLOCK_SHAPE.indexes} - variant.dropped
+    assert set(booked.slots.index_information()) == indexes

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from graphql import build_schema, parse, validate
 
+from bench.board.pages import depth
 from bench.comparison.cpu import CpuTime
-from bench.comparison.figures import Figures
-from bench.comparison.load import SCRIPT, Load
+from bench.comparison.load import SCRIPT, WORKLOADS, Load
 from bench.comparison.ratios import Spread
-from bench.comparison.scenarios import queue
+from bench.comparison.scenarios import board, queue
 from bench.comparison.scenarios.fan_out import PLACES, FanOutRun, p2_publisher, slotlock_publisher
-from bench.comparison.scenarios.report import divide, fan_out_lines, sign_in_lines
-from bench.comparison.scenarios.sign_ins import SignIns
+from bench.comparison.scenarios.report import divide, fan_out_lines
 
 FIRST_DAY = datetime(2031, 5, 1, tzinfo=UTC)
 SCHEMA = build_schema((Path(__file__).parents[2] / "schema.graphql").read_text())
@@ -105,6 +104,7 @@ def sent_requests(kind: str, workload: str, folder: Path, slots: int = 400) -> l
     """Return the first requests that wrk would send; it cannot connect and sends none."""
     (folder / "tokens").write_text("one\ntwo\nthree\n")
     (folder / "probe.lua").write_text(PROBE)
+    (folder / "body").write_text(board.request_body("campaign_1"))
     environment = {
         "SCRIPT": str(SCRIPT),
         "KIND": kind,
@@ -113,6 +113,7 @@ def sent_requests(kind: str, workload: str, folder: Path, slots: int = 400) -> l
         "SLOTS": str(slots),
         "FIRST_DAY": str(int(FIRST_DAY.timestamp())),
         "TOKENS": str(folder / "tokens"),
+        "BODY": str(folder / "body"),
     }
     wrk = subprocess.run(
         ["wrk", "-t1", "-c1", "-d1s", "-s", str(folder / "probe.lua"), "http://127.0.0.1:1"],
@@ -129,7 +130,7 @@ needs_wrk = pytest.mark.skipif(not shutil.which("wrk"), reason="wrk is not insta
 
 
 @needs_wrk
-@pytest.mark.parametrize("workload", ["spread", "hot", "one", "list", "mixed", "crowd", "queue"])
+@pytest.mark.parametrize("workload", [*WORKLOADS, "crowd", "queue", "board"])
 def test_every_request_to_slotlock_is_complete_and_fits_the_schema(
     workload: str, tmp_path: Path
 ) -> None:
@@ -162,10 +163,6 @@ def test_the_mix_has_eighty_percent_reads_and_each_booking_its_own_slot(tmp_path
         assert len(set(bookings)) == 4
 
 
-def test_a_sign_in_that_fails_makes_the_comparison_wrong() -> None:
-    figures = Figures(sign_ins=SignIns(5, [], {"Session": 9}))
-    assert figures.is_correct
-    assert sign_in_lines(figures.sign_ins) == ["5 sign-ins a second while slotlock ran: Session 9"]
-    figures = Figures(sign_ins=SignIns(5, [], {"Session": 9, "ReadTimeout": 1}))
-    assert not figures.is_correct
-    assert sign_in_lines(figures.sign_ins)[0].startswith("!!! ")
+def test_round_trips_are_the_longest_chain_of_requests() -> None:
+    assert depth([]) == 0
+    assert depth([(0, 10), (1, 9), (10, 20), (9.5, 30), (21, 25)]) == 3

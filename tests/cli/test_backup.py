@@ -16,11 +16,16 @@ from pymongo import AsyncMongoClient, MongoClient
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
-from slotlock.infrastructure.mongo.backup.archive import ArchiveError, read_header
+from slotlock.infrastructure.mongo.backup.archive import (
+    ArchiveError,
+    ArchiveHeader,
+    ArchiveWriter,
+    read_header,
+)
 from slotlock.infrastructure.mongo.backup.dump import EXCLUDED_COLLECTIONS, write_backup
 from slotlock.infrastructure.mongo.client import EARLIER_APP_NAME, connect
 from slotlock.infrastructure.mongo.repositories import INDEXES
-from slotlock.infrastructure.mongo.users.documents import to_new_document
+from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from tests.support.apps.deployment import Deployment, app_variant, object_id, open_deployment
 from tests.support.apps.processes import app_environment
 from tests.support.cli.command_line import command_errors, replace_environment, run_command
@@ -105,6 +110,7 @@ def assert_consistent(documents: dict[str, list[Json]]) -> None:
         assert set(recorded_booking_ids(record["outcome"])) <= ids, "a record without its effect"
 
 
+@pytest.mark.slow
 async def test_a_backup_during_bookings_restores_to_a_database_without_any_contradiction(
     mongo: MongoClient[dict[str, Any]],
     servers: EmbeddedServers,
@@ -189,10 +195,7 @@ async def write_to(stream: BytesIO) -> None:
 
 @pytest.mark.parametrize("snapshot", [True, False])
 def test_changes_during_a_backup_are_not_in_it(
-    mongo: MongoClient[dict[str, Any]],
-    file: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    snapshot: bool,
+    mongo: MongoClient[dict[str, Any]], file: Path, monkeypatch: pytest.MonkeyPatch, snapshot: bool
 ) -> None:
     insert_users(mongo, 3)
     before = all_documents(mongo)
@@ -238,6 +241,7 @@ def test_a_restore_needs_an_empty_database_or_replaces_it(
     assert "cannot be read" in line
 
 
+@pytest.mark.slow
 async def test_a_restore_refuses_while_a_process_is_connected(
     mongo: MongoClient[dict[str, Any]],
     servers: EmbeddedServers,
@@ -328,12 +332,28 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.parametrize("compress", [gzip.compress, bytes], ids=["records", "file"])
+def test_no_changed_bit_is_read_as_a_backup_or_raises_another_error(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    stream = BytesIO()
+    users = encode({"_id": 1, "email": "mia@slotlock.test"})
+    header = ArchiveHeader("1.0.0", datetime.now(UTC), {"users": 1}, {"users": 1})
+    writer = ArchiveWriter(stream, header)
+    writer.write_batch("users", users)
+    writer.close()
+    data = stream.getvalue() if compress is bytes else gzip.decompress(stream.getvalue())
+    path = tmp_path / "changed.backup"
+    # The bytes of the header of gzip are no part of the backup.
+    for position in range(10 if compress is bytes else 0, len(data)):
+        path.write_bytes(compress(flipped(data, position)))
+        with pytest.raises(ArchiveError):
+            read_header(path)
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_or_newer_backup_is_refused_before_anything_changes(
-    mongo: MongoClient[dict[str, Any]],
-    file: Path,
-    capsys: pytest.CaptureFixture[str],
-    damage: str,
+    mongo: MongoClient[dict[str, Any]], file: Path, capsys: pytest.CaptureFixture[str], damage: str
 ) -> None:
     insert_users(mongo, 3)
     run_command(capsys, "backup", str(file))

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import os
 import secrets
 import socket
@@ -22,16 +23,32 @@ from slotlock.cli.main import main
 from slotlock.devserver.binaries import MONGOD, find_binary
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.processes import app_environment, database_url, free_port
-from tests.support.cli.command_line import (
-    command_errors,
-    replace_environment,
-    run_command,
-)
+from tests.support.cli.command_line import command_errors, replace_environment, run_command
 from tests.support.stores.users import auth_for_database
 
 MODULE = (sys.executable, "-m", "slotlock")
 PASSWORD = "correct horse battery"
 GRAPHQL = {"graphql", "strawberry", "starlette", "uvicorn"}
+UNUSED = GRAPHQL | {"redis", "argon2", "email_validator", "pydantic", "opentelemetry"}
+OF_BOOKINGS = {
+    "prometheus_client",
+    "slotlock.domain.booking.booking_outcomes",
+    "slotlock.infrastructure.mongo.repositories",
+}
+# Most servers have no provider, webhook, mail server, calendar or GraphiQL page.
+UNUSED_BY_SERVERS = {
+    "aiohttp",
+    "icalendar",
+    "jinja2",
+    "jwt",
+    "cryptography.x509",
+    "email_validator",
+    "opentelemetry.sdk",
+    "pydantic",
+    "strawberry.http",
+    "typst",
+    "xlsxwriter",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -125,9 +142,7 @@ def test_users_are_listed_by_address(capsys: pytest.CaptureFixture[str], email: 
     assert {f"a{email}", f"b{email}"} <= set(listed)
 
 
-def test_an_address_with_an_account_is_rejected(
-    capsys: pytest.CaptureFixture[str], email: str
-) -> None:
+def test_a_taken_address_is_rejected(capsys: pytest.CaptureFixture[str], email: str) -> None:
     run_command(capsys, *create_arguments(email))
     sys.stdin.seek(0)
     assert f"{email} already has an account" in error_line(capsys, *create_arguments(email))
@@ -135,12 +150,12 @@ def test_an_address_with_an_account_is_rejected(
 
 def test_an_unknown_address_is_rejected(capsys: pytest.CaptureFixture[str], email: str) -> None:
     line = error_line(capsys, "users", "set-role", email, "admin")
-    assert f"no account has the address {email}" in line
+    assert f"no account has the address or user name {email}" in line
 
 
 def test_each_invalid_field_of_an_account_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     sys.stdin.readline()  # consume the password
-    line = error_line(capsys, *create_arguments("nobody"))
+    line = error_line(capsys, *create_arguments("no body"))
     assert "email:" in line
     assert "password:" in line
 
@@ -160,6 +175,7 @@ def test_an_unknown_role_is_rejected_with_the_list_of_roles(
     assert all(role in message for role in ("member", "organizer", "admin"))
 
 
+@pytest.mark.slow
 def test_an_unavailable_mongodb_is_reported(environ: pytest.MonkeyPatch) -> None:
     address = f"127.0.0.1:{free_port()}"
     environ.setenv("SLOTLOCK_MONGO_URL", f"mongodb://{address}/")
@@ -238,6 +254,7 @@ def test_a_mongodb_without_transactions_is_reported_with_the_remedy(
     assert "--replSet" in line
 
 
+@pytest.mark.slow
 def test_workers_that_cannot_start_end_with_a_failure(
     environ: pytest.MonkeyPatch, servers: EmbeddedServers
 ) -> None:
@@ -263,29 +280,52 @@ def test_the_package_runs_as_a_module() -> None:
     assert project["version"] == __version__
 
 
+def last_line(program: str) -> str:
+    """Run a program with the settings of an operator, and return its last line."""
+    command = (sys.executable, "-c", program)
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[
+        -1
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "unneeded"),
     [
-        ("--version", {"asyncio", "pydantic", "pymongo", "redis", "prometheus_client"} | GRAPHQL),
-        ("doctor", GRAPHQL),
-        ("users list", GRAPHQL),
-        ("migrate", GRAPHQL),
+        # `serve --workers` relies on it: prometheus_client is imported after its setting.
+        ("--version", {"asyncio", "pymongo", "redis", "prometheus_client"} | GRAPHQL),
+        ("users list", UNUSED | OF_BOOKINGS),
+        ("migrate", UNUSED),
+        ("doctor", (UNUSED - {"redis", "opentelemetry"}) | {"prometheus_client"}),
     ],
 )
 def test_a_command_imports_only_what_it_needs(arguments: str, unneeded: set[str]) -> None:
-    # `serve --workers` also relies on the first: prometheus_client is imported after its setting.
     program = (
         "import sys; from slotlock.cli.main import main\n"
-        "try: main(sys.argv[1:])\n"
+        f"try: main({arguments.split()})\n"
         "finally: print('imported', *sys.modules)"
     )
-    command = (sys.executable, "-c", program, *arguments.split())
-    ended = subprocess.run(command, capture_output=True, text=True, check=True)
-    imported = ended.stdout.splitlines()[-1].split()
+    imported = last_line(program).split()
     assert imported[0] == "imported"
-    assert unneeded.isdisjoint(imported)
+    assert unneeded.intersection(imported) == set()
 
 
+def test_a_server_process_imports_neither_what_it_may_never_need_nor_collects_all_objects() -> None:
+    program = (
+        "import gc, sys; import slotlock.api.app\n"
+        "print(gc.isenabled(), gc.get_stats()[2]['collections'], *sys.modules)"
+    )
+    is_collecting, full_collections, *imported = last_line(program).split()
+    assert UNUSED_BY_SERVERS.intersection(imported) == set()
+    assert (is_collecting, full_collections) == ("True", "0")
+
+
+def test_the_last_collection_of_a_process_visits_nothing() -> None:
+    # Handlers run in the opposite order.
+    program = "import atexit, gc; atexit.register(lambda: print(len(gc.get_objects())))"
+    assert int(last_line(f"{program}; import slotlock.domain.booking.slot")) < 100
+
+
+@pytest.mark.slow
 def test_a_closed_output_pipe_causes_no_traceback() -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -294,3 +334,20 @@ def test_a_closed_output_pipe_causes_no_traceback() -> None:
             (*MODULE, "schema"), stdout=closed_pipe, stderr=subprocess.PIPE, check=False
         )
     assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_the_draw_mode_of_simulate_compares_three_ways_on_the_same_wishes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    results, plot = tmp_path / "results.json", tmp_path / "plot.svg"
+    size = ["--users", "60", "--slots", "6", "--places", "5", "--seed", "1"]
+    files = ["--json", str(results), "--plot", str(plot)]
+    assert main(["simulate", "--mode", "draw", *size, *files]) == 0
+    measures = json.loads(results.read_text())["measures"]
+    assert list(measures) == ["rush", "serial", "rounds"]
+    assert {each["places"] for each in measures.values()} == {30}
+    assert measures["rounds"]["without_place"] < measures["rush"]["without_place"]
+    assert measures["rounds"]["envious"] == 0
+    assert "<svg" in plot.read_text()
+    printed = capsys.readouterr().out
+    assert printed.startswith("60 users, 6 slots of 5 places, 6 wishes and 3 places each at most")

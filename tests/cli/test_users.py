@@ -16,11 +16,7 @@ from slotlock.auth.accounts import register
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
 from tests.support.apps.processes import AppProcess, app_environment
-from tests.support.cli.command_line import (
-    command_errors,
-    replace_environment,
-    run_command,
-)
+from tests.support.cli.command_line import command_errors, replace_environment, run_command
 from tests.support.clients.user_files import generated_user_csv, user_csv
 from tests.support.stores.users import auth_for_database
 
@@ -75,15 +71,41 @@ def test_an_account_that_registered_itself_is_listed_until_claimed(
     assert claimed == "0 created, 0 updated, 0 unchanged, 1 claimed\n"
 
 
-def test_each_invalid_line_is_reported_up_to_a_hundred(
+def test_equal_problems_of_a_file_are_one_line(
     capsys: pytest.CaptureFixture[str], file: Path, school: str
 ) -> None:
-    file.write_bytes(user_csv(school, {"ada": "Ada"}) + b"\nnobody,Ben,\n" * 102)
-    lines = command_errors(capsys, "users", "import", str(file))
-    assert lines[0] == "line 3, email: This is not an e-mail address."
-    assert len(lines) == 101
-    assert lines[-1] == "and 2 more"
+    file.write_bytes(user_csv(school, {"ada": "Ada"}) + b"\nnobody,Ben," * 102 + b"\nben@x.org,,")
+    for option in ((), ("--dry-run",)):
+        assert command_errors(capsys, "users", "import", str(file), *option) == [
+            "lines 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, ... (102 in total), email: "
+            "This is not an e-mail address.",
+            "line 105, name: Please enter a name.",
+        ]
     assert school not in run_command(capsys, "users", "list")
+
+
+def test_a_user_name_stands_wherever_an_address_does(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, file: Path, school: str
+) -> None:
+    name = f"Anna.{school.removesuffix('.test')}"
+    file.write_text(f"Benutzername;Vorname;Nachname\n{name};Änne;Müller\n", encoding="cp1252")
+    imported = run_command(capsys, "users", "import", str(file))
+    assert imported == "1 created, 0 updated, 0 unchanged\n"
+    invited = run_command(capsys, "users", "invite")
+    (row,) = [
+        each for each in csv.DictReader(StringIO(invited)) if each["username"] == name.lower()
+    ]
+    assert row["name"] == "Änne Müller"
+    assert f"{name.lower()}\torganizer\tÄnne Müller\t" in run_command(
+        capsys, "users", "set-role", name, "organizer"
+    )
+    monkeypatch.setattr("sys.stdin", StringIO("correct horse battery\n"))
+    line = run_command(capsys, "users", "set-password", name, "--password-stdin")
+    assert line == f"set the password of {name.lower()}; all sessions ended\n"
+    assert run_command(capsys, "users", "reset-link", name).startswith("token\t")
+    run_command(capsys, "users", "delete", name, "--yes")
+    create_account(capsys, monkeypatch, name)
+    assert name.lower() in run_command(capsys, "users", "list")
 
 
 def test_an_unreadable_or_too_large_file_is_reported(
@@ -175,5 +197,5 @@ def test_an_account_is_deleted_after_a_confirmation_and_then_unknown(
     line = run_command(capsys, "users", "delete", email, "--yes")
     assert line.startswith(f"erased the account {email};")
     unknown = command_errors(capsys, "users", "delete", email, "--yes")
-    assert unknown == [f"no account has the address {email}"]
+    assert unknown == [f"no account has the address or user name {email}"]
     assert email not in run_command(capsys, "users", "list")

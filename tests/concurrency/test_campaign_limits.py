@@ -14,17 +14,19 @@ from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import BookingId, SlotId
+from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.rules.booking_changes import cancel, confirm
 from slotlock.domain.booking.slot import SlotKind
-from slotlock.domain.campaigns.campaign import CampaignChanges, CampaignDraft, CampaignSaved
+from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignPatch, CampaignSaved
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.schedule.meetings import Meeting, first_overlap
 from slotlock.domain.schedule.timetables import Timetable, Weekday, WeeklyMeeting
-from slotlock.domain.slots.editing import SlotDraft
-from slotlock.domain.slots.outcomes import SlotSaved
+from slotlock.domain.slots.slot_outcomes import SlotSaved
+from slotlock.domain.slots.slot_patch import SlotDraft
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.infrastructure.mongo.slots import change_set
+from slotlock.infrastructure.mongo.slots import write_set
 from slotlock.services.booking import book, waitlist
-from slotlock.services.booking.changes import BookingChangeRequest, cancel, confirm
+from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.move import move
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
@@ -118,7 +120,7 @@ class Rush:
         elif choice < 0.14:
             self.set_groups(self.random.randrange(5), self.random.choice(CLASSES))
         elif choice < 0.22:
-            changes = CampaignChanges(published=self.random.random() < 0.7)
+            changes = CampaignPatch(published=self.random.random() < 0.7)
             self.run(
                 campaigns.edit(
                     self.pair.services[1], self.random.choice(self.campaigns), changes, ORGANIZER
@@ -156,8 +158,10 @@ class Rush:
             here, booking_id = self.random.choice(live)
             command = BookingChangeRequest(here, booking_id, user, wait_s)
             if verb < 0.15:
-                return cancel(services, command)
-            return move(services, command, slot_id) if verb < 0.3 else confirm(services, command)
+                return change_booking(services, cancel, command)
+            if verb < 0.3:
+                return move(services, command, slot_id)
+            return change_booking(services, confirm, command)
         if verb < 0.5:
             return waitlist.join(services, slot_id, user.user_id, wait_s)
         if verb < 0.55:
@@ -238,6 +242,7 @@ def play(rush: Rush, steps: int, *, operations_only: bool = False) -> None:
         rush.check()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(7200 if "TEST_CAMPAIGN" in os.environ else 120)
 def test_campaign_limits_hold_under_random_operations(pair: ServicePair) -> None:
     needed = {"Booked", "LimitReached", "TimeConflict", "GroupFull", "NotEligible", "SlotNotFound"}
@@ -254,6 +259,6 @@ def test_campaign_limits_hold_under_random_operations(pair: ServicePair) -> None
 def test_control_without_user_versions_a_user_exceeds_the_limit(
     pair: ServicePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_set, "user_version_updates", lambda *_: iter(()))
+    monkeypatch.setattr(write_set, "user_version_updates", lambda *_: iter(()))
     with pytest.raises(AssertionError, match=r"too many: |overlap: "):
         play(Rush(pair, 9), 2000, operations_only=True)

@@ -27,6 +27,9 @@ CREATE = """mutation($input: CreateSlotInput!) { createSlot(input: $input) { __t
 RESOURCES = """mutation($names: [String!]!) {
   importResources(names: $names) { ... on ResourcesImported { existing { id name } } }
 }"""
+RENAME_RESOURCE = """mutation($id: ID!, $name: String!) {
+  updateResource(input: {resourceId: $id, name: $name}) { __typename }
+}"""
 DELETE_RESOURCE = """mutation($id: ID!) {
   deleteResource(resourceId: $id) { __typename }
 }"""
@@ -140,55 +143,38 @@ async def test_of_two_conflicting_drafts_published_at_once_one_is_published(
         assert len(published(deployment, hall)) == 1
 
 
-async def test_of_two_slots_moved_to_one_time_at_once_one_is_moved(
-    deployment: Deployment, two_apps: Pair
+def times_at(hour: float) -> Json:
+    """Return the times of a slot of one hour."""
+    return {name: at(hour)[name] for name in PAST}
+
+
+@pytest.mark.parametrize(
+    ("hours", "change", "outcomes"),
+    [
+        ((8, 12), times_at(10), {"Slot": 1, "ResourceTaken": 1}),
+        ((9, 9), None, {"Slot": 1, "ResourceTaken": 1}),
+        ((9, 10), times_at(9.5), {"ResourceTaken": 2}),
+    ],
+    ids=["to one time", "to one room", "across each other"],
+)
+async def test_two_slots_of_one_room_that_move_at_once_never_overlap(
+    deployment: Deployment,
+    two_apps: Pair,
+    hours: tuple[int, int],
+    change: Json | None,
+    outcomes: dict[str, int],
 ) -> None:
     for _ in range(ROUNDS):
-        hall = room()
+        hall = {"resource": room()}
         slots = [
-            await deployment.add_slot(two_apps[0], **at(hour, resource=hall)) for hour in (8, 12)
-        ]
-        times = {name: at(10)[name] for name in ("startTime", "endTime")}
-        requests = [(UPDATE_SERIES, {"input": {"slotId": slot_id, **times}}) for slot_id in slots]
-        assert await at_once(deployment, two_apps, requests) == {"Slot": 1, "ResourceTaken": 1}
-        assert overlaps(deployment, hall) == 0
-
-
-async def test_of_two_slots_moved_to_one_room_at_once_one_is_moved(
-    deployment: Deployment, two_apps: Pair
-) -> None:
-    for _ in range(ROUNDS):
-        hall = room()
-        slots = [await deployment.add_slot(two_apps[0], **at(9)) for _ in range(2)]
-        requests = [
-            (UPDATE_SERIES, {"input": {"slotId": slot_id, "resource": hall}}) for slot_id in slots
-        ]
-        assert await at_once(deployment, two_apps, requests) == {"Slot": 1, "ResourceTaken": 1}
-        assert len(published(deployment, hall)) == 1
-
-
-async def test_two_slots_that_swap_times_at_once_never_overlap(
-    deployment: Deployment, two_apps: Pair
-) -> None:
-    for _ in range(ROUNDS):
-        hall = room()
-        one, other = [
-            await deployment.add_slot(two_apps[0], **at(hour, resource=hall)) for hour in (9, 10)
+            await deployment.add_slot(two_apps[0], **at(hour, **(hall if change else {})))
+            for hour in hours
         ]
         requests = [
-            (
-                UPDATE_SERIES,
-                {
-                    "input": {
-                        "slotId": slot_id,
-                        **{k: at(hour)[k] for k in ("startTime", "endTime")},
-                    }
-                },
-            )
-            for slot_id, hour in ((one, 9.5), (other, 9.5))
+            (UPDATE_SERIES, {"input": {"slotId": slot_id, **(change or hall)}}) for slot_id in slots
         ]
-        assert await at_once(deployment, two_apps, requests) == {"ResourceTaken": 2}
-        assert overlaps(deployment, hall) == 0
+        assert await at_once(deployment, two_apps, requests) == outcomes
+        assert overlaps(deployment, hall["resource"]) == 0
 
 
 async def test_of_two_series_that_conflict_on_one_date_one_is_created(
@@ -216,43 +202,31 @@ async def test_a_freed_resource_goes_to_one_of_the_concurrent_requests(
     assert await at_once(deployment, two_apps, requests) == {"Slot": 1, "ResourceTaken": 5}
 
 
-async def created_meanwhile(
-    deployment: Deployment, app: AppProcess, off: str, other_resources: int
-) -> tuple[set[str], int]:
-    """Create two slots of a room at once, one of them with so many resources more.
-
-    Return the outcomes and the number of overlaps.
-    """
-    hall, organizer = room(), deployment.organizer(app)
+@pytest.mark.parametrize("other_resources", [0, 2])
+@pytest.mark.parametrize(
+    ("without", "outcomes", "overlap_count"),
+    [("", {"Slot", "ResourceTaken"}, 0), ("resources", {"Slot"}, 1)],
+)
+async def test_a_room_that_was_free_when_it_was_read_is_checked_again_at_the_write(
+    deployment: Deployment,
+    two_apps: Pair,
+    without: str,
+    outcomes: set[str],
+    overlap_count: int,
+    other_resources: int,
+) -> None:
+    hall, organizer = room(), deployment.organizer(two_apps[0])
     names = [hall, *(room() for _ in range(other_resources))]
     ids = await resource_ids(organizer, names)
-    slow, stage = deployment.paused_app("commit", off)
+    slow, stage = deployment.paused_app("commit", without)
     # The common resource is the last one of the list.
     several = {"input": at(9, resourceIds=[ids[name] for name in reversed(names)])}
     late = asyncio.create_task(deployment.organizer(slow).execute(CREATE, **several))
     await asyncio.to_thread(stage.wait_until_reached)
     early = await organizer.execute(CREATE, input=at(9, resource=hall))
     stage.resume()
-    return {early["__typename"], (await late)["__typename"]}, overlaps(deployment, hall)
-
-
-with_other_resources = pytest.mark.parametrize("other_resources", [0, 2])
-
-
-@with_other_resources
-async def test_a_room_that_was_free_when_it_was_read_is_checked_again_at_the_write(
-    deployment: Deployment, two_apps: Pair, other_resources: int
-) -> None:
-    received = await created_meanwhile(deployment, two_apps[0], "", other_resources)
-    assert received == ({"Slot", "ResourceTaken"}, 0)
-
-
-@with_other_resources
-async def test_control_without_the_resource_version_two_slots_share_a_room(
-    deployment: Deployment, two_apps: Pair, other_resources: int
-) -> None:
-    received = await created_meanwhile(deployment, two_apps[0], "resources", other_resources)
-    assert received == ({"Slot"}, 1)
+    assert {early["__typename"], (await late)["__typename"]} == outcomes
+    assert overlaps(deployment, hall) == overlap_count
 
 
 def stored_resource(deployment: Deployment, name: str) -> Json | None:
@@ -263,6 +237,7 @@ def stored_resource(deployment: Deployment, name: str) -> Json | None:
 drafts_or_not = pytest.mark.parametrize("draft", [False, True])
 
 
+@pytest.mark.slow
 @drafts_or_not
 async def test_of_a_new_slot_and_the_deletion_of_its_resource_at_once_one_succeeds(
     deployment: Deployment, two_apps: Pair, draft: bool
@@ -286,55 +261,56 @@ async def test_of_a_new_slot_and_the_deletion_of_its_resource_at_once_one_succee
         )
 
 
-async def deleted_before_write(
-    deployment: Deployment, app: AppProcess, pause_at: str, off: str, *, draft: bool, past: bool
-) -> tuple[str, bool]:
-    """Delete a resource while the writer of a slot pauses: of a new one, or a past one that moves.
-
-    Return the outcome, and whether the resource exists afterwards.
-    """
-    hall, organizer = room(), deployment.organizer(app)
+@pytest.mark.slow
+@drafts_or_not
+@pytest.mark.parametrize(
+    ("pause_at", "past"), [("plan", False), ("commit", False), ("commit", True)]
+)
+@pytest.mark.parametrize(("without", "outcome"), [("", "InvalidInput"), ("resources", "Slot")])
+async def test_a_resource_that_is_deleted_before_the_write_of_its_slot_stays_deleted(
+    deployment: Deployment,
+    two_apps: Pair,
+    without: str,
+    outcome: str,
+    pause_at: str,
+    past: bool,
+    draft: bool,
+) -> None:
+    hall, organizer = room(), deployment.organizer(two_apps[0])
     hall_id = (await resource_ids(organizer, [hall]))[hall]
+    # The writer of a new slot pauses, or of a past one that moves.
     request: tuple[str, Json] = (CREATE, {"input": at(9, resource=hall, draft=draft)})
     if past:
         slot = await organizer.create_slot(**PAST, resource=hall, draft=draft, allowPast=True)
         times = {name: at(9)[name] for name in PAST}
         request = (UPDATE_SERIES, {"input": {"slotId": slot["id"], **times}})
-    slow, stage = deployment.paused_app(pause_at, off)
+    slow, stage = deployment.paused_app(pause_at, without)
     late = asyncio.create_task(deployment.organizer(slow).execute(request[0], **request[1]))
     await asyncio.to_thread(stage.wait_until_reached)
     deleted = await organizer.execute(DELETE_RESOURCE, id=hall_id)
     assert deleted["__typename"] == "ResourceDeleted"
     stage.resume()
-    outcome = (await late)["__typename"]
-    return outcome, stored_resource(deployment, hall) is not None
+    assert (await late)["__typename"] == outcome
+    assert (stored_resource(deployment, hall) is not None) == (outcome == "Slot")
 
 
-scenes = pytest.mark.parametrize(
-    ("pause_at", "past"), [("plan", False), ("commit", False), ("commit", True)]
-)
-
-
-@drafts_or_not
-@scenes
-async def test_a_resource_that_is_deleted_before_the_write_of_its_slot_stays_deleted(
-    deployment: Deployment, two_apps: Pair, draft: bool, pause_at: str, past: bool
+@pytest.mark.parametrize(("without", "old_names"), [("", 0), ("resources", 1)])
+async def test_a_slot_that_is_written_after_its_resource_was_renamed_has_the_new_name(
+    deployment: Deployment, two_apps: Pair, without: str, old_names: int
 ) -> None:
-    received = await deleted_before_write(
-        deployment, two_apps[0], pause_at, "", draft=draft, past=past
-    )
-    assert received == ("InvalidInput", False)
-
-
-@drafts_or_not
-@scenes
-async def test_control_without_the_resource_version_a_slot_brings_a_deleted_resource_back(
-    deployment: Deployment, two_apps: Pair, draft: bool, pause_at: str, past: bool
-) -> None:
-    received = await deleted_before_write(
-        deployment, two_apps[0], pause_at, "resources", draft=draft, past=past
-    )
-    assert received == ("Slot", True)
+    hall, organizer = room(), deployment.organizer(two_apps[0])
+    hall_id = (await resource_ids(organizer, [hall]))[hall]
+    slow, stage = deployment.paused_app("commit", without)
+    writer = deployment.organizer(slow)
+    late = asyncio.create_task(writer.execute(CREATE, input=at(9, resource=hall)))
+    await asyncio.to_thread(stage.wait_until_reached)
+    renamed = await organizer.execute(RENAME_RESOURCE, id=hall_id, name=f"new {hall}")
+    assert renamed["__typename"] == "Resource"
+    stage.resume()
+    assert (await late)["__typename"] == "Slot"
+    slots = deployment.mongo.get_default_database()["slots"]
+    named = [slots.count_documents({"resource": name}) for name in (hall, f"new {hall}")]
+    assert named == [old_names, 1 - old_names]
 
 
 async def test_two_concurrent_edits_of_a_series_lose_no_slot(

@@ -12,8 +12,8 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
 from slotlock.domain.campaigns.terms import GroupLimit
-from slotlock.domain.slots.editing import SlotDraft
-from slotlock.domain.slots.outcomes import SlotSaved
+from slotlock.domain.slots.slot_outcomes import SlotSaved
+from slotlock.domain.slots.slot_patch import SlotDraft
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import ImportPlan, plan_import
 from slotlock.domain.users.user import Caller
@@ -23,7 +23,7 @@ from slotlock.services.booking import book, waitlist
 from slotlock.services.campaigns import campaigns
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
-from slotlock.services.workers.unfinished_changes import finish_changes
+from slotlock.services.workers.hold_sweeper import finish_interrupted_changes
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 
@@ -73,7 +73,7 @@ def slot_id(pair: ServicePair) -> SlotId:
 def sweep_later(pair: ServicePair) -> None:
     """Run what the sweeper does after all writes in flight are complete."""
     pair.clock.advance(LATER)
-    pair.runner.run(finish_changes(pair.services[0]))
+    pair.runner.run(finish_interrupted_changes(pair.services[0]))
     pair.runner.run(hold_sweeper.sweep(pair.services[0]))
 
 
@@ -85,12 +85,12 @@ def has_place(pair: ServicePair, user: Caller, slot_id: SlotId) -> bool:
 
 def imports(pair: ServicePair, user: Caller, group: str) -> ImportPlan:
     """Give a user this group by an imported file; return the import's outcome."""
-    user_imports = pair.repositories[0].user_imports
+    user_imports = pair.services[0].user_imports
 
     async def as_the_file_says() -> ImportPlan:
         email = pair.emails[user.user_id]
         seen = await user_imports.load_snapshot([email])
-        plan = plan_import([UserRow(2, email, None, (group,))], seen.users_by_email)
+        plan = plan_import([UserRow(2, email, None, (group,))], seen.users_by_login_name)
         assert isinstance(plan, ImportPlan)
         if not plan.is_empty:
             written = await user_imports.commit(plan, seen, pair.clock.now)

@@ -69,7 +69,7 @@ async def test_the_first_response_is_lost_with_all_connections_and_no_other(muta
     async with (
         server,
         lossy_proxy(server.sockets[0].getsockname()[1]) as proxy,
-        asyncio.timeout(10),
+        asyncio.timeout(30),
     ):
         first, second = await connect(proxy), await connect(proxy)
         await first.send(b"hello\n")

@@ -2,7 +2,10 @@
 
 import asyncio
 
-from tests.support.apps.deployment import Deployment, lock_key
+import pytest
+
+from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
+from tests.support.apps.deployment import Deployment, kill_at_pause, lock_key
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import BOOK_SLOT
 from tests.support.polling import wait_until
@@ -12,23 +15,31 @@ OTHER_OWNER = f"{'0' * 48}:1"
 
 
 def expire_lock(deployment: Deployment, slot_id: str) -> None:
-    """Let the lock of a slot expire now."""
-    assert deployment.redis.pexpire(lock_key(slot_id), 1)
+    """Let the lock of a slot expire now, if it has not expired on a busy machine."""
+    deployment.redis.pexpire(lock_key(slot_id), 1)
     wait_until(lambda: not deployment.redis.exists(lock_key(slot_id)), "the lock expired")
 
 
-async def release_expired_lock(
-    deployment: Deployment, point: str, without_guards: str = "", *, same_user: bool = False
-) -> tuple[object, object]:
-    """Let Ada release a lock that has expired and that another request holds by now.
+def is_locked(deployment: Deployment, slot_id: str) -> bool:
+    """Return whether a slot is locked."""
+    return bool(deployment.redis.exists(lock_key(slot_id)))
 
-    The other request is Ben's, or a cancellation by Ada herself. Returns its lock before and after
-    the release.
-    """
-    (slow_app, before_release), (app, before_commit) = (
-        deployment.paused_app(point, without_guards),
-        deployment.paused_app("commit", without_guards),
-    )
+
+@pytest.mark.parametrize(
+    ("without", "point", "same_user", "is_deleted"),
+    [
+        ("", "release", False, False),
+        ("", "release", True, False),
+        ("one-step-release", "between-steps", False, True),
+        ("lock-owner", "release", False, True),
+        ("token-per-acquisition", "release", True, True),
+    ],
+)
+async def test_a_release_leaves_the_lock_of_another_request_even_of_the_same_user(
+    deployment: Deployment, without: str, point: str, same_user: bool, is_deleted: bool
+) -> None:
+    slow_app, before_release = deployment.paused_app(point, without)
+    app, before_commit = deployment.paused_app("commit", without if same_user else "")
     slot_id = await deployment.add_slot(app, capacity=2)
     first = asyncio.create_task(deployment.client(slow_app, 0).book_slot(slot_id))
     await asyncio.to_thread(before_release.wait_until_reached)
@@ -40,127 +51,108 @@ async def release_expired_lock(
     else:
         second = asyncio.create_task(deployment.client(app, 1).book_slot(slot_id))
     await asyncio.to_thread(before_commit.wait_until_reached)
-    lock_before = deployment.redis.get(lock_key(slot_id))
+    lock = deployment.redis.get(lock_key(slot_id))
+    assert lock is not None
     before_release.resume()
     await first
     await deployment.wait_for_releases(slow_app)
-    lock_after = deployment.redis.get(lock_key(slot_id))
+    assert deployment.redis.get(lock_key(slot_id)) == (None if is_deleted else lock)
     before_commit.resume()
     await second
-    return lock_before, lock_after
 
 
-async def test_a_release_compares_and_deletes_in_one_step(deployment: Deployment) -> None:
-    before, after = await release_expired_lock(deployment, "release")
-    assert before is not None
-    assert after == before
-
-
-async def test_control_a_release_in_two_steps_deletes_the_lock_of_another(
-    deployment: Deployment,
+@pytest.mark.parametrize(("without", "stays_locked"), [("", False), ("finally", True)])
+async def test_a_refusal_leaves_no_lock(
+    deployment: Deployment, app: AppProcess, without: str, stays_locked: bool
 ) -> None:
-    before, after = await release_expired_lock(deployment, "between-steps", "one-step-release")
-    assert before is not None
-    assert after is None
-
-
-async def test_a_second_request_of_a_user_retains_its_lock_when_the_first_one_releases(
-    deployment: Deployment,
-) -> None:
-    before, after = await release_expired_lock(deployment, "release", same_user=True)
-    assert before is not None
-    assert after == before
-
-
-async def test_control_with_one_token_per_user_the_first_request_deletes_the_lock_of_the_second(
-    deployment: Deployment,
-) -> None:
-    before, after = await release_expired_lock(
-        deployment, "release", "token-per-acquisition", same_user=True
-    )
-    assert before is not None
-    assert after is None
-
-
-async def is_locked_after_refusal(deployment: Deployment, app: AppProcess) -> bool:
-    """Return whether a slot with a free place is locked after it refused a booking."""
     slot_id = await deployment.add_slot(app, capacity=2)
     ada = deployment.client(app, 0)
     assert (await ada.book_slot(slot_id))["__typename"] == "Booked"
     assert (await ada.book_slot(slot_id))["__typename"] == "AlreadyBooked"
     await deployment.wait_for_releases(app)
-    return bool(deployment.redis.exists(lock_key(slot_id)))
+    assert is_locked(deployment, slot_id) == stays_locked
 
 
-async def test_a_refusal_leaves_no_lock(deployment: Deployment, two_apps: Pair) -> None:
-    assert not await is_locked_after_refusal(deployment, two_apps[0])
-
-
-async def test_control_without_finally_a_refusal_leaves_the_lock(deployment: Deployment) -> None:
-    assert await is_locked_after_refusal(deployment, deployment.app("finally"))
-
-
-async def lock_and_outcome_after_error(
-    deployment: Deployment, without_guards: str
-) -> tuple[bool, str]:
-    """Return whether a slot is locked after an error, and the outcome of the next booking."""
-    app = deployment.app(f"first-write {without_guards}")
+@pytest.mark.parametrize(("without", "outcome"), [("", "Booked"), ("finally", "Locked")])
+async def test_an_error_leaves_no_lock(deployment: Deployment, without: str, outcome: str) -> None:
+    app = deployment.app(f"first-write {without}")
     slot_id = await deployment.add_slot(app)
     ada, ben = deployment.clients(app, 2)
     assert "errors" in await ada.send(BOOK_SLOT, slot=slot_id)
     await deployment.wait_for_releases(app)
-    is_locked = bool(deployment.redis.exists(lock_key(slot_id)))
-    return is_locked, (await ben.book_slot(slot_id))["__typename"]
+    assert is_locked(deployment, slot_id) == (outcome == "Locked")
+    assert (await ben.book_slot(slot_id, waitMs=0))["__typename"] == outcome
 
 
-async def test_an_error_leaves_no_lock(deployment: Deployment) -> None:
-    assert await lock_and_outcome_after_error(deployment, "") == (False, "Booked")
-
-
-async def test_control_without_finally_an_error_leaves_the_lock(deployment: Deployment) -> None:
-    assert await lock_and_outcome_after_error(deployment, "finally") == (True, "Locked")
-
-
-async def locks_after_failed_acquisition(deployment: Deployment, app: AppProcess) -> list[bool]:
-    """Return which of two slots are locked after a request for both, if the second was locked."""
+@pytest.mark.parametrize(
+    ("without", "are_locked"), [("", [False, True]), ("all-locks", [True, True])]
+)
+async def test_a_request_that_does_not_get_all_locks_holds_none(
+    deployment: Deployment, app: AppProcess, without: str, are_locked: list[bool]
+) -> None:
     slot_ids = sorted([await deployment.add_slot(app), await deployment.add_slot(app)])
     deployment.redis.set(lock_key(slot_ids[1]), OTHER_OWNER, px=10_000)
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
-    assert (await deployment.client(app, 0).book_all(*claims))["__typename"] == "Locked"
+    assert (await deployment.client(app, 0).book_all(*claims, waitMs=0))["__typename"] == "Locked"
     await deployment.wait_for_releases(app)
-    locked = [bool(deployment.redis.exists(lock_key(slot_id))) for slot_id in slot_ids]
+    assert [is_locked(deployment, slot_id) for slot_id in slot_ids] == are_locked
     deployment.redis.delete(*map(lock_key, slot_ids))
-    return locked
 
 
-async def test_a_request_that_does_not_get_all_locks_holds_none(
-    deployment: Deployment, two_apps: Pair
+@pytest.mark.parametrize(
+    ("without", "is_extended"), [("", False), ("no-extension-by-losers", True)]
+)
+async def test_a_refused_request_does_not_extend_a_dead_holders_lock(
+    deployment: Deployment, app: AppProcess, without: str, is_extended: bool
 ) -> None:
-    assert await locks_after_failed_acquisition(deployment, two_apps[0]) == [False, True]
-
-
-async def test_control_without_all_or_none_a_failed_request_holds_some_locks(
-    deployment: Deployment,
-) -> None:
-    app = deployment.app("all-locks")
-    assert await locks_after_failed_acquisition(deployment, app) == [True, True]
-
-
-async def ttl_after_refusal(deployment: Deployment, app: AppProcess) -> int:
-    """Return the remaining ms of a dead holder's lock of 5,000 ms after it refused a request."""
     slot_id = await deployment.add_slot(app)
     deployment.redis.set(lock_key(slot_id), OTHER_OWNER, px=5_000)
-    assert (await deployment.client(app, 0).book_slot(slot_id))["__typename"] == "Locked"
-    ttl_ms: int = deployment.redis.pttl(lock_key(slot_id))
+    outcome = await deployment.client(app, 0).book_slot(slot_id, waitMs=0)
+    assert outcome["__typename"] == "Locked"
+    assert (deployment.redis.pttl(lock_key(slot_id)) > 5_000) == is_extended
     deployment.redis.delete(lock_key(slot_id))
-    return ttl_ms
 
 
-async def test_a_refused_request_does_not_extend_a_dead_holders_lock(
-    deployment: Deployment, two_apps: Pair
+@pytest.mark.parametrize("flush", [False, True])
+@pytest.mark.parametrize(
+    ("without", "adas_outcome"), [("", "SlotFull"), ("slot-version", "Booked")]
+)
+async def test_a_write_after_a_lost_lock_does_not_overwrite_another(
+    deployment: Deployment, two_apps: Pair, without: str, adas_outcome: str, flush: bool
 ) -> None:
-    assert await ttl_after_refusal(deployment, two_apps[0]) <= 5_000
+    slow_app, before_commit = deployment.paused_app("commit", without)
+    slot_id = await deployment.add_slot(two_apps[0])
+    adas = asyncio.create_task(deployment.client(slow_app, 0).book_slot(slot_id))
+    await asyncio.to_thread(before_commit.wait_until_reached)
+    if flush:
+        deployment.redis.flushall()
+    else:
+        expire_lock(deployment, slot_id)
+    bens = await deployment.client(two_apps[0], 1).book_slot(slot_id)
+    before_commit.resume()
+    assert ((await adas)["__typename"], bens["__typename"]) == (adas_outcome, "Booked")
+    acknowledged = [each for each in (await adas, bens) if each["__typename"] == "Booked"]
+    booking_ids = {each["booking"]["id"][-24:] for each in acknowledged}
+    assert deployment.booking_ids(slot_id) == booking_ids
 
 
-async def test_control_refused_requests_extend_a_dead_holders_lock(deployment: Deployment) -> None:
-    assert await ttl_after_refusal(deployment, deployment.app("no-extension-by-losers")) > 5_000
+@pytest.mark.parametrize(("without", "expires"), [("", True), ("ttl", False)])
+async def test_a_process_killed_between_write_and_release_loses_no_booking(
+    deployment: Deployment, two_apps: Pair, without: str, expires: bool
+) -> None:
+    slow_app, before_release = deployment.paused_app("release", without)
+    slot_id = await deployment.add_slot(slow_app, capacity=2)
+    await kill_at_pause(before_release, slow_app, deployment.client(slow_app, 0).book_slot(slot_id))
+    remaining_ms = deployment.redis.pttl(lock_key(slot_id))
+    if not expires:
+        assert remaining_ms == -1
+        # The killed process may also have had the lease of the sweeper, which later tests need.
+        deployment.redis.delete(lock_key(slot_id), lock_key(HOLD_SWEEPER_LOCK))
+        return
+    assert 0 < remaining_ms <= 10_000
+    ada, ben = deployment.clients(two_apps[0], 2)
+    assert (await ben.book_slot(slot_id, waitMs=0))["__typename"] == "Locked"
+    expire_lock(deployment, slot_id)
+    assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
+    assert (await ada.book_slot(slot_id))["__typename"] == "AlreadyBooked"
+    assert len(deployment.consistent_booking_ids(slot_id)) == 2

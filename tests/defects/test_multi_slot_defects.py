@@ -1,24 +1,123 @@
 """Defects of five published designs with several places: each occurs only without its guard."""
 
 import asyncio
+import contextlib
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import Deployment, kill_at_pause, lock_key, open_deployment
 from tests.support.apps.processes import AppProcess, app_environment
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json
-from tests.support.scenarios.bed_race import USERS_PER_RACE, create_bed_races, run_rounds
 
 Pair = tuple[AppProcess, AppProcess]
 LONG_RUN_ROUNDS = int(os.environ.get("TEST_CAMPAIGN", "0"))
-RACES = 5
+RACES, USERS_PER_RACE = 5, 4
 MEMBER_COUNT = RACES * USERS_PER_RACE
+# Longer than the lock or the transaction of a killed process blocks others.
+RETRY_TIMEOUT_S = 150.0
+# These documents select only the fields that are checked, because they are sent most often.
+CLAIM_BEDS = """mutation($input: BookSlotsInput!) { bookSlots(input: $input) {
+  __typename ... on AllBooked { bookings { id slot { id } } }
+} }"""
+RELEASE_BED = "mutation($id: ID!) { cancelBooking(bookingId: $id, waitMs: 20000) { __typename } }"
 MAX_KILL_INTERVAL_S = 4.0
+
+
+@dataclass(frozen=True)
+class BedRace:
+    """Four beds, and two teams of two users that each want three of them."""
+
+    deployment: Deployment
+    apps: list[AppProcess]
+    beds: list[str]
+    tokens: list[str]
+    user_ids: list[str]
+
+    def beds_wanted_by(self, team: int) -> list[str]:
+        """Return the beds that a team claims, in its order; both teams want two of them."""
+        return self.beds[:3] if team == 0 else self.beds[:0:-1]
+
+    async def retry_until_answered(self, token: str, document: str, **variables: object) -> Json:
+        """Send a request to random processes until one returns a result other than Locked."""
+        async with asyncio.timeout(RETRY_TIMEOUT_S):
+            while True:
+                app = random.choice(self.apps)
+                client = BookingClient(self.deployment.http, app.url, token)
+                with contextlib.suppress(httpx.TransportError):
+                    response = await client.send(document, **variables)
+                    if "errors" not in response:
+                        (outcome,) = response["data"].values()
+                        if outcome["__typename"] != "Locked":
+                            return dict(outcome)
+                await asyncio.sleep(0.02)
+
+    async def claim_beds(self, team: int, key: str) -> dict[str, str] | None:
+        """Return the bookings of a team by bed if it got all its beds, else None."""
+        first, second = self.user_ids[2 * team : 2 * team + 2]
+        pairs = zip(self.beds_wanted_by(team), (first, second, first), strict=True)
+        claims = [{"slotId": bed, "userId": user_id} for bed, user_id in pairs]
+        request = {"claims": claims, "idempotencyKey": key, "waitMs": 20_000}
+        outcome = await self.retry_until_answered(self.tokens[2 * team], CLAIM_BEDS, input=request)
+        if outcome["__typename"] == "ClaimsRefused":
+            return None
+        return {booking["slot"]["id"]: booking["id"] for booking in outcome["bookings"]}
+
+    async def run_round(self, round_number: int) -> None:
+        """Let both teams claim at once, check that one has all its beds, and cancel them."""
+        keys = [f"{round_number} of {team}" for team in (0, 1)]
+        results = await asyncio.gather(
+            *(self.claim_beds(team, key) for team, key in enumerate(keys))
+        )
+        (bookings,) = [beds for beds in results if beds is not None]
+        assert set(bookings) == set(self.beds_wanted_by(results.index(bookings)))
+        for bed in self.beds:
+            expected = {bookings[bed][-24:]} if bed in bookings else set()
+            assert self.deployment.consistent_booking_ids(bed) == expected
+        organizer = self.deployment.user_tokens.organizer
+        releases = (
+            self.retry_until_answered(organizer, RELEASE_BED, id=booking_id)
+            for booking_id in bookings.values()
+        )
+        for outcome in await asyncio.gather(*releases):
+            assert outcome["__typename"] == "BookingCancelled", outcome
+
+
+async def create_bed_races(
+    deployment: Deployment, apps: list[AppProcess], count: int
+) -> list[BedRace]:
+    """Create independent races, each with its own beds and teams."""
+    races = []
+    for first in range(0, count * USERS_PER_RACE, USERS_PER_RACE):
+        clients = [
+            deployment.client(apps[0], number) for number in range(first, first + USERS_PER_RACE)
+        ]
+        for member, teammate in (clients[:2], clients[2:]):
+            await member.create_team_with(teammate)
+        beds = [await deployment.add_slot(apps[0]) for _ in range(4)]
+        tokens = [str(client.token) for client in clients]
+        user_ids = [await client.fetch_user_id() for client in clients]
+        races.append(BedRace(deployment, apps, beds, tokens, user_ids))
+    return races
+
+
+async def run_rounds(races: list[BedRace], rounds: int) -> None:
+    """Run this many rounds in total, with all races in parallel."""
+
+    async def run_in_sequence(race: BedRace) -> None:
+        for number in range(rounds // len(races)):
+            await race.run_round(number)
+
+    async with asyncio.TaskGroup() as group:
+        for race in races:
+            group.create_task(run_in_sequence(race))
 
 
 def claims(slot_ids: Sequence[str], user_ids: Sequence[str] = ()) -> list[Json]:
@@ -29,43 +128,29 @@ def claims(slot_ids: Sequence[str], user_ids: Sequence[str] = ()) -> list[Json]:
     return [{"slotId": slot_id, "userId": user_id} for slot_id, user_id in pairs]
 
 
-async def booking_counts_after_kill(
-    deployment: Deployment, point: str, without_guards: str
-) -> list[int]:
-    """Kill a process while it books two places and return the number of bookings per slot."""
-    app, pause_point = deployment.paused_app(point, without_guards)
+@pytest.mark.parametrize(
+    ("without", "point", "booking_counts"),
+    [
+        ("", "transaction", [0, 0]),
+        ("", "release", [1, 1]),
+        ("all-or-none", "between-steps", [1, 0]),
+    ],
+)
+async def test_a_process_killed_while_it_books_two_places_books_none_or_both(
+    deployment: Deployment, without: str, point: str, booking_counts: list[int]
+) -> None:
+    app, pause_point = deployment.paused_app(point, without)
     slot_ids = [await deployment.add_slot(app) for _ in range(2)]
     request = deployment.client(app, 0).book_all(*claims(slot_ids))
     await kill_at_pause(pause_point, app, request)
-    return [len(deployment.booking_ids(slot_id)) for slot_id in slot_ids]
+    assert [len(deployment.booking_ids(slot_id)) for slot_id in slot_ids] == booking_counts
 
 
-async def test_a_process_killed_before_it_books_two_places_books_none(
-    deployment: Deployment,
+@pytest.mark.parametrize(("without", "booking_counts"), [("", [0, 1]), ("all-or-none", [1, 1])])
+async def test_if_one_of_two_places_is_taken_the_other_is_not_booked(
+    deployment: Deployment, without: str, booking_counts: list[int]
 ) -> None:
-    assert await booking_counts_after_kill(deployment, "transaction", "") == [0, 0]
-
-
-async def test_a_process_killed_after_it_booked_two_places_has_booked_both(
-    deployment: Deployment,
-) -> None:
-    assert await booking_counts_after_kill(deployment, "release", "") == [1, 1]
-
-
-async def test_control_without_all_or_none_a_killed_process_books_one_of_two_places(
-    deployment: Deployment,
-) -> None:
-    assert await booking_counts_after_kill(deployment, "between-steps", "all-or-none") == [1, 0]
-
-
-async def book_two_while_one_is_taken(
-    deployment: Deployment, point: str, without_guards: str
-) -> tuple[str, list[int]]:
-    """Let Ben take the second of two places that Ada is about to book.
-
-    Returns Ada's outcome and the number of bookings per slot.
-    """
-    app, pause_point = deployment.paused_app(point, without_guards)
+    app, pause_point = deployment.paused_app("commit", without)
     slot_ids = sorted([await deployment.add_slot(app) for _ in range(2)])
     adas = asyncio.create_task(deployment.client(app, 0).book_all(*claims(slot_ids)))
     await asyncio.to_thread(pause_point.wait_until_reached)
@@ -73,33 +158,19 @@ async def book_two_while_one_is_taken(
     assert (await deployment.client(app, 1).book_slot(slot_ids[1]))["__typename"] == "Booked"
     pause_point.resume()
     outcome = (await adas)["__typename"]
-    return outcome, [len(deployment.booking_ids(slot_id)) for slot_id in slot_ids]
+    assert outcome != "AllBooked" if without else outcome == "ClaimsRefused"
+    assert [len(deployment.booking_ids(slot_id)) for slot_id in slot_ids] == booking_counts
 
 
-async def test_if_one_of_two_places_is_taken_the_other_is_not_booked(
-    deployment: Deployment,
+@pytest.mark.parametrize(
+    ("without", "outcomes", "booked_count"),
+    [("", {"AllBooked", "ClaimsRefused"}, 2), ("user-versions", {"AllBooked"}, 4)],
+)
+async def test_two_members_who_book_for_their_team_at_once_get_one_bed_each(
+    deployment: Deployment, without: str, outcomes: set[str], booked_count: int
 ) -> None:
-    result = await book_two_while_one_is_taken(deployment, "commit", "")
-    assert result == ("ClaimsRefused", [0, 1])
-
-
-async def test_control_without_all_or_none_the_other_place_is_booked(
-    deployment: Deployment,
-) -> None:
-    outcome, bookings = await book_two_while_one_is_taken(deployment, "commit", "all-or-none")
-    assert outcome != "AllBooked"
-    assert bookings == [1, 1]
-
-
-async def two_members_book_for_their_team(
-    deployment: Deployment, without_guards: str
-) -> tuple[set[str], int]:
-    """Let both members of a team book two beds each for the team at the same time.
-
-    Returns their outcomes and the number of booked beds.
-    """
-    slow_app, pause_point = deployment.paused_app("commit", without_guards)
-    app = deployment.app(without_guards) if without_guards else slow_app
+    slow_app, pause_point = deployment.paused_app("commit", without)
+    app = deployment.app(without) if without else slow_app
     choice_group = f"beds of {pause_point.key}"
     beds = [await deployment.add_slot(app, choiceGroup=choice_group) for _ in range(4)]
     ada, ben = deployment.clients(app, 2)
@@ -110,24 +181,11 @@ async def two_members_book_for_their_team(
     await asyncio.to_thread(pause_point.wait_until_reached)
     bens = await ben.book_all(*claims(beds[2:], user_ids))
     pause_point.resume()
-    outcomes = {(await adas)["__typename"], bens["__typename"]}
-    return outcomes, sum(len(deployment.booking_ids(bed)) for bed in beds)
+    assert {(await adas)["__typename"], bens["__typename"]} == outcomes
+    assert sum(len(deployment.booking_ids(bed)) for bed in beds) == booked_count
 
 
-async def test_two_members_who_book_for_their_team_at_once_get_one_bed_each(
-    deployment: Deployment,
-) -> None:
-    result = await two_members_book_for_their_team(deployment, "")
-    assert result == ({"AllBooked", "ClaimsRefused"}, 2)
-
-
-async def test_control_without_user_versions_two_users_get_four_beds(
-    deployment: Deployment,
-) -> None:
-    result = await two_members_book_for_their_team(deployment, "user-versions")
-    assert result == ({"AllBooked"}, 4)
-
-
+@pytest.mark.slow
 async def test_two_teams_that_claim_overlapping_beds_at_once_get_all_or_none(
     deployment: Deployment, two_apps: Pair
 ) -> None:

@@ -12,7 +12,7 @@ from slotlock.api.settings.settings import Settings
 DEPLOY = Path(__file__).parent.parent.parent / "deploy"
 INGRESS = DEPLOY / "kubernetes" / "overlays" / "example" / "ingress.yaml"
 OPERATOR_PATHS = {"/healthz", "/readyz", "/metrics"}
-SECRET_PATHS = {"/calendars/private", "/exports/links"}
+SECRET_PATHS = {"/calendars/private", "/exports/links", "/unsubscribe"}
 
 
 def app_paths() -> set[str]:

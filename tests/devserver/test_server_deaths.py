@@ -25,7 +25,7 @@ def server_pid(running: DevServer, name: str) -> int:
 
 def is_ready(running: DevServer) -> bool:
     """Return whether MongoDB and Redis respond to the app."""
-    return httpx.get(running.url + "/readyz", trust_env=False).status_code == 200
+    return httpx.get(running.url + "/readyz", trust_env=False, timeout=30).status_code == 200
 
 
 async def register(running: DevServer, email: str) -> Json:

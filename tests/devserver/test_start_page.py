@@ -1,4 +1,4 @@
-"""The printed address leads to a page that says what can be done from there."""
+"""The printed addresses lead to the board, and to a page that says what developers can do."""
 
 import html
 import re
@@ -10,8 +10,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from slotlock.cli.main import main
 from slotlock.graphql.schema.schema import schema
 from tests.support.apps.dev_server import DevServer, run_dev_server
+from tests.support.cli.command_line import replace_environment
 from tests.support.clients.client import GraphQLTestClient, http_client
 
 BROWSER_ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -26,10 +28,41 @@ def dev_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
 
 @pytest.fixture
 def page(dev_server: DevServer) -> httpx.Response:
-    """Return the response to the printed address."""
-    address = re.search(r"is running: (\S+)", dev_server.output.read_text())
+    """Return the response to the printed address of the examples."""
+    address = re.search(r"examples and links +(\S+)", dev_server.output.read_text())
     assert address is not None
-    return httpx.get(address[1], trust_env=False)
+    return httpx.get(address[1], trust_env=False, timeout=30)
+
+
+async def test_the_banner_begins_with_the_board_which_leads_developers_to_the_examples(
+    dev_server: DevServer, page: httpx.Response
+) -> None:
+    address = re.search(r"https?://\S+", dev_server.output.read_text())
+    assert address is not None
+    async with http_client() as http:
+        board = await http.get(address[0])
+        site = await GraphQLTestClient(http, dev_server.url).execute("{ site { developersUrl } }")
+    assert 'name="board-version"' in board.text
+    assert dev_server.url + site["developersUrl"] == str(page.url)
+
+
+def test_mails_are_caught_and_shown_in_sandboxed_frames(
+    dev_server: DevServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = re.search(r"mails +(\S+)", dev_server.output.read_text())
+    assert address is not None
+    replace_environment(monkeypatch, {"SLOTLOCK_DATA_DIR": str(dev_server.data)})
+    assert main(["outbox", "send-test", "ada@school.test"]) == 0
+    assert "\tcaught" in capsys.readouterr().out
+    with httpx.Client(trust_env=False, timeout=30) as browser:
+        page = browser.get(address[1])
+        assert "ada@school.test · Test of mail" in page.text
+        assert re.findall(r"<iframe sandbox=\S+", page.text) == ['<iframe sandbox="allow-popups']
+        mail = browser.get(f"{address[1]}/1")
+        assert mail.headers["content-security-policy"].startswith("sandbox ")
+        assert "This server can send mail." in mail.text
+        assert "Message-ID" in browser.get(f"{address[1]}/1/source").text
+        assert browser.get(f"{address[1]}/2").status_code == 404
 
 
 def test_the_page_is_html_whose_policy_allows_its_own_style_and_nothing_else(
@@ -40,8 +73,8 @@ def test_the_page_is_html_whose_policy_allows_its_own_style_and_nothing_else(
     (style,) = re.findall(r"<style>(.*?)</style>", page.text, re.DOTALL)
     style_hash = b64encode(sha256(style.encode()).digest()).decode()
     assert page.headers["content-security-policy"] == (
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        f"style-src 'sha256-{style_hash}'"
     )
     assert not re.search(r"<script|<img|style=|src=|\$\w", page.text)
 
@@ -61,7 +94,8 @@ def test_every_link_of_the_page_responds_with_200(
     paths = re.findall(r'href="([^"]*)"', page.text)
     assert {"/graphql", "/schema.graphql", "/calendars/published.ics"} < set(paths)
     assert {"/healthz", "/readyz", "/metrics"} < set(paths)
-    with httpx.Client(trust_env=False, headers={"Accept": BROWSER_ACCEPT}) as browser:
+    accepting = {"Accept": BROWSER_ACCEPT}
+    with httpx.Client(trust_env=False, timeout=30, headers=accepting) as browser:
         statuses = {path: browser.get(dev_server.url + path).status_code for path in paths}
         assert set(statuses.values()) == {200}, statuses
         assert browser.get(dev_server.url + "/schema.graphql").text == schema.as_str() + "\n"

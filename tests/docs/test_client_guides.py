@@ -105,7 +105,7 @@ def test_the_python_example_completes_its_tour(queue_app: AppProcess) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=100,
     )
     assert completed.returncode == 0, completed.stderr
     for line in EXPECTED_LINES:

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from slotlock.infrastructure import batching
-from slotlock.infrastructure.batching import MAX_BATCH_SIZE, Batcher, GroupBatcher
+from slotlock.infrastructure.batching import DEFAULT_BATCH_SIZE, Batcher, GroupBatcher
 
 caller: contextvars.ContextVar[str] = contextvars.ContextVar("caller", default="nobody")
 
@@ -69,8 +69,8 @@ async def test_a_batch_does_not_run_in_the_context_of_its_first_caller() -> None
 @pytest.mark.parametrize(
     ("idle_iteration_s", "max_batch_size", "batches"),
     [
-        pytest.param(0.0, MAX_BATCH_SIZE, [[1, 2]], id="while the event loop is busy"),
-        pytest.param(math.inf, MAX_BATCH_SIZE, [[1], [2]], id="on an idle event loop"),
+        pytest.param(0.0, DEFAULT_BATCH_SIZE, [[1, 2]], id="while the event loop is busy"),
+        pytest.param(math.inf, DEFAULT_BATCH_SIZE, [[1], [2]], id="on an idle event loop"),
         pytest.param(0.0, 1, [[1], [2]], id="a full batch"),
     ],
 )
@@ -118,7 +118,7 @@ async def test_groups_share_batches_and_each_gets_its_results_in_order() -> None
         return [ValueError(f"{item}") if item < 0 else 10 * item for item in items]
 
     batcher: GroupBatcher[int, int] = GroupBatcher(run)
-    large = list(range(MAX_BATCH_SIZE + 1))
+    large = list(range(DEFAULT_BATCH_SIZE + 1))
     results = await asyncio.gather(
         batcher.submit([3, 1]),
         batcher.submit([]),
@@ -129,4 +129,4 @@ async def test_groups_share_batches_and_each_gets_its_results_in_order() -> None
     assert [*results[:2]] == [[30, 10], []]
     assert isinstance(results[2], ValueError)
     assert results[3] == [10 * item for item in large]
-    assert [len(batch) for batch in batches] == [MAX_BATCH_SIZE, 6]
+    assert [len(batch) for batch in batches] == [DEFAULT_BATCH_SIZE, 6]

@@ -6,7 +6,7 @@ import pytest
 from pymongo import _csot
 
 from slotlock.infrastructure import request_deadline
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter
+from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter
 from slotlock.infrastructure.request_deadline import (
     REQUEST_TIMEOUT_S,
     RESERVE_S,
@@ -71,10 +71,7 @@ async def test_a_step_that_begins_late_is_watched_too(monkeypatch: pytest.Monkey
     with within_deadline():
         pass
 
-    async def has_no_timer() -> bool:
-        return deadlines._timer is None
-
-    await eventually(has_no_timer, "the timer ends after the step")
+    await eventually(lambda: deadlines.timer is None, "the timer ends after the step")
     deadline.at = 0.0
     with pytest.raises(RequestTimeoutError), within_deadline():
         await asyncio.Event().wait()

@@ -12,7 +12,8 @@ from slotlock.domain.booking.booking import Booking, WaitlistEntry
 from slotlock.domain.booking.rules import promotion
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
-from slotlock.infrastructure.mongo.slots import booking_documents, change_set, document_updates
+from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecords
+from slotlock.infrastructure.mongo.slots import booking_documents, slot_document_updates, write_set
 from slotlock.services.commands import idempotency
 from tests.support.model.checker import SlotShape
 from tests.support.model.scenario import ModelScenario
@@ -163,7 +164,7 @@ def test_control_the_model_detects_a_late_write_without_a_version_check(
     scenario: ModelScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        document_updates, "version_filter", lambda before: {"_id": ObjectId(before.id)}
+        slot_document_updates, "version_filter", lambda before: {"_id": ObjectId(before.id)}
     )
     slot = scenario.add_slot(SlotShape(capacity=1))
     with pytest.raises(AssertionError, match=r"no order explains"):
@@ -211,7 +212,11 @@ def test_control_the_model_detects_a_forgotten_idempotency_key(
     async def find_no_replay(*_: object) -> None:
         return None
 
+    async def find_no_records(_: object, record_ids: list[str]) -> list[None]:
+        return [None for _ in record_ids]
+
     monkeypatch.setattr(idempotency, "find_replay", find_no_replay)
+    monkeypatch.setattr(IdempotencyRecords, "find_each", find_no_records)
     slot = scenario.add_slot(SlotShape(capacity=2))
     operation = scenario.operation("book", 0, slot, key="a key")
     scenario.run(operation)
@@ -227,7 +232,7 @@ def test_control_the_model_detects_a_missing_history_entry(
         return {**document, "history": document["history"][:-1]}
 
     original_to_document = booking_documents.ended_booking_to_document
-    monkeypatch.setattr(change_set, "ended_booking_to_document", to_document_without_last_entry)
+    monkeypatch.setattr(write_set, "ended_booking_to_document", to_document_without_last_entry)
     slot = scenario.add_slot(SlotShape())
     booking = scenario.book(0, slot)
     with pytest.raises(AssertionError, match="confirmed"):

@@ -11,8 +11,10 @@ import pytest
 from bson import ObjectId
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.outcomes import Booked, BookingCancelled
-from slotlock.domain.booking.refusals import SlotNotFound
+from slotlock.domain.booking.booking_outcomes import Booked, BookingCancelled
+from slotlock.domain.booking.booking_refusals import SlotNotFound
+from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.campaigns.campaign import (
     CampaignDeleted,
@@ -22,15 +24,14 @@ from slotlock.domain.campaigns.campaign import (
     CampaignSaved,
 )
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.slots.editing import SlotDraft
-from slotlock.domain.slots.outcomes import SlotHasBookings, SlotSaved, SlotsDeleted
-from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
+from slotlock.domain.slots.slot_outcomes import SlotHasBookings, SlotSaved, SlotsDeleted
+from slotlock.domain.slots.slot_patch import SlotDraft
+from slotlock.infrastructure.mongo.campaigns.campaign_repository import CampaignRepository
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.slots import document_updates
-from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
-from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
-from slotlock.services.booking import changes
-from slotlock.services.booking.changes import BookingChangeRequest
+from slotlock.infrastructure.mongo.slots import slot_document_updates
+from slotlock.infrastructure.mongo.slots.booking_adder import BookingAdder
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.campaigns import campaigns
 from slotlock.services.slots import deletion, editing
 from tests.support.domain.builders import NOW
@@ -81,7 +82,7 @@ async def test_a_booking_that_ended_meanwhile_prevents_the_deletion(
     async def book_and_cancel() -> None:
         booking = await store.new_booking(slot_id)
         request = BookingChangeRequest(slot_id, booking.id, ADA)
-        outcome = (await changes.cancel(store.services, request)).outcome
+        outcome = (await change_booking(store.services, cancel, request)).outcome
         assert isinstance(outcome, BookingCancelled)
 
     run_before(monkeypatch, SlotWriter, "commit", book_and_cancel)
@@ -97,7 +98,7 @@ async def test_control_without_the_version_a_deletion_takes_a_booking_with_it(
     def filter_by_id(slot: Any) -> Document:
         return {"_id": ObjectId(slot.id)}
 
-    monkeypatch.setattr(document_updates, "version_filter", filter_by_id)
+    monkeypatch.setattr(slot_document_updates, "version_filter", filter_by_id)
     run_before(monkeypatch, SlotWriter, "commit", lambda: store.new_booking(slot_id))
     assert await delete_slot(store, slot_id) == SlotsDeleted((slot_id,))
     assert not await exists(store, slot_id)

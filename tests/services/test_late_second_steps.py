@@ -9,20 +9,19 @@ from datetime import timedelta
 import pytest
 from pymongo.asynchronous.collection import AsyncCollection
 
-from slotlock.auth import user_admin
-from slotlock.auth.administration import account_admin
+from slotlock.auth.admin import account_admin, groups_and_bans
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.campaigns.campaign import CampaignChanges, CampaignDraft, CampaignSaved
+from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignPatch, CampaignSaved
 from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.client import Document, may_have_written
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.users import waitlist_groups
-from slotlock.infrastructure.mongo.users.erasures import Erasure
+from slotlock.infrastructure.mongo.users.privacy import Erasure
 from slotlock.services.booking import waitlist
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.campaigns import campaigns
-from slotlock.services.users.erasure import finish_erasure
+from slotlock.services.erasure import finish_erasure
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.stores.late_store import (
     ADA,
@@ -47,7 +46,7 @@ async def prepare_terms(store: LateStore) -> tuple[SlotId, Act]:
     assert isinstance(saved, CampaignSaved)
     slot = build_slot(id=new_slot_id(), terms=saved.campaign.terms)
     await insert_new_slots(store.services.slot_writer._database, slot)
-    change = CampaignChanges(max_bookings=2)
+    change = CampaignPatch(max_bookings=2)
     return slot.id, lambda: campaigns.edit(store.services, saved.campaign.id, change, ADA.user_id)
 
 
@@ -67,12 +66,11 @@ async def replace_late_terms(store: LateStore) -> int:
     """Change terms late, and then to 3 bookings. Return how many a slot allows after both."""
     slot_id, act = await prepare_terms(store)
     await answer_before_write(store, act, is_plain_slot_update)
-    late, store.route.held, store.route.is_held = store.route.held, [], lambda _: False
     campaign_id = CampaignId(str((await store.find_document(slot_id))["campaign"]["id"]))
-    newer = CampaignChanges(max_bookings=3)
-    await campaigns.edit(store.services, campaign_id, newer, ADA.user_id)
-    store.route.held = late
-    await store.deliver_held()
+    newer = CampaignPatch(max_bookings=3)
+    await store.deliver_held_after(
+        lambda: campaigns.edit(store.services, campaign_id, newer, ADA.user_id)
+    )
     max_bookings: int = (await store.find_document(slot_id))["campaign"]["maxBookings"]
     return max_bookings
 
@@ -138,7 +136,7 @@ async def set_groups_late(store: LateStore, monkeypatch: pytest.MonkeyPatch) -> 
     slot_id, user = await prepare_waiting_user(store)
 
     async def act() -> object:
-        return await user_admin.set_groups(store.auth, ADMIN, user.id, ["A"])
+        return await groups_and_bans.set_groups(store.auth, ADMIN, user.id, ["A"])
 
     assert isinstance(await answer_before_write(store, act, is_plain_slot_update), User)
     assert await waitlisted_groups(store, slot_id) == []
@@ -148,11 +146,12 @@ async def set_groups_late(store: LateStore, monkeypatch: pytest.MonkeyPatch) -> 
 async def replace_late_groups(store: LateStore, monkeypatch: pytest.MonkeyPatch) -> SlotId:
     """Set the groups of a waiting user to A in a late write and then to B, and return the slot."""
     slot_id, user = await set_groups_late(store, monkeypatch)
-    late, store.route.held, store.route.is_held = store.route.held, [], lambda _: False
-    await user_admin.set_groups(store.auth, ADMIN, user.id, ["B"])
-    assert await waitlisted_groups(store, slot_id) == ["B"]
-    store.route.held = late
-    await store.deliver_held()
+
+    async def set_newer_groups() -> None:
+        await groups_and_bans.set_groups(store.auth, ADMIN, user.id, ["B"])
+        assert await waitlisted_groups(store, slot_id) == ["B"]
+
+    await store.deliver_held_after(set_newer_groups)
     return slot_id
 
 

@@ -10,14 +10,19 @@ from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_outcomes import BookOutcome
+from slotlock.domain.booking.booking_refusals import (
+    AlreadyBooked,
+    LimitReached,
+    SlotFull,
+    SlotNotFound,
+)
 from slotlock.domain.booking.decision import Decision, LoadedState
-from slotlock.domain.booking.outcomes import BookOutcome
-from slotlock.domain.booking.refusals import AlreadyBooked, LimitReached, SlotFull, SlotNotFound
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
 from slotlock.services.container import Services
 from tests.support.domain.builders import build_slot
@@ -44,7 +49,7 @@ async def insert_slot(services: Services, capacity: int, choice_group: str | Non
     """Insert a slot with so many places."""
     start = MORNING.replace(year=2041)
     slot = build_slot(capacity, id=new_slot_id(), start=start, choice_group=choice_group)
-    assert check_written(await services.slot_writer.commit(ChangeSet((), new_slots=(slot,))))
+    assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
     return slot.id
 
 

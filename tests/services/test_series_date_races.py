@@ -8,20 +8,19 @@ from typing import Any
 
 import pytest
 from bson import ObjectId
-from pymongo import UpdateOne
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.refusals import KeyReused, SlotNotFound
+from slotlock.domain.booking.booking_refusals import KeyReused, SlotNotFound
 from slotlock.domain.booking.slot import SlotKind
-from slotlock.domain.slots.editing import SlotDraft
 from slotlock.domain.slots.series import OnConflict, SeriesCreated
 from slotlock.domain.slots.series_dates import DatesAdded, DatesRemoved, SlotsHaveBookings
+from slotlock.domain.slots.slot_patch import SlotDraft
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.slots import change_set, document_updates
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
-from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
-from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
-from slotlock.services.slots import series, series_dates
+from slotlock.infrastructure.mongo.slots import slot_document_updates, write_set
+from slotlock.infrastructure.mongo.slots.booking_adder import BookingAdder
+from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.services.slots import series_creation, series_dates
 from slotlock.services.slots.series_dates import NewDates
 from tests.services.test_deletion_races import run_before
 from tests.support.domain.builders import NOW
@@ -37,7 +36,9 @@ async def new_series(store: LateStore) -> SeriesCreated:
     end, kind = START + timedelta(hours=1), SlotKind.MEETING
     draft = SlotDraft("Late", START, end, "UTC", 1, None, kind, True)
     rule, on_conflict = "FREQ=WEEKLY;COUNT=2", OnConflict.STRICT
-    created = await series.create(store.services, draft, rule, [], on_conflict, ADA.user_id)
+    created = await series_creation.create(
+        store.services, draft, rule, [], on_conflict, ADA.user_id
+    )
     assert isinstance(created, SeriesCreated)
     return created
 
@@ -101,7 +102,7 @@ async def test_control_without_the_version_a_removal_takes_a_booking_with_it(
     def filter_by_id(slot: Any) -> Document:
         return {"_id": ObjectId(slot.id)}
 
-    monkeypatch.setattr(document_updates, "version_filter", filter_by_id)
+    monkeypatch.setattr(slot_document_updates, "version_filter", filter_by_id)
     run_before(monkeypatch, SlotWriter, "commit", lambda: store.new_booking(first))
     assert await remove(store, created) == DatesRemoved(created.series_id, (first, second), ())
 
@@ -185,11 +186,11 @@ async def test_control_without_the_version_of_the_series_the_date_has_two_slots(
 ) -> None:
     created = await new_series(store)
 
-    def check_nothing(precondition: Any) -> tuple[str, UpdateOne]:
+    def check_nothing(precondition: Any) -> tuple[str, dict[str, Any]]:
         slot_id = ObjectId(precondition.counting_slot_id)
-        return "slots", UpdateOne({"_id": slot_id}, {"$inc": {"seriesVersion": 1}})
+        return "slots", {"q": {"_id": slot_id}, "u": {"$inc": {"seriesVersion": 1}}}
 
-    monkeypatch.setattr(change_set, "version_check", check_nothing)
+    monkeypatch.setattr(write_set, "version_check", check_nothing)
     run_before(monkeypatch, SlotWriter, "commit", lambda: add_date(store, created))
     assert isinstance(await add_date(store, created), DatesAdded)
     assert len(await stored_ids(store, created)) == 4

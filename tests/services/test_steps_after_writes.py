@@ -11,10 +11,10 @@ from pymongo.errors import ServerSelectionTimeoutError
 from slotlock.auth import accounts
 from slotlock.domain.admission.tickets import RequestBookingOutcome, Ticket, TicketStatus
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_refusals import QueueFull
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.refusals import QueueFull
 from slotlock.domain.users.user import Caller, Role
-from slotlock.infrastructure.mongo import concurrency
+from slotlock.infrastructure.mongo import concurrency_limiter
 from slotlock.infrastructure.mongo.client import (
     SLOTS_CONCURRENCY,
     UNKNOWN_COMMIT_LABEL,
@@ -22,14 +22,17 @@ from slotlock.infrastructure.mongo.client import (
     CommitUnknownError,
     may_have_written,
 )
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, MongoOverloadedError
+from slotlock.infrastructure.mongo.concurrency_limiter import (
+    ConcurrencyLimiter,
+    MongoOverloadedError,
+)
+from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue, QueuedBooking
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
-from slotlock.infrastructure.redis.admission.queue import AdmissionQueue, QueuedBooking
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.keys import idempotency_lock
 from slotlock.services.admission import enqueue
-from slotlock.services.admission.batch import serve_batch
 from slotlock.services.admission.enqueue import PriorTicket
+from slotlock.services.admission.queued_batch import serve_batch
 from slotlock.services.booking import waitlist
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand
 from slotlock.services.commands import idempotency
@@ -54,7 +57,7 @@ async def overloaded(
     limiter: ConcurrencyLimiter, max_concurrency: int, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[None]:
     """Let operations wait for MongoDB in vain."""
-    monkeypatch.setattr(concurrency, "WAIT_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(concurrency_limiter, "WAIT_TIMEOUT_S", 0.05)
     ended = asyncio.Event()
     occupied = [asyncio.create_task(limiter.run(ended.wait)) for _ in range(max_concurrency)]
     await asyncio.sleep(0)
@@ -69,10 +72,10 @@ async def test_an_account_without_its_session_has_an_unknown_outcome(
     store: LateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     auth, email = store.auth, new_email()
-    async with overloaded(auth.sessions.limiter, USERS_CONCURRENCY, monkeypatch):
+    async with overloaded(auth.repositories.sessions.limiter, USERS_CONCURRENCY, monkeypatch):
         with pytest.raises(CommitUnknownError):
             await accounts.register(auth, "Eve", email, PASSWORD)
-        assert await auth.users.find_with_password_hash(email) is not None
+        assert await auth.repositories.users.find_with_password_hash(email) is not None
         # Nothing was written here.
         with pytest.raises(MongoOverloadedError):
             await accounts.login(auth, email, PASSWORD)

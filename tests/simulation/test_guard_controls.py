@@ -16,6 +16,9 @@ from tests.support.cli.simulation import SimulationRun, SimulationRunner
 
 SimulateWithout = Callable[..., SimulationRun]
 
+# Without these guards, the live numbers still have to be right.
+WITH_RIGHT_NUMBERS = ("", "idempotency-keys")
+
 
 @pytest.fixture
 def simulate_without(
@@ -28,11 +31,12 @@ def simulate_without(
     """Run the simulation against an app without the named guards."""
     replace_environment(monkeypatch, app.environment)
     simulate = SimulationRunner(monkeypatch, capsys, tmp_path)
-    # A live number that is permanently wrong is not worth the wait for a late one.
-    monkeypatch.setattr(availability_watcher, "CATCH_UP_TIMEOUT_S", 2.0)
     with ExitStack() as stack:
 
         def run(guards: str, *arguments: str) -> SimulationRun:
+            if guards not in WITH_RIGHT_NUMBERS:
+                # A live number that is permanently wrong is not worth the wait for a late one.
+                monkeypatch.setattr(availability_watcher, "CATCH_UP_TIMEOUT_S", 2.0)
             faulty_app = stack.enter_context(
                 app_variant(app.environment, log_dir, without_guards=guards)
             )
@@ -57,16 +61,17 @@ def test_with_all_guards_every_promise_holds(simulate_without: SimulateWithout) 
 def test_control_without_version_lock_and_transaction_a_bed_is_overbooked(
     simulate_without: SimulateWithout,
 ) -> None:
-    result = simulate_without("slot-version lock transaction", *ONE_BED_LOCK)
-    assert "notOverbooked" in result.broken_invariants
+    # Without guards it is still a race, which a run can win.
+    runs = (simulate_without("slot-version lock transaction", *ONE_BED_LOCK) for _ in range(5))
+    assert any("notOverbooked" in run.broken_invariants for run in runs)
 
 
 def test_control_with_absolute_counts_the_places_left_are_wrong(
     simulate_without: SimulateWithout,
 ) -> None:
     guards = "slot-version lock transaction relative-counts"
-    result = simulate_without(guards, *ONE_BED_LOCK, "--places", "4")
-    assert "countsAgree" in result.broken_invariants
+    runs = (simulate_without(guards, *ONE_BED_LOCK, "--places", "4") for _ in range(5))
+    assert any("countsAgree" in run.broken_invariants for run in runs)
 
 
 def test_control_without_refusals_users_receive_bookings_that_do_not_exist(
@@ -88,8 +93,9 @@ def test_control_without_keys_a_repeated_request_has_another_outcome(
 def test_control_a_counter_that_is_never_incremented_again_leaves_places_unused(
     simulate_without: SimulateWithout,
 ) -> None:
-    result = simulate_without("no-redis-counter", *ONE_BED_LOCK, "--places", "8")
-    assert "noPlaceUnused" in result.broken_invariants
+    arguments = (*ONE_BED_LOCK, "--places", "8")
+    runs = (simulate_without("no-redis-counter", *arguments) for _ in range(5))
+    assert any("noPlaceUnused" in run.broken_invariants for run in runs)
 
 
 def test_control_without_events_the_live_counts_are_wrong(

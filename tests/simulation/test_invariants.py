@@ -5,8 +5,13 @@ from dataclasses import replace
 import pytest
 
 from slotlock.simulation.model.attempts import BookingAttempt, SimulatedSlot, SimulatedUser
-from slotlock.simulation.model.evidence import Evidence, ServerState, SlotOnServer
-from slotlock.simulation.model.invariants import CHECKS, check_invariants
+from slotlock.simulation.model.invariants import (
+    CHECKS,
+    Evidence,
+    ServerState,
+    SlotOnServer,
+    check_invariants,
+)
 
 BED = SimulatedSlot("slot", "Bed 1")
 ADA = SimulatedUser("Ada", "ada@example.com", "ada")

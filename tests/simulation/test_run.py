@@ -1,7 +1,10 @@
 """Simulated users at a real server: steps, progress, rosters and result files."""
 
+import asyncio
+import json
 import os
 import re
+import secrets
 import signal
 import sys
 from collections import Counter
@@ -10,14 +13,25 @@ from pathlib import Path
 
 import pytest
 
+from slotlock.api.middleware.load_shedding import OVERLOADED_RESPONSE
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.simulation.client.http import GraphQLClient, open_http, to_error
 from slotlock.simulation.model.attempts import AttemptLog, BookingAttempt
+from slotlock.simulation.model.plan import NoResponseError
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import SERVE_COMMAND, AppProcess, app_environment, app_process
 from tests.support.cli.command_line import replace_environment
 from tests.support.cli.simulation import SimulationRun, SimulationRunner
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.campaigns import create_campaign
+from tests.support.clients.client import GraphQLTestClient
+from tests.support.clients.exports import create_resources
 from tests.support.queue.deployment import with_own_redis_database
 
+NODE = """query($id: ID!) { node(id: $id) {
+  ... on Slot { version status } ... on Campaign { published }
+} }"""
+ROSTER_USERS = "query($slot: ID!) { slotRoster(slotId: $slot) { nodes { user { erased } } } }"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -52,6 +66,34 @@ def test_eight_users_and_four_beds_are_printed_step_by_step(
         assert f"{bed}  1 of 1  {name}" in run.stdout
     assert "Booked 4, SlotFull 4" in run.stdout
     assert run.stdout.count("\nok ") == 8
+
+
+async def test_a_campaign_is_rehearsed_with_a_copy_that_is_hidden_afterwards(
+    simulate: SimulationRunner,
+    app: AppProcess,
+    organizer: BookingClient,
+    anonymous: GraphQLTestClient,
+) -> None:
+    name = f"Term {secrets.token_hex(4)}"
+    rules = {"eligibleGroups": [["5a", "5b"]], "groupLimits": [{"group": "5*", "limit": 1}]}
+    campaign = await create_campaign(organizer, name=name, published=False, **rules)
+    await create_resources(organizer, name)
+    slot = await organizer.add_slot(title="Yoga", campaignId=campaign, capacity=3, resource=name)
+    draft = await organizer.add_slot(title="Draft", campaignId=campaign, draft=True)
+    arguments = ("--campaign", campaign, "--users", "6")
+    run = passed(await asyncio.to_thread(simulate, app.url, *arguments))
+    # Each of the two classes has one place.
+    assert run.results["outcomes"] == {"Booked": 2, "GroupFull": 4}
+    for id_ in (slot, draft):
+        assert (await organizer.execute(NODE, id=id_))["version"] == 1
+    (rehearsed,) = run.results["slots"]
+    assert (await organizer.execute(NODE, id=rehearsed["id"]))["status"] == "CANCELLED"
+    roster = await organizer.execute(ROSTER_USERS, slot=rehearsed["id"])
+    assert [booking["user"]["erased"] for booking in roster["nodes"]] == [True, True]
+    copy = run.results["campaignId"]
+    assert (await organizer.execute(NODE, id=copy))["published"] is False
+    assert await anonymous.execute(NODE, id=copy) is None
+    assert f"{copy} with 1 cancelled slots" in run.stdout
 
 
 def test_users_that_wait_never_receive_locked(simulate: SimulationRunner, app: AppProcess) -> None:
@@ -120,6 +162,7 @@ def test_the_json_has_the_documented_shape(simulate: SimulationRunner, app: AppP
         "attempts": 1,
         "mode": "wait",
         "seed": 7,
+        "campaign": None,
     }
     assert set(results) == {
         *("arguments", "campaignId", "openedAt", "seconds", "requests", "cpuSeconds", "outcomes"),
@@ -164,14 +207,14 @@ def test_a_worker_killed_during_the_rush_loses_nothing(
     with app_process(app_environment(servers, "one_app"), log_dir, command) as app:
         record_sent, sent = AttemptLog.record_sent, 0
 
-        def kill_at_last_attempt(self: AttemptLog, attempt: BookingAttempt, at: float) -> None:
+        def kill_between_attempts(self: AttemptLog, attempt: BookingAttempt, at: float) -> None:
             nonlocal sent
             sent += 1
-            if sent == 40:
+            if sent == 20:  # some requests are in progress, others are sent to a dead process
                 os.kill(busiest_worker_pid(app.process.pid), signal.SIGKILL)
             record_sent(self, attempt, at)
 
-        monkeypatch.setattr(AttemptLog, "record_sent", kill_at_last_attempt)
+        monkeypatch.setattr(AttemptLog, "record_sent", kill_between_attempts)
         run = passed(simulate(app.url, "--users", "40", "--places", "5"))
     assert run.results["outcomes"] == {"Booked": 20, "SlotFull": 20}
     assert run.results["retries"]["dropped connections"] > 0
@@ -181,3 +224,16 @@ def busiest_worker_pid(pid: int) -> int:
     """Return the pid of the worker of a supervisor that has the most connections."""
     workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return int(max(workers, key=lambda worker: len(os.listdir(f"/proc/{worker}/fd"))))
+
+
+@pytest.mark.parametrize("code", ["INTERNAL", "OUTCOME_UNKNOWN"])
+def test_a_request_of_unknown_outcome_is_repeated(code: str) -> None:
+    error = to_error([{"message": "Please repeat it.", "extensions": {"code": code}}])
+    assert isinstance(error, NoResponseError)
+
+
+async def test_a_request_that_an_overloaded_server_rejects_is_repeated() -> None:
+    async with open_http(1) as http:
+        client = GraphQLClient("http://localhost", http)
+        with pytest.raises(NoResponseError):
+            client._root_field(OVERLOADED_RESPONSE.status, json.loads(OVERLOADED_RESPONSE.body))

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from slotlock.simulation import tickets
 from slotlock.simulation.client.http import RATE_LIMITED_MESSAGE
 from slotlock.simulation.model.plan import SimulationError
 from slotlock.simulation.setup import _store_session, generate_users
@@ -37,7 +36,7 @@ def simulate(
         (("--places", "many"), "argument --places: a number from 1 to 1000"),
         (("--attempts", "-1"), "argument --attempts: a number from 1 to 500"),
         (("--attempts", "5"), "argument --attempts: at most as many as there are --slots"),
-        (("--mode", "luck"), "argument --mode: lock, wait or queue"),
+        (("--mode", "luck"), "argument --mode: lock, wait, queue or draw"),
         (("--seed", "x"), "argument --seed: a number from 0 to 4294967295"),
         (("--url", "127.0.0.1:8000"), "argument --url: an address like http://127.0.0.1:8000"),
         (("--plot", "rush.pdf"), "argument --plot: a file that ends in .svg or .png"),
@@ -116,15 +115,6 @@ def test_a_member_without_the_organizer_role_is_reported(
     code = main(["simulate", "--url", app.url, "--users", "1", "--slots", "1"])
     assert code == 2
     assert "(FORBIDDEN)" in capsys.readouterr().err
-
-
-def test_queue_mode_without_an_admission_queue_is_reported(
-    simulate: SimulationRunner, app: AppProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unknown = "query Unknown($id: ID!) { unknownField(id: $id) { id } }"
-    monkeypatch.setattr(tickets, "TICKET_QUERY", unknown)
-    line = simulate.expect_error("--url", app.url, "--mode", "queue")
-    assert line == ("slotlock: this server has no admission queue; use --mode lock or --mode wait")
 
 
 @contextmanager

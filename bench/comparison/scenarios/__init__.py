@@ -1,1 +1,1 @@
-"""What a single kind of HTTP request does not show: crowds, the queue, fan-out, sign-ins."""
+"""What a single kind of HTTP request does not show: crowds, the queue, fan-out."""

@@ -1,7 +1,5 @@
 """The admission queue: tickets a second, with two server processes and two queue workers."""
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,6 +8,7 @@ from pathlib import Path
 
 from redis import Redis
 
+from bench.app_process import PROJECT, free_port, launch
 from bench.comparison.correctness import response_problems
 from bench.comparison.cpu import CpuSample, CpuTime
 from bench.comparison.load import CONNECTIONS, Load, Requests, drive
@@ -20,7 +19,6 @@ from bench.comparison.targets import slotlock_target
 from bench.comparison.targets.apps import (
     TargetApp,
     TargetAppError,
-    inherited_environment,
     process_cpu_seconds,
     running,
     stop,
@@ -109,7 +107,7 @@ def running_queue(
     plan: Plan,
     servers: BenchmarkServers,
     databases: Databases,
-    project: Path = slotlock_target.PROJECT,
+    project: Path = PROJECT,
 ) -> Iterator[QueueTarget]:
     """Run the servers and workers of a checkout, and warm them up with a round of number 0."""
     command = slotlock_target.command(servers.embedded, WORKERS, SETTINGS, project=project)
@@ -173,24 +171,15 @@ def wait_until_drained(redis: "Redis") -> bool:
 
 
 @contextmanager
-def running_workers(
-    servers: BenchmarkServers, project: Path = slotlock_target.PROJECT
-) -> Iterator[list[int]]:
+def running_workers(servers: BenchmarkServers, project: Path = PROJECT) -> Iterator[list[int]]:
     """Run the queue workers of a checkout and yield their process ids; raises TargetAppError."""
     settings = {**slotlock_target.settings(servers.embedded), **SETTINGS}
     with ExitStack() as stack:
         workers = []
         for number in range(WORKERS):
             log_file = servers.folder / f"worker-{number}.log"
-            log = stack.enter_context(log_file.open("wb"))
-            worker = subprocess.Popen(
-                [sys.executable, "-m", "slotlock", "worker"],
-                cwd=project,
-                env={**inherited_environment(), **settings},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            log_file.unlink(missing_ok=True)
+            worker = launch("worker", settings, free_port(), log_file, project=project)
             stack.callback(stop, worker)
             workers.append((worker, log_file))
         deadline = time.monotonic() + START_TIMEOUT_S

@@ -5,10 +5,9 @@ from statistics import median
 
 from bench.comparison.ratios import Spread, rate, select_runs
 from bench.comparison.rounds import Run
-from bench.comparison.scenarios import crowd
+from bench.comparison.scenarios import board, crowd
 from bench.comparison.scenarios.fan_out import FanOutRun
 from bench.comparison.scenarios.queue import QueueRun
-from bench.comparison.scenarios.sign_ins import SignIns
 from bench.comparison.targets.targets import P2, SLOTLOCK
 
 FAN_OUT_COLUMNS: tuple[tuple[str, Callable[[FanOutRun], float]], ...] = (
@@ -56,6 +55,24 @@ def crowd_lines(runs: Sequence[Run]) -> list[str]:
     return lines
 
 
+def board_lines(runs: Sequence[Run]) -> list[str]:
+    """Return what many first loads of the board cost, from the cost of one request."""
+    lines = []
+    for processes in dict.fromkeys(run.processes for run in runs):
+        selected = select_runs(runs, processes, board.WORKLOAD, SLOTLOCK)
+        if selected:
+            loads, us = board.FIRST_LOADS, 1e6
+            lines.append(
+                f"open the board, {loads:,} first loads of a list of {board.COURSES} courses, "
+                f"{processes} x slotlock: {loads:,} requests, "
+                f"{loads / median(map(rate, selected)):.1f} s, CPU s app "
+                f"{loads * median(run.app_cpu_us for run in selected) / us:.1f}, mongod "
+                f"{loads * median(run.mongod_cpu_us for run in selected) / us:.1f}, Valkey "
+                f"{loads * median(run.valkey_cpu_us for run in selected) / us:.1f}"
+            )
+    return lines
+
+
 def queue_lines(runs: Sequence[QueueRun]) -> list[str]:
     """Return the tickets that were decided a second."""
     if not runs:
@@ -97,15 +114,6 @@ def divide(values: Sequence[float], base_values: Sequence[float]) -> Spread:
             for value, base in zip(values, base_values, strict=True)
         ]
     )
-
-
-def sign_in_lines(sign_ins: SignIns | None) -> list[str]:
-    """Return the outcomes of the sign-ins in the background."""
-    if sign_ins is None:
-        return []
-    outcomes = ", ".join(f"{name} {n}" for name, n in sorted(sign_ins.outcomes.items()))
-    mark = "!!! " if sign_ins.failed else ""
-    return [f"{mark}{sign_ins.per_second} sign-ins a second while slotlock ran: {outcomes}"]
 
 
 def _whole_numbers(values: Sequence[float]) -> str:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+
+from bench.app_process import free_port, inherited_environment
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
@@ -75,15 +76,10 @@ def _seconds(stat_fields: list[str]) -> float:
     return (int(user) + int(system)) / TICKS_PER_S
 
 
-def inherited_environment() -> dict[str, str]:
-    """Return the environment without settings of slotlock, which must not reach a target."""
-    return {key: value for key, value in os.environ.items() if not key.startswith("SLOTLOCK_")}
-
-
 @contextmanager
 def running(name: str, command: Command, log_dir: Path) -> Iterator[TargetApp]:
     """Run a target in a process group of its own; raises TargetAppError."""
-    port = _free_port()
+    port = free_port()
     log_file = log_dir / f"{name}.log"
     with log_file.open("wb") as log:
         process = subprocess.Popen(
@@ -126,9 +122,3 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):  # the group may have ended already
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

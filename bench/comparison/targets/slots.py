@@ -14,7 +14,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.indexes.time_spans import spans_of
-from slotlock.infrastructure.mongo.slots import documents
+from slotlock.infrastructure.mongo.slots import slot_documents
 
 Document = dict[str, Any]
 
@@ -154,7 +154,7 @@ def _slotlock_template(number: int, first_day: datetime, capacity: int) -> Docum
         kind=SlotKind.MEETING,
         status=SlotStatus.PUBLISHED,
     )
-    return documents.to_document(SlotState(slot, version=1, changed_at=first_day))
+    return slot_documents.to_document(SlotState(slot, version=1, changed_at=first_day))
 
 
 def _start(number: int, first_day: datetime) -> datetime:
@@ -195,5 +195,7 @@ SLOTLOCK_SHAPE = DocumentShape(
             ]
         }
     },
-    indexes={index.name: (index.keys, dict(index.options)) for index in documents.SLOT_INDEXES},
+    indexes={
+        index.name: (index.keys, dict(index.options)) for index in slot_documents.SLOT_INDEXES
+    },
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pymongo import MongoClient
 
+from bench.app_process import PROJECT
 from bench.comparison.load import WORKLOADS
 from bench.comparison.targets import node_peers, slotlock_target
 from bench.comparison.targets.apps import Command
@@ -108,7 +109,7 @@ def _slotlock(
     processes: int,
     options: Mapping[str, str],
     workloads: tuple[str, ...],
-    project: Path = slotlock_target.PROJECT,
+    project: Path = PROJECT,
 ) -> Target:
     return Target(
         name=name,

@@ -4,6 +4,7 @@ A change without one is the work of a refused command, or a second effect of one
 A command of unknown fate is settled soon after the faults that concern it: see ADR 0041.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -13,13 +14,18 @@ from bench.faults.checker.effects import Effect
 from bench.faults.checker.invariants import CLOCK_AHEAD_S
 from bench.faults.checker.linearizability import WRITES, SlotOrder
 from bench.faults.checker.report import Report
-from bench.faults.checker.versions import SlotVersion, SlotVersions
+from bench.faults.checker.versions import LiveBooking, SlotVersion, SlotVersions
+from bench.faults.history import HOLDS_END, raw_id
 
 Target = tuple[str, str, str]
+# The slots and users of the bookings that a caller created at one time.
+CreatedTogether = defaultdict[tuple[str | None, str], set[tuple[str, str]]]
 # A request ends after 6 s and the wait of its caller, at most 5 s; see ADR 0042. One without a
 # response may be in the queue. Both times count only without a fault.
 SETTLED_S = 15.0
 DEQUEUED_S = 30.0
+# What no command does to a hold, but a fault.
+SHORTEN, HOLDS_ENDED = "shorten", re.compile(HOLDS_END)
 
 
 def check_causes(
@@ -32,14 +38,25 @@ def check_causes(
     """Report every change that no command explains."""
     acknowledged = _acknowledged(effects)
     by_target, by_booking = _index(effects)
+    created_together: CreatedTogether = defaultdict(set)
+    for order in orders.values():
+        for booking in _created_bookings(order):
+            place = order.slot_id, booking.user_id
+            created_together[booking.created_by, booking.created_at].add(place)
     for order in orders.values():
         for target, created in _unacknowledged(order, acknowledged).items():
-            _check_created(order, target, created, by_target[target], disturbances, report)
+            candidates = by_target[target]
+            _check_created(
+                order, target, created, candidates, created_together, disturbances, report
+            )
         for index, (before, after) in enumerate(pairwise(order.versions), start=1):
             for name, id_, causes in _changes(
                 before, after, order, by_target, by_booking, versions
             ):
                 if any(_may_cause(each, order, index, disturbances) for each in causes):
+                    continue
+                during = order.existed_from[index], order.visible_by[index]
+                if name == SHORTEN and disturbances.may_concern(HOLDS_ENDED, *during):
                     continue
                 operations = [operation for effect in causes for operation in effect.operations]
                 kind = "refused, but written" if operations else "written without a command"
@@ -67,7 +84,8 @@ def _acknowledged(effects: Sequence[Effect]) -> set[str]:
             response = outcome.get("outcome") or outcome
             if response.get("__typename") in WRITES:
                 shown = response.get("booking") or response["entry"]
-                ids.add(str(shown["id"])[-24:])
+                ids.add(raw_id(shown["id"]))
+            ids.update(raw_id(booking["id"]) for booking in response.get("bookings", ()))
     return ids
 
 
@@ -111,6 +129,7 @@ def _check_created(
     target: Target,
     created: list[tuple[int, str]],
     effects: Sequence[Effect],
+    created_together: CreatedTogether,
     disturbances: Disturbances,
     report: Report,
 ) -> None:
@@ -118,11 +137,20 @@ def _check_created(
     unused = sorted(unknown, key=lambda each: each.unknown_at or 0.0)
     for index, id_ in created:
         # Each effect has a command of its own: the first that would be settled.
-        cause = next(
-            (each for each in unused if _may_cause(each, order, index, disturbances)), None
-        )
-        if cause is not None:
-            unused.remove(cause)
+        causes = [each for each in unused if _may_cause(each, order, index, disturbances)]
+        booking = order.versions[index].bookings.get(id_)
+        complete = [
+            each
+            for each in causes
+            if booking is None
+            or _claims(each) <= created_together[booking.created_by, booking.created_at]
+        ]
+        if complete:
+            unused.remove(complete[0])
+            continue
+        if causes:
+            version = order.versions[index].document
+            report.add("some claims only", f"{target[0]} {id_}", causes[0].operations, [version])
             continue
         refused = [each for each in effects if not each.may_have_happened]
         earlier = [each for each in refused if each.sent_at <= order.visible_by[index]]
@@ -133,6 +161,16 @@ def _check_created(
             suspects += [operation for effect in unknown for operation in effect.operations]
         version = order.versions[index].document
         report.add(kind, f"{target[0]} {id_} of {target[1]}", suspects, [version])
+
+
+def _created_bookings(order: SlotOrder) -> Iterator[LiveBooking]:
+    return (order.versions[index].bookings[id_] for id_, index in order.booked.items())
+
+
+def _claims(effect: Effect) -> set[tuple[str, str]]:
+    """Return the slots and users of a request for several places; empty for another."""
+    given = effect.operations[0].input.get("claims", ())
+    return {(raw_id(claim["slotId"]), raw_id(claim["userId"])) for claim in given}
 
 
 def _changes(
@@ -148,7 +186,8 @@ def _changes(
         if id_ in after.bookings:
             held_until = after.bookings[id_].held_until
             if held_until != booking.held_until:
-                name = "confirm" if held_until is None else "extend"
+                is_shorter = held_until and held_until < (booking.held_until or 0.0)
+                name = "confirm" if held_until is None else SHORTEN if is_shorter else "extend"
                 yield name, id_, by_booking[name, id_]
             continue
         ended = versions.ended_bookings.get(id_)
@@ -156,8 +195,9 @@ def _changes(
         if action in ("cancelled", "moved") and after.status != "cancelled":
             name = "cancel" if action == "cancelled" else "move"
             yield name, id_, by_booking[name, id_]
-    for id_, user in before.waitlist:
+    for id_, user in before.waitlist if after.status != "cancelled" else ():
         # A user whose other bookings rule out this one leaves the waiting list without a command.
         ended = versions.ended_entries.get(id_)
-        if ended and id_ not in after.ids and (ended["by"] or not after.document.get("campaign")):
+        has_rules = after.document.get("campaign") or after.document.get("choiceGroup")
+        if ended and id_ not in after.ids and (ended["by"] or not has_rules):
             yield "leave", id_, by_target["leave", user, order.slot_id]

@@ -6,26 +6,42 @@ from pathlib import Path
 
 from bench.faults.checker.causes import check_causes
 from bench.faults.checker.disturbances import Disturbances
-from bench.faults.checker.effects import LOST, Effect, to_effects
-from bench.faults.checker.invariants import check_fences, check_locked, check_versions
-from bench.faults.checker.linearizability import MISSING_BOOKINGS, SlotOrder, explanations_by
+from bench.faults.checker.effects import LOST, Effect, claims_of, to_effects
+from bench.faults.checker.invariants import (
+    check_fences,
+    check_locked,
+    check_settled,
+    check_versions,
+)
+from bench.faults.checker.linearizability import OF_OLD_SLOT, SlotOrder, explanations_by
 from bench.faults.checker.promises.answers import check_errors, check_reads
 from bench.faults.checker.promises.creations import check_creations
-from bench.faults.checker.promises.limits import check_limits
+from bench.faults.checker.promises.histories import check_histories
+from bench.faults.checker.promises.keys import check_claims, check_records, check_reused_keys
+from bench.faults.checker.promises.limits import check_limits, check_unpublished
+from bench.faults.checker.promises.mails import check_mails
 from bench.faults.checker.promises.sessions import check_sessions
 from bench.faults.checker.promises.tickets import check_queue, check_tickets
 from bench.faults.checker.promises.watchers import check_watchers, to_sessions
 from bench.faults.checker.report import Report
 from bench.faults.checker.versions import read_versions
 from bench.faults.history import (
+    CONVERGED,
     FAULTS,
     FENCES,
+    MAILS,
+    PROBLEMS,
+    SHOWN_STATE,
     SLOT_VERSIONS,
     WATCHED,
     Operation,
     read_lines,
     read_operations,
 )
+
+# Refusals that no version of one slot explains: lost tickets, and what depends on teams or on other
+# claims of the same request.
+UNEXPLAINED = {LOST, "ClaimsRefused", "NotTeammate"}
 
 
 def check_directory(directory: Path) -> Report:
@@ -34,10 +50,11 @@ def check_directory(directory: Path) -> Report:
     disturbances = Disturbances(read_lines(directory / FAULTS))
     report.counts["operations"] = len(operations)
     versions = read_versions(directory, report)
-    effects = to_effects(operations, report)
+    requests = to_effects(operations, report)
+    effects = [claim for each in requests for claim in claims_of(each)]
     check_versions(versions, report)
     orders = {slot_id: SlotOrder(slot_id, each) for slot_id, each in versions.slots.items()}
-    of_slots = _by_slot(effects)
+    of_slots = _by_slot(effects, orders)
     for slot_id, order in orders.items():
         order.narrow(of_slots[slot_id])
     explanations = explanations_by(orders.values(), versions.clock_offset_s)
@@ -48,6 +65,12 @@ def check_directory(directory: Path) -> Report:
         report.add("response about an unknown slot", slot_id, operations_of)
     check_causes(effects, orders, versions, disturbances, report)
     _check_moves(effects, orders, report)
+    check_histories(effects, versions, report)
+    check_records(requests, versions, report)
+    check_claims(requests, report)
+    check_reused_keys(operations, report)
+    check_settled(versions, operations, disturbances, report)
+    check_unpublished(operations, orders, report)
     check_tickets(operations, disturbances, report)
     check_queue(effects, orders, disturbances, report)
     check_sessions(operations, report)
@@ -60,20 +83,38 @@ def check_directory(directory: Path) -> Report:
     sessions = to_sessions(read_lines(directory / WATCHED))
     check_watchers(sessions, orders, versions, operations, disturbances, report)
     _check_converged(operations, report)
+    if (directory / MAILS).exists():
+        check_mails(read_lines(directory / MAILS), versions, disturbances, report)
+    for problem in read_lines(directory / PROBLEMS):
+        report.add(problem["kind"], problem["description"])
     return report
 
 
-def _by_slot(effects: Sequence[Effect]) -> defaultdict[str, list[Effect]]:
+def _by_slot(
+    effects: Sequence[Effect], orders: dict[str, SlotOrder]
+) -> defaultdict[str, list[Effect]]:
     """Return the effects with a response, by the slot that the response is about."""
     of_slots: defaultdict[str, list[Effect]] = defaultdict(list)
     for effect in effects:
-        if effect.response is None or effect.outcome == LOST:
+        if effect.response is None or effect.outcome in UNEXPLAINED:
             continue
         slot_id = effect.slot_id
-        if effect.name == "move" and effect.outcome in MISSING_BOOKINGS:
-            slot_id = str(effect.operations[0].input["bookingId"])[-48:-24]
+        if effect.name == "move":
+            old_slot = str(effect.operations[0].input["bookingId"])[-48:-24]
+            slot_id = old_slot if _is_of_old_slot(effect, old_slot, orders) else slot_id
         of_slots[slot_id].append(effect)
     return of_slots
+
+
+def _is_of_old_slot(move: Effect, old_slot: str, orders: dict[str, SlotOrder]) -> bool:
+    """Return whether a refusal is about the slot that the booking should have left."""
+    both = [orders[slot].versions[-1] for slot in (old_slot, move.slot_id) if slot in orders]
+    if move.outcome in OF_OLD_SLOT or len(both) < 2:
+        return move.outcome in OF_OLD_SLOT
+    old, new = both
+    if move.outcome == "SlotCancelled" and old.status == "cancelled":
+        return new.status != "cancelled" or old.changed_at < new.changed_at
+    return move.outcome == "SlotStarted" and old.starts_at < new.starts_at
 
 
 def _check_moves(effects: Sequence[Effect], orders: dict[str, SlotOrder], report: Report) -> None:
@@ -91,8 +132,8 @@ def _check_moves(effects: Sequence[Effect], orders: dict[str, SlotOrder], report
 
 def _check_converged(operations: Sequence[Operation], report: Report) -> None:
     for operation in operations:
-        if operation.operation == "converged" and operation.outcome:
+        if operation.operation == CONVERGED and operation.outcome:
             report.counts["subscriptions compared"] += 1
             subscribed, queried = operation.outcome["subscribed"], operation.outcome["queried"]
-            if any(subscribed.get(n) != queried.get(n) for n in ("version", "remaining")):
+            if any(subscribed.get(n) != queried.get(n) for n in SHOWN_STATE):
                 report.add("stale subscriber", operation.client, [operation])

@@ -8,6 +8,9 @@ from bench.faults.history import Json
 
 # After everything is healthy, processes notice it: by a timeout of 3 s at the latest.
 RECOVERY_S = 3.0
+# What ends a process before it records that it sent a mail, and what loses responses to mails.
+PROCESS_ENDS = re.compile("(app|worker|processes) (killed|stopped)")
+MAIL_SERVER_FAULT = re.compile("^mail server")
 # What can lose keys, messages or requests of the queue, or keep an app from its Redis.
 REDIS_FAULT = re.compile("redis|valkey|sentinel|cluster", re.IGNORECASE)
 
@@ -50,6 +53,10 @@ class Disturbances:
             start <= until and since <= end and pattern.search(name)
             for start, end, name in self._faults
         )
+
+    def periods(self, pattern: re.Pattern[str]) -> list[tuple[float, float]]:
+        """Return when the faults with such a kind or target began, and when all was healthy."""
+        return [(start, end) for start, end, name in self._faults if pattern.search(name)]
 
 
 def _end(fault: Json) -> float:

@@ -2,28 +2,24 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import orjson
 
 from bench.faults.checker.report import Report
-from bench.faults.history import Json, Operation
-from bench.soak.run_log import parse_ticket_key, raw_id
+from bench.faults.history import ACCEPTED, BOOK_ALL, Json, Operation, raw_id
 
-ACCEPTED = {
-    "Booked",
-    "BookingMoved",
-    "BookingConfirmed",
-    "HoldExtended",
-    "BookingCancelled",
-    "WaitlistJoined",
-    "WaitlistLeft",
-}
 # The server has not decided; the client may repeat the request.
 UNDECIDED = {"Locked", "QueueFull", "TeamBusy"}
 # Errors before any effect.
 REJECTED = {"UNAUTHENTICATED", "FORBIDDEN", "RATE_LIMITED", "BAD_USER_INPUT", "OVERLOADED"}
-COMMANDS = {"book", "request", "move", "confirm", "extend", "cancel", "join", "leave"}
+COMMANDS = {"book", "request", "move", "confirm", "extend", "cancel", "join", "leave", BOOK_ALL}
+# While a campaign is not published, its slots are hidden, whatever was answered before.
+HIDDEN = "SlotNotFound"
+# What another request may say of a booking that was just changed.
+MISSING = ("BookingNotFound", "HoldExpired")
+# Requests that are sent at once begin within this time.
+AT_ONCE_S = 0.1
 # The outcome of a ticket whose request was lost: nothing was booked, and nothing will be.
 LOST = "LOST"
 
@@ -47,6 +43,14 @@ class Effect:
     response: Json | None = None
     unknown_at: float | None = None
     tickets: set[str] = field(default_factory=set)
+
+    @property
+    def record_key(self) -> tuple[str, str] | None:
+        """The caller and the hash of the key, if the server stores the outcome for it."""
+        for ticket in self.tickets:
+            return parse_ticket_key(ticket)
+        key = key_of(self.operations[0])
+        return (self.operations[0].user_id, key_hash(key)) if key else None
 
     @property
     def sent_at(self) -> float:
@@ -73,6 +77,12 @@ class Effect:
         """The booking of the response."""
         booking = self.response.get("booking") if self.response else None
         return raw_id(booking["id"]) if booking else None
+
+
+def parse_ticket_key(global_id: str) -> tuple[str, str]:
+    """Return the caller and the hash of the key that the id of a ticket contains."""
+    plain = global_id.removeprefix("ticket_")
+    return plain[24:48], plain[48:80]
 
 
 def key_hash(key: str) -> str:
@@ -106,36 +116,147 @@ def to_effects(operations: Sequence[Operation], report: Report) -> list[Effect]:
             found := tickets.get(str(operation.input["ticket"]))
         ):
             groups[found].append(operation)
-    effects = [_to_effect(each, report) for each in groups.values()]
+    effects = [
+        effect
+        for each in groups.values()
+        for effect in (*map(_to_own_effect, _pop_others(each)), _to_effect(each, report))
+    ]
     report.counts["effects"] = len(effects)
     return effects
 
 
-def _to_effect(operations: list[Operation], report: Report) -> Effect:
+def _pop_others(operations: list[Operation]) -> list[Operation]:
+    """Remove and return the responses of a group that do not belong to its one effect.
+
+    Some only say that the slot is hidden. A refusal is not stored for a key, so that the same
+    request may be accepted at the same time, or come out of the queue later if it had no response.
+    A refusal may not show what the request did, nor come after its acceptance.
+    """
+    accepted = [
+        response
+        for each in operations
+        if (response := _response_of(each)).get("__typename") in ACCEPTED
+    ]
+    done = set[str]().union(*map(_shown_ids, accepted))
+    changes = any(each["__typename"] not in ("Booked", "AllBooked") for each in accepted)
+    others = [
+        each
+        for each in operations
+        if (name := (response := _response_of(each)).get("__typename")) == HIDDEN
+        or (
+            _is_own_refusal(each, operations)
+            and not done & _shown_ids(response)
+            and not (changes and name in MISSING)
+        )
+    ]
+    rest = [each for each in operations if each not in others]
+    operations[:] = rest or others[:1]
+    return others if rest else others[1:]
+
+
+def _is_own_refusal(refused: Operation, operations: list[Operation]) -> bool:
+    name = (refused.outcome or {}).get("__typename")
+    if name is None or refused.finished_at is None or name in {*ACCEPTED, *UNDECIDED, "Ticket"}:
+        return False
+    is_late = any(
+        each.finished_at is not None
+        and each.finished_at < refused.started_at
+        and (each.outcome or {}).get("__typename") in ACCEPTED
+        for each in operations
+    )
+    return not is_late and any(
+        each is not refused
+        and each.started_at < refused.finished_at
+        and (
+            (each.finished_at or each.started_at + AT_ONCE_S) > refused.started_at
+            or (each.outcome is None and each.operation == "request")
+        )
+        for each in operations
+    )
+
+
+def _shown_ids(response: Json) -> set[str]:
+    """Return the bookings that a response shows, or a refusal of one of its claims."""
+    refusals = [each["refusal"] for each in response.get("refusals", ())]
+    shown = [each.get("booking") for each in (response, *refusals)]
+    return {each["id"] for each in (*shown, *response.get("bookings", ())) if each}
+
+
+def _response_of(operation: Operation) -> Json:
+    outcome = operation.outcome or {}
+    return outcome.get("outcome") or outcome
+
+
+def _to_own_effect(operation: Operation) -> Effect:
+    effect = _without_response([operation])
+    effect.started_at, effect.finished_at = operation.started_at, operation.finished_at or 0.0
+    effect.response = _response_of(operation)
+    return effect
+
+
+def claims_of(effect: Effect) -> list[Effect]:
+    """Return an effect for each slot and user, of a request for several of them or for one."""
+    if effect.name != BOOK_ALL:
+        return [effect]
+    booked = (effect.response or {}).get("bookings", ())
+    # The id of a booking contains its slot.
+    by_claim = {(each["id"][-48:-24], raw_id(each["user"]["id"])): each for each in booked}
+    parts = []
+    for claim in effect.operations[0].input["claims"]:
+        slot_id, user_id = raw_id(claim["slotId"]), raw_id(claim["userId"])
+        booking, response = by_claim.get((slot_id, user_id)), effect.response
+        if booking:
+            response = {"__typename": "Booked", "booking": booking}
+        parts.append(
+            replace(effect, name="book", user_id=user_id, slot_id=slot_id, response=response)
+        )
+    return parts
+
+
+def _without_response(operations: list[Operation]) -> Effect:
     first = operations[0]
     given = first.input
+    if first.operation == "ticket":  # the request itself is in another effect
+        slot = str(given["ticket"]).removeprefix("ticket_")[:24]
+        return Effect(operations, "request", first.user_id, slot, None)
     booking = given.get("bookingId") or given.get("booking")
     # The id of a booking contains its slot; a move is of the slot that it leads to.
     slot = given.get("slotId") or given.get("slot") or str(booking)[: -len("0" * 24)]
-    effect = Effect(
+    return Effect(
         operations,
         first.operation,
-        first.user_id,
+        raw_id(given.get("userId") or first.user_id),
         raw_id(slot),
         raw_id(booking) if booking else None,
     )
-    identities: dict[tuple[str, str | None], Operation] = {}
+
+
+def _to_effect(operations: list[Operation], report: Report) -> Effect:
+    effect = _without_response(operations)
+    identities: dict[str, Operation] = {}
     for operation in operations:
         response = _final_response(effect, operation)
         if response is not None and operation.finished_at is not None:
             identities.setdefault(_identity(response), operation)
             if operation.finished_at < effect.finished_at:
                 effect.finished_at, effect.response = operation.finished_at, response
+    if any(_is_refused_directly(each) for each in identities.values()):
+        # Without Redis, a request that may be queued is refused finally, and its ticket is lost.
+        identities.pop(_identity({"__typename": LOST}), None)
     if len(identities) > 1:
         kind = "ticket with two outcomes" if effect.tickets else "key with two outcomes"
-        description = f"{first.operation} of {first.user_id}: {sorted(map(str, identities))}"
+        description = f"{effect.name} of {effect.user_id}: {sorted(identities)}"
         report.add(kind, description, list(identities.values()))
     return effect
+
+
+def _is_refused_directly(operation: Operation) -> bool:
+    """Return whether a request itself, not its ticket, was refused."""
+    outcome = operation.outcome or {}
+    return operation.operation != "ticket" and outcome.get("__typename") not in {
+        *ACCEPTED,
+        "Ticket",
+    }
 
 
 def _final_response(effect: Effect, operation: Operation) -> Json | None:
@@ -177,6 +298,9 @@ def _is_sent_again(effect: Effect, lost: Operation) -> bool:
     )
 
 
-def _identity(response: Json) -> tuple[str, str | None]:
-    shown = response.get("booking") or response.get("entry")
-    return str(response["__typename"]), raw_id(shown["id"]) if shown else None
+def _identity(response: Json) -> str:
+    """Return what must be equal in all responses: all of a success, and the kind of a refusal."""
+    if response["__typename"] in ACCEPTED:
+        return orjson.dumps(response).decode()
+    shown = response.get("booking") or response.get("entry") or {"id": ""}
+    return f"{response['__typename']} {raw_id(shown['id'])}"

@@ -1,13 +1,13 @@
 """What holds in every version of a slot, from each to the next, and for the fencing tokens."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from bench.faults.checker.disturbances import REDIS_FAULT, Disturbances
 from bench.faults.checker.report import Report
 from bench.faults.checker.versions import SlotVersion, SlotVersions
-from bench.faults.history import Json
+from bench.faults.history import Json, Operation
 from slotlock.infrastructure.redis.keys import lock_keys
 
 # How far MongoDB's time in a process may be ahead: by drift, a few milliseconds; see ADR 0037.
@@ -15,6 +15,8 @@ CLOCK_AHEAD_S = 0.1
 BY_USERS = ("booked", "held", "moved")
 # If so many writes of a slot should have had its lock, at least one of them had it.
 LOCKED_WRITES = 12
+# A hold that is over ends within this time without a fault.
+SWEPT_S = 4.0
 
 
 def check_versions(versions: SlotVersions, report: Report) -> None:
@@ -31,7 +33,7 @@ def check_versions(versions: SlotVersions, report: Report) -> None:
                 evidence = [before.document, after.document]
                 report.add("live again", f"{sorted(back)} of slot {slot_id}", versions=evidence)
                 ended -= back
-            if versions.has_final:
+            if versions.final_at:
                 _check_vanished(slot_id, before, after, versions, report)
         both = of_slot[-1].bookings.keys() & versions.ended_bookings.keys()
         both |= {id_ for id_, _ in of_slot[-1].waitlist} & versions.ended_entries.keys()
@@ -95,10 +97,17 @@ def _check_version(slot_id: str, version: SlotVersion, report: Report) -> None:
     if version.remaining != version.free:
         counted = f"{version.remaining} remaining, {version.free} free"
         report.add("wrong count", f"{name}: {counted}", versions=evidence)
-    users = Counter(each.user_id for each in version.bookings.values())
-    users.update(user for _, user in version.waitlist)
-    if twice := [user for user, count in users.items() if count > 1]:
-        report.add("user twice in a slot", f"{name}: {twice}", versions=evidence)
+    # A slot that has started promotes nobody, so that users may wait there who booked meanwhile.
+    booked = [each.user_id for each in version.bookings.values()]
+    waiting = [user for _, user in version.waitlist]
+    is_open = version.changed_at < version.starts_at
+    lists = [[*booked, *waiting]] if is_open else [booked, waiting]
+    for each in (*lists, [id_ for id_, _ in version.waitlist]):
+        if twice := [value for value, count in Counter(each).items() if count > 1]:
+            report.add("user twice in a slot", f"{name}: {twice}", versions=evidence)
+    since = [entry.get("since", "") for entry in version.document["waitlist"]]
+    if since != sorted(since):
+        report.add("waiting list out of order", f"{name}: since {since}", versions=evidence)
 
 
 def _check_waitlist(slot_id: str, before: SlotVersion, after: SlotVersion, report: Report) -> None:
@@ -109,12 +118,44 @@ def _check_waitlist(slot_id: str, before: SlotVersion, after: SlotVersion, repor
         report.add("waiting list out of order", f"slot {slot_id}", versions=evidence)
     order = {id_: index for index, (id_, _) in enumerate(before.waitlist)}
     passed = min((order[id_] for id_, _ in waiting), default=len(order))
+    # After its start a slot promotes nobody, and an organizer may still give a place to somebody.
+    is_ordered = after.changed_at < after.starts_at and not _has_group_limits(after)
     for id_ in after.bookings.keys() - before.bookings.keys():
         creation = after.bookings[id_].creation
         is_overtaking = creation in BY_USERS and waiting
-        if order.get(id_, -1) > passed or is_overtaking:
+        is_early = order.get(id_, -1) > passed
+        if (is_early or is_overtaking) and is_ordered:
             description = f"slot {slot_id}: {creation} {id_}, while {waiting[0][0]} waits"
             report.add("overtaking in the waiting list", description, versions=evidence)
+
+
+def _has_group_limits(version: SlotVersion) -> bool:
+    """Return whether an entry may wait for the limit of its group while others pass it."""
+    return bool((version.document.get("campaign") or {}).get("groupLimits"))
+
+
+def check_settled(
+    versions: SlotVersions,
+    operations: Sequence[Operation],
+    disturbances: Disturbances,
+    report: Report,
+) -> None:
+    """Report what nobody cleaned up: free places for which users wait, and holds that are over.
+
+    The processes have ended when the final documents are read; they ran until the last response.
+    """
+    ran_until = max((each.finished_at or 0.0 for each in operations), default=0.0)
+    for slot_id, of_slot in versions.slots.items():
+        last = of_slot[-1]
+        if last.status != "published" or slot_id not in versions.final_at:
+            continue
+        is_bookable = ran_until < last.starts_at and not _has_group_limits(last)
+        if is_bookable and last.remaining > 0 and last.waitlist:
+            report.add("free and waiting", f"slot {slot_id}", versions=[last.document])
+        for id_, booking in last.bookings.items():
+            until = booking.held_until
+            if until is not None and disturbances.calm_s(until, ran_until) > SWEPT_S:
+                report.add("hold not expired", f"{id_} of slot {slot_id}", versions=[last.document])
 
 
 def _check_vanished(

@@ -10,27 +10,39 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 from bench.faults.checker.batch_search import explained_inside
-from bench.faults.checker.effects import Effect
-from bench.faults.checker.refusals import LimitedBooking, ResponseModel
+from bench.faults.checker.effects import MISSING, Effect
+from bench.faults.checker.refusals import ResponseModel, RuledBooking
 from bench.faults.checker.report import Report
 from bench.faults.checker.versions import SlotVersion
 from bench.faults.history import Json
 
-MISSING_BOOKINGS = ("BookingNotFound", "HoldExpired")
+# Refusals of a move that are about the booking, and so about the slot that it is in.
+OF_OLD_SLOT = (*MISSING, "CutoffPassed")
 WRITES = ("Booked", "BookingMoved", "WaitlistJoined")
+
+
+def _ended_as_confirmed(effect: Effect) -> bool:
+    """Return whether an accepted response shows that a booking was confirmed before it ended."""
+    if effect.outcome not in ("BookingCancelled", "BookingMoved") or effect.response is None:
+        return False
+    history = (effect.response.get("booking") or {}).get("history", ())
+    return any(entry["action"] == "CONFIRMED" for entry in history)
 
 
 class SlotOrder:
     """The versions of one slot, and when each may have been the current one.
 
-    The first version that has a booking, or a waitlist entry, is in `appeared`.
+    The first version that has a booking, or a waitlist entry, is in `appeared`. The first one with
+    a booking, which may have been an entry before, is in `booked`.
     """
 
     def __init__(self, slot_id: str, versions: Sequence[SlotVersion]) -> None:
         self.slot_id, self.versions = slot_id, versions
         self.numbers = [version.number for version in versions]
         self.appeared: dict[str, int] = {}
+        self.booked: dict[str, int] = {}
         self.vanished: dict[str, int] = {}
+        self._ended_as_confirmed = set[str | None]()
         self.existed_from: list[float] = [version.written_at for version in versions]
         self.visible_by: list[float] = [version.read_at for version in versions]
         before: set[str] = set()
@@ -38,6 +50,8 @@ class SlotOrder:
             ids = version.bookings.keys() | {id_ for id_, _ in version.waitlist}
             for id_ in ids - before:
                 self.appeared.setdefault(id_, index)
+            for id_ in version.bookings:
+                self.booked.setdefault(id_, index)
             for id_ in before - ids:
                 self.vanished[id_] = index
             before = ids
@@ -77,6 +91,9 @@ class SlotOrder:
 
     def check(self, effects: Sequence[Effect], explanations: ResponseModel, report: Report) -> None:
         """Report the responses for which there is no version."""
+        self._ended_as_confirmed = {
+            each.booking_id for each in effects if _ended_as_confirmed(each)
+        }
         floor, ended = 0, list[tuple[float, int]]()
         for effect in sorted(effects, key=lambda each: each.started_at):
             while ended and ended[0][0] < effect.started_at:
@@ -97,6 +114,10 @@ class SlotOrder:
             if not is_known and self.versions[last].status != "cancelled":
                 self._report(report, "lost cancellation", effect, first, last)
             return index and 2 * index
+        if effect.outcome == "BookingConfirmed" and effect.booking_id in self._ended_as_confirmed:
+            index = self.vanished.get(effect.booking_id or "")
+            if index is not None and first <= index <= last:
+                return 2 * index  # one write confirmed and ended it
         start = max(floor, 2 * first - 1)
         for position in range(start, 2 * last + 1):
             version = self.versions[(position + 1) // 2]
@@ -144,18 +165,17 @@ class SlotOrder:
 
 
 def explanations_by(orders: Iterable[SlotOrder], clock_offset_s: float) -> ResponseModel:
-    """Return what the bookings in these slots explain in other slots of their campaigns."""
+    """Return what the bookings in these slots explain in other slots with the same rules."""
     explanations = ResponseModel(clock_offset_s)
     for order in orders:
-        terms = order.versions[-1].document.get("campaign")
-        if not terms or not terms.get("maxBookings"):
+        slot = order.versions[-1].document
+        if not slot.get("campaign") and not slot.get("choiceGroup"):
             continue
-        for id_, index in order.appeared.items():
-            booking = order.versions[index].bookings.get(id_)
-            if booking is not None:
-                end = order.vanished.get(id_)
-                until = float("inf") if end is None else order.visible_by[end]
-                since = order.existed_from[index]
-                limited = LimitedBooking(id_, order.slot_id, since, until)
-                explanations.limited[terms["id"], booking.user_id].append(limited)
+        for id_, index in order.booked.items():
+            end = order.vanished.get(id_)
+            until = float("inf") if end is None else order.visible_by[end]
+            since = order.existed_from[index]
+            ruled = RuledBooking(id_, order.slot_id, slot, since, until)
+            user_id = order.versions[index].bookings[id_].user_id
+            explanations.bookings[user_id].append(ruled)
     return explanations

@@ -1,22 +1,25 @@
 """Which states of a slot, and of the user's other bookings, explain a response."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bench.faults.checker.effects import Effect
 from bench.faults.checker.invariants import CLOCK_AHEAD_S
 from bench.faults.checker.versions import SlotVersion, to_seconds
+from bench.faults.history import Json
 
 # How far MongoDB's time in a process may be behind: by a round trip over slow links.
 CLOCK_BEHIND_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class LimitedBooking:
-    """A booking in a campaign with a limit, and when it may have been live."""
+class RuledBooking:
+    """A booking in a slot with rules across slots, and when it may have been live."""
 
     id: str
     slot_id: str
+    slot: Json
     since: float
     until: float
 
@@ -25,11 +28,11 @@ class LimitedBooking:
 class ResponseModel:
     """What explains responses beside the slot itself.
 
-    `limited` has the bookings of each user in each campaign with a limit.
+    `bookings` has those of each user in slots with rules across slots.
     """
 
     clock_offset_s: float
-    limited: defaultdict[tuple[str, str], list[LimitedBooking]] = field(
+    bookings: defaultdict[str, list[RuledBooking]] = field(
         default_factory=lambda: defaultdict(list)
     )
 
@@ -49,40 +52,41 @@ class ResponseModel:
         match effect.outcome:
             case "LimitReached":
                 return self._is_limit_reached(version, effect)
+            case "TimeConflict":
+                return any(overlap(document, each.slot) for each in self._others(effect))
+            case "GroupFull":
+                return any(full_groups(document["bookings"], terms))
             case "HoldLimitReached":
                 booking = version.bookings.get(effect.booking_id or "")
                 if booking is None or booking.held_until is None:
                     return False
                 is_fixed = booking.created_by is None or booking.moved_from is not None
-                until = earliest + 60 * document.get("holdMinutes", 0)
-                is_longest = bool(booking.held_until >= until)
-                return is_fixed or is_longest or self._is_limit_reached(version, effect)
+                until = earliest + 60 * document.get("holdMinutes", 5)
+                is_longest = booking.held_until >= min(until, self._seconds(document["start"]))
+                is_overlapping = any(overlap(document, each.slot) for each in self._others(effect))
+                is_ruled_out = is_overlapping or self._is_limit_reached(version, effect)
+                return bool(is_fixed or is_longest or is_ruled_out)
             case "SlotStarted":
                 return self._seconds(document["start"]) <= latest
             case "CutoffPassed":
-                cutoff_s = 60 * document["cancelCutoffMinutes"]
+                cutoff_s = 60 * document.get("cancelCutoffMinutes", 0)
                 return bool(self._seconds(document["start"]) - cutoff_s <= latest)
             case "NotYetOpen":
                 return bool(terms and self._seconds(terms["opensAt"]) >= earliest)
-            case "Closed":
-                return bool(terms) and (
-                    not terms["published"] or self._seconds(terms["closesAt"]) <= latest
-                )
+            case "Closed" | "SlotNotFound":
+                is_closed = bool(terms) and self._seconds(terms["closesAt"]) <= latest
+                return bool(terms) and (not terms["published"] or is_closed)
         return False
 
     def _is_limit_reached(self, version: SlotVersion, effect: Effect) -> bool:
         """Return whether the user may have had too many other bookings at one moment."""
-        terms = version.document.get("campaign") or {}
+        terms, group = version.document.get("campaign") or {}, version.document.get("choiceGroup")
+        all_others = self._others(effect)
+        if group and any(each.slot.get("choiceGroup") == group for each in all_others):
+            return True
         if not terms.get("maxBookings"):
             return False
-        others = [
-            each
-            for each in self.limited[terms["id"], effect.user_id]
-            if each.slot_id != effect.slot_id
-            and not (effect.name == "move" and each.id == effect.booking_id)
-            and each.since <= effect.finished_at
-            and each.until >= effect.started_at
-        ]
+        others = [each for each in all_others if campaign_id_of(each.slot) == terms["id"]]
         # The most at one moment are there when one of them begins.
         moments = (max(each.since, effect.started_at) for each in others)
         return any(
@@ -90,8 +94,41 @@ class ResponseModel:
             for moment in moments
         )
 
+    def _others(self, effect: Effect) -> list[RuledBooking]:
+        """Return the bookings of the user in other slots that may have been live."""
+        return [
+            each
+            for each in self.bookings[effect.user_id]
+            if each.slot_id != effect.slot_id
+            and not (effect.name == "move" and each.id == effect.booking_id)
+            and each.since <= effect.finished_at
+            and each.until >= effect.started_at
+        ]
+
     def _seconds(self, time: str) -> float:
         return to_seconds(time, self.clock_offset_s)
+
+
+def campaign_id_of(slot: Json) -> str | None:
+    """Return the campaign of a slot's document, or None."""
+    campaign_id: str | None = (slot.get("campaign") or {}).get("id")
+    return campaign_id
+
+
+def overlap(slot: Json, other: Json) -> bool:
+    """Return whether two slots are at the same time."""
+    return bool(slot["start"] < other["end"] and other["start"] < slot["end"])
+
+
+def full_groups(bookings: Iterable[Json], terms: Json, excess: int = 0) -> Iterator[str]:
+    """Yield the groups with as many of the bookings of a slot as is allowed, or more by so many."""
+    counts = Counter(group for each in bookings for group in each.get("groups", ()))
+    for limit in terms.get("groupLimits", ()):
+        for group, count in counts.items():
+            # A limit of `class:*` is one for each class.
+            is_limited = group.startswith(limit["group"].removesuffix("*"))
+            if is_limited and count >= limit["limit"] + excess:
+                yield group
 
 
 def _explained_by_bookings(version: SlotVersion, effect: Effect) -> bool:  # noqa: C901 - a case each

@@ -4,10 +4,11 @@ import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import inf
 from pathlib import Path
 
 from bench.faults.checker.report import Report
-from bench.faults.history import CLOCK_OFFSET, RUN, SLOT_VERSIONS, Json, read_lines
+from bench.faults.history import CLOCK_OFFSET, MAILS_UNTIL, RUN, SLOT_VERSIONS, Json, read_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,7 @@ class LiveBooking:
     held_until: float | None
     created_by: str | None
     creation: str
+    created_at: str
     moved_from: str | None = None
 
 
@@ -40,11 +42,17 @@ class SlotVersion:
     waitlist: tuple[tuple[str, str], ...]
     changed_at: float
     document: Json
+    clock_offset_s: float
 
     @property
     def ids(self) -> set[str]:
         """The ids of the live bookings and waitlist entries."""
         return self.bookings.keys() | {id_ for id_, _ in self.waitlist}
+
+    @property
+    def starts_at(self) -> float:
+        """When the slot starts."""
+        return to_seconds(self.document["start"], self.clock_offset_s)
 
     @property
     def free(self) -> int:
@@ -54,26 +62,39 @@ class SlotVersion:
 
 @dataclass(slots=True)
 class SlotVersions:
-    """All versions of all slots, and what ended, by id."""
+    """All versions of all slots, and by id what ended, outcomes of keys, mails, and last reads."""
 
     slots: dict[str, list[SlotVersion]] = field(default_factory=dict)
     ended_bookings: dict[str, Json] = field(default_factory=dict)
     ended_entries: dict[str, Json] = field(default_factory=dict)
-    has_final: bool = False
+    records: dict[str, Json] = field(default_factory=dict)
+    outbox: dict[str, Json] = field(default_factory=dict)
+    final_at: dict[str, float] = field(default_factory=dict)
     clock_offset_s: float = 0.0
+    mails_until: float = inf
+
+    def is_mail_due(self, at: str) -> bool:
+        """Return whether a mail about a change at this time had to be sent before the end."""
+        return to_seconds(at, self.clock_offset_s) < self.mails_until
 
 
 def read_versions(directory: Path, report: Report) -> SlotVersions:
     """Read the versions; report those that contradict each other."""
     found, result = defaultdict[str, list[SlotVersion]](list), SlotVersions()
-    final = set[str]()
-    clock_offset_s = float(json.loads((directory / RUN).read_text())[CLOCK_OFFSET])
+    final = result.final_at
+    run = json.loads((directory / RUN).read_text())
+    clock_offset_s = float(run[CLOCK_OFFSET])
+    result.mails_until = run.get(MAILS_UNTIL, inf)
     for line in read_lines(directory / SLOT_VERSIONS):
         document, collection = line["document"], line["collection"]
         if collection == "ended_bookings":
             result.ended_bookings[str(line["id"])] = document
         elif collection == "ended_waitlist_entries":
             result.ended_entries[str(line["id"])] = document
+        elif collection == "idempotency_records":
+            result.records[str(line["id"])] = document["outcome"]
+        elif collection == "outbox":
+            result.outbox[str(line["id"])] = document
         elif collection == "slots" and document is None:
             # Nobody deletes slots, and MongoDB keeps the images of all versions.
             report.add("version without a document", f"slot {line['id']}", versions=[line])
@@ -83,8 +104,8 @@ def read_versions(directory: Path, report: Report) -> SlotVersions:
             is_final = line["kind"] == "final"
             _append(report, str(line["id"]), found[str(line["id"])], version, is_final=is_final)
             if is_final:
-                final.add(str(line["id"]))
-    result.slots, result.has_final = dict(found), bool(final)
+                final[str(line["id"])] = line["read_at"]
+    result.slots = dict(found)
     result.clock_offset_s = clock_offset_s
     for slot_id in found.keys() - final if final else ():
         last = found[slot_id][-1].document
@@ -114,15 +135,16 @@ def _append(
     evidence = [last.document, version.document]
     if version.number < last.number:
         report.add("version fell", f"slot {slot_id}: {version.number}", versions=evidence)
-    elif _content(version) != _content(last):
+    elif _versioned(version.document) != _versioned(last.document):
         # Two writers wrote the same version: the condition on the version did not hold.
         description = f"slot {slot_id} has two versions {version.number}"
         report.add("version written twice", description, versions=evidence)
         versions.append(version)
 
 
-def _content(version: SlotVersion) -> tuple[object, ...]:
-    return version.bookings, version.waitlist, version.remaining, version.capacity, version.status
+def _versioned(document: Json) -> Json:
+    # The sweeper corrects `nextDeadline` without a new version, as no client sees it.
+    return {name: value for name, value in document.items() if name != "nextDeadline"}
 
 
 def to_version(
@@ -141,6 +163,7 @@ def to_version(
         tuple((str(each["id"]), str(each["user"])) for each in document["waitlist"]),
         to_seconds(document["changedAt"], clock_offset_s),
         document,
+        clock_offset_s,
     )
 
 
@@ -152,7 +175,7 @@ def to_seconds(time: str, clock_offset_s: float) -> float:
 def _to_booking(entry: Json, clock_offset_s: float) -> LiveBooking:
     user, history = str(entry["user"]), entry.get("history")
     if not history:
-        return LiveBooking(user, None, user, "booked")
+        return LiveBooking(user, None, user, "booked", entry["at"])
     first, last = history[0], history[-1]
     held = last["status"] == "held" and last.get("heldUntil")
     moved = entry.get("movedFrom")
@@ -161,5 +184,6 @@ def _to_booking(entry: Json, clock_offset_s: float) -> LiveBooking:
         to_seconds(held, clock_offset_s) if held else None,
         first["by"],
         first["action"],
+        first["at"],
         moved["id"] if moved else None,
     )

@@ -9,11 +9,10 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from bench.faults.clients.plan import Clients
+from bench.faults.clients import documents
+from bench.faults.clients.plan import Clients, ClientUser
 from bench.faults.clients.sending import send
 from bench.faults.history import Json
-from bench.soak.clients import documents
-from bench.soak.clients.client_user import ClientUser
 
 BOOKINGS_PER_S = 10.0
 # More places than the requests that can be open at one app: 10 a second for 20 s.

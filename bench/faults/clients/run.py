@@ -4,21 +4,18 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-import aiohttp
-
-from bench.faults.clients.creators import run_creator
+from bench.faults.clients.fault_crowds import run_quiet_user, run_rushes
+from bench.faults.clients.organizers import ORGANIZER_ACTIONS, run_creator
 from bench.faults.clients.plan import ClientPlan, Clients
 from bench.faults.clients.probes import Probe
-from bench.faults.clients.quiet_users import run_quiet_user
+from bench.faults.clients.sending import finish_commands
 from bench.faults.clients.sessions import run_session
 from bench.faults.clients.setup import set_up
 from bench.faults.clients.tickets import finish_tickets
-from bench.faults.clients.users import run_user
+from bench.faults.clients.users import MEMBER_ACTIONS, TEAM_THINK_S, USER_ACTIONS, run_user
 from bench.faults.clients.watchers import Watcher
 from bench.faults.history import HistoryWriter
-
-# Many servers close an idle connection after 5 s, possibly at the moment when it is used.
-IDLE_TIMEOUT_S = 3.0
+from slotlock.simulation.client.http import GraphQLClient, open_http
 
 
 async def run_clients(
@@ -27,12 +24,11 @@ async def run_clients(
     """Run the clients until the event is set, then wait until tickets and watchers converge.
 
     Set `stop` when all faults are over. `plan.ready` is set once users and slots exist: the faults
-    begin then. Raises SoakError if users and slots cannot be created.
+    begin then. Raises CampaignError if users and slots cannot be created.
     """
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_TIMEOUT_S)
-    timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
-        clients = Clients(plan, apps, history, stop, http)
+    async with open_http(max_connections=0) as http:
+        client_of = {app: GraphQLClient(app, http) for app in apps}
+        clients = Clients(plan, apps, history, stop, client_of)
         await set_up(clients)
         watchers = [
             Watcher(clients, clients.users[number % plan.users], number)
@@ -41,19 +37,10 @@ async def run_clients(
         watching = [asyncio.create_task(each.run()) for each in watchers]
         plan.ready.set()
         try:
-            async with asyncio.TaskGroup() as tasks:
-                for app, slots in zip(apps, clients.probe_slots, strict=True):
-                    probe = Probe(clients, app, clients.probe_users, slots)
-                    tasks.create_task(probe.run())
-                for user in clients.users:
-                    tasks.create_task(run_user(clients, user))
-                for signed_in in clients.signed_in:
-                    tasks.create_task(run_session(clients, signed_in))
-                for user in clients.quiet_users:
-                    tasks.create_task(run_quiet_user(clients, user))
-                for creator in clients.creators:
-                    tasks.create_task(run_creator(clients, creator))
+            await _run_all(clients)
             await finish_tickets(clients)
+            await finish_commands(clients)
+            await finish_tickets(clients)  # a request that was repeated may have a new one
             deadline = time.monotonic() + plan.converge_s
             for slot in (*clients.slots, *clients.quiet_slots):
                 await asyncio.gather(*(each.converge(slot, deadline) for each in watchers))
@@ -61,3 +48,25 @@ async def run_clients(
             for task in watching:
                 task.cancel()
             await asyncio.gather(*watching, return_exceptions=True)
+
+
+async def _run_all(clients: Clients) -> None:
+    """Run everything that a client does until the campaign stops."""
+    think_s = clients.plan.mean_think_s
+    members = [member for team in clients.teams for member in team.members]
+    async with asyncio.TaskGroup() as tasks:
+        for app, slots in zip(clients.apps, clients.probe_slots, strict=True):
+            tasks.create_task(Probe(clients, app, clients.probe_users, slots).run())
+        for user in clients.users:
+            tasks.create_task(run_user(clients, user, USER_ACTIONS, think_s))
+        for user in members:
+            tasks.create_task(run_user(clients, user, MEMBER_ACTIONS, TEAM_THINK_S))
+        for user in clients.organizers:
+            tasks.create_task(run_user(clients, user, ORGANIZER_ACTIONS, TEAM_THINK_S))
+        for user in clients.signed_in:
+            tasks.create_task(run_session(clients, user))
+        for user in clients.quiet_users:
+            tasks.create_task(run_quiet_user(clients, user))
+        for user in clients.creators:
+            tasks.create_task(run_creator(clients, user))
+        tasks.create_task(run_rushes(clients))

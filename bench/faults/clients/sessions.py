@@ -1,33 +1,28 @@
 """Users who stay signed in: they refresh their sessions, and retry without a response."""
 
-from bench.faults.clients.plan import Clients, SignedInUser
+from bench.faults.clients import documents
+from bench.faults.clients.plan import Clients, ClientUser, type_of
 from bench.faults.clients.sending import RETRY_S, send
 from bench.faults.history import REFRESH, Operation
-from bench.soak.clients import documents
-from bench.soak.clients.client_user import ClientUser
 
 PAUSE_S = 0.5
 
 
-async def run_session(clients: Clients, signed_in: SignedInUser) -> None:
+async def run_session(clients: Clients, user: ClientUser) -> None:
     """Refresh a session again and again, and read with each new token, until it ends."""
-    user = signed_in.user
     while await clients.sleep(user.rng.expovariate(1 / PAUSE_S)):
-        sent = await _refresh(clients, user, signed_in.refresh_token)
-        if sent is None or sent.outcome is None or sent.outcome["__typename"] != "Session":
+        sent = await _refresh(clients, user)
+        if sent is None or sent.outcome is None or type_of(sent) != "Session":
             return
-        user.token, signed_in.refresh_token = (
-            sent.outcome["accessToken"],
-            sent.outcome["refreshToken"],
-        )
+        user.token, user.refresh_token = sent.outcome["accessToken"], sent.outcome["refreshToken"]
         app = user.rng.choice(clients.apps)
         await send(clients, user, "viewer", documents.VIEWER, {}, app)
 
 
-async def _refresh(clients: Clients, user: ClientUser, refresh_token: str) -> Operation | None:
-    """Send a refresh token until there is a response; None at the end of the campaign."""
+async def _refresh(clients: Clients, user: ClientUser) -> Operation | None:
+    """Send the refresh token until there is a response; None at the end of the campaign."""
     while True:
-        app, variables = user.rng.choice(clients.apps), {"token": refresh_token}
+        app, variables = user.rng.choice(clients.apps), {"token": user.refresh_token}
         sent = await send(clients, user, REFRESH, documents.REFRESH_SESSION, variables, app)
         if sent.outcome is not None:
             return sent

@@ -3,11 +3,10 @@
 import asyncio
 import time
 
-from bench.faults.clients.plan import Clients
+from bench.faults.clients import documents
+from bench.faults.clients.plan import Clients, ClientUser
 from bench.faults.clients.sending import send
 from bench.faults.history import Operation
-from bench.soak.clients import documents
-from bench.soak.clients.client_user import ClientUser
 
 FOLLOW_S = 30.0
 FINAL_S = 90.0

@@ -4,36 +4,43 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
-from bench.faults.clients.plan import Clients
+from bench.faults.clients import documents
+from bench.faults.clients.plan import Clients, ClientUser, Team, type_of
 from bench.faults.clients.sending import send, send_until_answered
 from bench.faults.clients.tickets import follow_ticket
-from bench.faults.history import Json, Operation
-from bench.soak.clients import documents
-from bench.soak.clients.client_user import ClientUser
+from bench.faults.history import BOOK_ALL, REUSE, TEAM, Json, Operation
 
 WAITS_MS = (0, 0, 0, 200, 2_000, 5_000)
-READ_SLOT = "query($slot: ID!) { result: slot(id: $slot) { __typename id version remaining } }"
+# The pause before each action of a user whose slots have limits or change.
+TEAM_THINK_S = 0.8
+JOIN_ATTEMPTS = 20
+# This share of bookings is for somebody else, if the user may do that.
+OTHERS_SHARE = 0.3
 
 Action = Callable[[Clients, ClientUser], Awaitable[None]]
 
 
-async def run_user(clients: Clients, user: ClientUser) -> None:
+async def run_user(
+    clients: Clients, user: ClientUser, actions: dict[Action, float], mean_think_s: float
+) -> None:
     """Perform random actions until the campaign stops."""
-    actions, weights = zip(*ACTION_WEIGHTS.items(), strict=True)
-    while await clients.sleep(user.rng.expovariate(1 / clients.plan.mean_think_s)):
-        await user.rng.choices(actions, weights)[0](clients, user)
+    chosen, weights = zip(*actions.items(), strict=True)
+    while await clients.sleep(user.rng.expovariate(1 / mean_think_s)):
+        await user.rng.choices(chosen, weights)[0](clients, user)
 
 
-def _pick_slot(clients: Clients, rng: random.Random) -> str:
+def _pick_slot(user: ClientUser) -> str:
     # Most users want the first slots; otherwise their requests would never conflict.
-    return clients.slots[min(int(rng.expovariate(1 / 6)), len(clients.slots) - 1)]
+    return user.slots[min(int(user.rng.expovariate(1 / 6)), len(user.slots) - 1)]
 
 
 def remember_booking(user: ClientUser, sent: Operation) -> str | None:
-    """Return the booking of a response, which the user knows from now on."""
+    """Return the booking of a response, which the user knows from now on if they may change it."""
     outcome = sent.outcome or {}
     booking = (outcome.get("outcome") or outcome).get("booking")
     if not booking:
+        return None
+    if sent.input.get("userId", user.id)[-24:] != user.id and not user.is_organizer:
         return None
     if booking["id"] in user.known_bookings:
         user.known_bookings.remove(booking["id"])
@@ -41,18 +48,22 @@ def remember_booking(user: ClientUser, sent: Operation) -> str | None:
     return str(booking["id"])
 
 
-def _booking_input(clients: Clients, user: ClientUser, *, hold: bool) -> Json:
-    return {
-        "slotId": f"slot_{_pick_slot(clients, user.rng)}",
-        "waitMs": user.rng.choice(WAITS_MS),
-        "idempotencyKey": user.next_key() if user.rng.random() < 0.6 else None,
+def booking_input(user: ClientUser, rng: random.Random, slot: str, *, hold: bool) -> Json:
+    """Return the input of a booking for the user, or for somebody for whom they may book."""
+    given: Json = {
+        "slotId": f"slot_{slot}",
+        "waitMs": rng.choice(WAITS_MS),
+        "idempotencyKey": user.maybe_key(),
         "hold": hold,
     }
+    if user.others and rng.random() < OTHERS_SHARE:
+        given["userId"] = f"user_{rng.choice(user.others).id}"
+    return given
 
 
 async def book(clients: Clients, user: ClientUser) -> None:
     """Book a place."""
-    variables: Json = {"input": _booking_input(clients, user, hold=False)}
+    variables: Json = {"input": booking_input(user, user.rng, _pick_slot(user), hold=False)}
     sent = await send_until_answered(clients, user, "book", documents.BOOK, variables, user.rng)
     remember_booking(user, sent)
 
@@ -73,9 +84,28 @@ async def book_twice(clients: Clients, user: ClientUser) -> None:
         remember_booking(user, sent)
 
 
+async def book_all(clients: Clients, user: ClientUser) -> None:
+    """Book several slots for the user and others, all of them or none."""
+    rng = user.rng
+    slots = rng.sample(user.slots, rng.randint(1, 3))
+    claims = [
+        {"slotId": f"slot_{slot}", "userId": f"user_{holder.id}"}
+        for slot in slots
+        for holder in rng.sample((user, *user.others), rng.randint(1, 2))
+    ]
+    given = {
+        "claims": claims,
+        "waitMs": rng.choice(WAITS_MS),
+        "idempotencyKey": user.maybe_key(),
+        "hold": rng.random() < 0.3,
+    }
+    variables: Json = {"input": given}
+    await send_until_answered(clients, user, BOOK_ALL, documents.BOOK_ALL, variables, rng)
+
+
 async def hold(clients: Clients, user: ClientUser) -> None:
     """Hold a place, and mostly confirm or extend the hold."""
-    variables: Json = {"input": _booking_input(clients, user, hold=True)}
+    variables: Json = {"input": booking_input(user, user.rng, _pick_slot(user), hold=True)}
     sent = await send_until_answered(clients, user, "book", documents.BOOK, variables, user.rng)
     booking = remember_booking(user, sent)
     if booking is None or user.rng.random() < 0.25:
@@ -86,13 +116,29 @@ async def hold(clients: Clients, user: ClientUser) -> None:
 
 async def request(clients: Clients, user: ClientUser) -> None:
     """Queue for a place, and follow the ticket."""
-    variables: Json = {"input": _booking_input(clients, user, hold=user.rng.random() < 0.3)}
+    await queue(clients, user, user.rng, _pick_slot(user))
+
+
+async def queue(clients: Clients, user: ClientUser, rng: random.Random, slot: str) -> None:
+    """Queue for a place in this slot, and follow the ticket."""
+    variables: Json = {"input": booking_input(user, rng, slot, hold=rng.random() < 0.3)}
     variables["input"].pop("waitMs")
-    sent = await send_until_answered(
-        clients, user, "request", documents.REQUEST, variables, user.rng
-    )
-    if sent.outcome is not None and sent.outcome["__typename"] == "Ticket":
-        remember_booking(user, await follow_ticket(clients, user, sent))
+    sent = await send_until_answered(clients, user, "request", documents.REQUEST, variables, rng)
+    if type_of(sent) == "Ticket":
+        last = await follow_ticket(clients, user, sent)
+        if user.is_organizer or "userId" not in variables["input"]:
+            remember_booking(user, last)
+
+
+async def reuse_key(clients: Clients, user: ClientUser) -> None:
+    """Book a place, and send its key with another request, which must be refused."""
+    key = user.next_key()
+    given: Json = {"slotId": f"slot_{_pick_slot(user)}", "idempotencyKey": key, "hold": False}
+    variables: Json = {"input": given}
+    sent = await send_until_answered(clients, user, "book", documents.BOOK, variables, user.rng)
+    if remember_booking(user, sent) and type_of(sent) == "Booked":
+        app, other = user.rng.choice(clients.apps), {"input": {**given, "hold": True}}
+        await send(clients, user, REUSE, documents.BOOK, other, app)
 
 
 async def _change(clients: Clients, user: ClientUser, booking: str, name: str) -> None:
@@ -101,8 +147,7 @@ async def _change(clients: Clients, user: ClientUser, booking: str, name: str) -
         "extend": documents.EXTEND,
         "cancel": documents.CANCEL,
     }[name]
-    key = user.next_key() if user.rng.random() < 0.6 else None
-    variables = {"booking": booking, "key": key, "wait": user.rng.choice(WAITS_MS)}
+    variables = {"booking": booking, "key": user.maybe_key(), "wait": user.rng.choice(WAITS_MS)}
     await send_until_answered(clients, user, name, document, variables, user.rng)
 
 
@@ -123,9 +168,9 @@ async def move(clients: Clients, user: ClientUser) -> None:
         return
     given = {
         "bookingId": user.rng.choice(user.known_bookings),
-        "slotId": f"slot_{_pick_slot(clients, user.rng)}",
+        "slotId": f"slot_{_pick_slot(user)}",
         "waitMs": user.rng.choice(WAITS_MS),
-        "idempotencyKey": user.next_key() if user.rng.random() < 0.6 else None,
+        "idempotencyKey": user.maybe_key(),
     }
     variables: Json = {"input": given}
     sent = await send_until_answered(clients, user, "move", documents.MOVE, variables, user.rng)
@@ -135,28 +180,61 @@ async def move(clients: Clients, user: ClientUser) -> None:
 async def wait(clients: Clients, user: ClientUser) -> None:
     """Join a waiting list, or sometimes leave it."""
     is_join = user.rng.random() < 0.8
-    variables = {
-        "slot": f"slot_{_pick_slot(clients, user.rng)}",
-        "wait": user.rng.choice(WAITS_MS),
-    }
+    variables = {"slot": f"slot_{_pick_slot(user)}", "wait": user.rng.choice(WAITS_MS)}
     name, document = ("join", documents.JOIN) if is_join else ("leave", documents.LEAVE)
     await send_until_answered(clients, user, name, document, variables, user.rng)
 
 
 async def read(clients: Clients, user: ClientUser) -> None:
     """Read a slot."""
-    variables = {"slot": f"slot_{_pick_slot(clients, user.rng)}"}
+    variables = {"slot": f"slot_{_pick_slot(user)}"}
     app = user.rng.choice(clients.apps)
-    await send(clients, user, "read", READ_SLOT, variables, app)
+    await send(clients, user, "read", documents.READ_SLOT, variables, app)
 
 
-ACTION_WEIGHTS: dict[Action, float] = {
+async def rejoin(clients: Clients, user: ClientUser) -> None:
+    """Leave the team and join it again, so that requests of its members use an old version."""
+    team = next((each for each in clients.teams if user in each.members[1:]), None)
+    if team is not None:
+        app, variables = user.rng.choice(clients.apps), {"team": team.id}
+        await send(clients, user, TEAM, documents.LEAVE_TEAM, variables, app)
+        await clients.sleep(user.rng.uniform(0, 1))
+        await join_team(clients, team, user)
+
+
+async def join_team(clients: Clients, team: Team, user: ClientUser) -> None:
+    """Let the leader invite a user, who accepts; a refusal refuses later bookings, too."""
+    leader, invitation = team.members[0], {"team": team.id, "email": user.email}
+    for sender, document, variables in (
+        (leader, documents.INVITE, invitation),
+        (user, documents.ACCEPT, {"team": team.id}),
+    ):
+        for _ in range(JOIN_ATTEMPTS):
+            app = user.rng.choice(clients.apps)
+            sent = await send(clients, sender, TEAM, document, variables, app)
+            if type_of(sent) not in ("", "TeamBusy"):
+                break
+            await asyncio.sleep(0.2)
+
+
+USER_ACTIONS: dict[Action, float] = {
     book: 24,
     book_twice: 4,
     hold: 10,
     request: 10,
+    reuse_key: 1,
     change: 24,
     move: 9,
     wait: 12,
     read: 16,
+}
+MEMBER_ACTIONS: dict[Action, float] = {
+    book: 16,
+    book_all: 12,
+    hold: 8,
+    request: 10,
+    change: 24,
+    move: 9,
+    wait: 12,
+    rejoin: 1,
 }

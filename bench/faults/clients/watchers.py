@@ -4,29 +4,19 @@ import asyncio
 import time
 from contextlib import suppress
 
-import aiohttp
-import orjson
-
-from bench.faults.clients.plan import Clients
+from bench.faults.clients import documents
+from bench.faults.clients.plan import Clients, ClientUser
 from bench.faults.clients.sending import send
 from bench.faults.clients.tickets import FINAL_STATUSES
-from bench.faults.clients.users import READ_SLOT
-from bench.faults.history import Json, Operation
-from bench.soak.clients import documents
-from bench.soak.clients.client_user import ClientUser
-from bench.soak.run_log import raw_id
+from bench.faults.history import CONVERGED, SHOWN_STATE, Json, Operation, raw_id
+from slotlock.simulation.client.websocket import WebSocketClient
+from slotlock.simulation.model.plan import NoResponseError, SimulationError
 
-PROTOCOL = "graphql-transport-ws"
 CONNECT_S = 10.0
-# The end of a connection to an app that is frozen or cut off has no answer.
-CLOSE = aiohttp.ClientWSTimeout(ws_close=0.5)
-# Nothing for so long, not even a ping, means that the app is frozen or cut off.
-SILENCE_S = 30.0
 PAUSE_S = 0.5
 MEAN_SESSION_S = 40.0
 ABSENCE_S = (0.5, 3.0)
 FIND_TICKETS_S = 0.3
-AVAILABILITY, BOOKINGS = "availability", "bookings"
 
 
 class Watcher:
@@ -36,8 +26,9 @@ class Watcher:
 
         {watcher, session, user, app, at, kind, ...}
 
-    `kind` is `begin`, `end`, `availability` with {slot, version, remaining}, `booking` with
-    {booking, action}, or `ticket` with {ticket, status}; the status is None when it subscribes.
+    `kind` is `begin`, `end`, `availability` with {slot, version, remaining, isBooked}, `booking`
+    with {booking, action, by, length}, where the length is that of the history, or `ticket` with
+    {ticket, status}; the status is None when it subscribes.
     """
 
     def __init__(self, clients: Clients, user: ClientUser, number: int) -> None:
@@ -48,7 +39,7 @@ class Watcher:
         self.last: dict[str, Json] = {}
 
     async def run(self) -> None:
-        """Watch and stay away in turns until the task is cancelled."""
+        """Watch and stay out in turns until the task is cancelled."""
         while True:
             self._app_index += 1
             self._session += 1
@@ -74,65 +65,59 @@ class Watcher:
         return self._clients.apps[self._app_index % len(self._clients.apps)]
 
     async def _watch(self) -> None:
-        with suppress(aiohttp.ClientError, OSError, TimeoutError, ValueError):
-            url = f"{self._app.replace('http', 'ws', 1)}/graphql"
-            async with asyncio.timeout(CONNECT_S):
-                socket = await self._clients.http.ws_connect(
-                    url, protocols=[PROTOCOL], max_msg_size=0, timeout=CLOSE
-                )
-            async with socket:
-                payload = {"authorization": f"Bearer {self._user.token}"}
-                await socket.send_json({"type": "connection_init", "payload": payload})
-                await socket.receive_json(timeout=CONNECT_S)
-                await self._subscribe(socket)
-
-    async def _subscribe(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        """Watch over one socket until it ends."""
         clients, self.last = self._clients, {}
         slots = [f"slot_{slot}" for slot in (*clients.slots, *clients.quiet_slots)]
-        self._write("begin", user=self._user.id)
-        finding = asyncio.create_task(self._follow_tickets(socket))
-        try:
-            await _send(socket, AVAILABILITY, documents.AVAILABILITY, {"slots": slots})
-            await _send(socket, BOOKINGS, documents.BOOKING_EVENTS, {})
-            while True:
-                message = await socket.receive(timeout=SILENCE_S)
-                if message.type is not aiohttp.WSMsgType.TEXT:
-                    return
-                content = orjson.loads(message.data)
-                if content["type"] == "ping":
-                    await socket.send_json({"type": "pong"})
-                elif content["type"] == "next" and (data := content["payload"].get("data")):
-                    self._on_next(data)
-                elif content["type"] != "complete":
-                    return
-        finally:
-            self._write("end")
-            finding.cancel()
-            await asyncio.gather(finding, return_exceptions=True)
+        http = clients.client_of[self._app].http
+        socket = WebSocketClient(http, self._app, self._user.token)
+        with suppress(TimeoutError, NoResponseError):
+            async with asyncio.timeout(CONNECT_S):
+                await socket.open()
+            self._write("begin", user=self._user.id)
+            watching = [
+                socket.subscribe(documents.AVAILABILITY, self._on_availability, slots=slots),
+                socket.subscribe(documents.BOOKING_EVENTS, self._on_booking),
+                self._follow_tickets(socket),
+            ]
+            tasks = [asyncio.create_task(each) for each in watching]
+            try:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                self._write("end")
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                await socket.close()
 
-    async def _follow_tickets(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+    async def _follow_tickets(self, socket: WebSocketClient) -> None:
         followed = set[str]()
-        while True:
-            for ticket, (user, status) in list(self._clients.tickets.items()):
-                is_open = user is self._user and status not in FINAL_STATUSES
-                if is_open and ticket not in followed:
-                    followed.add(ticket)
-                    self._write("ticket", ticket=ticket, status=None)
-                    variables = {"ticket": ticket}
-                    await _send(socket, ticket, documents.TICKET_SUBSCRIPTION, variables)
-            await asyncio.sleep(FIND_TICKETS_S)
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                for ticket, (user, status) in list(self._clients.tickets.items()):
+                    is_open = user is self._user and status not in FINAL_STATUSES
+                    if is_open and ticket not in followed:
+                        followed.add(ticket)
+                        tasks.create_task(self._follow_ticket(socket, ticket))
+                await asyncio.sleep(FIND_TICKETS_S)
 
-    def _on_next(self, data: Json) -> None:
-        if state := data.get("slotAvailability"):
-            slot_id = raw_id(state["slotId"])
-            self.last[slot_id] = state
-            shown = {name: state[name] for name in ("version", "remaining")}
-            self._write("availability", slot=slot_id, **shown)
-        elif event := data.get("myBookings"):
-            booking_id = raw_id(event["booking"]["id"])
-            self._write("booking", booking=booking_id, action=event["action"])
-        elif ticket := data.get("ticket"):
-            self._write("ticket", ticket=ticket["id"], status=ticket["status"])
+    async def _follow_ticket(self, socket: WebSocketClient, ticket: str) -> None:
+        self._write("ticket", ticket=ticket, status=None)
+        with suppress(SimulationError):
+            await socket.subscribe(documents.TICKET_SUBSCRIPTION, self._on_ticket, ticket=ticket)
+
+    def _on_availability(self, state: Json) -> None:
+        slot_id = raw_id(state["slotId"])
+        self.last[slot_id] = state
+        shown = {name: state[name] for name in ("version", "remaining", "isBooked")}
+        self._write("availability", slot=slot_id, **shown)
+
+    def _on_booking(self, event: Json) -> None:
+        booking, by = event["booking"], event["by"] and raw_id(event["by"]["id"])
+        shown = {"action": event["action"], "by": by, "length": len(booking["history"])}
+        self._write("booking", booking=raw_id(booking["id"]), **shown)
+
+    def _on_ticket(self, ticket: Json) -> None:
+        self._write("ticket", ticket=ticket["id"], status=ticket["status"])
 
     def _write(self, kind: str, **shown: object) -> None:
         line = {"watcher": self.name, "session": self._session, "app": self._app}
@@ -140,13 +125,12 @@ class Watcher:
 
     async def converge(self, slot_id: str, deadline: float) -> None:
         """Wait until the last value is that of a query at every app, and write both."""
+        document, variables = documents.READ_SLOT, {"slot": f"slot_{slot_id}"}
         for app in self._clients.apps:
-            variables: Json = {"slot": f"slot_{slot_id}"}
             while True:
-                sent = await send(self._clients, self._user, "read", READ_SLOT, variables, app)
+                sent = await send(self._clients, self._user, "read", document, variables, app)
                 queried, last = sent.outcome or {}, self.last.get(slot_id, {})
-                names = ("version", "remaining")
-                is_equal = [queried.get(n) for n in names] == [last.get(n) for n in names]
+                is_equal = all(queried.get(name) == last.get(name) for name in SHOWN_STATE)
                 if is_equal or time.monotonic() > deadline:
                     break
                 await asyncio.sleep(PAUSE_S)
@@ -156,11 +140,4 @@ class Watcher:
         now, history, user_id = time.monotonic(), self._clients.history, self._user.id
         given = {"app": app}
         id_ = history.next_id()
-        history.write(Operation(id_, self.name, "converged", user_id, given, now, now, outcome))
-
-
-async def _send(
-    socket: aiohttp.ClientWebSocketResponse, id_: str, document: str, variables: Json
-) -> None:
-    payload = {"query": document, "variables": variables}
-    await socket.send_json({"id": id_, "type": "subscribe", "payload": payload})
+        history.write(Operation(id_, self.name, CONVERGED, user_id, given, now, now, outcome))

@@ -40,6 +40,12 @@ CONTROL_PLANS = (
     Control("limit", "alone", ("Redis killed", "app frozen")),
     # The response of a refresh is lost, and the client sends the token again.
     Control("refresh", "alone", ("app killed", "app without MongoDB", "primary killed")),
+    # Processes die between the record and the mail.
+    Control("mail-record", "alone", ("all processes killed",)),
+    # Users book before another process has the lease of the reader that died.
+    Control("mail-checkpoint", "alone", ("all processes killed",)),
+    # All processes send, and find the same mails.
+    Control("mail-claim", "alone", ("mail leaves: primary", "answers 4xx")),
     Control("clock", "alone", ("clock skewed by 60 s", "clock stepped")),
 )
 

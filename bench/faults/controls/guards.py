@@ -1,7 +1,7 @@
 """Removes guards of the app from outside; the app itself contains no code for it."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,14 +9,17 @@ from bson import ObjectId
 from pymongo import DeleteOne, UpdateOne
 
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.notifications.outbox import Channel, Delivery, OutboxEntry, OutboxState
 from slotlock.infrastructure.mongo.client import Document, LeasingClient
 from slotlock.infrastructure.mongo.clock import MongoClock
-from slotlock.infrastructure.mongo.slots import change_set, document_updates
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet
+from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
+from slotlock.infrastructure.mongo.outbox.slot_changes_reader import Checkpoint, SlotChangesReader
+from slotlock.infrastructure.mongo.slots import slot_document_updates, write_set
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet
 from slotlock.infrastructure.redis.locks import locks, waiters
 from slotlock.services.booking.book import BookingOptions
-from slotlock.services.booking.changes import BookingChangeRequest
 from slotlock.services.idempotency_key import IdempotencyKey
+from slotlock.services.notifications.outbox_sender import OutboxSender
 
 NEXT_FENCE = "math.max(now_us(), highest_fencing_token + 1)"
 COUNTED_FENCE = "redis.call('incr', lock_key .. ':fence')"
@@ -30,7 +33,7 @@ def _id_only_filter(before: SlotState) -> Document:
 
 def remove_version_guard() -> None:
     """Write a slot without comparing its version with the one that was loaded."""
-    document_updates.version_filter = _id_only_filter
+    slot_document_updates.version_filter = _id_only_filter
 
 
 def _init_without_majority(self: LeasingClient, url: str, **options: Any) -> None:
@@ -50,7 +53,7 @@ def remove_idempotency_records() -> None:
     """Treat every repeated request as a new one."""
     IdempotencyKey.for_creation = _no_key  # type: ignore[method-assign,assignment]
     BookingOptions.to_idempotency_key = _no_key  # type: ignore[method-assign,assignment]
-    BookingChangeRequest.to_idempotency_key = _no_key  # type: ignore[method-assign,assignment]
+    IdempotencyKey.for_change = _no_key  # type: ignore[method-assign,assignment]
 
 
 def let_fences_fall() -> None:
@@ -70,18 +73,55 @@ def decide_by_host_clock() -> None:
     MongoClock.now = _host_time  # type: ignore[method-assign,assignment]
 
 
-def _no_updates(_: ChangeSet) -> list[UpdateOne | DeleteOne]:
+def _no_updates(_: WriteSet) -> list[UpdateOne | DeleteOne]:
     return []
 
 
 def remove_user_versions() -> None:
     """Write a booking without comparing the version of its user with the one that was loaded."""
-    change_set._merge_user_version_updates = _no_updates  # type: ignore[assignment]
+    write_set._merge_user_version_updates = _no_updates  # type: ignore[assignment]
 
 
 def remove_refresh_grace() -> None:
     """Treat a refresh token that comes again as stolen, also after a lost response."""
     os.environ["SLOTLOCK_REFRESH_GRACE_S"] = "0"
+
+
+async def _send_later(
+    self: OutboxSender, entries: Sequence[OutboxEntry], send: Any = OutboxSender._send
+) -> None:
+    await self._record(entries, Delivery(OutboxState.SENT, "taken"))
+    await send(self, entries)
+
+
+def record_before_sending() -> None:
+    """Record that a mail was sent before it is, so that no other process sends it."""
+    OutboxSender._send = _send_later  # type: ignore[method-assign]
+
+
+async def _from_now_on(_reader: SlotChangesReader, _channel: Channel, now: datetime) -> Checkpoint:
+    return Checkpoint(now, now)
+
+
+def forget_checkpoint() -> None:
+    """Read changes from the start of the reader on, and forget where another one ended."""
+    SlotChangesReader.load_checkpoint = _from_now_on  # type: ignore[method-assign,assignment]
+
+
+async def _claim_all(
+    self: OutboxRepository,
+    due: Sequence[OutboxEntry],
+    now: datetime,
+    claim: Any = OutboxRepository.claim,
+) -> list[list[OutboxEntry]]:
+    claimed = await claim(self, due, now)
+    own = {entries[0].id for entries in claimed}
+    return [*claimed, *([entry] for entry in due if entry.id not in own)]
+
+
+def send_without_claim() -> None:
+    """Send a mail although another process was first to claim it."""
+    OutboxRepository.claim = _claim_all  # type: ignore[method-assign]
 
 
 CONTROLS: dict[str, Callable[[], None]] = {
@@ -92,4 +132,7 @@ CONTROLS: dict[str, Callable[[], None]] = {
     "clock": decide_by_host_clock,
     "limit": remove_user_versions,
     "refresh": remove_refresh_grace,
+    "mail-record": record_before_sending,
+    "mail-checkpoint": forget_checkpoint,
+    "mail-claim": send_without_claim,
 }

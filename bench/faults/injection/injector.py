@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bench.faults.clients.plan import sleep_until_set
 from bench.faults.history import HistoryWriter
 from bench.faults.injection.mongo_faults import FULL_DISK
 from bench.faults.injection.schedule import PlannedFault, Schedule, faults_of
 from bench.faults.topology.deployment import Deployment
 from bench.faults.topology.members import Election
-from bench.soak.clients.client_user import sleep_until_set
-from bench.soak.processes.servers import SoakError
+from bench.faults.topology.servers import CampaignError
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Injector:
         print(f"skipped: {kind}, because {reason}", flush=True)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Inject faults until the campaign ends; raises SoakError if a repair fails, too."""
+        """Inject faults until the campaign ends; raises CampaignError if a repair fails, too."""
         while self._schedule.kinds and not stop.is_set():
             fault = self._schedule.next()
             if await sleep_until_set(stop, fault.pause_s):
@@ -82,7 +82,7 @@ class Injector:
             self.injected.append(
                 InjectedFault(fault.kind, target, started_at, ended_at, healthy_at, election)
             )
-        except SoakError as error:
+        except CampaignError as error:
             # A slow machine is no defect of slotlock: the gaps of this fault do not count.
             self._skip(fault.kind, f"not healthy in time: {error}")
             await self._deployment.repair()

@@ -3,6 +3,7 @@
 import asyncio
 import random
 
+from bench.faults.history import HOLDS_END
 from bench.faults.injection.steps import Fault, freeze, separate
 from bench.faults.topology.deployment import Deployment
 from bench.faults.topology.disks import clear_disk, fill_disk
@@ -10,6 +11,7 @@ from bench.faults.topology.links import LOST, REFUSED, LinkState
 from bench.faults.topology.members import Member
 
 FULL_DISK = "disk of the primary full"
+ALL_KILLED = "mongod all members killed"
 
 
 async def _kill(deployment: Deployment, member: Member, seconds: float) -> str:
@@ -34,6 +36,15 @@ async def kill_late_primary(deployment: Deployment, rng: random.Random, seconds:
     primary.server.kill()
     await deployment.links.heal()
     return await _kill(deployment, primary, seconds)
+
+
+async def kill_all(deployment: Deployment, _rng: random.Random, seconds: float) -> str:
+    """Kill all members, which must not lose acknowledged writes, and start them again."""
+    for member in deployment.members.all:
+        member.server.kill()
+    await asyncio.sleep(seconds)
+    await asyncio.gather(*map(deployment.members.start_member, deployment.members.all))
+    return "all members"
 
 
 async def kill_secondary(deployment: Deployment, rng: random.Random, seconds: float) -> str:
@@ -144,9 +155,15 @@ async def fill_primary_disk(deployment: Deployment, _rng: random.Random, seconds
     return primary.name
 
 
+async def end_holds(deployment: Deployment, rng: random.Random, _seconds: float) -> str:
+    """End most holds now, as if the clock had jumped."""
+    return f"{await asyncio.to_thread(deployment.members.end_holds, rng)} holds"
+
+
 FAULTS: dict[str, Fault] = {
     "mongod primary killed": kill_primary,
     "mongod primary killed during lag": kill_late_primary,
+    ALL_KILLED: kill_all,
     "mongod secondary killed": kill_secondary,
     "mongod primary frozen": freeze_primary,
     "mongod secondary frozen": freeze_secondary,
@@ -160,4 +177,5 @@ FAULTS: dict[str, Fault] = {
     "replication lag": delay_replication,
     "slow links to MongoDB": slow_links,
     FULL_DISK: fill_primary_disk,
+    HOLDS_END: end_holds,
 }

@@ -5,13 +5,13 @@ import random
 from collections.abc import Sequence
 
 from bench.faults.injection.steps import Fault, freeze
-from bench.faults.topology.apps import FaultApp, FaultWorker, set_clock
+from bench.faults.topology.apps import FaultApp
 from bench.faults.topology.deployment import Deployment
 
 CLOCK_STEPS = 6
 
 
-async def _kill(process: FaultApp | FaultWorker, seconds: float) -> str:
+async def _kill(process: FaultApp, seconds: float) -> str:
     process.kill()
     await asyncio.sleep(seconds)
     await process.start()
@@ -28,7 +28,7 @@ async def kill_worker(deployment: Deployment, _rng: random.Random, seconds: floa
     return await _kill(deployment.worker, seconds / 2)
 
 
-async def _stop(process: FaultApp | FaultWorker) -> str:
+async def _stop(process: FaultApp) -> str:
     await process.stop()
     await process.start()
     return process.name
@@ -57,13 +57,13 @@ async def freeze_worker(deployment: Deployment, _rng: random.Random, seconds: fl
     return deployment.worker.name
 
 
-async def _skew(process: FaultApp | FaultWorker, offsets: Sequence[float], seconds: float) -> str:
+async def _skew(process: FaultApp, offsets: Sequence[float], seconds: float) -> str:
     try:
         for offset_s in offsets:
-            set_clock(process, offset_s)
+            process.set_clock(offset_s)
             await asyncio.sleep(seconds / len(offsets))
     finally:
-        set_clock(process, 0.0)
+        process.set_clock(0.0)
     return f"{process.name} by {', '.join(f'{offset:+.1f} s' for offset in offsets)}"
 
 

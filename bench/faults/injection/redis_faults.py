@@ -2,16 +2,26 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Sequence
 
 from bench.faults.injection.steps import Fault, freeze, separate
+from bench.faults.topology.apps import FaultApp
 from bench.faults.topology.deployment import Deployment
 from bench.faults.topology.links import LOST, REFUSED, LinkState
 from bench.faults.topology.redis_servers import HASH_SLOTS, RedisNode
-from bench.soak.processes.apps import SoakApp
 
 MIB = 2**20
 MIGRATED_SLOTS = 40
+# One script, because a lock lives for some ms only. It spares the entries of the queue, because
+# Redis never loses an entry without all later ones. It does delete the workers' locks.
+DELETE_ONE_SCRIPT = """
+local found = {}
+for _, key in ipairs(redis.call('keys', 'slotlock:{*')) do
+  if not string.find(key, '{queue:%d+}:') then table.insert(found, key) end
+end
+return #found > 0 and redis.call('del', found[ARGV[1] % #found + 1]) or 0
+"""
 
 
 def _choose(deployment: Deployment, rng: random.Random) -> RedisNode:
@@ -37,7 +47,7 @@ async def freeze_node(deployment: Deployment, rng: random.Random, seconds: float
 
 
 async def _separate(
-    deployment: Deployment, processes: Sequence[SoakApp], state: LinkState, seconds: float
+    deployment: Deployment, processes: Sequence[FaultApp], state: LinkState, seconds: float
 ) -> None:
     nodes = [node.name for node in deployment.redis.nodes]
     await separate(deployment, [each.name for each in processes], nodes, state, seconds)
@@ -102,6 +112,15 @@ async def flush(deployment: Deployment, rng: random.Random, seconds: float) -> s
     return "all nodes"
 
 
+async def delete_locks(deployment: Deployment, rng: random.Random, seconds: float) -> str:
+    """Delete random locks, also those that are held, so that only the version guards a slot."""
+    until, deleted = time.monotonic() + seconds / 2, 0
+    while time.monotonic() < until:
+        node, index = rng.choice(deployment.redis.nodes), rng.randrange(1000)
+        deleted += await asyncio.to_thread(node.execute, "EVAL", DELETE_ONE_SCRIPT, 0, index) or 0
+    return f"{deleted} locks"
+
+
 async def fail_over(deployment: Deployment, rng: random.Random, seconds: float) -> str:
     """Let the Sentinels promote the replica on demand."""
     sentinel = rng.choice(deployment.redis.sentinels)
@@ -161,6 +180,7 @@ FAULTS: dict[str, Fault] = {
     "Redis full": fill,
     "Redis evicts": evict,
     "Redis loses all keys": flush,
+    "Redis loses locks": delete_locks,
     "Redis replaced by an empty one": replace_by_empty,
     "partition: app without Redis": isolate_app,
 }

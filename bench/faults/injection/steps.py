@@ -4,16 +4,16 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+from bench.faults.topology.apps import FaultApp
 from bench.faults.topology.deployment import Deployment
 from bench.faults.topology.links import LinkState
-from bench.soak.processes.apps import SoakApp
-from bench.soak.processes.servers import SoakServer
+from bench.faults.topology.servers import KillableServer
 
 # It lasts for the given seconds, repairs what it broke, and returns what it chose.
 Fault = Callable[[Deployment, random.Random, float], Awaitable[str]]
 
 
-async def freeze(processes: Sequence[SoakServer | SoakApp], seconds: float) -> None:
+async def freeze(processes: Sequence[KillableServer | FaultApp], seconds: float) -> None:
     """Stop these processes for some time; their connections stay open."""
     for process in processes:
         process.pause()

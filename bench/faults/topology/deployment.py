@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.faults.topology.apps import FaultApp, FaultWorker, set_clock
+from bench.faults.topology.apps import SERVE, WORKER, FaultApp
 from bench.faults.topology.disks import clear_disk
 from bench.faults.topology.links import Links
+from bench.faults.topology.mail_server import FaultMailServer
 from bench.faults.topology.members import Members
 from bench.faults.topology.redis_servers import RedisServers, start_redis
 
@@ -39,21 +40,22 @@ class Deployment:
     members: Members
     redis: RedisServers
     apps: list[FaultApp]
-    worker: FaultWorker
+    worker: FaultApp
+    mail_server: FaultMailServer
     secret: str
 
     @property
-    def processes(self) -> list[FaultApp | FaultWorker]:
+    def processes(self) -> list[FaultApp]:
         """Return the apps and the worker."""
         return [*self.apps, self.worker]
 
     async def wait_until_healthy(self) -> None:
-        """Wait until all servers serve and follow their primary or master; raises SoakError."""
+        """Wait until all servers serve and follow their primary or master; raises CampaignError."""
         await self.members.wait_until_healthy()
         await self.redis.wait_until_healthy()
 
     async def repair(self) -> None:
-        """End everything that a fault did, and start what does not run; raises SoakError."""
+        """End everything that a fault did, and start what does not run; raises CampaignError."""
         await self.links.heal()
         for member in self.members.all:
             clear_disk(member.folder)
@@ -62,7 +64,7 @@ class Deployment:
                 await self.members.start_member(member)
         await self.redis.repair()
         for process in self.processes:
-            set_clock(process, 0.0)
+            process.set_clock(0.0)
             process.resume()
             if not process.is_up:
                 process.kill()
@@ -71,14 +73,21 @@ class Deployment:
 
 
 @asynccontextmanager
-async def open_deployment(plan: DeploymentPlan, folder: Path) -> AsyncIterator[Deployment]:
-    """Start everything, and kill it on leaving; raises SoakError."""
+async def open_deployment(
+    plan: DeploymentPlan, folder: Path, mails: Path
+) -> AsyncIterator[Deployment]:
+    """Start everything, and kill it on leaving; raises CampaignError.
+
+    The mail server records what it takes in the file `mails`.
+    """
     links = Links()
+    mail_server = FaultMailServer(links, mails)
     members = Members(folder, links, plan.election_timeout_ms, plan.mount_obstacle)
     redis: RedisServers | None = None
-    processes: list[FaultApp | FaultWorker] = []
+    processes: list[FaultApp] = []
     try:
         await links.start()
+        await mail_server.start()
         await members.start()
         redis = await start_redis(plan.redis_kind, folder, links)
         secret = secrets.token_hex(32)
@@ -88,22 +97,25 @@ async def open_deployment(plan: DeploymentPlan, folder: Path) -> AsyncIterator[D
             "SLOTLOCK_SECRET_KEY": secret,
             "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
             "SLOTLOCK_GRACEFUL_STOP_S": "5",
+            "SLOTLOCK_SMTP_URL": mail_server.url,
+            "SLOTLOCK_MAIL_FROM": "noreply@slotlock.test",
         }
         module = "slotlock"
         if plan.control is not None:
             environment["FAULTS_CONTROL"], module = plan.control, CONTROL_MODULE
-        apps = [
-            FaultApp(index, environment, folder / f"app{index}.log", links=links, module=module)
-            for index in range(APPS)
+        names = {**{f"app{index}": SERVE for index in range(APPS)}, "worker": WORKER}
+        processes = [
+            FaultApp(name, command, environment, folder / f"{name}.log", links, module)
+            for name, command in names.items()
         ]
-        worker = FaultWorker(APPS, environment, folder / "worker.log", links=links, module=module)
-        processes = [*apps, worker]
         await asyncio.gather(*(process.start() for process in processes))
-        yield Deployment(links, members, redis, apps, worker, secret)
+        *apps, worker = processes
+        yield Deployment(links, members, redis, apps, worker, mail_server, secret)
     finally:
         for process in processes:
             process.kill()
         if redis is not None:
             redis.kill()
         members.kill()
+        mail_server.stop()
         await links.stop()

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench.app_process import PROJECT
+from bench.app_process import PROJECT, free_port
 from bench.faults.topology.proxy import CUT, OPEN, SILENT
-from bench.soak.processes.servers import SoakError, free_port
+from bench.faults.topology.servers import CampaignError
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Links:
         )
 
     async def open_port(self, target: str, server_port: int) -> int:
-        """Return a port that leads to a server; raises SoakError if no free one is found."""
+        """Return a port that leads to a server; raises CampaignError if no free one is found."""
         self.ports[target] = free_port()
         await self._execute({"listen": {target: (self.ports[target], server_port)}})
         return self.ports[target]
@@ -86,11 +86,11 @@ class Links:
     async def _execute(self, command: dict[str, Any]) -> None:
         process = self._process
         if process is None or process.stdin is None or process.stdout is None:
-            raise SoakError("the proxy does not run")
+            raise CampaignError("the proxy does not run")
         async with self._lock:
             process.stdin.write(json.dumps(command).encode() + b"\n")
             if await process.stdout.readline() != b"ok\n":
-                raise SoakError("the proxy ended")
+                raise CampaignError("the proxy ended")
 
     async def stop(self) -> None:
         """End the proxy with all its connections."""

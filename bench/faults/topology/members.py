@@ -1,7 +1,9 @@
 """A MongoDB replica set of three members that reach each other through the proxy."""
 
 import asyncio
+import random
 import time
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,15 +13,17 @@ from typing import Any
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
+from bench.faults.clock import clock_offset_s
 from bench.faults.topology.disks import mount_disk, unmount_disk
 from bench.faults.topology.links import Links
-from bench.soak.processes.servers import SoakError, SoakServer
+from bench.faults.topology.servers import CampaignError, KillableServer
 from slotlock.devserver.binaries import MONGOD
 
 MEMBER_NAMES = ("mongo0", "mongo1", "mongo2")
 DATABASE = "faults"
 OPLOG_MIB = 400
 DISK_MIB = 1500
+ENDED_SHARE = 0.7
 PRIMARY_TIMEOUT_S = 90.0
 CATCH_UP_TIMEOUT_S = 120.0
 
@@ -67,7 +71,18 @@ def _find_election(port: int) -> Election | None:
 
 def _to_monotonic(date: datetime) -> float:
     # The members have the clock of this host.
-    return date.replace(tzinfo=UTC).timestamp() - (time.time() - time.monotonic())
+    return date.replace(tzinfo=UTC).timestamp() - clock_offset_s()
+
+
+def _ended_holds(bookings: Sequence[Document], now: datetime) -> Document:
+    """Return the fields that end the holds among these bookings, two for each."""
+    changes: Document = {}
+    for index, booking in enumerate(bookings):
+        if "heldUntil" in booking and booking["heldUntil"] > now:
+            last = len(booking["history"]) - 1
+            changes[f"bookings.{index}.heldUntil"] = now
+            changes[f"bookings.{index}.history.{last}.heldUntil"] = now
+    return changes
 
 
 # With the settings below, as docs/guides/operators.md advises.
@@ -93,7 +108,7 @@ class Member:
 
     name: str
     folder: Path
-    server: SoakServer
+    server: KillableServer
 
     @property
     def port(self) -> int:
@@ -115,7 +130,7 @@ class Members:
             disk = folder / name
             if self.full_disk_obstacle is None:
                 self.full_disk_obstacle = mount_disk(disk, DISK_MIB)
-            self.all.append(Member(name, disk, SoakServer(MEMBER, disk / "data")))
+            self.all.append(Member(name, disk, KillableServer(MEMBER, disk / "data")))
 
     @property
     def url(self) -> str:
@@ -124,7 +139,7 @@ class Members:
         return f"mongodb://{hosts}/{DATABASE}?replicaSet=rs0"
 
     async def start(self) -> None:
-        """Start all members, and wait for a primary that all others follow; raises SoakError."""
+        """Start all members, and wait for a primary that others follow; raises CampaignError."""
         for member in self.all:
             await self._links.open_port(member.name, member.port)
         await asyncio.gather(*(self.start_member(member) for member in self.all))
@@ -132,7 +147,7 @@ class Members:
         await self.wait_until_healthy()
 
     async def start_member(self, member: Member) -> None:
-        """Start a member and give its connections their name; raises SoakError."""
+        """Start a member and give its connections their name; raises CampaignError."""
         starting = asyncio.create_task(member.server.start())
         await asyncio.sleep(0)  # the process is launched before the first wait
         if member.server.pid is not None:
@@ -166,20 +181,20 @@ class Members:
         return None
 
     async def primary_and_others(self) -> tuple[Member, list[Member]]:
-        """Return the primary and the secondaries, once there is a primary; raises SoakError."""
+        """Return the primary and the secondaries, once there is a primary; raises CampaignError."""
         deadline = time.monotonic() + PRIMARY_TIMEOUT_S
         while (primary := await asyncio.to_thread(self.find_primary)) is None:
             if time.monotonic() > deadline:
-                raise SoakError("the replica set has no primary although nothing disturbs it")
+                raise CampaignError("the replica set has no primary although nothing disturbs it")
             await asyncio.sleep(0.1)
         return primary, [member for member in self.all if member is not primary]
 
     async def wait_until_healthy(self) -> None:
-        """Wait until the others follow the primary closely; raises SoakError."""
+        """Wait until the others follow the primary closely; raises CampaignError."""
         deadline = time.monotonic() + CATCH_UP_TIMEOUT_S
         while not await asyncio.to_thread(self._is_healthy):
             if time.monotonic() > deadline:
-                raise SoakError("the replica set does not become healthy")
+                raise CampaignError("the replica set does not become healthy")
             await asyncio.sleep(0.2)
 
     def _is_healthy(self) -> bool:
@@ -213,6 +228,39 @@ class Members:
                 )
 
         await asyncio.to_thread(request_step_down)
+
+    def end_holds(self, rng: random.Random) -> int:
+        """End most holds now, and return how many."""
+        ended = 0
+        with closing(MongoClient[Document](self.url, tz_aware=True)) as client:
+            slots = client[DATABASE]["slots"]
+            for slot in slots.find({"bookings.heldUntil": {"$gt": datetime.now(UTC)}}):
+                if rng.random() < ENDED_SHARE:
+                    now = datetime.now(UTC)
+                    changes = _ended_holds(slot["bookings"], now)
+                    # A new version, so that no decision on the old times is written over them.
+                    found = {"_id": slot["_id"], "version": slot["version"]}
+                    update = {"$set": {**changes, "nextDeadline": now}, "$inc": {"version": 1}}
+                    is_written = slots.update_one(found, update).modified_count
+                    ended += len(changes) // 2 * is_written
+        return ended
+
+    def end_mail_waits(self) -> None:
+        """Let all mails that wait for a time be due now."""
+        with closing(MongoClient[Document](self.url)) as client, suppress(PyMongoError):
+            waiting = {"state": "queued", "dueAt": {"$exists": True}}
+            client[DATABASE]["outbox"].update_many(waiting, {"$set": {"dueAt": datetime.now(UTC)}})
+
+    def has_open_mails(self, until: datetime) -> bool:
+        """Return whether mails about changes before this time may not have been sent."""
+        with closing(MongoClient[Document](self.url)) as client, suppress(PyMongoError):
+            database = client[DATABASE]
+            read = database["outbox_checkpoints"].find_one({"_id": "mail", "at": {"$gt": until}})
+            open_mail = database["outbox"].find_one(
+                {"dueAt": {"$exists": True}, "at": {"$lt": until}}
+            )
+            return read is None or open_mail is not None
+        return True
 
     def kill(self) -> None:
         """Kill all members, and delete their disks."""

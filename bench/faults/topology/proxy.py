@@ -190,6 +190,9 @@ class Proxy:
         if transport is None:
             return
         client, server = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        if client is None or server is None:  # the client has left already
+            transport.abort()
+            return
         pid = find_connected_process(client, server, self._names)
         source = self._names.get(pid, UNKNOWN_SOURCE) if pid else UNKNOWN_SOURCE
         there, back = self._link(source, target), self._link(target, source)

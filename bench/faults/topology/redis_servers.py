@@ -14,8 +14,9 @@ from redis import Redis, RedisError
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from bench.app_process import free_port
 from bench.faults.topology.links import Links
-from bench.soak.processes.servers import SoakError, SoakServer, free_port
+from bench.faults.topology.servers import CampaignError, KillableServer
 from slotlock.devserver.binaries import VALKEY, find_binary
 
 CONFIGURATION = "redis.conf"
@@ -29,7 +30,7 @@ READY_TIMEOUT_S = 120.0
 KINDS = ("alone", "sentinel", "cluster")
 
 
-class RedisNode(SoakServer):
+class RedisNode(KillableServer):
     """A valkey-server that announces the port of the proxy in front of it.
 
     Sentinels write into its configuration file whom it follows, which a restart must not undo.
@@ -115,7 +116,7 @@ class RedisServers:
     links: Links
 
     async def start_node(self, node: RedisNode) -> None:
-        """Start a node again, and give its connections their name; raises SoakError."""
+        """Start a node again, and give its connections their name; raises CampaignError."""
         await start_named(node, self.links)
 
     def find_master(self) -> RedisNode:
@@ -143,11 +144,11 @@ class RedisServers:
         )
 
     async def wait_until_healthy(self) -> None:
-        """Wait until all nodes serve; raises SoakError."""
+        """Wait until all nodes serve; raises CampaignError."""
         await _wait_until(self.is_healthy, "Redis becomes healthy")
 
     async def repair(self) -> None:
-        """Start what does not run, and let all nodes follow the master; raises SoakError."""
+        """Start what does not run, and let all nodes follow the master; raises CampaignError."""
         for node in (*self.sentinels, *self.nodes):
             node.resume()
             if not node.is_running:
@@ -171,7 +172,7 @@ class RedisServers:
 
 
 async def start_named(node: RedisNode, links: Links) -> None:
-    """Start a node and give its connections their name; raises SoakError."""
+    """Start a node and give its connections their name; raises CampaignError."""
     starting = asyncio.create_task(node.start())
     await asyncio.sleep(0)  # the process is launched before the first wait
     if node.pid is not None:
@@ -183,12 +184,12 @@ async def _wait_until(condition: Callable[[], bool], description: str) -> None:
     deadline = time.monotonic() + READY_TIMEOUT_S
     while not await asyncio.to_thread(condition):
         if time.monotonic() > deadline:
-            raise SoakError(f"within {READY_TIMEOUT_S:g} s it does not happen that {description}")
+            raise CampaignError(f"after {READY_TIMEOUT_S:g} s it is not true that {description}")
         await asyncio.sleep(0.1)
 
 
 async def start_redis(kind: str, folder: Path, links: Links) -> RedisServers:
-    """Start the servers of one kind of topology; raises SoakError."""
+    """Start the servers of one kind of topology; raises CampaignError."""
     if kind == "cluster":
         return await _start_cluster(folder, links)
     if kind == "sentinel":

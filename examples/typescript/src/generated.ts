@@ -13,7 +13,7 @@ export type BookSlotInput = {
   slotId: string | number;
   /** The user to book for; the caller by default. Members can book for members of their teams, organizers for everyone. */
   userId?: string | number | null | undefined;
-  /** How long the request may wait for other requests on the slot, in milliseconds from 0 to 20000. The result is `Locked` when the time is over. */
+  /** How long the request may wait for other requests on the slot, in milliseconds from 0 to 20000. The result is `Locked` when the time is over. By default, a new booking does not wait, and other changes wait for 5 s. */
   waitMs?: number;
 };
 
@@ -67,7 +67,7 @@ export type BookingStatus =
 export type CreateSlotInput = {
   /** How members get places in the slot. It is for the booking queue only, too, if its campaign is. */
   admission?: SlotAdmission;
-  /** Whether the slot may lie wholly in the past, as in an import of an old term. Of a series, all slots count. */
+  /** Whether the slot may lie wholly in the past, as in an import of an old term. Of a series, every slot counts: without it, none may be over. */
   allowPast?: boolean;
   /** The campaign that the slot belongs to. It cannot be changed later. */
   campaignId?: string | number | null | undefined;
@@ -95,6 +95,8 @@ export type CreateSlotInput = {
   kind?: SlotKind;
   /** Where the slot takes place, at most 200 characters. */
   location?: string | null | undefined;
+  /** How many minutes before the start a mail reminds all who have a place, at most 20160; 0 for none, null for the setting of the campaign. */
+  reminderMinutes?: number | null | undefined;
   /** The name of an existing resource that the slot occupies, such as a room. Published slots with the same resource cannot overlap. */
   resource?: string | null | undefined;
   /** The resources that the slot occupies, at most 10, instead of `resource`. */
@@ -123,7 +125,7 @@ export type GroupLimitInput = {
 
 /** The credentials of a user. */
 export type LoginInput = {
-  /** The e-mail address of the account. */
+  /** The e-mail address of the account, or its user name (`User.username`). */
   email: string;
   /** The password of the account. */
   password: string;
@@ -139,153 +141,181 @@ export type MeetingInput = {
 
 /** Why the server refused a request. The list grows as the schema does. */
 export type RefusalCode =
-  /** Only an admin may do this. */
+  /** Only admins can change the accounts of organizers and admins. */
   | 'ADMIN_REQUIRED'
-  /** The user already has a booking in the slot. */
+  /** The user already has an active booking of the slot. */
   | 'ALREADY_BOOKED'
-  /** The user of the booking is checked in. */
+  /** The user of the booking is checked in for the meeting. */
   | 'ALREADY_CHECKED_IN'
-  /** The invited user is already in the team. */
+  /** The invited user is already a member of the team. */
   | 'ALREADY_MEMBER'
-  /** The caller is already on the waiting list. */
+  /** The user is already on the waiting list of the slot. */
   | 'ALREADY_WAITING'
-  /** The account is banned. */
+  /** The credentials are right, but the account is banned. */
   | 'BANNED'
-  /** The booking does not exist or has ended. */
+  /** The booking does not exist, has ended, or is neither for the caller nor made by them. */
   | 'BOOKING_NOT_FOUND'
-  /** Other requests are changing the campaign. Retry soon. */
+  /** Too many requests are changing the campaign at once. */
   | 'CAMPAIGN_BUSY'
-  /** The campaign is published or has slots. */
+  /** The campaign is published or has slots, so it cannot be deleted. It can be unpublished, and slots without bookings can be deleted. */
   | 'CAMPAIGN_IN_USE'
-  /** The campaign cannot be copied to the new dates. */
+  /** The campaign cannot be copied to the new dates. Nothing was created. */
   | 'CAMPAIGN_NOT_COPIED'
-  /** The campaign does not exist. */
+  /** The campaign does not exist, or the caller may not see it. */
   | 'CAMPAIGN_NOT_FOUND'
   /** The campaign has more slots or meetings than one request may copy. */
   | 'CAMPAIGN_TOO_LARGE'
-  /** The caller cannot ban or unban their own account. */
+  /** Callers cannot ban or unban their own account. */
   | 'CANNOT_BAN_SELF'
   /** Admins cannot erase their own account. */
   | 'CANNOT_ERASE_SELF'
-  /** The new capacity is below the number of bookings. */
+  /** The new capacity is lower than the number of taken places. */
   | 'CAPACITY_BELOW_TAKEN'
-  /** It is too early to check in for the slot. */
+  /** It is too early to check in for the slot, or for this meeting of it. */
   | 'CHECK_IN_NOT_OPEN'
   /** At least one claim was refused, so nothing was booked. */
   | 'CLAIMS_REFUSED'
-  /** The campaign takes no bookings any more. */
+  /** The campaign is closed. */
   | 'CLOSED'
-  /** It is too late to cancel. */
+  /** Members can no longer cancel or move the booking. Organizers still can. */
   | 'CUTOFF_PASSED'
-  /** The e-mail address has an account. */
+  /** The campaign does not exist, or has no draw, or none that goes on. */
+  | 'DRAW_NOT_FOUND'
+  /** Until the result of the draw is published, only organizers book, and nobody waits. */
+  | 'DRAW_ONLY'
+  /** Slots or limits of the campaign have changed since the wishes were closed. The draw is replaced by another one, with `supersedeDraw` and a reason. */
+  | 'DRAW_OUTDATED'
+  /** The campaign or the site is for users with a verified e-mail address. */
+  | 'EMAIL_NOT_VERIFIED'
+  /** The e-mail address already has an account. */
   | 'EMAIL_TAKEN'
-  /** The user's group has all of its places in the slot. */
+  /** One of the user's groups has all of its places in the slot. */
   | 'GROUP_FULL'
-  /** The user gave up a hold in the slot, and may hold a place again later. */
+  /** The user had a hold in the slot that ended without a confirmation, so they cannot hold a place there again yet. They can book without a hold. */
   | 'HOLD_COOLDOWN'
-  /** The hold has expired. */
+  /** The hold expired and its place became free. */
   | 'HOLD_EXPIRED'
   /** The hold cannot be extended any further. */
   | 'HOLD_LIMIT_REACHED'
+  /** The list of holidays does not exist. */
+  | 'HOLIDAY_LIST_NOT_FOUND'
   /** The text is no check-in code of this server. */
   | 'INVALID_CHECK_IN_CODE'
-  /** The e-mail address or the password is wrong. */
+  /** No account has this e-mail address or user name, and this password. */
   | 'INVALID_CREDENTIALS'
-  /** A field of the input is invalid. */
+  /** At least one field of the input is invalid. Nothing was changed. */
   | 'INVALID_INPUT'
-  /** The invitation token is not valid. */
+  /** The token of an invitation or reset is unknown, expired, used or replaced by a newer one. */
   | 'INVALID_INVITATION'
-  /** The session has ended. The user must sign in again. */
+  /** The refresh token is invalid, or its session has ended. The user must sign in again. */
   | 'INVALID_SESSION'
   /** The idempotency key was sent before with other arguments. */
   | 'KEY_REUSED'
-  /** The user is the last admin. */
+  /** The user is the last admin, who can neither lose the role nor be erased. */
   | 'LAST_ADMIN'
-  /** The user has the maximum number of bookings. */
+  /** Without it, the caller could not sign in any more. */
+  | 'LAST_SIGN_IN'
+  /** The user has the maximum number of bookings: one for each choice group, or as many as the campaign allows. */
   | 'LIMIT_REACHED'
-  /** Another request is using the slot. Retry soon. */
+  /** An account has the e-mail address, and the provider does not prove that it is the user's. Sign in with its password, start a sign-in again, and finish it with `linkSignIn`. */
+  | 'LINK_REQUIRED'
+  /** Another request is using the slot right now. */
   | 'LOCKED'
-  /** No slot of the series can be booked any more. */
+  /** Every slot of the series has started, was cancelled or is a draft. */
   | 'NOTHING_TO_BOOK'
-  /** The booking is a hold, or has ended. */
+  /** The booking is a hold, or it was cancelled, moved or has expired. */
   | 'NOT_CONFIRMED'
-  /** The campaign is for other groups. */
+  /** The campaign is for users of other groups. */
   | 'NOT_ELIGIBLE'
   /** The booking is confirmed and does not expire. */
   | 'NOT_HELD'
-  /** The invitation does not exist. */
+  /** The invitation does not exist or is no longer open. */
   | 'NOT_INVITED'
-  /** The user is in no team with the caller. */
+  /** Members can book for themselves and for members of their teams only. */
   | 'NOT_TEAMMATE'
-  /** The caller is not on the waiting list. */
+  /** The user is not on the waiting list of the slot. */
   | 'NOT_WAITING'
   /** The campaign has not opened yet. */
   | 'NOT_YET_OPEN'
-  /** The booking queue is full. Retry soon. */
+  /** Members sign in at a provider only (`Site.signInProviders`). */
+  | 'PASSWORD_SIGN_IN_OFF'
+  /** The provider did not respond, or not as a provider: start the sign-in again later. */
+  | 'PROVIDER_UNAVAILABLE'
+  /** The booking queue of the slot is full. */
   | 'QUEUE_FULL'
-  /** Members get places through the booking queue only. */
+  /** Members get places in the slot through the booking queue only: use `requestBooking`. */
   | 'QUEUE_ONLY'
-  /** Nobody can register on this server. */
+  /** Nobody can register on this server (`register`), or even set a first password with an invitation (`setPassword`). */
   | 'REGISTRATION_CLOSED'
-  /** Slots that are not over use the resource. */
+  /** Slots that are not over use the resource, so it cannot be deleted. */
   | 'RESOURCE_IN_USE'
   /** The resource does not exist. */
   | 'RESOURCE_NOT_FOUND'
-  /** Another slot uses the resource at the same time. */
+  /** Another published slot uses the resource at the same time. */
   | 'RESOURCE_TAKEN'
-  /** The resource is taken on some dates of the series. */
+  /** The resource is taken on some dates of the series. Nothing was created. */
   | 'SERIES_CONFLICTS'
-  /** The series does not exist. */
+  /** The series does not exist, or the caller may see none of its slots. */
   | 'SERIES_NOT_FOUND'
-  /** The series has more slots than one request may book. */
+  /** The series has more slots to book than one request may book. `bookSlots` can book a part of them. */
   | 'SERIES_TOO_LONG'
-  /** The caller has no such session. */
+  /** The caller has no session of this id. */
   | 'SESSION_NOT_FOUND'
-  /** Some of the slots have or had bookings. */
+  /** The sign-in has expired, was finished before, or is not valid: start it again. The log of the server says why. */
+  | 'SIGN_IN_FAILED'
+  /** Another account has this sign-in: the user must unlink it there first. */
+  | 'SIGN_IN_TAKEN'
+  /** Users have booked some of the slots or have waited for them, now or earlier. Nothing was removed. */
   | 'SLOTS_HAVE_BOOKINGS'
-  /** The slot was cancelled. */
+  /** An organizer cancelled the slot. */
   | 'SLOT_CANCELLED'
   /** The slot has no free place. */
   | 'SLOT_FULL'
-  /** The slot has or had bookings or a waiting list. */
+  /** A user has booked the slot or has waited for it, now or earlier, so it cannot be deleted. A published slot can be cancelled. */
   | 'SLOT_HAS_BOOKINGS'
-  /** The slot does not exist. */
+  /** The slot does not exist, or the caller may not see it. Nobody can book a draft, and only an organizer can book a slot of an unpublished campaign, for another user. */
   | 'SLOT_NOT_FOUND'
-  /** The slot has a free place to book right now. */
+  /** The slot has a free place, so there is no need to wait. */
   | 'SLOT_NOT_FULL'
-  /** The slot is a draft, which can only be deleted. */
+  /** The slot is a draft, so it cannot be cancelled. Drafts can be deleted. */
   | 'SLOT_NOT_PUBLISHED'
-  /** The slot has not started, so nobody has missed it. */
+  /** The slot or this meeting of it has not started, so nobody has missed it. */
   | 'SLOT_NOT_STARTED'
-  /** The slot has already started. */
+  /** The slot has started, so its bookings can no longer change. */
   | 'SLOT_STARTED'
-  /** Other requests are changing the team. Retry soon. */
+  /** Too many requests are changing the team at once. */
   | 'TEAM_BUSY'
-  /** The team cannot invite anyone else. */
+  /** The team has the maximum number of members and open invitations. */
   | 'TEAM_FULL'
-  /** The caller is in no such team. */
+  /** The team does not exist, or the caller is not a member. */
   | 'TEAM_NOT_FOUND'
-  /** The caller has no such ticket, or it is too old. */
+  /** The caller has no such ticket, or it is older than 24 hours. */
   | 'TICKET_NOT_FOUND'
-  /** The request is not in the queue: the ticket has its final state. */
+  /** The request cannot be cancelled: it has an outcome, or the queue lost it. */
   | 'TICKET_NOT_QUEUED'
-  /** The slot overlaps another booking of the user. */
+  /** A meeting of the slot overlaps another booking of the user. */
   | 'TIME_CONFLICT'
-  /** There were too many sign-in attempts. Retry later. */
+  /** The organizer, or all organizers together, sent too many announcements within an hour. */
+  | 'TOO_MANY_ANNOUNCEMENTS'
+  /** Too many sign-in attempts: for this account, from this address, or in total. */
   | 'TOO_MANY_ATTEMPTS'
   /** The e-mail address has the maximum number of open invitations. */
   | 'TOO_MANY_INVITATIONS'
-  /** The user missed too many bookings of the campaign. */
+  /** The user missed as many bookings of the campaign as it allows, and books nothing in it for some days. */
   | 'TOO_MANY_NO_SHOWS'
-  /** The caller is in the maximum number of teams. */
+  /** The caller is a member of the maximum number of teams. */
   | 'TOO_MANY_TEAMS'
-  /** The user to book for is banned. */
+  /** The user is banned. Nobody can book for them. */
   | 'USER_BANNED'
   /** The user does not exist. */
   | 'USER_NOT_FOUND'
-  /** The waiting list is full. */
+  /** The waiting list is full, or the slot has none. */
   | 'WAITLIST_FULL'
-  /** The booking is for another slot. */
+  /** The webhook does not exist, or not any more, or the delivery does not. */
+  | 'WEBHOOK_NOT_FOUND'
+  /** The act is not possible in the state of the draw. */
+  | 'WRONG_DRAW_STATE'
+  /** The booking is for another slot than the one that the request names. */
   | 'WRONG_SLOT';
 
 /** The account to create. */
@@ -294,7 +324,7 @@ export type RegisterInput = {
   email: string;
   /** The name of the user, 1 to 100 characters. Organizers and team members see it. */
   name: string;
-  /** The new password, 8 to 128 characters. It must not be common, a simple pattern, or contain the name or the e-mail address of the user. */
+  /** The new password, 8 to 128 characters. It must not be common, a simple pattern, or contain the name, the e-mail address or the user name of the user. */
   password: string;
 };
 
@@ -302,6 +332,8 @@ export type RegisterInput = {
 export type SlotAdmission =
   /** Members book with `bookSlot` or through the booking queue, with `requestBooking`. */
   | 'ANY'
+  /** Members enter wishes, and places are drawn by lot. Until then only organizers book. */
+  | 'DRAW'
   /** Members get places through the booking queue only, and from the waiting list. */
   | 'QUEUE_ONLY';
 
@@ -341,11 +373,13 @@ export type TimetableInput = {
   /** Additional meetings. */
   extra?: Array<MeetingInput>;
   /** The first day of the course. */
-  first: unknown;
+  first: string;
+  /** A list of holidays whose days are skipped, too, in the time zone of the slot. A later change of the list does not change slots. */
+  holidayListId?: string | number | null | undefined;
   /** Days on which no weekly meeting starts. */
-  holidays?: Array<unknown>;
+  holidays?: Array<string>;
   /** The last day of the course, at most two years after the first. */
-  last: unknown;
+  last: string;
   /** The meetings that take place every week. */
   weekly?: Array<WeeklyInput>;
 };
@@ -370,9 +404,9 @@ export type Weekday =
 /** A meeting that takes place every week. */
 export type WeeklyInput = {
   /** When the meeting ends, in the slot's time zone. A time before the start is on the next day. */
-  endTime: unknown;
+  endTime: string;
   /** When the meeting starts, in the slot's time zone. */
-  startTime: unknown;
+  startTime: string;
   /** The day of the week on which the meeting starts. */
   weekday: Weekday;
 };
@@ -398,6 +432,7 @@ export type LoginMutationVariables = Exact<{
 export type LoginMutation = { login:
     | { __typename: 'Banned', code: RefusalCode, message: string }
     | { __typename: 'InvalidCredentials', code: RefusalCode, message: string }
+    | { __typename: 'PasswordSignInOff', code: RefusalCode, message: string }
     | { __typename: 'Session', accessToken: string, refreshToken: string }
     | { __typename: 'TooManyAttempts', code: RefusalCode, message: string }
    };
@@ -436,6 +471,8 @@ export type BookMutation = { bookSlot:
     | { __typename: 'AlreadyBooked', code: RefusalCode, message: string }
     | { __typename: 'Booked', booking: { id: string, status: BookingStatus, heldUntil: string | null }, slot: { version: number } }
     | { __typename: 'Closed', code: RefusalCode, message: string }
+    | { __typename: 'DrawOnly', code: RefusalCode, message: string }
+    | { __typename: 'EmailNotVerified', code: RefusalCode, message: string }
     | { __typename: 'GroupFull', code: RefusalCode, message: string }
     | { __typename: 'HoldCooldown', code: RefusalCode, message: string }
     | { __typename: 'KeyReused', code: RefusalCode, message: string }
@@ -497,6 +534,8 @@ export type JoinWaitlistMutation = { joinWaitlist:
     | { __typename: 'AlreadyBooked', code: RefusalCode, message: string }
     | { __typename: 'AlreadyWaiting', code: RefusalCode, message: string }
     | { __typename: 'Closed', code: RefusalCode, message: string }
+    | { __typename: 'DrawOnly', code: RefusalCode, message: string }
+    | { __typename: 'EmailNotVerified', code: RefusalCode, message: string }
     | { __typename: 'GroupFull', code: RefusalCode, message: string }
     | { __typename: 'LimitReached', code: RefusalCode, message: string }
     | { __typename: 'Locked', retryAfterMs: number, code: RefusalCode, message: string }
@@ -534,6 +573,8 @@ export type RequestTicketMutationVariables = Exact<{
 export type RequestTicketMutation = { requestBooking:
     | { __typename: 'AlreadyBooked', code: RefusalCode, message: string }
     | { __typename: 'Closed', code: RefusalCode, message: string }
+    | { __typename: 'DrawOnly', code: RefusalCode, message: string }
+    | { __typename: 'EmailNotVerified', code: RefusalCode, message: string }
     | { __typename: 'GroupFull', code: RefusalCode, message: string }
     | { __typename: 'HoldCooldown', code: RefusalCode, message: string }
     | { __typename: 'KeyReused', code: RefusalCode, message: string }
@@ -563,6 +604,8 @@ export type FollowTicketSubscription = { ticket: { status: TicketStatus, positio
       | { __typename: 'AlreadyBooked', code: RefusalCode, message: string }
       | { __typename: 'Booked', booking: { id: string, status: BookingStatus, heldUntil: string | null }, slot: { version: number } }
       | { __typename: 'Closed', code: RefusalCode, message: string }
+      | { __typename: 'DrawOnly', code: RefusalCode, message: string }
+      | { __typename: 'EmailNotVerified', code: RefusalCode, message: string }
       | { __typename: 'GroupFull', code: RefusalCode, message: string }
       | { __typename: 'HoldCooldown', code: RefusalCode, message: string }
       | { __typename: 'KeyReused', code: RefusalCode, message: string }

@@ -15,9 +15,9 @@ from slotlock.auth.container import Auth
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.limits.operation_kinds import OperationKind
-from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.transport.client_info import client_address
-from slotlock.graphql.transport.http_requests import HttpError
+from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.request_deadline import current_request
 
 BEARER_CHALLENGE = {"WWW-Authenticate": "Bearer"}

@@ -1,15 +1,29 @@
-"""Names of downloaded files that a reader recognizes."""
+"""The names of downloaded files, and the separator of those in CSV."""
 
 import re
 import unicodedata
+from operator import itemgetter
 from urllib.parse import quote
 
+from slotlock.domain.reports.export_formats import CsvSeparator
 from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.text import normalize_nfc
+from slotlock.graphql.transport.content_negotiation import parse_weighted
+from slotlock.graphql.transport.http_messages import HttpError
 
 # With four bytes for each character, the name fits into the 255 bytes of a file system.
 MAX_SUBJECT_LENGTH = 50
 _NOT_PLAIN = re.compile(r"[^a-z0-9]+")
+# Excel separates cells as the operating system does: by semicolons where the decimal sign is a
+# comma. These are the languages with a decimal comma (CLDR), as primary subtags.
+_SEMICOLON_LANGUAGES = """
+    af az be bg bs ca cs da de el es et eu fi fo fr gl hr hu hy id is it ka kk ky lb lt lv mk nb nl
+    nn no pl pt ro ru sk sl sq sr sv tr uk uz vi
+"""
+SEMICOLON_LANGUAGES = frozenset(_SEMICOLON_LANGUAGES.split())
+# In these regions, Spanish has a decimal point.
+_COMMA_REGIONS = "419 bz cu do gt hn mx ni pa pe pr sv us"
+COMMA_REGIONS = frozenset(_COMMA_REGIONS.split())
 
 
 def content_disposition(subject: str, ending: str, *, inline: bool = False) -> str:
@@ -32,3 +46,33 @@ def content_disposition(subject: str, ending: str, *, inline: bool = False) -> s
 def _join(slug: str, ending: str) -> str:
     shortened = slug[:MAX_SUBJECT_LENGTH].rstrip("-")
     return f"{shortened}-{ending}" if shortened else ending
+
+
+def choose_separator(parameter: str | None, accept_language: str | None) -> CsvSeparator:
+    """Return the separator that a request names, or that of its preferred language.
+
+    Raises:
+        HttpError: 400 for an unknown name.
+    """
+    if parameter is None:
+        return _separator_of(next(iter(preferred_languages(accept_language)), ""))
+    try:
+        return CsvSeparator(parameter)
+    except ValueError:
+        names = " or ".join(CsvSeparator)
+        raise HttpError(400, f"`separator` is {names}.") from None
+
+
+def _separator_of(language: str) -> CsvSeparator:
+    primary, *others = language.split("-")
+    has_decimal_comma = primary in SEMICOLON_LANGUAGES and not (
+        primary == "es" and COMMA_REGIONS.intersection(others)
+    )
+    return CsvSeparator.SEMICOLON if has_decimal_comma else CsvSeparator.COMMA
+
+
+def preferred_languages(accept_language: str | None) -> list[str]:
+    """Return the language tags by weight (RFC 9110, 12.5.4), in lower case."""
+    weighted = [parse_weighted(text) for text in (accept_language or "").split(",")]
+    named = [each for each in weighted if each[0] not in ("", "*") and each[1] > 0]
+    return [tag for tag, _ in sorted(named, key=itemgetter(1), reverse=True)]

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,16 @@ from prometheus_client import (
     multiprocess,
 )
 from prometheus_client.exposition import choose_encoder
+from pymongo.errors import PyMongoError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from slotlock.api.telemetry.process_metrics import ServerProcessCollector
+from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.client import MongoHealth
 from slotlock.infrastructure.mongo.clock import MongoClock
-from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
+from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
+from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
 from slotlock.infrastructure.telemetry import buffered_metrics
 
@@ -36,6 +38,30 @@ DEAD_LETTERS = Gauge(
     ["partition"],
     multiprocess_mode="mostrecent",
 )
+CLOCK_SKEW = Gauge(
+    "slotlock_clock_skew_seconds",
+    "How far the clock of this host is ahead of MongoDB's; negative if it is behind",
+    multiprocess_mode="mostrecent",
+)
+CLOCK_ERROR = Gauge(
+    "slotlock_clock_error_seconds",
+    "How far the time of decisions may be behind MongoDB's time",
+    multiprocess_mode="mostrecent",
+)
+
+
+OUTBOX_ENTRIES = Gauge(
+    "slotlock_outbox_entries",
+    "Mails and webhook calls that wait, are being sent, or have failed",
+    ["state"],
+    multiprocess_mode="mostrecent",
+)
+OUTBOX_AGE = Gauge(
+    "slotlock_outbox_oldest_seconds",
+    "How long ago that happened of which the oldest entry of the outbox tells that is not done",
+    multiprocess_mode="mostrecent",
+)
+OUTBOX_TIMEOUT_S = 1.0
 
 
 async def healthz(request: Request) -> Response:
@@ -43,7 +69,7 @@ async def healthz(request: Request) -> Response:
     return JSONResponse({"status": "alive"})
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class HealthEndpoints:
     """The endpoints that query MongoDB and Redis."""
 
@@ -51,6 +77,7 @@ class HealthEndpoints:
     clock: MongoClock
     pipeline: AutoPipeline
     admission_queue: AdmissionQueue
+    outbox: OutboxRepository
 
     async def readyz(self, request: Request[Any]) -> Response:
         """Return 200 if MongoDB and Redis respond, else 503 with the names of those that do not.
@@ -78,7 +105,9 @@ class HealthEndpoints:
 
     async def metrics(self, request: Request[Any]) -> Response:
         """Return the metrics of this process, or the sums over all processes of `serve`."""
-        await self._update_queue_gauges()
+        CLOCK_SKEW.set(self.clock.skew_s)
+        CLOCK_ERROR.set(self.clock.error_s)
+        await asyncio.gather(self._update_queue_gauges(), self._update_outbox_gauges())
         buffered_metrics.flush()
         registry = REGISTRY
         if directory := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
@@ -87,6 +116,16 @@ class HealthEndpoints:
             registry.register(ServerProcessCollector(Path(directory)))
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
+
+    async def _update_outbox_gauges(self) -> None:
+        # If MongoDB is unavailable, the gauges keep their last values.
+        with contextlib.suppress(PyMongoError, TimeoutError):
+            async with asyncio.timeout(OUTBOX_TIMEOUT_S):
+                for state, count in (await self.outbox.count_unsent()).items():
+                    OUTBOX_ENTRIES.labels(state.value).set(count)
+                oldest = await self.outbox.find_oldest()
+                age = (self.clock.now() - oldest).total_seconds() if oldest else 0
+                OUTBOX_AGE.set(max(age, 0))
 
     async def _update_queue_gauges(self) -> None:
         # If Redis is unavailable, the gauges keep their last values.

@@ -11,8 +11,8 @@ from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
 from slotlock.auth.container import Auth
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.limits.operation_kinds import OperationKind
-from slotlock.graphql.limits.rates import OperationRateLimits
-from slotlock.graphql.transport.http_requests import HttpError
+from slotlock.graphql.limits.operation_rates import OperationRateLimits
+from slotlock.graphql.transport.http_messages import HttpError
 
 MAX_LOGGED_PATH_CHARS = 100
 

@@ -14,7 +14,7 @@ from slotlock.graphql.core.errors import (
     RateLimitedError,
     log_error,
 )
-from slotlock.graphql.transport.http_requests import HttpError
+from slotlock.graphql.transport.http_messages import HttpError
 from slotlock.infrastructure.mongo.client import is_commit_unknown, is_unavailable
 from slotlock.infrastructure.request_deadline import within_deadline
 

@@ -2,8 +2,6 @@
 
 import html
 import re
-from base64 import b64encode
-from hashlib import sha256
 from pathlib import Path
 from string import Template
 
@@ -12,6 +10,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from slotlock.api.listener import base_url
+from slotlock.api.middleware.response_headers import page_policy
 from slotlock.api.settings.settings import Settings
 from slotlock.graphql.schema.schema import schema
 
@@ -46,17 +45,12 @@ CALENDAR = '<li><a href="/calendars/published.ics">Calendar</a> of all published
 def development_routes(settings: Settings) -> list[Route]:
     """Return the routes of the start page and of the schema."""
     page = _page(settings)
-    style = STYLE.findall(page)[0]
-    style_hash = b64encode(sha256(style.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
+    policy = page_policy(STYLE.findall(page)[0])
 
     async def show_page(request: Request) -> Response:
         return HTMLResponse(page, headers={"Content-Security-Policy": policy})
 
-    return [Route("/", show_page), Route("/schema.graphql", _show_schema)]
+    return [Route("/developers", show_page), Route("/schema.graphql", _show_schema)]
 
 
 async def _show_schema(request: Request) -> Response:

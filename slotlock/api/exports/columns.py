@@ -1,140 +1,143 @@
-"""The columns of a roster and the cells of each row, for both file formats."""
+"""The columns of a roster in every format, each in one line."""
 
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Generic, TypeVar
 
+from slotlock.domain.booking.booking import Attendance, Booking
 from slotlock.domain.booking.slot import Slot
-from slotlock.domain.reports.roster import Roster, RosterRow, WaitingRow
+from slotlock.domain.reports.roster import PlaceCounts, RosterRow
 from slotlock.domain.schedule.zones import find_zone
+from slotlock.domain.shared.value_object import value_object
 
-# The name of a column in CSV, its title in Excel, and its width in characters.
-BOOKING_COLUMNS = (
-    ("slot", "Slot", 28),
-    ("start", "Start (local)", 17),
-    ("end", "End (local)", 17),
-    ("time_zone", "Time zone", 18),
-    ("location", "Location", 20),
-    ("name", "Name", 24),
-    ("email", "Address", 30),
-    ("groups", "Groups", 18),
-    ("status", "Status", 12),
-    ("held_until", "Held until (local)", 20),
-    ("created_at", "Created at (local)", 20),
-    ("created_by", "Created by", 24),
-    ("waiting_since", "Waiting since (local)", 21),
-    ("overridden_limits", "Overridden limits", 24),
-    ("attendance", "Attendance", 15),
-    ("checked_in_at", "Checked in at (local)", 21),
-)
-# The last column of every format and sheet, because columns keep their positions.
-RESOURCES_COLUMN = ("resources", "Resources", 28)
-WAITING_STATUS = "WAITING"
-WAITING_COLUMNS = (
-    ("Slot", 28),
-    ("Start (local)", 17),
-    ("End (local)", 17),
-    ("Time zone", 18),
-    ("Location", 20),
-    ("Position", 9),
-    ("Name", 24),
-    ("Address", 30),
-    ("Groups", 18),
-    ("Waiting since (local)", 21),
-    ("Put on the list by", 24),
-    RESOURCES_COLUMN[1:],
-)
-SUMMARY_COLUMNS = (
-    ("Slot", 28),
-    ("Start (local)", 17),
-    ("End (local)", 17),
-    ("Time zone", 18),
-    ("Location", 20),
-    ("Status", 12),
-    ("Places", 9),
-    ("Confirmed", 11),
-    ("Held", 9),
-    ("Cancelled", 11),
-    ("Waiting", 9),
-    ("Free", 9),
-    ("Sheet", 32),
-    RESOURCES_COLUMN[1:],
-)
-
+Shown = TypeVar("Shown")
 Cell = str | int | datetime | None
 
 
-def slot_cells(slot: Slot) -> tuple[Cell, ...]:
-    """Return the first cells of a row, which all bookings of a slot share."""
-    start, end = to_local_time(slot.start, slot.time_zone), to_local_time(slot.end, slot.time_zone)
-    return slot.title, start, end, slot.time_zone, slot.location
+@value_object
+class RosterColumn(Generic[Shown]):
+    """A column: its name in CSV, its title and its width in characters, and the value of a cell.
+
+    Cells with codes contain names of the API, separated by semicolons.
+    """
+
+    name: str
+    title: str
+    width: int
+    value: Callable[[Shown], Cell]
+    is_coded: bool = False
 
 
-def resources_cell(slot: Slot) -> str:
-    """Return the last cell of a row, which all bookings of a slot share."""
-    return ";".join(slot.resources)
+def of_booking(
+    name: str, title: str, width: int, value: Callable[[Booking], Cell], *, is_coded: bool = False
+) -> RosterColumn[RosterRow]:
+    """Return a column for a value of bookings, which is empty for users who wait."""
+
+    def value_of_row(row: RosterRow) -> Cell:
+        return None if row.booking is None else value(row.booking)
+
+    return RosterColumn(name, title, width, value_of_row, is_coded)
 
 
-def booking_cells(row: RosterRow, time_zone: str) -> tuple[Cell, ...]:
-    """Return the other cells of a row; times are in the zone of the slot."""
-    return (
-        row.name,
-        row.email,
-        ";".join(row.groups),
-        row.status.name,
-        row.held_until and to_local_time(row.held_until, time_zone),
-        to_local_time(row.created_at, time_zone),
-        row.made_by,
-        row.waited_since and to_local_time(row.waited_since, time_zone),
-        ";".join(limit.name for limit in row.overridden_limits),
-        row.attendance.name,
-        row.checked_in_at and to_local_time(row.checked_in_at, time_zone),
+def _overridden_limits(booking: Booking) -> str:
+    limits = (limit for entry in booking.history for limit in entry.overridden_limits)
+    return ";".join(limit.name for limit in dict.fromkeys(limits))
+
+
+def _checked_in_at(booking: Booking) -> datetime | None:
+    return booking.check_in.at if booking.check_in else None
+
+
+Columns = tuple[RosterColumn[Any], ...]
+SLOT_COLUMNS: tuple[RosterColumn[Slot], ...] = (
+    RosterColumn("slot", "Slot", 28, lambda slot: slot.title),
+    RosterColumn("start", "Start (local)", 17, lambda slot: slot.start),
+    RosterColumn("end", "End (local)", 17, lambda slot: slot.end),
+    RosterColumn("time_zone", "Time zone", 18, lambda slot: slot.time_zone),
+    RosterColumn("location", "Location", 20, lambda slot: slot.location),
+)
+# The last columns of every sheet. A new one comes at the end, because columns keep their positions.
+LAST_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
+    RosterColumn("resources", "Resources", 28, lambda row: ";".join(row.slot.resources)),
+)
+_NAME = RosterColumn[RosterRow]("name", "Name", 24, lambda row: row.name)
+_EMAIL = RosterColumn[RosterRow]("email", "Address", 30, lambda row: row.login_name)
+_GROUPS = RosterColumn[RosterRow]("groups", "Groups", 18, lambda row: ";".join(row.groups))
+_SINCE = RosterColumn[RosterRow](
+    "waiting_since", "Waiting since (local)", 21, lambda r: r.waited_since
+)
+POSITION = RosterColumn[RosterRow]("waiting_position", "Position", 9, lambda row: row.position)
+BOOKING_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
+    _NAME,
+    _EMAIL,
+    _GROUPS,
+    RosterColumn("status", "Status", 12, lambda r: r.status.name if r.status else "WAITING", True),
+    of_booking("held_until", "Held until (local)", 20, lambda booking: booking.held_until),
+    of_booking("created_at", "Created at (local)", 20, lambda booking: booking.created_at),
+    RosterColumn("created_by", "Created by", 24, lambda row: row.made_by),
+    _SINCE,
+    of_booking("overridden_limits", "Overridden limits", 24, _overridden_limits, is_coded=True),
+    of_booking(
+        "attendance", "Attendance", 15, lambda booking: booking.attendance.name, is_coded=True
+    ),
+    of_booking("checked_in_at", "Checked in at (local)", 21, _checked_in_at),
+)
+WAITING_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
+    POSITION,
+    _NAME,
+    _EMAIL,
+    _GROUPS,
+    _SINCE,
+    RosterColumn("waitlisted_by", "Put on the list by", 24, lambda row: row.made_by),
+)
+STATUS = RosterColumn[Slot]("status", "Status", 12, lambda slot: slot.status.name, is_coded=True)
+COUNT_COLUMNS: tuple[RosterColumn[PlaceCounts], ...] = (
+    RosterColumn("places", "Places", 9, lambda counts: counts.places),
+    RosterColumn("confirmed", "Confirmed", 11, lambda counts: counts.confirmed),
+    RosterColumn("held", "Held", 9, lambda counts: counts.held),
+    RosterColumn("cancelled", "Cancelled", 11, lambda counts: counts.cancelled),
+    RosterColumn("waiting", "Waiting", 9, lambda counts: counts.waiting),
+    RosterColumn("free", "Free", 9, lambda counts: counts.free),
+)
+SHEET = RosterColumn[str]("sheet", "Sheet", 32, lambda name: name)
+# On paper, the widths are in centimeters.
+SIGN_IN_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
+    RosterColumn("name", "Name", 6, lambda row: row.name),
+    RosterColumn("groups", "Groups", 3, lambda row: ", ".join(row.groups)),
+)
+
+
+def meeting_columns(slot: Slot) -> tuple[RosterColumn[RosterRow], ...]:
+    """Return a column for each meeting of a slot with several: its time, and who came."""
+    starts = [to_local_time(meeting.start, slot.time_zone) for meeting in slot.meetings]
+    return tuple(
+        RosterColumn(
+            start.isoformat(),
+            f"{start:%Y-%m-%d %H:%M}",
+            17,
+            partial(_attendance_at, number),
+            is_coded=True,
+        )
+        for number, start in enumerate(starts)
     )
 
 
-def waiting_booking_cells(row: WaitingRow, time_zone: str) -> tuple[Cell, ...]:
-    """Return the cells of a user who waits, in the columns of bookings and the position."""
-    return (
-        row.name,
-        row.email,
-        ";".join(row.groups),
-        WAITING_STATUS,
-        None,
-        None,
-        row.waitlisted_by,
-        to_local_time(row.since, time_zone),
-        None,
-        None,
-        None,
-        row.position,
-    )
+def _attendance_at(number: int, row: RosterRow) -> str | None:
+    """Return whether the user came to a meeting; None if nothing is recorded."""
+    if not row.meeting_attendances:  # of a user who waits
+        return None
+    attendance = row.meeting_attendances[number]
+    return None if attendance is Attendance.NOT_RECORDED else attendance.name
 
 
-def waiting_cells(row: WaitingRow, time_zone: str) -> tuple[Cell, ...]:
-    """Return the cells of a user who waits, in the columns of the sheet of waiting lists."""
-    return (
-        row.position,
-        row.name,
-        row.email,
-        ";".join(row.groups),
-        to_local_time(row.since, time_zone),
-        row.waitlisted_by,
-    )
-
-
-def summary_cells(roster: Roster, sheet_name: str) -> tuple[Cell, ...]:
-    """Return the row of a slot in the summary; `sheet_name` holds its bookings."""
-    counts = roster.counts
-    return (
-        *slot_cells(roster.slot),
-        roster.slot.status.name,
-        counts.places,
-        counts.confirmed,
-        counts.held,
-        counts.cancelled,
-        counts.waiting,
-        counts.free,
-        sheet_name,
-        resources_cell(roster.slot),
-    )
+def cells_of(columns: Iterable[RosterColumn[Shown]], shown: Shown, time_zone: str) -> list[Cell]:
+    """Return the cells of a row; times are in the zone of the slot."""
+    values = (column.value(shown) for column in columns)
+    return [
+        to_local_time(value, time_zone) if isinstance(value, datetime) else value
+        for value in values
+    ]
 
 
 def to_local_time(instant: datetime, time_zone: str) -> datetime:

@@ -3,50 +3,67 @@
 from datetime import datetime
 from typing import BinaryIO
 
-from slotlock.api.endpoints.csv_lines import csv_header, csv_line
+from slotlock.api.endpoints.csv_files import csv_header, csv_line
 from slotlock.api.exports.columns import (
     BOOKING_COLUMNS,
-    RESOURCES_COLUMN,
+    LAST_COLUMNS,
+    POSITION,
+    SLOT_COLUMNS,
     Cell,
-    booking_cells,
-    resources_cell,
-    slot_cells,
-    waiting_booking_cells,
+    Columns,
+    meeting_columns,
 )
-from slotlock.domain.reports.exports import CsvSeparator
+from slotlock.api.exports.table_texts import shown_cells, title_of
+from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
 from slotlock.domain.reports.roster import Roster
+
+ROW_COLUMNS = (*BOOKING_COLUMNS, POSITION)
+FILE: Columns = (*SLOT_COLUMNS, *ROW_COLUMNS, *LAST_COLUMNS)
 
 
 class CsvFile:
     """Writes a line for each booking and each user who waits.
 
-    Times are RFC 3339 with the offset of the slot's zone.
+    Times are RFC 3339 with the offset of the slot's zone. The file of a single slot with several
+    meetings has a column for each of them. Without a language, the header has the names of the
+    columns.
     """
 
-    def __init__(self, target: BinaryIO, separator: CsvSeparator) -> None:
+    def __init__(
+        self,
+        target: BinaryIO,
+        separator: CsvSeparator,
+        language: ExportLanguage | None = None,
+        *,
+        is_campaign: bool,
+    ) -> None:
         self._target = target
+        self._language = language
         self._separator = separator
-        names = [name for name, _, _ in BOOKING_COLUMNS]
-        header = csv_header([*names, "waiting_position", RESOURCES_COLUMN[0]], separator)
-        target.write(header.encode())
+        self._is_campaign = is_campaign
+        if is_campaign:
+            self._write_header(FILE)
 
     def add(self, roster: Roster) -> None:
         """Write the bookings and the waiting list of the next slot."""
-        zone = roster.slot.time_zone
-        slot = [_to_text(cell) for cell in slot_cells(roster.slot)]
-        resources = resources_cell(roster.slot)
-        for row in roster.rows:
-            self._write([*slot, *map(_to_text, booking_cells(row, zone)), "", resources])
-        for waiting in roster.waiting_rows:
-            cells = map(_to_text, waiting_booking_cells(waiting, zone))
-            self._write([*slot, *cells, resources])
+        meetings = () if self._is_campaign else meeting_columns(roster.slot)
+        if not self._is_campaign:
+            self._write_header((*FILE, *meetings))
+        slot, zone = roster.slot, roster.slot.time_zone
+        first = shown_cells(SLOT_COLUMNS, slot, zone, self._language)
+        for row in (*roster.rows, *roster.waiting_rows):
+            columns = (*ROW_COLUMNS, *LAST_COLUMNS, *meetings)
+            cells = [*first, *shown_cells(columns, row, zone, self._language)]
+            self._target.write(csv_line([*map(_to_text, cells)], self._separator).encode())
+
+    def _write_header(self, columns: Columns) -> None:
+        named = self._language is not None
+        names = [title_of(each, self._language) if named else each.name for each in columns]
+        self._target.write(csv_header(names, self._separator).encode())
 
     def close(self) -> None:
         """Flush the output."""
         self._target.flush()
-
-    def _write(self, cells: list[str]) -> None:
-        self._target.write(csv_line(cells, self._separator).encode())
 
 
 def _to_text(cell: Cell) -> str:

@@ -2,30 +2,45 @@
 
 import json
 import re
-from collections.abc import Iterable
-from datetime import UTC, datetime
+from collections.abc import Collection, Iterator
+from dataclasses import asdict
+from datetime import UTC
 from importlib import resources
-from typing import BinaryIO
+from importlib.util import find_spec
+from itertools import chain
+from typing import BinaryIO, cast
 
 import typst
 
-from slotlock.api.exports.columns import to_local_time
-from slotlock.domain.booking.booking import BookingStatus
+from slotlock.api.exports.columns import SIGN_IN_COLUMNS, meeting_columns, to_local_time
+from slotlock.api.exports.sheet_texts import DEFAULT_LANGUAGE, SHEET_TEXTS, SheetTexts
+from slotlock.domain.booking.booking import Attendance, BookingStatus
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.reports.roster import Roster
-from slotlock.domain.shared.folding import fold
+from slotlock.domain.shared.value_object import value_object
 
-# Typst lays out all pages in memory: so many rows took 200 MB.
+# Typst lays out all pages in memory: so many rows take 400 MB.
 MAX_ROWS = 5_000
 # Rows for users who come without a booking, as far as places are free.
 MAX_EMPTY_ROWS = 10
+# So many narrow columns fit beside the names on A4 in landscape format.
+MAX_MEETING_COLUMNS = 25
+MARKS = {Attendance.CHECKED_IN.name: "X", Attendance.NO_SHOW.name: "\u2013"}
 # A slot also has a heading, whose space is that of some rows.
 HEADING_ROWS = 5
+# Packages of fonts, besides those of Typst and of the system.
+FONT_PACKAGES = ("manimgx_fonts", "manimgx_fonts_cjk")
 # Typst prints a box for a character that no font has, without a warning. All boxes are the same
 # glyph, and so is that of a code point that Unicode leaves to private use.
 PRIVATE_USE = "\U0010fffd"
 GLYPHS_SOURCE = b"""#set page(width: auto, height: auto)
-#for character in sys.inputs.text.codepoints() [#box(character) ]"""
+#for character in sys.inputs.text.codepoints() { page(character) }"""
+TEXT_SIZES = (10, 8)  # of the columns, in points
+HEADING_WIDTH = 13  # in centimeters: it has larger letters
+# So many narrow characters fit into a centimeter, and half as many others but Arabic ligatures.
+NARROW_PER_CM = 4
+_NOT_NARROW = re.compile("[^a-ln-vx-z0-9.,'-]")
+_LIGATURES = re.compile("[\ufdf0-\ufdff]")
 _GLYPH = re.compile(rb'<use xlink:href="#(\w+)"')
 
 
@@ -39,12 +54,15 @@ class SignInSheets:
     The sheet of a single slot is written whatever its status. The same rosters give the same bytes.
     """
 
-    def __init__(self, target: BinaryIO, *, only_published: bool) -> None:
+    def __init__(
+        self, target: BinaryIO, *, only_published: bool, language: str = DEFAULT_LANGUAGE
+    ) -> None:
         self._target = target
         self._only_published = only_published
-        self._sheets: list[dict[str, object]] = []
+        self._language = language
+        self._sheets: list[_SlotSheet] = []
         self._row_count = 0
-        self._characters: set[str] = set()
+        self._has_missing_glyphs = False
 
     def add(self, roster: Roster) -> None:
         """Add the sheet of the next slot.
@@ -54,52 +72,126 @@ class SignInSheets:
         """
         if self._only_published and roster.slot.status is not SlotStatus.PUBLISHED:
             return
-        confirmed = [row for row in roster.rows if row.status is BookingStatus.CONFIRMED]
-        rows = [
-            {"name": row.name, "groups": ", ".join(row.groups)}
-            for row in sorted(confirmed, key=lambda row: (fold(row.name), row.name))
-        ]
-        empty_rows = min(max(roster.slot.capacity - len(rows), 0), MAX_EMPTY_ROWS)
-        self._row_count += len(rows) + empty_rows + HEADING_ROWS
-        if self._row_count > MAX_ROWS:
-            raise TooManyRowsError
-        heading = _heading(roster.slot)
-        for texts in (heading, *rows):
-            self._characters.update(*texts.values())
-        self._sheets.append({**heading, "rows": rows, "empty_rows": empty_rows})
+        for sheet in _SlotSheet.from_roster(roster):
+            self._row_count += len(sheet.rows) + sheet.empty_rows + HEADING_ROWS
+            if self._row_count > MAX_ROWS:
+                raise TooManyRowsError
+            self._sheets.append(sheet)
 
+    @property
     def has_missing_glyphs(self) -> bool:
-        """Return whether some characters have no glyph in any font, so that boxes are printed."""
-        return not _glyphs(PRIVATE_USE).isdisjoint(_glyphs(self._characters))
+        """Whether some characters of the written PDF have no glyph in any font: it has boxes."""
+        return self._has_missing_glyphs
 
     def close(self) -> None:
-        """Write the PDF."""
+        """Write the PDF. Sheets with boxes for missing glyphs say so."""
+        fonts = typst.Fonts(font_paths=_font_folders())
+        texts = SHEET_TEXTS[self._language]
+        characters = set[str]().union(*(sheet.characters for sheet in self._sheets))
+        missing = _without_glyph(characters | texts.characters, fonts)
+        if missing & texts.characters:
+            self._language, texts = DEFAULT_LANGUAGE, SHEET_TEXTS[DEFAULT_LANGUAGE]
+        self._has_missing_glyphs = bool(missing & characters)
         template = resources.files("slotlock.api.exports").joinpath("sign_in_sheet.typ")
-        data = json.dumps({"slots": self._sheets})
+        data = {
+            "language": self._language,
+            "texts": asdict(texts),
+            "columns": [
+                {"title": getattr(texts, each.name), "width": each.width, "size": size}
+                for each, size in zip(SIGN_IN_COLUMNS, TEXT_SIZES, strict=True)
+            ],
+            "slots": [sheet.to_json(texts, missing) for sheet in self._sheets],
+        }
         pdf = typst.compile(
-            template.read_bytes(), sys_inputs={"data": data}, format="pdf", timestamp=0
+            template.read_bytes(),
+            sys_inputs={"data": json.dumps(data)},
+            format="pdf",
+            timestamp=0,
+            font_paths=fonts,
         )
         self._target.write(pdf)
         self._target.flush()
 
 
-def _glyphs(characters: Iterable[str]) -> set[bytes]:
-    """Return the ids of the glyphs of these characters, each printed by itself."""
-    inputs = {"text": "".join(characters)}
-    page = typst.compile(GLYPHS_SOURCE, sys_inputs=inputs, format="svg")
-    return set(_GLYPH.findall(page))
+@value_object
+class _SlotSheet:
+    """The slot of a sheet, and the cells of its rows.
+
+    A sheet for several meetings has their titles, and for each row a mark for each of them.
+    """
+
+    slot: Slot
+    rows: tuple[tuple[str, ...], ...]
+    empty_rows: int
+    meetings: tuple[str, ...]
+    marks: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def from_roster(cls, roster: Roster) -> "Iterator[_SlotSheet]":
+        """Yield the sheets of a slot. One has so many meetings at most."""
+        confirmed = [row for row in roster.rows if row.status is BookingStatus.CONFIRMED]
+        rows = tuple(
+            tuple(str(column.value(row)) for column in SIGN_IN_COLUMNS) for row in confirmed
+        )
+        empty_rows = min(max(roster.slot.capacity - len(rows), 0), MAX_EMPTY_ROWS)
+        meetings = meeting_columns(roster.slot)
+        for first in range(0, len(meetings) or 1, MAX_MEETING_COLUMNS):
+            columns = meetings[first : first + MAX_MEETING_COLUMNS]
+            titles = tuple(each.title for each in columns)
+            marks = tuple(
+                tuple(MARKS.get(str(each.value(row)), "") for each in columns) for row in confirmed
+            )
+            yield cls(roster.slot, rows, empty_rows, titles, marks)
+
+    @property
+    def characters(self) -> set[str]:
+        """The characters of what users wrote."""
+        return set("".join((self.slot.title, self.slot.place or "", *chain(*self.rows))))
+
+    def to_json(self, texts: SheetTexts, missing: Collection[str]) -> dict[str, object]:
+        """Return the input of the template for this sheet."""
+        slot, widths = self.slot, [column.width for column in SIGN_IN_COLUMNS]
+        notes = {SlotStatus.DRAFT: texts.draft, SlotStatus.CANCELLED: texts.cancelled}
+        return {
+            "title": _to_cell(slot.title, HEADING_WIDTH),
+            "time": _format_time(slot, texts),
+            "place": _to_cell(slot.place or "", HEADING_WIDTH),
+            "notes": [
+                *([notes[slot.status]] if slot.status in notes else ()),
+                *(() if self.characters.isdisjoint(missing) else [texts.missing_font]),
+            ],
+            "rows": [[*map(_to_cell, row, widths)] for row in self.rows],
+            "empty_rows": self.empty_rows,
+            "meetings": self.meetings,
+            "marks": self.marks,
+        }
 
 
-def _heading(slot: Slot) -> dict[str, str]:
+def _to_cell(text: str, width: int) -> str | list[str]:
+    """Return a text for the template: in a list if one of its words could be too wide."""
+    widest = max(len(word) + len(_NOT_NARROW.findall(word)) for word in text.split(" "))
+    return [text] if widest > NARROW_PER_CM * width or _LIGATURES.search(text) else text
+
+
+def _font_folders() -> list[str]:
+    """Return the folders of the font packages that are installed."""
+    found = filter(None, map(find_spec, FONT_PACKAGES))
+    return [folder for each in found for folder in each.submodule_search_locations or ()]
+
+
+def _without_glyph(characters: Collection[str], fonts: typst.Fonts) -> set[str]:
+    """Return which of several characters have a glyph in no font; each is printed on a page."""
+    tried = [PRIVATE_USE, *characters]
+    inputs = {"text": "".join(tried)}
+    printed = typst.compile(GLYPHS_SOURCE, sys_inputs=inputs, format="svg", font_paths=fonts)
+    pages = cast("list[bytes]", printed)  # the types of Typst name the result for one page
+    glyphs = [set(_GLYPH.findall(page)) for page in pages]
+    return {each for each, found in zip(tried, glyphs, strict=True) if found & glyphs[0]}
+
+
+def _format_time(slot: Slot, texts: SheetTexts) -> str:
     start, end = to_local_time(slot.start, slot.time_zone), to_local_time(slot.end, slot.time_zone)
-    return {
-        "title": slot.title,
-        "time": f"{_format_span(start, end)} ({slot.time_zone if start.tzinfo != UTC else 'UTC'})",
-        "place": slot.place or "",
-        "note": "" if slot.status is SlotStatus.PUBLISHED else f"This slot is {slot.status.value}.",
-    }
-
-
-def _format_span(start: datetime, end: datetime) -> str:
     end_format = "%H:%M" if start.date() == end.date() else "%Y-%m-%d %H:%M"
-    return f"{start:%A, %Y-%m-%d %H:%M} to {end:{end_format}}"
+    weekday = texts.weekdays.split()[start.weekday()]
+    zone = slot.time_zone if start.tzinfo != UTC else "UTC"
+    return f"{weekday}, {start:%Y-%m-%d %H:%M} {texts.to} {end:{end_format}} ({zone})"

@@ -17,23 +17,31 @@ from xlsxwriter.worksheet import Worksheet
 
 from slotlock.api.exports.columns import (
     BOOKING_COLUMNS,
-    RESOURCES_COLUMN,
-    SUMMARY_COLUMNS,
+    COUNT_COLUMNS,
+    LAST_COLUMNS,
+    SHEET,
+    SLOT_COLUMNS,
+    STATUS,
     WAITING_COLUMNS,
     Cell,
-    booking_cells,
-    resources_cell,
-    slot_cells,
-    summary_cells,
+    Columns,
+    RosterColumn,
+    Shown,
+    meeting_columns,
     to_local_time,
-    waiting_cells,
 )
-from slotlock.domain.reports.roster import PlaceCounts, Roster
+from slotlock.api.exports.table_texts import sheet_name, shown_cells, title_of
+from slotlock.domain.reports.export_formats import ExportLanguage
+from slotlock.domain.reports.roster import PlaceCounts, Roster, RosterRow
 
 # Excel allows 31 UTF-16 units in a name, none of these characters, no apostrophe at either end, and
-# no two names that differ only in case. XML cannot hold surrogates and non-characters.
+# no two names that differ only in case. XML cannot hold surrogates and non-characters. `_x0041_`
+# means A in a workbook, so that its first underscore is escaped, also if it ends such a text.
 MAX_SHEET_NAME_LENGTH = 31
-_FORBIDDEN = re.compile("[\\[\\]:*?/\\\\\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_ESCAPE = "_(?=x[0-9A-Fa-f]{4}_)"
+_FORBIDDEN = re.compile(f"[\\[\\]:*?/\\\\\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]|{_ESCAPE}")
+# XlsxWriter takes a text from `<r>` to `</r>` for markup.
+_ESCAPED = re.compile(f"{_ESCAPE}|^<(?=r>)|[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 
 
 class SheetNames:
@@ -71,41 +79,55 @@ MAX_SHEETS = 1_000
 MAX_ROWS = 1_048_576
 FIRST_YEAR = 1901  # Excel takes 1900 for a leap year
 
-TITLES = [(title, width) for _, title, width in (*BOOKING_COLUMNS, RESOURCES_COLUMN)]
+BOOKING_SHEET: Columns = (*SLOT_COLUMNS, *BOOKING_COLUMNS, *LAST_COLUMNS)
+WAITING_SHEET: Columns = (*SLOT_COLUMNS, *WAITING_COLUMNS, *LAST_COLUMNS)
+SUMMARY_SHEET: Columns = (*SLOT_COLUMNS, STATUS, *COUNT_COLUMNS, SHEET, *LAST_COLUMNS)
 
 
 class RosterWorkbook:
     """Writes rosters to a workbook; the same rosters give the same bytes."""
 
-    def __init__(self, target: BinaryIO, temp_dir: str, *, sheet_per_slot: bool) -> None:
+    def __init__(
+        self,
+        target: BinaryIO,
+        temp_dir: str,
+        language: ExportLanguage | None = None,
+        *,
+        sheet_per_slot: bool,
+    ) -> None:
         self._workbook = Workbook(target, {"constant_memory": True, "tmpdir": temp_dir})
         self._workbook.use_zip64()
         self._header_format = self._workbook.add_format({"bold": True, "bottom": 1})
         self._time_format = self._workbook.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"})
-        self._sheet_names = SheetNames("Summary", "History")  # Excel reserves "History"
+        self._language = language
+        summary = sheet_name("Summary", language)
+        self._sheet_names = SheetNames(summary, "History")  # Excel reserves "History"
         self._sheet_per_slot = sheet_per_slot
-        self._summary_sheet = self._add_sheet("Summary", SUMMARY_COLUMNS)
-        self._waiting_sheet = self._add_sheet(
-            self._sheet_names.name("Waiting lists"), WAITING_COLUMNS
-        )
+        self._summary_sheet = self._add_sheet(summary, SUMMARY_SHEET)
+        self._waiting_sheet = self._add_named_sheet("Waiting lists", WAITING_SHEET)
         self._booking_sheet: _Sheet | None = None
         self._totals = PlaceCounts()
         self._changed_at: datetime | None = None
 
     def add(self, roster: Roster) -> None:
         """Write the bookings and the waiting list of the next slot, and its row in the summary."""
+        meetings = meeting_columns(roster.slot) if self._sheet_per_slot else ()
         if self._sheet_per_slot:
             self._booking_sheet = self._add_sheet(
-                self._sheet_names.name(_preferred_sheet_name(roster)), TITLES
+                self._sheet_names.name(_preferred_sheet_name(roster)), (*BOOKING_SHEET, *meetings)
             )
-        slot, zone = slot_cells(roster.slot), roster.slot.time_zone
-        resources = resources_cell(roster.slot)
+        slot, zone = roster.slot, roster.slot.time_zone
+        first = self._cells(SLOT_COLUMNS, slot, zone)
         for row in roster.rows:
-            self._current_sheet().write((*slot, *booking_cells(row, zone), resources))
-        for waiting in roster.waiting_rows:
-            self._current_waiting_sheet().write((*slot, *waiting_cells(waiting, zone), resources))
-        sheet = self._current_sheet()
-        self._summary_sheet.write(summary_cells(roster, sheet.name))
+            cells = self._cells((*BOOKING_COLUMNS, *LAST_COLUMNS, *meetings), row, zone)
+            self._current_sheet().write([*first, *cells])
+        for row in roster.waiting_rows:
+            cells = self._cells((*WAITING_COLUMNS, *LAST_COLUMNS), row, zone)
+            self._current_waiting_sheet().write([*first, *cells])
+        sheet, counts = self._current_sheet(), self._cells(COUNT_COLUMNS, roster.counts, zone)
+        status = self._cells([STATUS], slot, zone)
+        last = self._cells(LAST_COLUMNS, RosterRow(slot), zone)
+        self._summary_sheet.write([*first, *status, *counts, sheet.name, *last])
         if self._sheet_per_slot:
             sheet.finish()
         self._totals += roster.counts_toward_campaign
@@ -114,12 +136,10 @@ class RosterWorkbook:
 
     def close(self) -> None:
         """Write the totals and finish the file."""
-        total = self._totals
-        counts = (total.places, total.confirmed, total.held, total.cancelled, total.waiting)
         self._summary_sheet.finish()
-        self._summary_sheet.write(
-            ("Total", None, None, None, None, None, *counts, total.free), bold=True
-        )
+        counts = self._cells(COUNT_COLUMNS, self._totals, "UTC")
+        total = sheet_name("Total", self._language)
+        self._summary_sheet.write([total, *[None] * len(SLOT_COLUMNS), *counts], bold=True)
         if self._booking_sheet is not None and not self._sheet_per_slot:
             self._booking_sheet.finish()
         self._waiting_sheet.finish()
@@ -132,20 +152,37 @@ class RosterWorkbook:
         if self._booking_sheet is None or self._booking_sheet.is_full:
             if self._booking_sheet is not None:
                 self._booking_sheet.finish()
-            self._booking_sheet = self._add_sheet(self._sheet_names.name("Bookings"), TITLES)
+            self._booking_sheet = self._add_named_sheet("Bookings", BOOKING_SHEET)
         return self._booking_sheet
 
     def _current_waiting_sheet(self) -> "_Sheet":
         if self._waiting_sheet.is_full:
             self._waiting_sheet.finish()
-            name = self._sheet_names.name("Waiting lists")
-            self._waiting_sheet = self._add_sheet(name, WAITING_COLUMNS)
+            self._waiting_sheet = self._add_named_sheet("Waiting lists", WAITING_SHEET)
         return self._waiting_sheet
 
-    def _add_sheet(self, name: str, titles: Sequence[tuple[str, int]]) -> "_Sheet":
-        return _Sheet(
-            self._workbook.add_worksheet(name), titles, self._header_format, self._time_format
-        )
+    def _cells(self, columns: Sequence[RosterColumn[Shown]], shown: Shown, zone: str) -> list[Cell]:
+        return shown_cells(columns, shown, zone, self._language)
+
+    def _add_named_sheet(self, english: str, columns: Columns) -> "_Sheet":
+        return self._add_sheet(self._sheet_names.name(sheet_name(english, self._language)), columns)
+
+    def _add_sheet(self, name: str, columns: Columns) -> "_Sheet":
+        worksheet = self._workbook.add_worksheet(name, _EscapedWorksheet)
+        sheet = _Sheet(worksheet, columns, self._header_format, self._time_format)
+        sheet.write([title_of(column, self._language) for column in columns], bold=True)
+        return sheet
+
+
+class _EscapedWorksheet(Worksheet):  # type: ignore[misc]  # XlsxWriter has no types
+    """A sheet with texts that are read back exactly.
+
+    XlsxWriter escapes `_x0041_x0042_` once, because the two patterns share an underscore.
+    """
+
+    @staticmethod
+    def _escape_control_characters(data: str) -> str:
+        return _ESCAPED.sub(lambda match: f"_x{ord(match[0]):04X}_", data)
 
 
 class _Sheet:
@@ -154,7 +191,7 @@ class _Sheet:
     def __init__(
         self,
         worksheet: Worksheet,
-        titles: Sequence[tuple[str, int]],
+        columns: Columns,
         header_format: Format,
         time_format: Format,
     ) -> None:
@@ -162,12 +199,11 @@ class _Sheet:
         self._worksheet = worksheet
         self._header_format = header_format
         self._time_format = time_format
-        self._column_count = len(titles)
+        self._column_count = len(columns)
         self._row_count = 0
         worksheet.freeze_panes(1, 0)
-        for column, (_, width) in enumerate(titles):
-            worksheet.set_column(column, column, width)
-        self.write([title for title, _ in titles], bold=True)
+        for number, column in enumerate(columns):
+            worksheet.set_column(number, number, column.width)
 
     @property
     def is_full(self) -> bool:

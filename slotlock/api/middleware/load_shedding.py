@@ -52,7 +52,7 @@ class ProcessLimit:
     """At most `max_active` requests or sockets at once in this process."""
 
     def __init__(self, max_active: int) -> None:
-        self._max_active = max_active
+        self.max_active = max_active
         self.active = 0
 
     def acquire(self) -> None:
@@ -61,7 +61,7 @@ class ProcessLimit:
         Raises:
             OverloadedError: the limit is reached.
         """
-        if self.active >= self._max_active:
+        if self.active >= self.max_active:
             raise OverloadedError
         self.active += 1
 

@@ -5,14 +5,17 @@ import logging
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
+from slotlock.api.server.http_protocol import HttpProtocol, ServerConfig
 from slotlock.api.server.websockets import StrictWebSocketProtocol
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 
@@ -68,7 +71,7 @@ class _StopSignalHandler:
         # The server stops accepting first, because another process can serve new connections.
         server = getattr(self._previous[number], "__self__", None)
         if isinstance(server, uvicorn.Server):
-            _stop_accepting(server)
+            stop_accepting(server)
         await self._shutdown.run()
         self._pass_on(number, None)
 
@@ -78,15 +81,41 @@ class _StopSignalHandler:
             handler(number, frame)
 
 
-def _stop_accepting(server: uvicorn.Server) -> None:
-    """Close the listeners, and let every connection end after its current request."""
-    for listener in server.servers:
-        listener.close()
+def stop_accepting(server: uvicorn.Server) -> None:
+    """Close the listeners, and let every connection end after its current request.
+
+    The kernel resets the connections that nobody has accepted when the last process closes the
+    listener. A client of one cannot know whether its request was processed: they are served.
+    So are those which the event loop has accepted, but has not passed to a protocol.
+    """
+    cast("ServerConfig", server.config).is_stopping = True
+    loop, tasks = asyncio.get_running_loop(), server.server_state.tasks
+    for each in server.servers:
+        copies = [socket.socket(fileno=os.dup(bound.fileno())) for bound in each.sockets]
+        each.close()
+        for copy in copies:
+            with copy, suppress(OSError):  # at the latest when there are no more
+                copy.setblocking(False)
+                while True:
+                    task = loop.create_task(_serve_accepted(server, copy.accept()[0]))
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
     for connection in list(server.server_state.connections):
         if isinstance(connection, StrictWebSocketProtocol):
             connection.shorten_close()
         else:
             connection.shutdown()
+
+
+async def _serve_accepted(server: uvicorn.Server, accepted: socket.socket) -> None:
+    """Serve a connection that the server's own listener has not accepted."""
+    protocol = partial(
+        HttpProtocol,
+        config=server.config,
+        server_state=server.server_state,
+        app_state=server.lifespan.state,
+    )
+    await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted)
 
 
 async def exit_with_parent() -> None:

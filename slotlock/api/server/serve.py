@@ -12,8 +12,8 @@ from starlette.types import ASGIApp
 
 from slotlock.api.server import websockets
 from slotlock.api.server.graceful_shutdown import STOP_SIGNALS
-from slotlock.api.server.timeouts import TimeoutConfig
-from slotlock.api.settings.proxies import trusted_networks
+from slotlock.api.server.http_protocol import ServerConfig
+from slotlock.api.settings.addresses import trusted_networks
 from slotlock.api.settings.settings import Settings
 from slotlock.api.telemetry.logs import logging_config
 
@@ -77,7 +77,7 @@ def _ignoring_repeated_signals() -> Iterator[None]:
 
 def uvicorn_config(settings: Settings, app: ASGIApp | str, **kwargs: Any) -> uvicorn.Config:
     """Return the configuration of a server; an application as a text names it."""
-    return TimeoutConfig(
+    return ServerConfig(
         app,
         settings.header_timeout_s,
         settings.body_timeout_s,

@@ -13,10 +13,9 @@ from websockets.http11 import Response
 from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
-from slotlock.api.middleware.security_headers import SECURITY_HEADERS
-from slotlock.api.server.connection_state import EventQueue, Gate
-from slotlock.api.server.raw_response import raw_response
-from slotlock.api.server.timeouts import TimeoutConfig
+from slotlock.api.middleware.response_headers import SECURITY_HEADERS
+from slotlock.api.server.http_protocol import ServerConfig
+from slotlock.api.server.request_headers import raw_response
 from slotlock.graphql.transport.client_info import client_address
 from slotlock.graphql.transport.push.direct_writes import EXTENSION, DirectWrites
 from slotlock.graphql.transport.shutdown import SHUTDOWN_SEND_TIMEOUT_S
@@ -31,6 +30,42 @@ READ_CHUNK = 4 * 1024
 FINAL_TEXT = 0x81
 CLOSE_INVALID_UTF8 = 1007
 CLOSE_TOO_BIG = 1009
+# The state of every socket whose peer reads. An event for each would take 0.9 kB.
+_WRITABLE = asyncio.Event()
+_WRITABLE.set()
+
+
+class EventQueue:
+    """The events that the application has not received yet; the application is its one reader.
+
+    A queue of asyncio holds four deques, each of which has room for 64 items: 3.3 kB for a socket.
+    """
+
+    __slots__ = ("_events", "_reader")
+
+    def __init__(self) -> None:
+        self._events: list[ASGIReceiveEvent] = []
+        self._reader: asyncio.Future[None] | None = None
+
+    def put_nowait(self, event: ASGIReceiveEvent) -> None:
+        """Add an event, and wake the reader."""
+        self._events.append(event)
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    def empty(self) -> bool:
+        """Return whether there is no event."""
+        return not self._events
+
+    async def get(self) -> ASGIReceiveEvent:
+        """Remove and return the oldest event; wait until there is one."""
+        while not self._events:
+            self._reader = asyncio.get_running_loop().create_future()
+            try:
+                await self._reader
+            finally:
+                self._reader = None
+        return self._events.pop(0)
 
 
 class _HandshakeProtocol(ServerProtocol):
@@ -46,7 +81,7 @@ class _HandshakeProtocol(ServerProtocol):
 class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
     """uvicorn's protocol with limits, and without its unlimited waits for a peer."""
 
-    config: TimeoutConfig
+    config: ServerConfig
     # Bytes that have arrived and are not parsed yet.
     _unparsed = b""
     # The size of the messages that wait until the peer reads.
@@ -56,8 +91,7 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
         super().__init__(*args, **kwargs)
         self._on_writable: Callable[[], None] = _ignore
         self.queue = cast("asyncio.Queue[ASGIReceiveEvent]", EventQueue())
-        self._gate = Gate()
-        self.writable = cast("asyncio.Event", self._gate)
+        self.writable = _WRITABLE
         replaced, self.conn = (
             self.conn,
             _HandshakeProtocol(
@@ -78,9 +112,7 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
 
     def _is_writable(self) -> bool:
         return (
-            self._gate.closed is None
-            and self.conn.state is OPEN
-            and not self.transport.is_closing()
+            self.writable.is_set() and self.conn.state is OPEN and not self.transport.is_closing()
         )
 
     def _set_on_writable(self, callback: Callable[[], None]) -> None:
@@ -124,13 +156,14 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
 
     def pause_writing(self) -> None:
         """Stop reading from a peer that does not read."""
-        super().pause_writing()
+        self.writable = asyncio.Event()
         self._count_unread()
         self._pause_or_resume_reading()
 
     def resume_writing(self) -> None:
         """Read again from a peer that reads."""
         super().resume_writing()
+        self.writable = _WRITABLE
         self._count_unread()
         self._pause_or_resume_reading()
         self._on_writable()
@@ -146,7 +179,7 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
 
         uvicorn would log an error after each rejected handshake.
         """
-        if self._gate.closed is not None:
+        if not self.writable.is_set():
             await self._wait_until_writable(message)
         await super().send(message)
         if message["type"] == "websocket.accept":
@@ -162,8 +195,8 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
         self._waiting_bytes += size
         self._count_unread()
         try:
-            while self._gate.closed is not None and not self.disconnected:
-                await self._gate.wait()
+            while not (self.writable.is_set() or self.disconnected):
+                await self.writable.wait()
         finally:
             self._waiting_bytes -= size
             self._count_unread()

@@ -1,66 +1,129 @@
 """All settings. Only this module reads the environment, once."""
 
 import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import NoDecode, SettingsConfigDict
+from typing import Any
 
 from slotlock.api.settings.addresses import (
+    normalize_origin,
     validate_mongo_url,
-    validate_origins,
     validate_public_url,
 )
-from slotlock.api.settings.limits import LimitSettings, split_commas
-from slotlock.api.settings.logs import LogSettings
+from slotlock.api.settings.fields import SecretStr, convert, setting
+from slotlock.api.settings.limits import LimitSettings, LogSettings
+from slotlock.api.settings.mail import MailSettings
 from slotlock.api.settings.unknown_variables import unknown_variable_problems
 from slotlock.auth.password_policy.rules import repeats_itself, validate_password
 from slotlock.auth.tokens import MIN_SECRET_BYTES
 from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.user import Registration
-from slotlock.infrastructure.redis.client import (
+from slotlock.infrastructure.redis.keys import (
     DEFAULT_BUDGET_MS,
     MAX_BUDGET_MS,
-    parse_address,
+    MAX_QUEUE_LENGTH,
+    PARTITIONS,
 )
-from slotlock.infrastructure.redis.keys import MAX_QUEUE_LENGTH, PARTITIONS
 
 PREFIX = "SLOTLOCK_"
 ADMIN_NAME = "Administrator"
 # A random key has more. One with fewer, such as a repeated letter, can be guessed from any token.
 MIN_KEY_CHARACTERS = 8
+MAX_SITE_NAME_LENGTH = 100
 
 
 class SettingsError(Exception):
     """A setting is missing or invalid; each line names a variable and the reason."""
 
 
-class Settings(LogSettings, LimitSettings):
-    """The settings of a process. An empty variable counts as not set."""
+def _check_public_url(url: str) -> str:
+    validate_public_url(url)
+    return url.rstrip("/")
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True
-    )
 
-    host: str = Field(default="127.0.0.1", description="The address to listen on.")
-    port: int = Field(
+def _check_mongo_url(url: str) -> str:
+    validate_mongo_url(url)
+    return url
+
+
+def _check_redis_url(url: str) -> str:
+    # The client of Redis takes longer to import than all settings.
+    from slotlock.infrastructure.redis.client import parse_address
+
+    parse_address(url)
+    return url
+
+
+def _check_keys(keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+    texts = [key.get_secret_value() for key in keys]
+    if any(len(text.encode()) < MIN_SECRET_BYTES for text in texts):
+        raise ValueError(
+            f"every key needs at least {MIN_SECRET_BYTES} bytes; a comma separates keys"
+        )
+    if any(len(set(text)) < MIN_KEY_CHARACTERS or repeats_itself(text) for text in texts):
+        raise ValueError(
+            f"every key needs at least {MIN_KEY_CHARACTERS} different characters, without "
+            "repetition; "
+            "`openssl rand -base64 48` prints a random one"
+        )
+    return keys
+
+
+def _check_providers(file: Path) -> Path:
+    # Most servers have no such file.
+    from slotlock.api.settings.providers import read_providers
+
+    read_providers(file)
+    return file
+
+
+def _check_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(normalize_origin, origins))
+
+
+def _check_site_name(name: str) -> str:
+    if len(name) > MAX_SITE_NAME_LENGTH:
+        raise ValueError(f"has more than {MAX_SITE_NAME_LENGTH} characters")
+    return name
+
+
+def _check_color(color: str) -> str:
+    if not re.fullmatch("#[0-9a-fA-F]{6}", color):
+        raise ValueError("is not like #2a3bb7")
+    return color
+
+
+def _check_email(email: str) -> str:
+    if normalize_email(email) is None:
+        raise ValueError("is not an email address")
+    return email
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(LogSettings, LimitSettings, MailSettings):
+    """The settings of a process. Only `read_settings` checks the values."""
+
+    host: str = setting(default="127.0.0.1", description="The address to listen on.")
+    port: int = setting(
         default=8000,
         ge=1,
         le=65535,
-        validation_alias=AliasChoices("SLOTLOCK_PORT", "PORT"),
         description="The port to listen on. `PORT` also works.",
     )
-    public_url: str | None = Field(
+    public_url: str | None = setting(
         default=None,
+        check=_check_public_url,
         description="The address at which clients reach the server: "
         "`https://example.org`, or `https://example.org/slotlock` behind a path prefix. "
         "The addresses that the API returns, such as those of calendar feeds and export links, "
         "begin with it. "
         "By default they are paths such as `/calendars/...`.",
     )
-    mongo_url: str | None = Field(
+    mongo_url: str | None = setting(
         default=None,
+        check=_check_mongo_url,
         description="The address of a MongoDB replica set: "
         "`mongodb://host/slotlock?replicaSet=rs0`. "
         "The path names the database. "
@@ -70,8 +133,9 @@ class Settings(LogSettings, LimitSettings):
         "`w`, `readConcernLevel` and `retryWrites` have no effect: slotlock uses majorities. "
         "`serve` needs this setting; `dev` starts its own server without it.",
     )
-    redis_url: str | None = Field(
+    redis_url: str | None = setting(
         default=None,
+        check=_check_redis_url,
         description="The address of Redis 7+ or Valkey 8+. "
         "One server: `redis://:password@host:6379/0`, or `unix://`. "
         "Behind Sentinels: `redis+sentinel://:password@host:26379,host:26379/master-name/0`. "
@@ -79,7 +143,7 @@ class Settings(LogSettings, LimitSettings):
         "`rediss` instead of `redis` uses TLS. "
         "`serve` needs this setting; `dev` starts its own server without it.",
     )
-    redis_budget_ms: int = Field(
+    redis_budget_ms: int = setting(
         default=DEFAULT_BUDGET_MS,
         ge=10,
         le=MAX_BUDGET_MS,
@@ -88,14 +152,15 @@ class Settings(LogSettings, LimitSettings):
         "Raise it for a distant Redis if you need the admission queue more than fast bookings. "
         f"With `{MAX_BUDGET_MS}` only a Redis that fails is left alone.",
     )
-    secret_key: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
+    secret_key: tuple[SecretStr, ...] = setting(
         default=(),
+        check=_check_keys,
         description=f"The key that signs tokens: random, at least {MIN_SECRET_BYTES} bytes, "
         f"with at least {MIN_KEY_CHARACTERS} different characters, and no repeated text. "
         "Separate several keys by commas to rotate them: the first one signs, all are accepted. "
         "`serve` needs this setting; `dev` stores a random key in its data directory.",
     )
-    refresh_grace_s: int = Field(
+    refresh_grace_s: int = setting(
         default=30,
         ge=0,
         le=300,
@@ -105,7 +170,7 @@ class Settings(LogSettings, LimitSettings):
         "This is for lost responses and for two tabs. "
         "With 0, every second use of a refresh token ends the session.",
     )
-    registration: Registration = Field(
+    registration: Registration = setting(
         default=Registration.OPEN,
         description="Who gets an account. "
         "With `open`, everybody can `register`. "
@@ -115,60 +180,127 @@ class Settings(LogSettings, LimitSettings):
         "`slotlock users create` and `slotlock users set-password` give an account its password. "
         "Users who have a password sign in, change it and use reset tokens in any case.",
     )
-    public_reads: bool = Field(
+    providers: Path | None = setting(
+        default=None,
+        check=_check_providers,
+        description="A TOML file with the providers of the school at which users sign in (OpenID "
+        "Connect). "
+        "The guide on sign-on describes it.",
+    )
+    password_sign_in: bool = setting(
+        default=True,
+        description="Whether members sign in with a password, too. "
+        "With `off`, they sign in only at a provider, and nobody can `register`. "
+        "Organizers and admins always have the password as a way in. "
+        "`off` needs `SLOTLOCK_PROVIDERS`.",
+    )
+    require_verified_email: bool = setting(
+        default=False,
+        description="Whether users verify their e-mail address before they get places. "
+        "A campaign can require this by itself. "
+        "Accounts with a user name, which organizers created, need no address. "
+        "It needs `SLOTLOCK_SMTP_URL`, or users verify nothing.",
+    )
+    public_reads: bool = setting(
         default=True,
         description="Whether anonymous clients may read published slots and their availability.",
     )
-    allowed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+    public_resource_calendars: bool = setting(
+        default=True,
+        description="Whether the calendar of a resource is as public as that of all published "
+        "slots. Otherwise only organizers read it: with their token, or at the secret address of "
+        "their calendar feed.",
+    )
+    allowed_origins: tuple[str, ...] = setting(
         default=(),
+        check=_check_origins,
         description="The origins whose pages may call the API and open sockets, separated by "
         "commas (`https://app.example.org`). "
-        "`*` allows every origin.",
+        "`https://*.example.org` allows all subdomains, but not `https://example.org` itself. "
+        "WebViews of apps have origins such as `capacitor://localhost` or `http://localhost`. "
+        "`*` allows every origin, and `null` every page that has none, as in a sandboxed frame. "
+        "Pages of the server's own origin need no setting.",
     )
-    introspection: bool | None = Field(
+    introspection: bool | None = setting(
         default=None,
         description="Whether clients may query the schema (`__schema`, `__type`), and errors "
         "suggest its names. "
         "By default only `dev` allows that.",
     )
-    operations: Path | None = Field(
+    operations: Path | None = setting(
         default=None,
         description="A JSON file with the only GraphQL documents that the server executes: a "
         "persisted query manifest of Apollo, or an object of documents by id. "
         "Clients send such a document, its id or its SHA-256. "
         "By default the server executes every valid document.",
     )
-    data_dir: Path = Field(
+    board: bool = setting(
+        default=True,
+        description="Whether the server serves the board, its web client, at `/board`.",
+    )
+    board_errors: bool = setting(
+        default=False,
+        description="Whether the board sends errors of its own JavaScript to the log, with the id "
+        "that it shows to the user.",
+    )
+    site_name: str = setting(
+        default="slotlock",
+        check=_check_site_name,
+        description="The name that the board and other clients show, such as that of the school.",
+    )
+    site_color: str | None = setting(
+        default=None,
+        check=_check_color,
+        description="The color of the site, as `#2a3bb7`. The board writes on it in white.",
+    )
+    site_logo_url: str | None = setting(
+        default=None,
+        description="The address of the logo, on the same host: the board loads nothing else.",
+    )
+    imprint_url: str | None = setting(
+        default=None, description="The address of the imprint, to which the board links."
+    )
+    privacy_url: str | None = setting(
+        default=None, description="The address of the privacy notice, to which the board links."
+    )
+    data_dir: Path = setting(
         default=Path(".slotlock"),
         description="The directory in which `dev` stores its secrets and the data of its servers.",
     )
-    admin_email: str | None = Field(
+    admin_email: str | None = setting(
         default=None,
+        check=_check_email,
         description="The email address of an admin whom the server creates at start if there is "
         "none. "
         "`simulate` signs in as this admin.",
     )
-    admin_password: SecretStr | None = Field(
+    admin_password: SecretStr | None = setting(
         default=None,
         description="The password of this admin, 8 to 128 characters. "
         "It must not be common or contain the address of the admin.",
     )
-    mongod: str | None = Field(
+    mongod: str | None = setting(
         default=None,
         description="The `mongod` binary for `dev`. "
         "By default `dev` uses the one on PATH, or else the one of the installed package.",
     )
-    valkey: str | None = Field(
+    valkey: str | None = setting(
         default=None,
         description="The `valkey-server` or `redis-server` binary for `dev`. "
         "By default `dev` uses the one on PATH, or else the one of the installed package.",
     )
-    queue_worker: bool = Field(
+    queue_worker: bool = setting(
         default=True,
         description="Whether `serve` processes the admission queue itself. "
         "Use `off` if `slotlock worker` processes do.",
     )
-    queue_worker_metrics_port: int | None = Field(
+    webhook_private_addresses: bool = setting(
+        default=False,
+        description="Whether webhooks may have URLs with `http:`, and addresses of the own "
+        "network. "
+        "Use it only if you trust all organizers. `dev` allows it.",
+    )
+    queue_worker_metrics_port: int | None = setting(
         default=None,
         ge=1,
         le=65535,
@@ -177,7 +309,7 @@ class Settings(LogSettings, LimitSettings):
         "Without it, such a process does not listen. "
         "`serve` ignores it.",
     )
-    queue_partitions: int = Field(
+    queue_partitions: int = setting(
         default=PARTITIONS,
         ge=1,
         le=64,
@@ -185,14 +317,14 @@ class Settings(LogSettings, LimitSettings):
         "One process at a time serves each partition. "
         "Use the same number everywhere, and change it only while the queue is empty.",
     )
-    queue_length: int = Field(
+    queue_length: int = setting(
         default=MAX_QUEUE_LENGTH,
         ge=1,
         le=1_000_000,
         description="The number of requests that may wait in one partition of the admission queue. "
         "Each takes about 600 bytes of Redis.",
     )
-    max_clock_skew_s: float = Field(
+    max_clock_skew_s: float = setting(
         default=2.0,
         gt=0,
         le=3600,
@@ -200,81 +332,15 @@ class Settings(LogSettings, LimitSettings):
         "the log says so. "
         "Decisions use MongoDB's time in any case.",
     )
-    graceful_stop_s: int = Field(
+    graceful_stop_s: int = setting(
         default=30,
         ge=1,
         le=600,
         description="The seconds for which a stop waits until requests in progress have finished.",
     )
 
-    @field_validator("secret_key", "allowed_origins", mode="before")
-    @classmethod
-    def _split_lists(cls, value: Any) -> Any:
-        return split_commas(value)
-
-    @field_validator("allowed_origins")
-    @classmethod
-    def _validate_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
-        validate_origins(origins)
-        return origins
-
-    @field_validator("public_url")
-    @classmethod
-    def _validate_public_url(cls, url: str | None) -> str | None:
-        if url is None:
-            return None
-        validate_public_url(url)
-        return url.rstrip("/")
-
-    @field_validator("secret_key")
-    @classmethod
-    def _validate_keys(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
-        if any(len(key.get_secret_value().encode()) < MIN_SECRET_BYTES for key in keys):
-            raise ValueError(
-                f"every key needs at least {MIN_SECRET_BYTES} bytes; a comma separates keys"
-            )
-        texts = [key.get_secret_value() for key in keys]
-        if any(len(set(text)) < MIN_KEY_CHARACTERS or repeats_itself(text) for text in texts):
-            raise ValueError(
-                f"every key needs at least {MIN_KEY_CHARACTERS} different characters, without "
-                "repetition; "
-                "`openssl rand -base64 48` prints a random one"
-            )
-        return keys
-
-    @field_validator("mongo_url")
-    @classmethod
-    def _validate_mongo_url(cls, url: str | None) -> str | None:
-        if url is not None:
-            validate_mongo_url(url)
-        return url
-
-    @field_validator("redis_url")
-    @classmethod
-    def _validate_redis_url(cls, url: str | None) -> str | None:
-        if url is not None:
-            parse_address(url)
-        return url
-
-    @field_validator("admin_password")
-    @classmethod
-    def _validate_admin_password(cls, password: SecretStr | None, info: Any) -> SecretStr | None:
-        # `data` lacks an invalid address, which is reported by itself.
-        if password is not None and not info.data.get("admin_email", "wrong"):
-            raise ValueError(f"needs {PREFIX}ADMIN_EMAIL, too")
-        email = info.data.get("admin_email") or ""
-        if password is not None and (
-            problem := validate_password(password.get_secret_value(), ADMIN_NAME, email)
-        ):
-            raise ValueError(problem)
-        return password
-
-    @field_validator("admin_email")
-    @classmethod
-    def _validate_admin_email(cls, email: str | None) -> str | None:
-        if email is not None and normalize_email(email) is None:
-            raise ValueError("is not an email address")
-        return email
+    # The settings that the environment names.
+    given: frozenset[str] = frozenset()
 
 
 def env_name(name: str) -> str:
@@ -282,27 +348,59 @@ def env_name(name: str) -> str:
     return PREFIX + name.upper()
 
 
-def read_settings() -> Settings:
-    """Read the settings from the environment.
+DECLARATIONS = {each.name: each for each in fields(Settings) if each.metadata}
+
+
+def read_settings(
+    environ: Mapping[str, str] = os.environ, unchecked: Collection[str] = ()
+) -> Settings:
+    """Read the settings from the environment. An empty variable counts as not set.
+
+    `unchecked` names settings that the command does not use, and whose check would import much.
 
     Raises:
         SettingsError: at least one setting is invalid, or a variable is misspelled.
     """
-    lines = unknown_variable_problems(os.environ, PREFIX, set(map(env_name, Settings.model_fields)))
-    try:
-        settings = Settings()
-    except ValidationError as error:
-        for problem in error.errors():
-            name = str(problem["loc"][0])
-            variable = name if name.isupper() else env_name(name)
-            if variable == "SLOTLOCK_PORT" and not os.environ.get(variable):
-                variable = "PORT"
-            reason = problem["msg"].removeprefix("Value error, ")
-            lines.append(f"{variable}: {reason[0].lower()}{reason[1:]}")
-        raise SettingsError("\n".join(lines)) from None
+    given = {name.upper(): value for name, value in environ.items() if value}
+    variables = {name: env_name(name) for name in DECLARATIONS}
+    lines = unknown_variable_problems(environ, PREFIX, set(variables.values()))
+    if variables["port"] not in given:
+        variables["port"] = "PORT"
+    texts = {name: given[each] for name, each in variables.items() if each in given}
+    values: dict[str, Any] = {name: each.default for name, each in DECLARATIONS.items()}
+    problems = []
+    for name, text in texts.items():
+        try:
+            values[name] = convert(text, DECLARATIONS[name], checked=name not in unchecked)
+        except ValueError as error:
+            del values[name]
+            problems.append((name, str(error)))
+    for name, reason in (*problems, *_contradictions(values)):
+        lines.append(f"{variables[name]}: {reason[0].lower()}{reason[1:]}")
     if lines:
         raise SettingsError("\n".join(lines))
-    return settings
+    return Settings(**values, given=frozenset(texts))
+
+
+def _contradictions(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the settings that contradict others, with the reasons.
+
+    The values lack those that are invalid by themselves, which are reported already.
+    """
+    streams, max_sockets = values.get("streams_per_address"), values.get("max_sockets")
+    if streams is not None and max_sockets is not None and streams >= max_sockets:
+        reason = f"{streams} is not less than SLOTLOCK_MAX_SOCKETS, which is {max_sockets}"
+        yield "streams_per_address", reason
+    if values.get("smtp_url") is not None and values.get("mail_from", "") is None:
+        yield "smtp_url", "needs SLOTLOCK_MAIL_FROM, too"
+    if values.get("password_sign_in") is False and values.get("providers", "") is None:
+        yield "password_sign_in", "`off` needs SLOTLOCK_PROVIDERS"
+    password, email = values.get("admin_password"), values.get("admin_email", "")
+    if password is not None:
+        if email is None:
+            yield "admin_password", f"needs {PREFIX}ADMIN_EMAIL, too"
+        elif problem := validate_password(password.get_secret_value(), ADMIN_NAME, email):
+            yield "admin_password", str(problem)
 
 
 def require(settings: Settings, *names: str) -> None:
@@ -313,9 +411,9 @@ def require(settings: Settings, *names: str) -> None:
     """
     missing = [name for name in names if not getattr(settings, name)]
     if missing:
-        descriptions = Settings.model_fields
         raise SettingsError(
             "\n".join(
-                f"{env_name(name)} is not set: {descriptions[name].description}" for name in missing
+                f"{env_name(name)} is not set: {DECLARATIONS[name].metadata['description']}"
+                for name in missing
             )
         )

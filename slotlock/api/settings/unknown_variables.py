@@ -23,7 +23,7 @@ def unknown_variable_problems(
     endings = {name.removeprefix(prefix): name for name in settings}
     lines = []
     for name, value in sorted(environment.items()):
-        upper_name = name.upper()  # pydantic ignores the case
+        upper_name = name.upper()  # settings are read in any case
         if not value or not upper_name.startswith(prefix) or upper_name in settings:
             continue
         if upper_name in CLIENT_VARIABLES or _is_service_link(upper_name, value):

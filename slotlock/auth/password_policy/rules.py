@@ -10,6 +10,7 @@ from importlib import resources
 from itertools import pairwise
 
 from slotlock.domain.shared.folding import fold
+from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import MAX_NORMALIZED_LENGTH
 
 MIN_PASSWORD_LENGTH, MAX_PASSWORD_LENGTH = 8, 128
@@ -17,30 +18,30 @@ MIN_DIFFERENT_CHARACTERS = 4
 # A shorter word occurs in too many good passwords.
 MIN_KNOWN_LENGTH = 4
 SERVICE_NAME = "slotlock"
-WRONG_LENGTH = f"The password must have {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters."
-TOO_COMMON = "This password is too easy to guess. Please use another one, such as several words."
-CONTAINS_KNOWN_WORD = (
-    "The password must not contain the name or the e-mail address of the user, or 'slotlock'."
+WRONG_LENGTH = ProblemCode.PASSWORD_LENGTH.problem(
+    minimum=MIN_PASSWORD_LENGTH, maximum=MAX_PASSWORD_LENGTH
 )
+TOO_COMMON = ProblemCode.PASSWORD_TOO_COMMON.problem()
+CONTAINS_KNOWN_WORD = ProblemCode.PASSWORD_CONTAINS_NAME.problem()
 
 
-def validate_password(password: str, name: str = "", email: str = "") -> str | None:
-    """Return the problem with a new password of the user with this name and address, or None."""
+def validate_password(password: str, name: str = "", login_name: str = "") -> Problem | None:
+    """Return the problem with a new password of the user with these names, or None."""
     if not MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
         return WRONG_LENGTH
     folded = _fold(password)
     if _is_pattern(folded) or _is_common(folded):
         return TOO_COMMON
-    known = _known_words(name, email)
+    known = _known_words(name, login_name)
     if any(len(word) >= MIN_KNOWN_LENGTH and word in folded for word in known):
         return CONTAINS_KNOWN_WORD
     return None
 
 
-def _known_words(name: str, email: str) -> set[str]:
+def _known_words(name: str, login_name: str) -> set[str]:
     # Another check rejects longer texts, which would take seconds here.
-    name, email = name[:MAX_NORMALIZED_LENGTH], email[:MAX_NORMALIZED_LENGTH]
-    texts = (SERVICE_NAME, name, *name.split(), email, email.partition("@")[0])
+    name, login_name = name[:MAX_NORMALIZED_LENGTH], login_name[:MAX_NORMALIZED_LENGTH]
+    texts = (SERVICE_NAME, name, *name.split(), login_name, login_name.partition("@")[0])
     return set(map(_fold, texts))
 
 

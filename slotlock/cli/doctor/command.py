@@ -1,15 +1,20 @@
-"""`slotlock doctor`: runs all checks and prints a line for each."""
+"""`slotlock doctor`: checks this machine and its servers, and prints a line for each check."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 
-from slotlock.api.settings.settings import Settings, SettingsError, read_settings
+from slotlock.api.settings.settings import Settings, SettingsError, env_name, read_settings
+from slotlock.api.telemetry.traces import TracingUnavailableError, check_tracing, has_endpoint
 from slotlock.cli.deployment import describe, with_deployment, with_running
-from slotlock.cli.doctor.finding import Finding, Level, fail, ok
-from slotlock.cli.doctor.machine import check_file_limit, check_settings, check_traces
-from slotlock.cli.doctor.mongodb_checks import check_mongodb
-from slotlock.cli.doctor.redis_checks import check_redis
-from slotlock.devserver.running import find_running
+from slotlock.cli.doctor.finding import Finding, Level, fail, ok, warning
+from slotlock.devserver.running_deployment import find_running
+
+if sys.platform != "win32":
+    import resource
+
+# Connections to MongoDB and Redis, log files and sockets that listen.
+OTHER_FILES = 100
 
 
 def run_doctor() -> int:
@@ -51,9 +56,66 @@ async def _find_all() -> AsyncIterator[Finding]:
 
 
 async def _check_servers(settings: Settings) -> AsyncIterator[Finding]:
+    # Without an address, doctor needs no client of that server.
     if settings.mongo_url:
+        from slotlock.cli.doctor.mongodb_checks import check_mongodb
+
         async for finding in check_mongodb(settings):
             yield finding
     if settings.redis_url:
+        from slotlock.cli.doctor.redis_checks import check_redis
+
         async for finding in check_redis(settings):
             yield finding
+    if settings.providers:
+        from slotlock.cli.doctor.sign_on_checks import check_sign_on
+
+        async for finding in check_sign_on(settings):
+            yield finding
+    if settings.smtp_url:
+        from slotlock.cli.doctor.mail_checks import check_mail
+
+        async for finding in check_mail(settings):
+            yield finding
+
+
+def check_settings(settings: Settings, *, is_development: bool) -> list[Finding]:
+    """Check the settings that `slotlock serve` needs or that only suit tests."""
+    findings = []
+    if not settings.secret_key and not is_development:
+        advice = f"set {env_name('secret_key')}, for example to `openssl rand -base64 48`"
+        findings.append(fail("settings", "`serve` has no key that signs tokens", advice))
+    if settings.admin_email and settings.admin_password is None and not is_development:
+        advice = f"set {env_name('admin_password')} or remove {env_name('admin_email')}"
+        findings.append(fail("settings", "the admin has no password", advice))
+    if not settings.rate_limits:
+        advice = f"remove {env_name('rate_limits')}, which is for tests and closed networks"
+        findings.append(warning("settings", "rates are not limited", advice))
+    return findings or [ok("settings", "valid")]
+
+
+def check_traces() -> Finding:
+    """Check that traces can be sent, if a variable of OpenTelemetry asks for them."""
+    try:
+        check_tracing()
+    except TracingUnavailableError as error:
+        return fail("traces", str(error), "or unset the variable")
+    return ok("traces", "on" if has_endpoint() else "off")
+
+
+def check_file_limit(settings: Settings) -> Finding:
+    """Compare the limit on open files with the connections that a process accepts."""
+    if sys.platform == "win32":
+        return ok("open files", "no limit on this platform")
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    needed = settings.max_sockets + settings.max_requests + OTHER_FILES
+    if limit == resource.RLIM_INFINITY:
+        return ok("open files", "no limit")
+    if limit >= needed:
+        return ok("open files", f"{limit}, of which a process needs up to {needed}")
+    return warning(
+        "open files",
+        f"{limit}, but a process may need {needed} for its sockets and requests",
+        f"run `ulimit -n {needed}` (LimitNOFILE={needed} for systemd), "
+        f"or lower {env_name('max_sockets')} and {env_name('max_requests')}",
+    )

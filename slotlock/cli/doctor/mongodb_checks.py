@@ -8,8 +8,7 @@ from pymongo import AsyncMongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 
 from slotlock.api.settings.settings import Settings
-from slotlock.cli.doctor.finding import Finding, fail, ok, warning
-from slotlock.cli.doctor.machine import check_clock
+from slotlock.cli.doctor.finding import Finding, check_clock, fail, ok, warning
 from slotlock.devserver.binaries import MONGOD
 from slotlock.infrastructure.mongo.client import (
     DEFAULT_DATABASE,
@@ -20,9 +19,9 @@ from slotlock.infrastructure.mongo.client import (
     connect,
     supports_transactions,
 )
+from slotlock.infrastructure.mongo.document_parts import SCHEMA_VERSION_FIELD, SCHEMA_VERSIONS
 from slotlock.infrastructure.mongo.indexes.index import IndexConflictError, find_missing
 from slotlock.infrastructure.mongo.repositories import INDEXES
-from slotlock.infrastructure.mongo.schema.versions import SCHEMA_VERSION_FIELD, SCHEMA_VERSIONS
 
 HEALTHY_STATES = {"PRIMARY", "SECONDARY", "ARBITER"}
 MAX_LAG = timedelta(seconds=10)

@@ -8,8 +8,7 @@ from redis.asyncio import RedisCluster
 from redis.exceptions import RedisClusterException, RedisError
 
 from slotlock.api.settings.settings import Settings
-from slotlock.cli.doctor.finding import Finding, fail, ok, warning
-from slotlock.cli.doctor.machine import check_clock
+from slotlock.cli.doctor.finding import Finding, check_clock, fail, ok, warning
 from slotlock.devserver.binaries import VALKEY
 from slotlock.infrastructure.redis.client import (
     RedisClient,

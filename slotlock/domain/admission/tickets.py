@@ -4,10 +4,16 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_outcomes import BookOutcome
+from slotlock.domain.booking.booking_refusals import (
+    BookingRefusal,
+    KeyReused,
+    OnBehalfRefusal,
+    QueueFull,
+)
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.outcomes import BookOutcome
-from slotlock.domain.booking.refusals import BookingRefusal, KeyReused, OnBehalfRefusal, QueueFull
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.declare import SENT_ID, outcome, refusal, shown
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
 # How long a ticket can be read, and a queued request is still processed.
@@ -76,26 +82,31 @@ class RequestLost:
     was_cancelled: bool = False
 
 
-@value_object
+@outcome
 class TicketCancelled:
-    """The request was cancelled, now or before: nothing was booked, and nothing will be."""
+    """The request was cancelled: nothing was booked, and nothing will be.
 
-    ticket: Ticket
+    Cancelling it again gives the same result.
+    """
+
+    ticket: Ticket = shown("The cancelled ticket.")
 
 
-@value_object
+@refusal(message="This request is no longer in the queue.")
 class TicketNotQueued:
-    """The request cannot be cancelled: the ticket has its outcome, or its request was lost."""
+    """The request cannot be cancelled: it has an outcome, or the queue lost it."""
 
-    ticket: Ticket
+    ticket: Ticket = shown("The ticket in its final state. `cancelBooking` cancels what it booked.")
 
 
-@value_object
+@refusal(message="This ticket does not exist.")
 class TicketNotFound:
-    """The caller has no such ticket, or it is too old."""
+    """The caller has no such ticket, or it is older than 24 hours."""
+
+    ref: TicketRef = shown(SENT_ID, name="ticket_id")
 
 
 CancelTicketOutcome = TicketCancelled | TicketNotQueued | TicketNotFound
 
 
-RequestBookingOutcome = Ticket | QueueFull | KeyReused | BookingRefusal | OnBehalfRefusal
+RequestBookingOutcome = Ticket | QueueFull | BookingRefusal | KeyReused | OnBehalfRefusal

@@ -6,7 +6,7 @@ from datetime import datetime
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller
 
 
@@ -20,13 +20,20 @@ class Availability:
     remaining: int
     status: SlotStatus
     at: datetime
+    is_hidden: bool = False
 
 
 def to_availability(state: SlotState) -> Availability:
     """Return the availability of a slot as of its last write."""
     slot = state.slot
     return Availability(
-        slot.id, state.version, slot.capacity, state.remaining, slot.status, state.changed_at
+        slot.id,
+        state.version,
+        slot.capacity,
+        slot.capacity - state.booked_count,
+        slot.status,
+        state.changed_at,
+        slot.is_hidden,
     )
 
 
@@ -37,4 +44,9 @@ def after_deletion(state: Availability, now: datetime) -> Availability:
 
 def is_visible(slot: Slot, caller: Caller | None) -> bool:
     """Return whether a caller may see a slot: drafts and unpublished campaigns are hidden."""
-    return not slot.is_hidden or (caller is not None and caller.is_organizer)
+    return not slot.is_hidden or sees_hidden(caller)
+
+
+def sees_hidden(caller: Caller | None) -> bool:
+    """Return whether a caller sees drafts and the slots of unpublished campaigns."""
+    return caller is not None and caller.is_organizer

@@ -3,14 +3,16 @@
 The history is part of the booking, so that an entry is written together with its change.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
-from slotlock.domain.shared.values import Stored, value_object
-from slotlock.domain.users.user import UserId
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.facts import attribute, attributes_of, fact
+from slotlock.domain.shared.value_object import Stored, value_object
+from slotlock.domain.users.user import Caller, UserId
 
 SlotId = NewType("SlotId", str)
 BookingId = NewType("BookingId", str)
@@ -28,7 +30,11 @@ class BookingStatus(StrEnum):
     @property
     def is_live(self) -> bool:
         """Whether the booking occupies a place."""
-        return self in (BookingStatus.HELD, BookingStatus.CONFIRMED)
+        return self in LIVE_STATUSES
+
+
+# Those of bookings that occupy a place.
+LIVE_STATUSES = (BookingStatus.HELD, BookingStatus.CONFIRMED)
 
 
 class BookingAction(StrEnum):
@@ -80,6 +86,7 @@ class BookingLimit(StrEnum):
     NOT_YET_OPEN = "not_yet_open"
     CLOSED = "closed"
     NOT_ELIGIBLE = "not_eligible"
+    EMAIL_NOT_VERIFIED = "email_not_verified"
     MAX_BOOKINGS = "max_bookings"
     TIME_CONFLICT = "time_conflict"
     GROUP_FULL = "group_full"
@@ -88,10 +95,28 @@ class BookingLimit(StrEnum):
     # A limit of a newer version.
     OTHER = "other"
 
+    @property
+    def refusal_code(self) -> str | None:
+        """The code of the refusal that members get; None for a limit of a newer version."""
+        return None if self is BookingLimit.OTHER else _REFUSAL_CODES.get(self, self.name)
+
+
+# Stored labels never change, so these limits have another name than their refusals.
+_REFUSAL_CODES = {
+    BookingLimit.CANCEL_CUTOFF: "CUTOFF_PASSED",
+    BookingLimit.ONE_OF_CHOICE: "LIMIT_REACHED",
+    BookingLimit.MAX_BOOKINGS: "LIMIT_REACHED",
+    BookingLimit.NO_SHOWS: "TOO_MANY_NO_SHOWS",
+}
+
 
 @value_object
 class HistoryEntry:
-    """One change of a booking. `by` is None for the waiting list and for expiry."""
+    """One change of a booking. `by` is None for the waiting list and for expiry.
+
+    `meeting_start` is the meeting whose attendance it records, in a slot with several; None for all
+    meetings.
+    """
 
     at: datetime
     by: UserId | None
@@ -99,6 +124,25 @@ class HistoryEntry:
     status: BookingStatus
     held_until: datetime | None = None
     overridden_limits: tuple[BookingLimit, ...] = ()
+    meeting_start: datetime | None = None
+
+
+@value_object
+class MeetingAttendance:
+    """Whether the user of a booking came to a meeting; `entry` records it, if anything does."""
+
+    meeting: Meeting
+    entry: HistoryEntry | None
+
+    @property
+    def attendance(self) -> Attendance:
+        """Whether the user came."""
+        return ATTENDANCE_AFTER[self.entry.action] if self.entry else Attendance.NOT_RECORDED
+
+    @property
+    def check_in(self) -> HistoryEntry | None:
+        """The entry of the check-in; None if the user is not checked in."""
+        return self.entry if self.attendance is Attendance.CHECKED_IN else None
 
 
 # The limits that depend on the other bookings of a user.
@@ -110,8 +154,19 @@ OTHER_BOOKING_LIMITS = (
 
 
 @value_object
+class BookingRef:
+    """The slot and the id of another booking."""
+
+    slot_id: SlotId
+    booking_id: BookingId
+
+
+@value_object
 class Booking:
     """The booking of one user in one slot, with its whole history.
+
+    A document has only those of its declared attributes that differ from their defaults. Only the
+    user, the booker and organizers see the `shown` ones. A new one comes last.
 
     `groups` are the user's groups at the time of booking, if the slot depends on groups.
     `waitlisted_by` is the organizer who put the user on the waiting list; None for the user.
@@ -121,11 +176,18 @@ class Booking:
     slot_id: SlotId
     user_id: UserId
     history: tuple[HistoryEntry, ...]
-    waited_since: datetime | None = None
-    moved_from: "BookingRef | None" = None
-    moved_to: "BookingRef | None" = None
+    waited_since: datetime | None = fact(
+        default=None,
+        shown="When the user joined the waiting list that led to the booking.",
+    )
+    moved_from: BookingRef | None = attribute(
+        "movedFrom", default=None, shown="The booking that was moved to this one."
+    )
+    moved_to: BookingRef | None = attribute(
+        "movedTo", default=None, shown="The booking that this one was moved to."
+    )
     groups: tuple[str, ...] = ()
-    waitlisted_by: UserId | None = None
+    waitlisted_by: UserId | None = attribute("waitlistedBy", default=None)
     stored: Stored = field(default=None, compare=False, repr=False)
 
     @property
@@ -148,6 +210,13 @@ class Booking:
         """The user who made the booking; None for the waiting list."""
         return self.history[0].by
 
+    def is_managed_by(self, caller: Caller) -> bool:
+        """Return whether the caller sees all of it and may change it.
+
+        These are its user, its booker and all organizers.
+        """
+        return caller.is_organizer or caller.user_id in (self.user_id, self.made_by)
+
     @property
     def ended_at(self) -> datetime | None:
         """When the booking ended; None while it is live."""
@@ -164,24 +233,48 @@ class Booking:
 
     @property
     def attendance(self) -> Attendance:
-        """Whether the user came, as the history records it."""
-        recorded = self._attendance_entry
-        return Attendance.NOT_RECORDED if recorded is None else ATTENDANCE_AFTER[recorded.action]
+        """Whether the user came, of several meetings to at least one."""
+        if self.check_in is not None:
+            return Attendance.CHECKED_IN
+        return Attendance.NOT_RECORDED if self.no_show is None else Attendance.NO_SHOW
 
     @property
     def check_in(self) -> HistoryEntry | None:
-        """The entry of the check-in that counts; None if the user is not checked in."""
-        return self._attendance_entry if self.attendance is Attendance.CHECKED_IN else None
+        """The latest check-in that counts; None if the user is not checked in."""
+        return self._latest_attendance_entry(BookingAction.CHECKED_IN)
 
     @property
     def no_show(self) -> HistoryEntry | None:
-        """The entry of the no-show that counts; None if the user is not marked as one."""
-        return self._attendance_entry if self.attendance is Attendance.NO_SHOW else None
+        """The latest no-show that counts; None if the user came to a meeting or missed none."""
+        if self.check_in is not None:
+            return None
+        return self._latest_attendance_entry(BookingAction.NO_SHOW)
 
-    @property
-    def _attendance_entry(self) -> HistoryEntry | None:
-        entries = reversed(self.history)
-        return next((entry for entry in entries if entry.action in ATTENDANCE_AFTER), None)
+    def attendance_at(self, meetings: Sequence[Meeting]) -> tuple[MeetingAttendance, ...]:
+        """Return whether the user came to each of these meetings of the slot."""
+        counting = self._attendance_entries()
+        of_all = counting.get(None)
+        return tuple(
+            MeetingAttendance(meeting, counting.get(meeting.start, of_all)) for meeting in meetings
+        )
+
+    def _latest_attendance_entry(self, action: BookingAction) -> HistoryEntry | None:
+        entries = reversed(self._attendance_entries().values())
+        return next((entry for entry in entries if entry.action is action), None)
+
+    def _attendance_entries(self) -> dict[datetime | None, HistoryEntry]:
+        """Return the entries that count by their meetings, the oldest first.
+
+        An entry counts until a later one is about the same meeting, or about all of them.
+        """
+        counting: dict[datetime | None, HistoryEntry] = {}
+        for entry in self.history:
+            if entry.action in ATTENDANCE_AFTER:
+                if entry.meeting_start is None:
+                    counting.clear()
+                counting.pop(entry.meeting_start, None)
+                counting[entry.meeting_start] = entry
+        return counting
 
     @property
     def is_unconfirmed_hold(self) -> bool:
@@ -209,12 +302,7 @@ class Booking:
         return replace(self, history=(*self.history, entry))
 
 
-@value_object
-class BookingRef:
-    """The slot and the id of another booking."""
-
-    slot_id: SlotId
-    booking_id: BookingId
+BOOKING_FIELDS = tuple(each for each in attributes_of(Booking).values() if each.is_declared)
 
 
 @value_object

@@ -1,14 +1,18 @@
 """The input and the decision of a booking rule, and the result of its command."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Generic, TypeVar
+from datetime import datetime
+from inspect import get_annotations
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Union, get_args
 
-from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking import Booking, BookingId, SlotId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import Caller
 
+Arguments = ParamSpec("Arguments")
 Outcome = TypeVar("Outcome")
 Outcome_co = TypeVar("Outcome_co", covariant=True)
 
@@ -29,7 +33,7 @@ class LoadedState:
             slot_id = after.slot.id
             before = slots[slot_id]
             slots[slot_id] = after
-            if after.slot.depends_on_other_bookings:
+            if users.by_user and after.slot.depends_on_other_bookings:
                 known_ids = {booking.id for booking in before.change.added}
                 added = [each for each in after.change.added if each.id not in known_ids]
                 users = users.with_bookings(after.slot, added)
@@ -64,3 +68,57 @@ class CommandResult(Generic[Outcome_co]):
 
     outcome: Outcome_co
     slots: Mapping[SlotId, SlotState] = field(default_factory=dict)
+
+
+@value_object
+class BookingChangeRequest:
+    """An existing booking, and the user who wants to change it.
+
+    The caller waits for the slot for so many seconds, and repeats a request under its `key`.
+    """
+
+    slot_id: SlotId
+    booking_id: BookingId
+    caller: Caller
+    wait_s: float = 0.0
+    key: str | None = None
+
+
+# The rule of a change of one existing booking, with the slot and the contexts that it reads.
+Rule = Callable[
+    Concatenate[SlotState, UserContexts, BookingChangeRequest, datetime, Arguments],
+    Decision[Outcome],
+]
+
+
+@value_object
+class BookingRule(Generic[Arguments, Outcome_co]):
+    """A change of one existing booking, as `booking_rule` declares it.
+
+    `name` is a label of metrics, and belongs to the idempotency key. `outcomes` is their union.
+    `ended_outcome` returns the outcome for a booking that ended earlier; None if it is not found.
+    """
+
+    name: str
+    decide: Rule[Arguments, Outcome_co]
+    ended_outcome: Callable[[Booking], object]
+    outcomes: Any
+
+
+def booking_rule(
+    name: str, *, if_ended: Callable[[Booking], object]
+) -> Callable[[Rule[Arguments, Outcome]], BookingRule[Arguments, Outcome]]:
+    """Declare the decorated rule: `@booking_rule("cancel", if_ended=...)`.
+
+    Raises:
+        TypeError: `if_ended` returns an outcome that the rule does not have.
+    """
+
+    def declare(decide: Rule[Arguments, Outcome]) -> BookingRule[Arguments, Outcome]:
+        (outcomes,) = get_args(get_annotations(decide)["return"])
+        of_ended = get_annotations(if_ended)["return"]
+        if Union[outcomes, of_ended, None] != Union[outcomes, None]:  # noqa: UP007
+            raise TypeError(f"{name} has other outcomes than {of_ended}")
+        return BookingRule(name, decide, if_ended, outcomes)
+
+    return declare

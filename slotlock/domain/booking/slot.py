@@ -1,6 +1,5 @@
 """A slot as its organizer defined it. Its bookings are in `SlotState`."""
 
-from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
@@ -12,17 +11,26 @@ from slotlock.domain.booking.booking import (
     SlotId,
 )
 from slotlock.domain.campaigns.terms import (
+    MAX_REMINDER_MINUTES,
     CampaignTerms,
     GroupLimit,
     SlotAdmission,
     group_limit_for,
 )
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.shared.changes import UNCHANGED, Unchanged
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.facts import Line, Number, attribute, attributes_of, fact
+from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.value_object import partial_value_object, value_object
 from slotlock.domain.users.user import UserId
 
 SeriesId = NewType("SeriesId", str)
+
+MAX_CAPACITY = 1000
+# The maximum lifetime of a hold, extensions included. Ticket shops commonly allow 5 to 30 minutes.
+MAX_HOLD_MINUTES = 60
+MAX_WAITLIST_CAPACITY = 1000
+MAX_CHOICE_GROUP_LENGTH = 100
+MINUTES_PER_DAY = 24 * 60
 
 
 class SlotStatus(StrEnum):
@@ -53,7 +61,7 @@ class SlotCancellation:
         return HistoryEntry(self.at, self.by, BookingAction.CANCELLED, BookingStatus.CANCELLED)
 
 
-@value_object
+@partial_value_object
 class Slot:
     """The facts about a slot, which bookings do not change.
 
@@ -66,36 +74,37 @@ class Slot:
     `resource` is the first resource of a slot. A slot with more than one has all of them in
     `several_resources`, in order.
 
-    `description` is set only in a new slot and in an edit that changes it: nothing loads it with
-    the slot, because a booking would pay for up to 10,000 characters.
+    Nothing loads the description with a slot, because a booking would pay for up to 10,000
+    characters. New attributes come last: stored outcomes have them in this order.
     """
 
     id: SlotId
-    title: str
-    start: datetime
-    end: datetime
-    time_zone: str
-    capacity: int
-    location: str | None
-    kind: SlotKind
+    title: str = fact(Line(200, if_empty=ProblemCode.TITLE_MISSING))
+    start: datetime = attribute("start", "startTime")
+    end: datetime = attribute("end", "endTime")
+    time_zone: str = fact()
+    capacity: int = fact(Number(1, MAX_CAPACITY))
+    location: str | None = fact(Line(200))
+    kind: SlotKind = fact()
     status: SlotStatus
-    hold_minutes: int = 5
-    cancel_cutoff_minutes: int = 0
-    waitlist_capacity: int = 100
-    waitlist_offer_minutes: int | None = None
-    choice_group: str | None = None
-    cancellation: SlotCancellation | None = None
-    terms: CampaignTerms | None = None
-    group_limits: tuple[GroupLimit, ...] = ()
-    meetings: tuple[Meeting, ...] = ()
+    hold_minutes: int = fact(Number(1, MAX_HOLD_MINUTES), default=5)
+    cancel_cutoff_minutes: int = fact(Number(0, 60 * MINUTES_PER_DAY), default=0)
+    waitlist_capacity: int = fact(Number(0, MAX_WAITLIST_CAPACITY), default=100)
+    waitlist_offer_minutes: int | None = fact(Number(1, 7 * MINUTES_PER_DAY), default=None)
+    choice_group: str | None = fact(Line(MAX_CHOICE_GROUP_LENGTH), default=None)
+    cancellation: SlotCancellation | None = attribute("cancellation", default=None)
+    terms: CampaignTerms | None = attribute("campaign", default=None)
+    group_limits: tuple[GroupLimit, ...] = attribute("groupLimits", "groupLimits", default=())
+    meetings: tuple[Meeting, ...] = attribute("meetings", "meetings", default=())
     resource: str | None = None
-    series_id: SeriesId | None = None
-    revision: int = 0
-    revised_at: datetime | None = None
-    admission: SlotAdmission = SlotAdmission.ANY
-    several_resources: tuple[str, ...] = ()
-    description: str | Unchanged | None = field(default=UNCHANGED, compare=False, repr=False)
-    hold_cooldown_minutes: int = 0
+    series_id: SeriesId | None = attribute("series", default=None)
+    revision: int = attribute("revision", default=0)
+    revised_at: datetime | None = attribute("revisedAt", default=None)
+    admission: SlotAdmission = fact(default=SlotAdmission.ANY)
+    # A list in place of the name: a query for a name finds both, in older processes, too.
+    several_resources: tuple[str, ...] = attribute("resource", "resources", default=())
+    hold_cooldown_minutes: int = fact(Number(0, 7 * MINUTES_PER_DAY), default=0)
+    reminder_minutes: int | None = fact(Number(0, MAX_REMINDER_MINUTES), default=None)
 
     @property
     def is_hidden(self) -> bool:
@@ -111,9 +120,22 @@ class Slot:
         return cutoff if until is None else min(cutoff, until)
 
     @property
+    def reminder_at(self) -> datetime | None:
+        """When a mail reminds of the slot, by its setting or that of its campaign; None if none."""
+        minutes = self.reminder_minutes
+        if minutes is None and self.terms is not None:
+            minutes = self.terms.reminder_minutes
+        return self.start - timedelta(minutes=minutes) if minutes else None
+
+    @property
     def all_meetings(self) -> tuple[Meeting, ...]:
         """The meetings, in order. A slot without a timetable has one."""
         return self.meetings or (Meeting(self.start, self.end),)
+
+    @property
+    def meeting_count(self) -> int:
+        """The number of meetings."""
+        return len(self.meetings) or 1
 
     @property
     def resources(self) -> tuple[str, ...]:
@@ -127,11 +149,13 @@ class Slot:
         return ", ".join(names) or None
 
     @property
-    def is_queue_only(self) -> bool:
-        """Whether members get places through the admission queue only."""
-        return self.admission is SlotAdmission.QUEUE_ONLY or (
-            self.terms is not None and self.terms.admission is SlotAdmission.QUEUE_ONLY
-        )
+    def required_admission(self) -> SlotAdmission:
+        """How members get places: a draw goes before the queue, whichever of both has it."""
+        of_slot = self.admission
+        if self.terms is None or of_slot is SlotAdmission.DRAW:
+            return of_slot
+        of_campaign = self.terms.admission
+        return of_slot if of_campaign is SlotAdmission.ANY else of_campaign
 
     @property
     def needs_user_groups(self) -> bool:
@@ -161,3 +185,18 @@ class Slot:
         if limit is not None or self.terms is None:
             return limit
         return group_limit_for(group, self.terms.group_limits)
+
+
+# Documents and audit notes have these attributes in this order, and newer ones after them.
+_ORDER = (
+    *("title", "start", "end", "meetings", "time_zone", "location", "kind", "status", "capacity"),
+    *("hold_minutes", "hold_cooldown_minutes", "cancel_cutoff_minutes", "waitlist_capacity"),
+    *("waitlist_offer_minutes", "choice_group", "group_limits", "resource", "several_resources"),
+    *("admission", "cancellation", "terms", "series_id", "revision", "revised_at"),
+)
+_ATTRIBUTES = attributes_of(Slot)
+SLOT_FIELDS = tuple(
+    _ATTRIBUTES[name] for name in dict.fromkeys((*_ORDER, *_ATTRIBUTES)) if name != "id"
+)
+# What organizers enter and the inputs have as it is.
+SLOT_FACTS = tuple(each for each in SLOT_FIELDS if each.is_fact)

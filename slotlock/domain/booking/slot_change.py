@@ -1,6 +1,7 @@
 """The changes that decisions have made to a loaded slot: all that has to be written."""
 
-from dataclasses import replace
+from dataclasses import field, replace
+from operator import attrgetter
 
 from slotlock.domain.booking.booking import (
     Booking,
@@ -8,7 +9,11 @@ from slotlock.domain.booking.booking import (
     WaitlistEntry,
     WaitlistEntryId,
 )
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged
+from slotlock.domain.shared.value_object import value_object
+
+# What a change has besides added bookings.
+_OTHERS = attrgetter("changed", "ended", "joined", "removed_entries", "ended_entries", "is_edited")
 
 
 @value_object
@@ -18,6 +23,7 @@ class SlotChange:
     `added` and `changed` are live bookings. `ended` bookings were loaded, or were added before.
     `joined` are new entries of the waiting list. `removed_entries` are loaded entries that left it,
     be it with a booking or without; `ended_entries` are those that ended without a booking.
+    `description` is that of a new slot, or the new one of an edit; None removes it.
     """
 
     added: tuple[Booking, ...] = ()
@@ -27,27 +33,18 @@ class SlotChange:
     removed_entries: tuple[WaitlistEntryId, ...] = ()
     ended_entries: tuple[EndedWaitlistEntry, ...] = ()
     is_edited: bool = False
+    # It is no part of a change that is compared or stored with an outcome.
+    description: str | Unchanged | None = field(default=UNCHANGED, compare=False, repr=False)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to write."""
-        return self is EMPTY_CHANGE or not (self.added or self._changes_more_than_added)
+        return self is EMPTY_CHANGE or not (self.added or any(_OTHERS(self)))
 
     @property
     def only_adds_bookings(self) -> bool:
         """Whether bookings are added and nothing else changes, which is the plain booking."""
-        return bool(self.added) and not self._changes_more_than_added
-
-    @property
-    def _changes_more_than_added(self) -> bool:
-        return bool(
-            self.changed
-            or self.ended
-            or self.joined
-            or self.removed_entries
-            or self.ended_entries
-            or self.is_edited
-        )
+        return bool(self.added) and not any(_OTHERS(self))
 
     def with_added(self, booking: Booking) -> "SlotChange":
         """Record a new booking."""
@@ -62,6 +59,7 @@ class SlotChange:
             self.removed_entries,
             self.ended_entries,
             self.is_edited,
+            self.description,
         )
 
     def with_changed(self, booking: Booking) -> "SlotChange":
@@ -102,9 +100,9 @@ class SlotChange:
         change = self.with_removed_entries(*(each.entry for each in ended))
         return replace(change, ended_entries=(*self.ended_entries, *ended))
 
-    def with_edit(self) -> "SlotChange":
-        """Record that an organizer edited the slot itself."""
-        return replace(self, is_edited=True)
+    def with_edit(self, description: str | Unchanged | None = UNCHANGED) -> "SlotChange":
+        """Record that an organizer edited the slot itself, or its description."""
+        return replace(self, is_edited=True, description=description)
 
 
 EMPTY_CHANGE = SlotChange()

@@ -15,7 +15,7 @@ from slotlock.domain.booking.booking import (
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE, SlotChange
 from slotlock.domain.campaigns.terms import GroupLimit
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import forwarded, value_object
 from slotlock.domain.users.user import UserId
 
 
@@ -50,10 +50,7 @@ class SlotState:
     # Only decisions need it: it is no part of a state that is compared or stored with an outcome.
     ended_holds: Mapping[UserId, datetime] = field(default_factory=dict, compare=False)
 
-    @property
-    def id(self) -> SlotId:
-        """The id of the slot."""
-        return self.slot.id
+    id = forwarded("slot.id", SlotId)
 
     @property
     def remaining(self) -> int:
@@ -63,7 +60,7 @@ class SlotState:
     @property
     def is_booked(self) -> bool:
         """Whether there is no free place."""
-        return self.remaining <= 0
+        return self.booked_count >= self.slot.capacity
 
     def exceeded_group_limit(self, groups: Sequence[str]) -> GroupLimit | None:
         """Return the first of these groups whose limit is reached, with the limit."""
@@ -80,10 +77,6 @@ class SlotState:
             if booking.user_id == user_id:
                 return booking
         return None
-
-    def bookings_of(self, user_id: UserId) -> tuple[Booking, ...]:
-        """Return the loaded live bookings of a user."""
-        return tuple(b for b in self.bookings if b.user_id == user_id)
 
     def booking_by_id(self, booking_id: BookingId) -> Booking | None:
         """Return the live booking with this id, if it was loaded."""
@@ -111,7 +104,7 @@ class SlotState:
             self.waitlist,
             self.loaded_waitlist,
             self.waitlist_length,
-            self._with_group_counts(booking.groups, 1),
+            self._with_group_counts(booking.groups, 1) if booking.groups else self.group_counts,
             self.next_deadline,
             self.change.with_added(booking),
             self.ended_holds,

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from slotlock.domain.booking.booking import Booking
 from slotlock.domain.booking.slot import Slot
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
 
@@ -22,6 +22,8 @@ class OtherBooking:
 class UserContext:
     """The groups of a user, and the bookings that count for decisions in other slots.
 
+    `email_verified` is false only if it was loaded, and the user has an address without proof.
+
     `version` grows with every booking of the user in a slot where other bookings count. A decision
     that depends on `bookings` is written only if the version is still the same.
     """
@@ -30,13 +32,18 @@ class UserContext:
     groups: tuple[str, ...] = ()
     version: int = 0
     bookings: tuple[OtherBooking, ...] = ()
+    email_verified: bool = True
 
 
 @value_object
 class UserContexts:
-    """The contexts of the users that were loaded for a decision."""
+    """The contexts of the users that were loaded for a decision.
+
+    `require_verified_email` is a setting of the site, for all slots.
+    """
 
     by_user: Mapping[UserId, UserContext] = field(default_factory=dict)
+    require_verified_email: bool = False
 
     def context_of(self, user_id: UserId) -> UserContext | None:
         """Return the context of a user, if it was loaded."""
@@ -46,6 +53,11 @@ class UserContexts:
         """Return the groups of a user, if decisions in this slot depend on groups."""
         context = self.by_user.get(user_id)
         return context.groups if context and slot.needs_user_groups else ()
+
+    def lacks_verification(self, user_id: UserId) -> bool:
+        """Return whether the user has an address that is not verified."""
+        context = self.by_user.get(user_id)
+        return context is not None and not context.email_verified
 
     def other_bookings_for(
         self, slot: Slot, user_id: UserId, now: datetime
@@ -67,7 +79,7 @@ class UserContexts:
             if context := by_user.get(booking.user_id):
                 known = (*context.bookings, OtherBooking(booking, slot))
                 by_user[booking.user_id] = replace(context, bookings=known)
-        return UserContexts(by_user)
+        return UserContexts(by_user, self.require_verified_email)
 
     def without_booking(self, booking: Booking) -> "UserContexts":
         """Return the contexts as if the user did not have this booking."""
@@ -75,7 +87,8 @@ class UserContexts:
         if context is None:
             return self
         others = tuple(each for each in context.bookings if each.booking.id != booking.id)
-        return UserContexts({**self.by_user, booking.user_id: replace(context, bookings=others)})
+        by_user = {**self.by_user, booking.user_id: replace(context, bookings=others)}
+        return UserContexts(by_user, self.require_verified_email)
 
 
 NO_CONTEXTS = UserContexts()

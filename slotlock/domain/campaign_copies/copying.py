@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.slot import SeriesId, Slot
+from slotlock.domain.booking.slot import MAX_CHOICE_GROUP_LENGTH, SeriesId, Slot, SlotStatus
+from slotlock.domain.booking.slot_change import SlotChange
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.campaign_copies.outcomes import (
+from slotlock.domain.campaign_copies.campaign_copy_outcomes import (
     MAX_COPIED_MEETINGS,
     MAX_COPIED_SLOTS,
     MAX_SHOWN,
@@ -19,15 +20,16 @@ from slotlock.domain.campaign_copies.outcomes import (
     CopyProblem,
     CopyProblemKind,
 )
-from slotlock.domain.campaigns.campaign import Campaign, campaign_problems
+from slotlock.domain.campaigns.campaign import Campaign, campaign_problems, past_end_problem
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
-from slotlock.domain.schedule.meetings import Meeting, format_in_zone, validate_meetings
+from slotlock.domain.schedule.meetings import Meeting, validate_meetings
 from slotlock.domain.schedule.zones import UNKNOWN_ZONE, find_zone, to_instant, to_wall_clock
-from slotlock.domain.shared.text import normalize_line
+from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.text import format_in_zone, normalize_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.shared.values import value_object
-from slotlock.domain.slots.editing import MAX_CHOICE_GROUP_LENGTH, past_problems
-from slotlock.domain.slots.resources import ResourceUsage
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.slots.editing import past_problems
+from slotlock.domain.slots.resource_conflicts import ResourceTaken, ResourceUsage
 
 MAX_WEEKS = 200
 NO_SLOTS_ZONE = ZoneInfo("UTC")
@@ -53,6 +55,7 @@ class CopySource:
 
     campaign: Campaign
     slots: tuple[Slot, ...]
+    descriptions: Mapping[str, str]
 
 
 @value_object
@@ -109,7 +112,7 @@ def plan_copy(
     time zone of its first slot.
     """
     if not 1 <= request.weeks <= MAX_WEEKS:
-        problem = f"Please enter a number from 1 to {MAX_WEEKS}."
+        problem = ProblemCode.NOT_IN_RANGE.problem(minimum=1, maximum=MAX_WEEKS)
         return InvalidInput((FieldProblem("weeks", problem),))
     by = timedelta(weeks=request.weeks)
     zones = {slot.time_zone: find_zone(slot.time_zone) for slot in source.slots}
@@ -126,7 +129,7 @@ def plan_copy(
             for slot in source.slots
         ]
     except OverflowError:
-        return InvalidInput((FieldProblem("weeks", "These dates are too late."),))
+        return InvalidInput((FieldProblem("weeks", ProblemCode.DATE_TOO_LATE.problem()),))
     slots = [copied for copied, _ in copies]
     shown = [_to_shown(slot, copied) for slot, copied in zip(source.slots, slots, strict=True)]
     adjusted = [each for each, (_, is_skipped) in zip(shown, copies, strict=True) if is_skipped]
@@ -138,7 +141,11 @@ def plan_copy(
         slots=tuple(shown[:MAX_SHOWN]),
         adjusted=tuple(adjusted[:MAX_SHOWN]),
     )
-    states = tuple(SlotState(slot, version=1, changed_at=now) for slot in slots)
+    changes = (SlotChange(description=source.descriptions.get(slot.id)) for slot in source.slots)
+    states = tuple(
+        SlotState(slot, version=1, changed_at=now, change=change)
+        for slot, change in zip(slots, changes, strict=True)
+    )
     problems_of_times = _time_problems(source, campaign, slots, request, now)
     return CopyPlan(copy, states, tuple(problems_of_times))
 
@@ -155,18 +162,39 @@ def resource_problems(
     for slot, copied in zip(source.slots, plan.slots, strict=True):
         for name in slot.resources:
             if name not in known_resources:
-                message = f"There is no resource with the name {name!r} any more."
-                kind = CopyProblemKind.RESOURCE_NOT_FOUND
-                yield CopyProblem(kind, f"{slot.title}: {message}", slot.id)
+                problem = ProblemCode.UNKNOWN_RESOURCE.problem(name=name).of(slot.title)
+                yield CopyProblem(CopyProblemKind.RESOURCE_NOT_FOUND, problem, slot.id)
         if taken := usage.conflict_with(copied.slot):
-            start = format_in_zone(taken.meeting.start, _zone_of(slot))
-            message = f"{taken.other.slot.title!r} uses {taken.resource} at {start}."
-            yield CopyProblem(
-                CopyProblemKind.RESOURCE_TAKEN,
-                f"{slot.title}: {message}",
-                slot.id,
-                taken.other.id if taken.other.id in rival_ids else None,
-            )
+            yield _taken_problem(slot, taken, rival_ids)
+
+
+def draft_problems(
+    source: CopySource, plan: CopyPlan, rivals: Sequence[SlotState]
+) -> Iterator[CopyProblem]:
+    """Yield the drafts of the copy whose resources another slot or draft has at that time."""
+    # As they would be if all of them were published.
+    published = [
+        replace(state, slot=replace(state.slot, status=SlotStatus.PUBLISHED))
+        for state in plan.slots
+    ]
+    usage = ResourceUsage.from_slots([*rivals, *published])
+    rival_ids = {rival.id for rival in rivals}
+    for slot, copied in zip(source.slots, published, strict=True):
+        if slot.status is SlotStatus.DRAFT and (taken := usage.conflict_with(copied.slot)):
+            yield _taken_problem(slot, taken, rival_ids)
+
+
+def _taken_problem(slot: Slot, taken: ResourceTaken, rival_ids: Collection[SlotId]) -> CopyProblem:
+    start = format_in_zone(taken.meeting.start, _zone_of(slot))
+    problem = ProblemCode.RESOURCE_USED.problem(
+        slot=taken.other.slot.title, name=taken.resource, time=start
+    )
+    return CopyProblem(
+        CopyProblemKind.RESOURCE_TAKEN,
+        problem.of(slot.title),
+        slot.id,
+        taken.other.id if taken.other.id in rival_ids else None,
+    )
 
 
 def _copy_campaign(
@@ -239,16 +267,15 @@ def _time_problems(
     request: CopyRequest,
     now: datetime,
 ) -> Iterator[CopyProblem]:
-    if campaign.terms.closes_at <= now and not request.allow_past:
-        message = "The campaign would close in the past."
-        yield CopyProblem(CopyProblemKind.IN_PAST, message)
+    past_end = None if request.allow_past else past_end_problem(campaign.terms, now)
+    if past_end:
+        yield CopyProblem(CopyProblemKind.IN_PAST, past_end.message)
     for slot, copied in zip(source.slots, slots, strict=True):
         if problem := validate_meetings(copied.all_meetings, _zone_of(slot)):
-            message = f"{slot.title}: {problem}"
-            yield CopyProblem(CopyProblemKind.INVALID_TIMES, message, slot.id)
-        if not request.allow_past and (problems := past_problems(copied, now)):
-            message = f"{slot.title}: {problems[0].message}"
-            yield CopyProblem(CopyProblemKind.IN_PAST, message, slot.id)
+            yield CopyProblem(CopyProblemKind.INVALID_TIMES, problem.of(slot.title), slot.id)
+        if not request.allow_past and (problems := past_problems([copied], now)):
+            past = problems[0].message.of(slot.title)
+            yield CopyProblem(CopyProblemKind.IN_PAST, past, slot.id)
 
 
 def _zone_of(slot: Slot) -> tzinfo:

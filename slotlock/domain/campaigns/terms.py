@@ -10,9 +10,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 
-from slotlock.domain.shared.values import Stored, value_object
+from slotlock.domain.shared.value_object import Stored, value_object
 
 CampaignId = NewType("CampaignId", str)
+
+# Two weeks.
+MAX_REMINDER_MINUTES = 14 * 24 * 60
 
 
 class CampaignState(StrEnum):
@@ -24,10 +27,11 @@ class CampaignState(StrEnum):
 
 
 class SlotAdmission(StrEnum):
-    """How members get places in a slot: at once as well, or through the admission queue only."""
+    """How members get places: at once as well, through the admission queue only, or by lot."""
 
     ANY = "any"
     QUEUE_ONLY = "queue_only"
+    DRAW = "draw"
 
 
 @value_object
@@ -61,7 +65,10 @@ class CampaignTerms:
     """The rules of a campaign, copied to each of its slots; a higher `version` is newer.
 
     A user is eligible if they have at least one group of every set in `eligible_groups`.
-    `max_bookings` limits the bookings of one user in the whole campaign.
+    `max_bookings` limits the bookings of one user in the whole campaign. With
+    `require_verified_email`, users first verify their address, if they have one.
+    `reminder_minutes` before the start of a slot, a mail reminds of it; `opening_mail_hours` before
+    the opening, a mail goes to all who may book. None or 0 means no mail.
     """
 
     campaign_id: CampaignId
@@ -76,6 +83,9 @@ class CampaignTerms:
     cancel_until: datetime | None = None
     admission: SlotAdmission = SlotAdmission.ANY
     no_show_limit: NoShowLimit | None = None
+    require_verified_email: bool = False
+    reminder_minutes: int | None = None
+    opening_mail_hours: int | None = None
     stored: Stored = field(default=None, compare=False, repr=False)
 
     def state_at(self, now: datetime) -> CampaignState:
@@ -97,7 +107,8 @@ class CampaignTerms:
     @property
     def depends_on_other_bookings(self) -> bool:
         """Return whether a decision needs the user's bookings in other slots."""
-        return self.forbid_overlap or self.counts_bookings
+        counts = self.max_bookings is not None or self.no_show_limit is not None
+        return self.forbid_overlap or counts
 
     @property
     def counts_bookings(self) -> bool:

@@ -13,7 +13,7 @@ from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
 # How far back a calendar of published slots goes.

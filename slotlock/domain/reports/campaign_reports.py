@@ -9,7 +9,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.campaigns.terms import CampaignTerms
+from slotlock.domain.shared.pagination import SearchedPage
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import User
 
 MAX_POINTS = 1000
@@ -71,12 +73,37 @@ class TimeSeriesPoint:
 
 
 @value_object
+class BookingPeak:
+    """The minute with the most bookings, and their number."""
+
+    at: datetime
+    booked: int
+
+
+@value_object
+class SomeUsers:
+    """How many users there are of a kind, and the first of them."""
+
+    count: int
+    examples: tuple[User, ...]
+
+
+@value_object
+class Uninvited:
+    """Users without a password or an invitation, and the last end of the others' invitations."""
+
+    users: SomeUsers
+    last_valid_until: datetime | None
+
+
+@value_object
 class CampaignStatistics:
     """All statistics of a campaign at one time.
 
     `user_count` counts the users with at least one booking. `time_series` is None unless requested.
     """
 
+    terms: CampaignTerms
     at: datetime
     slots: tuple[SlotStatistics, ...]
     groups: tuple[GroupStatistics, ...]
@@ -84,9 +111,19 @@ class CampaignStatistics:
     time_series: tuple[TimeSeriesPoint, ...] | None = None
 
     @property
+    def slot_count(self) -> int:
+        """Return the number of slots."""
+        return len(self.slots)
+
+    @property
     def places(self) -> int:
         """Return the number of places in all slots."""
         return sum(slot.places for slot in self.slots)
+
+    @property
+    def free(self) -> int:
+        """Return the number of places that are not taken."""
+        return self.places - self.taken
 
     @property
     def taken(self) -> int:
@@ -187,14 +224,5 @@ class UnplacedUser:
     waitlist_entries: tuple[WaitlistEntry, ...]
 
 
-@value_object
-class UnplacedUserPage:
-    """Some unplaced users in the order of their e-mail addresses, and whether more may follow.
-
-    All users with addresses up to `searched_until` were searched. A page can end before it is full,
-    because the search is bounded and most users may have a place.
-    """
-
-    items: tuple[UnplacedUser, ...]
-    searched_until: str | None
-    has_more: bool
+# In the order of their e-mail addresses, the last of which was searched.
+UnplacedUserPage = SearchedPage[UnplacedUser, str]

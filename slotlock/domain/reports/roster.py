@@ -7,14 +7,14 @@ from datetime import datetime
 from slotlock.domain.booking.booking import (
     Attendance,
     Booking,
-    BookingLimit,
     BookingStatus,
     WaitlistEntry,
 )
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.folding import fold
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
 
@@ -23,45 +23,34 @@ class RosterUser:
     """The fields of a user that a roster shows."""
 
     name: str
-    email: str
+    login_name: str
     groups: tuple[str, ...] = ()
 
 
 @value_object
 class RosterRow:
-    """One booking of the roster.
+    """One booking of the roster, or one entry of the waiting list, which has no booking.
 
     `groups` are the groups recorded in the booking, or else the user's current groups. `made_by` is
-    the name of the other user who made the booking, None if there is none.
+    the name of the other user who made the booking, or of the organizer who put the user on the
+    list; None if there is none. `meeting_attendances` are those of the meetings of a slot with
+    several, in order. `position` is that on the waiting list, counted from 1.
     """
 
-    name: str
-    email: str
-    groups: tuple[str, ...]
-    status: BookingStatus
-    held_until: datetime | None
-    created_at: datetime
-    made_by: str | None
-    waited_since: datetime | None
-    overridden_limits: tuple[BookingLimit, ...]
-    attendance: Attendance = Attendance.NOT_RECORDED
-    checked_in_at: datetime | None = None
+    slot: Slot
+    booking: Booking | None = None
+    name: str = ""
+    login_name: str = ""
+    groups: tuple[str, ...] = ()
+    made_by: str | None = None
+    waited_since: datetime | None = None
+    meeting_attendances: tuple[Attendance, ...] = ()
+    position: int | None = None
 
-
-@value_object
-class WaitingRow:
-    """One entry of the waiting list.
-
-    `position` counts from 1. `waitlisted_by` is the name of the organizer who put the user on the
-    list, None if the user joined.
-    """
-
-    position: int
-    name: str
-    email: str
-    groups: tuple[str, ...]
-    since: datetime
-    waitlisted_by: str | None
+    @property
+    def status(self) -> BookingStatus | None:
+        """The status of the booking; None for an entry of the waiting list."""
+        return self.booking.status if self.booking else None
 
 
 @value_object
@@ -88,12 +77,12 @@ class PlaceCounts:
 
 @value_object
 class Roster:
-    """The roster of a slot, with rows in the order of booking, and its waiting list in order."""
+    """The roster of a slot, with rows by name, and its waiting list in order."""
 
     slot: Slot
     changed_at: datetime
     rows: tuple[RosterRow, ...]
-    waiting_rows: tuple[WaitingRow, ...]
+    waiting_rows: tuple[RosterRow, ...]
     counts: PlaceCounts
 
     @property
@@ -121,7 +110,8 @@ def build_roster(state: SlotState, users: Mapping[UserId, RosterUser], now: date
     """
     state = as_of(state, now)
     slot = state.slot
-    rows = tuple(_build_row(slot, booking, users) for booking in state.bookings)
+    unordered = [_build_row(slot, booking, users) for booking in state.bookings]
+    rows = tuple(sorted(unordered, key=lambda row: (fold(row.name), row.name)))
     count_by_status = Counter(row.status for row in rows)
     counts = PlaceCounts(
         places=slot.capacity,
@@ -132,24 +122,25 @@ def build_roster(state: SlotState, users: Mapping[UserId, RosterUser], now: date
         free=0 if slot.status is SlotStatus.CANCELLED else max(state.remaining, 0),
     )
     waiting_rows = tuple(
-        _build_waiting_row(position, entry, users)
+        _build_waiting_row(slot, position, entry, users)
         for position, entry in enumerate(state.waitlist, 1)
     )
     return Roster(slot, state.changed_at, rows, waiting_rows, counts)
 
 
 def _build_waiting_row(
-    position: int, entry: WaitlistEntry, users: Mapping[UserId, RosterUser]
-) -> WaitingRow:
+    slot: Slot, position: int, entry: WaitlistEntry, users: Mapping[UserId, RosterUser]
+) -> RosterRow:
     user = users.get(entry.user_id)
     organizer = users.get(entry.waitlisted_by) if entry.waitlisted_by else None
-    return WaitingRow(
-        position,
+    return RosterRow(
+        slot,
         name=user.name if user else "",
-        email=user.email if user else "",
+        login_name=user.login_name if user else "",
         groups=entry.groups or (user.groups if user else ()),
-        since=entry.since,
-        waitlisted_by=organizer.name if organizer else None,
+        made_by=organizer.name if organizer else None,
+        waited_since=entry.since,
+        position=position,
     )
 
 
@@ -158,19 +149,15 @@ def _build_row(slot: Slot, booking: Booking, users: Mapping[UserId, RosterUser])
         booking = booking.with_entry(slot.cancellation.to_history_entry())
     user = users.get(booking.user_id)
     made_by = users.get(booking.made_by) if booking.made_by else None
-    overridden_limits = dict.fromkeys(
-        limit for entry in booking.history for limit in entry.overridden_limits
-    )
     return RosterRow(
+        slot,
+        booking,
         name=user.name if user else "",
-        email=user.email if user else "",
+        login_name=user.login_name if user else "",
         groups=booking.groups or (user.groups if user else ()),
-        status=booking.status,
-        held_until=booking.held_until if booking.status is BookingStatus.HELD else None,
-        created_at=booking.created_at,
         made_by=made_by.name if made_by and made_by != user else None,
         waited_since=booking.waited_since,
-        overridden_limits=tuple(overridden_limits),
-        attendance=booking.attendance,
-        checked_in_at=booking.check_in.at if booking.check_in else None,
+        meeting_attendances=tuple(
+            attended.attendance for attended in booking.attendance_at(slot.meetings)
+        ),
     )

@@ -4,12 +4,18 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from enum import StrEnum
+from typing import Annotated
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.declare import outcome, refusal, shown
+from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import is_blank, normalize_line, validate_line
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
+
+# The id of a resource is made of its name.
+ResourceName = Annotated[str, "resource"]
 
 MAX_NAME_LENGTH = 100
 MAX_IMPORTED_NAMES = 500
@@ -29,7 +35,7 @@ class ResourceKind(StrEnum):
 
 @value_object
 class Resource:
-    """A resource. Its name is what slots store, and never changes."""
+    """A resource. Its name is what slots store."""
 
     name: str
     kind: ResourceKind = ResourceKind.OTHER
@@ -42,33 +48,33 @@ class ResourceSaved:
     resource: Resource
 
 
-@value_object
+@refusal(message="This resource does not exist.")
 class ResourceNotFound:
     """The resource does not exist."""
 
-    name: str
 
-
-@value_object
+@refusal(message="Slots that are not over use this resource.")
 class ResourceInUse:
     """Slots that are not over use the resource, so it cannot be deleted."""
 
-    slot_ids: tuple[SlotId, ...]
+    slot_ids: tuple[SlotId, ...] = shown("The ids of at most ten of these slots.")
 
 
-@value_object
+@outcome
 class ResourceDeleted:
-    """The resource does not exist any more."""
+    """The resource was deleted."""
 
-    name: str
+    name: ResourceName = shown("The id of the deleted resource.", name="resource_id")
 
 
-@value_object
+@outcome
 class ResourcesImported:
-    """The resources that were created, and those that existed before, in the order of names."""
+    """Every name of the list is the name of a resource now."""
 
-    created: tuple[Resource, ...]
-    existing: tuple[Resource, ...]
+    created: tuple[Resource, ...] = shown(
+        "The resources that were created, or that a dry run would create."
+    )
+    existing: tuple[Resource, ...] = shown("The resources that existed before.")
 
 
 @value_object
@@ -89,7 +95,8 @@ class FreeBusy:
 
 
 CreateResourceOutcome = ResourceSaved | InvalidInput
-UpdateResourceOutcome = ResourceSaved | ResourceNotFound
+UpdateResourceOutcome = ResourceSaved | ResourceNotFound | InvalidInput
+ImportResourcesOutcome = ResourcesImported | InvalidInput
 DeleteResourceOutcome = ResourceDeleted | ResourceInUse | ResourceNotFound
 
 
@@ -98,19 +105,19 @@ def name_key(name: str) -> str:
     return normalize_line(name).casefold()
 
 
-def validate_name(name: str) -> str | None:
+def validate_name(name: str) -> Problem | None:
     """Return the problem with a normalized name, or None."""
     if not name or is_blank(name):
-        return "Please enter a name."
+        return ProblemCode.NAME_MISSING.problem()
     return validate_line(name, MAX_NAME_LENGTH)
 
 
 def unknown_resource(field: str, name: str, known_names: Collection[str]) -> InvalidInput:
     """Return the problem of a name that no resource has, with the nearest name."""
-    problem = f"There is no resource with the name {name!r}."
+    problem = ProblemCode.UNKNOWN_RESOURCE.problem(name=name)
     by_key = {name_key(known): known for known in known_names}
     for nearest in get_close_matches(name_key(name), by_key, n=1):
-        problem += f" Did you mean {by_key[nearest]!r}?"
+        problem = ProblemCode.SIMILAR_RESOURCE.problem(name=name, similar=by_key[nearest])
     return InvalidInput((FieldProblem(field, problem),))
 
 

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime, tzinfo
 from itertools import pairwise
 
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.text import format_in_zone
+from slotlock.domain.shared.value_object import value_object
 
 MAX_MEETINGS = 500
 
@@ -36,26 +38,18 @@ def first_overlap(
     return None
 
 
-def validate_meetings(meetings: Sequence[Meeting], zone: tzinfo) -> str | None:
+def validate_meetings(meetings: Sequence[Meeting], zone: tzinfo) -> Problem | None:
     """Return the problem with a slot's meetings, or None; the text has times in this zone."""
     if not 1 <= len(meetings) <= MAX_MEETINGS:
-        return f"A slot needs 1 to {MAX_MEETINGS} meetings."
+        return ProblemCode.MEETING_COUNT.problem(maximum=MAX_MEETINGS)
     if reversed_meeting := next((m for m in meetings if m.end <= m.start), None):
         start = format_in_zone(reversed_meeting.start, zone)
-        return f"The meeting at {start} must end after it starts."
+        return ProblemCode.MEETING_REVERSED.problem(time=start)
     for before, after in pairwise(meetings):
         if after.start < before.start:
             start = format_in_zone(after.start, zone)
-            return f"Please sort the meetings by start: the one at {start} comes too late."
+            return ProblemCode.MEETINGS_UNSORTED.problem(time=start)
         if after.start < before.end:
             first, second = format_in_zone(before.start, zone), format_in_zone(after.start, zone)
-            return f"The meetings at {first} and {second} overlap."
+            return ProblemCode.MEETINGS_OVERLAP.problem(time=first, other=second)
     return None
-
-
-def format_in_zone(instant: datetime, zone: tzinfo) -> str:
-    """Format the instant in the zone's local time, or in UTC if no local datetime can hold it."""
-    try:
-        return instant.astimezone(zone).isoformat()
-    except OverflowError:
-        return instant.isoformat()

@@ -23,6 +23,7 @@ from slotlock.domain.schedule.zones import (
     to_wall_clock,
     validate_year,
 )
+from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 
 MAX_SPAN = timedelta(days=5 * 366)
@@ -54,43 +55,42 @@ def occurrences(
     problems = {
         "startTime": validate_year(first.start),
         "endTime": _validate_duration(first),
-        "rrule": rule if isinstance(rule, str) else None,
+        "rrule": ProblemCode.INVALID_RULE.problem(detail=rule.rstrip("."))
+        if isinstance(rule, str)
+        else None,
         "timeZone": None if zone else UNKNOWN_ZONE.message,
     }
     if zone is None or isinstance(rule, str) or any(problems.values()):
-        return _to_invalid_input(problems)
+        return InvalidInput(FieldProblem.all_of(problems))
     found = _occurrence_starts(rule, first.start, zone)
-    if isinstance(found, str):
-        return _to_invalid_input({"rrule": found})
+    if isinstance(found, Problem):
+        return InvalidInput((FieldProblem("rrule", found),))
     excluded = frozenset(holidays)
     starts = sorted({start for local_time, start in found if local_time.date() not in excluded})
     if not starts:
-        return _to_invalid_input({"holidays": "The holidays exclude every meeting of the series."})
+        problem = ProblemCode.ALL_ARE_HOLIDAYS.problem()
+        return InvalidInput((FieldProblem("holidays", problem),))
     duration = first.end - first.start
     return tuple(Meeting(start, start + duration) for start in starts)
 
 
-def _validate_duration(meeting: Meeting) -> str | None:
+def _validate_duration(meeting: Meeting) -> Problem | None:
     if meeting.end <= meeting.start:
-        return "The end must be after the start."
+        return ProblemCode.END_BEFORE_START.problem()
     if meeting.end - meeting.start > MAX_MEETING_DURATION:
-        return "The end must be at most one year after the start."
+        return ProblemCode.MEETING_TOO_LONG.problem()
     return None
-
-
-def _to_invalid_input(problems: dict[str, str | None]) -> InvalidInput:
-    return InvalidInput(tuple(FieldProblem(name, text) for name, text in problems.items() if text))
 
 
 def _occurrence_starts(
     rule: RecurrenceRule, start: datetime, zone: ZoneInfo
-) -> list[tuple[datetime, datetime]] | str:
+) -> list[tuple[datetime, datetime]] | Problem:
     """Return the local time and the instant of each start, or the problem with the rule."""
     until = None if rule.until is None else _last_instant(rule.until, zone)
     if until is not None and until < start:
-        return "UNTIL must not be before the start."
+        return ProblemCode.UNTIL_BEFORE_START.problem()
     if until is not None and until > start + MAX_SPAN:
-        return "UNTIL must be at most five years after the start."
+        return ProblemCode.UNTIL_TOO_LATE.problem()
     max_starts = rule.count or MAX_OCCURRENCES + 1
     local_start = to_wall_clock(start, zone)
     # `start` may be the second of two equal local times, which `to_instant` never returns.
@@ -105,11 +105,11 @@ def _occurrence_starts(
     )
     starts = list(islice(in_range, max_starts))
     if not starts:
-        return "The rule matches no time within five years of the start."
+        return ProblemCode.RULE_WITHOUT_TIMES.problem()
     if len(starts) > MAX_OCCURRENCES:
-        return f"A series can have at most {MAX_OCCURRENCES} meetings."
+        return ProblemCode.RULE_TOO_MANY.problem(maximum=MAX_OCCURRENCES)
     if rule.count and len(starts) < rule.count:
-        return f"Only {len(starts)} of {rule.count} meetings are within five years of the start."
+        return ProblemCode.RULE_TOO_FEW.problem(found=len(starts), wanted=rule.count)
     return starts
 
 

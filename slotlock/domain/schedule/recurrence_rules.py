@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 from math import prod
 
 from slotlock.domain.schedule.zones import validate_year
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 
 MAX_OCCURRENCES = 500
 MAX_RULE_LENGTH = 500

@@ -14,8 +14,9 @@ from slotlock.domain.schedule.zones import (
     to_wall_clock,
     validate_year,
 )
+from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 
 MAX_WEEKLY_MEETINGS = 50
 MAX_RANGE = timedelta(days=2 * 366)
@@ -107,26 +108,26 @@ def _timetable_problems(timetable: Timetable) -> tuple[FieldProblem, ...]:
         "weekly": _validate_weekly(timetable.weekly),
         "extra": _validate_extra(timetable.extra),
     }
-    return tuple(FieldProblem(field, problem) for field, problem in problems.items() if problem)
+    return FieldProblem.all_of(problems)
 
 
-def _validate_range(timetable: Timetable) -> str | None:
+def _validate_range(timetable: Timetable) -> Problem | None:
     if timetable.last < timetable.first:
-        return "The last date must not be before the first date."
+        return ProblemCode.LAST_BEFORE_FIRST.problem()
     if timetable.last - timetable.first > MAX_RANGE:
-        return "The last date must be at most two years after the first date."
+        return ProblemCode.RANGE_TOO_LONG.problem()
     return None
 
 
-def _validate_weekly(weekly: tuple[WeeklyMeeting, ...]) -> str | None:
+def _validate_weekly(weekly: tuple[WeeklyMeeting, ...]) -> Problem | None:
     if len(weekly) > MAX_WEEKLY_MEETINGS:
-        return f"A timetable can have at most {MAX_WEEKLY_MEETINGS} meetings per week."
+        return ProblemCode.TOO_MANY_WEEKLY.problem(maximum=MAX_WEEKLY_MEETINGS)
     if any(meeting.start == meeting.end for meeting in weekly):
-        return "A weekly meeting cannot start and end at the same time."
+        return ProblemCode.WEEKLY_WITHOUT_TIME.problem()
     return None
 
 
-def _validate_extra(extra: tuple[Meeting, ...]) -> str | None:
+def _validate_extra(extra: tuple[Meeting, ...]) -> Problem | None:
     if any(meeting.end <= meeting.start for meeting in extra):
-        return "An extra meeting must end after it starts."
+        return ProblemCode.EXTRA_REVERSED.problem()
     return None

@@ -7,7 +7,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from slotlock.domain.schedule.zones import to_wall_clock
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 
 _DAY = timedelta(days=1)
 _SECOND = timedelta(seconds=1)

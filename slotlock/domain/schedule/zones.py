@@ -8,14 +8,16 @@ from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from slotlock.domain.schedule.meetings import Meeting, format_in_zone
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.text import format_in_zone
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 
 # Adding an offset or a duration to a time in these years never overflows a datetime.
 FIRST_YEAR, LAST_YEAR = 1970, 2090
 # Some systems list these files: their own zone, and a placeholder until a zone is chosen.
 EXCLUDED_ZONES = {"localtime", "Factory"}
-UNKNOWN_ZONE = FieldProblem("timeZone", "Please use an IANA time zone, such as Europe/Berlin.")
+UNKNOWN_ZONE = FieldProblem("timeZone", ProblemCode.UNKNOWN_TIME_ZONE.problem())
 
 
 @cache
@@ -42,50 +44,50 @@ def to_instant(wall_time: datetime, zone: ZoneInfo) -> datetime:
     return wall_time.replace(tzinfo=zone, fold=0).astimezone(UTC)
 
 
-def validate_year(day: date) -> str | None:
+def validate_year(day: date) -> Problem | None:
     """Return the problem with a date outside of the supported years, or None."""
     if FIRST_YEAR <= day.year <= LAST_YEAR:
         return None
-    return f"The year must be between {FIRST_YEAR} and {LAST_YEAR}."
+    return ProblemCode.YEAR_NOT_IN_RANGE.problem(minimum=FIRST_YEAR, maximum=LAST_YEAR)
 
 
 def shift_all(
-    meetings: Sequence[Meeting], old: Meeting, new: Meeting, time_zone: str
+    meetings: Sequence[Meeting], zones: Sequence[str], new: Meeting, new_zone: str | None = None
 ) -> tuple[Meeting, ...] | InvalidInput:
-    """Move each meeting by the difference between `old` and `new`, in the given order.
+    """Move each meeting as the first one moves to `new`, in the given order.
 
-    The difference is local time: if a weekly 09:00 becomes 10:00, all meetings start at 10:00 on
-    both sides of a clock change. The duration of each meeting changes as that of `old` does. A
-    meeting on a skipped local time moves from its actual start.
+    `zones` has the zone of each meeting, which it keeps if there is no new one. The difference is
+    local time: if a weekly 09:00 in Berlin becomes 10:00 in New York, all meetings start at 10:00
+    in New York, whichever clocks change between them. The duration of each meeting changes as that
+    of the first does. A meeting on a skipped local time moves from its actual start.
     """
-    zone = find_zone(time_zone)
-    if zone is None:
+    old = meetings[0]
+    pairs = [(find_zone(name), find_zone(new_zone or name)) for name in zones]
+    clocks = [(before, after) for before, after in pairs if before and after]
+    if len(clocks) < len(pairs):
         return InvalidInput((UNKNOWN_ZONE,))
     if new.end <= new.start:
-        return InvalidInput((FieldProblem("endTime", "The end must be after the start."),))
+        return InvalidInput((FieldProblem("endTime", ProblemCode.END_BEFORE_START.problem()),))
     extra_duration = (new.end - new.start) - (old.end - old.start)
     try:
-        shift = to_wall_clock(new.start, zone) - to_wall_clock(old.start, zone)
-        moved = tuple(
-            new if meeting == old else _shift(meeting, shift, extra_duration, zone)
-            for meeting in meetings
-        )
+        shift = to_wall_clock(new.start, clocks[0][1]) - to_wall_clock(old.start, clocks[0][0])
+        others = zip(meetings[1:], clocks[1:], strict=True)
+        moved = (new, *(_shift(each, shift, extra_duration, *pair) for each, pair in others))
     except OverflowError:
-        return InvalidInput((FieldProblem("startTime", "This date is too late."),))
-    if empty := next((meeting for meeting in moved if meeting.end <= meeting.start), None):
-        start = format_in_zone(empty.start, zone)
-        problem = f"The meeting at {start} is too short to be shortened this much."
-        return InvalidInput((FieldProblem("endTime", problem),))
+        return InvalidInput((FieldProblem("startTime", ProblemCode.DATE_TOO_LATE.problem()),))
+    for meeting, (_, zone) in zip(moved, clocks, strict=True):
+        if meeting.end <= meeting.start:
+            start = format_in_zone(meeting.start, zone)
+            problem = ProblemCode.MEETING_TOO_SHORT.problem(time=start)
+            return InvalidInput((FieldProblem("endTime", problem),))
     return moved
 
 
 def _shift(
-    meeting: Meeting, wall_clock_shift: timedelta, extra_duration: timedelta, zone: ZoneInfo
+    meeting: Meeting, shift: timedelta, extra_duration: timedelta, old: ZoneInfo, new: ZoneInfo
 ) -> Meeting:
-    # Without a shift the instant must not change, also for the second of two equal local times.
-    start = (
-        meeting.start
-        if not wall_clock_shift
-        else to_instant(to_wall_clock(meeting.start, zone) + wall_clock_shift, zone)
-    )
+    local_start = to_wall_clock(meeting.start, old) + shift
+    # The instant stays where it can, also for the second of two equal local times.
+    stays = to_wall_clock(meeting.start, new) == local_start
+    start = meeting.start if stays else to_instant(local_start, new)
     return Meeting(start, start + (meeting.end - meeting.start) + extra_duration)

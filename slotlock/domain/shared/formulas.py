@@ -9,7 +9,7 @@ it, so that reading takes away exactly what writing added.
 import re
 
 _START = r"(?='*\s*[=+\-@\uff1d\uff0b\uff0d\uff20\t\r])"
-_OTHER = {",": ";", ";": ","}
+_OTHER = {",": ";", ";": ",", "\t": "[,;]"}
 _UNESCAPED = {each: re.compile(f"(^|{other}){_START}") for each, other in _OTHER.items()}
 _ESCAPED = {each: re.compile(f"(^|{other})'{_START}") for each, other in _OTHER.items()}
 

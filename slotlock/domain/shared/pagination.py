@@ -3,9 +3,10 @@
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 
 Item = TypeVar("Item")
+End = TypeVar("End")
 
 # No list counts more items.
 MAX_COUNT = 1_000
@@ -33,6 +34,16 @@ class Page(Generic[Item]):
 
     items: tuple[Item, ...]
     has_more: bool
+
+
+@value_object
+class SearchedPage(Page[Item], Generic[Item, End]):
+    """Some items that a bounded search found, and the position up to which it searched.
+
+    The page can end before it is full, and may then have fewer items, or none.
+    """
+
+    searched_until: End | None
 
 
 def exact_count(count: int) -> int | None:

@@ -1,6 +1,9 @@
 """Normalization and validation of texts that users fill in."""
 
 import unicodedata
+from datetime import UTC, datetime, tzinfo
+
+from slotlock.domain.shared.problems import Problem, ProblemCode
 
 # Control characters, surrogates, line and paragraph separators.
 _FORBIDDEN_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
@@ -50,23 +53,35 @@ def to_xml_text(text: str) -> str:
     return "".join(c for c in text if c not in _NOT_IN_XML)
 
 
-def validate_text(text: str, max_length: int) -> str | None:
+def validate_text(text: str, max_length: int) -> Problem | None:
     """Return the problem with a text of several lines and at most `max_length` characters."""
     if len(text) > max_length:
-        return f"Please use at most {max_length} characters."
+        return ProblemCode.TOO_LONG.problem(maximum=max_length)
     if _NOT_IN_XML.intersection(text) or any(
         unicodedata.category(c) in {"Cc", "Cs"} and c not in "\t\n\r" for c in text
     ):
-        return "Control characters are not allowed."
+        return ProblemCode.CONTROL_CHARACTERS.problem()
     return None
 
 
-def validate_line(text: str, max_length: int) -> str | None:
+def validate_line(text: str, max_length: int) -> Problem | None:
     """Return the problem with a one-line text of at most `max_length` characters, or None."""
     if len(text) > max_length:
-        return f"Please use at most {max_length} characters."
-    if _FORBIDDEN_IN_LINES.intersection(text) or any(
-        unicodedata.category(c) in _FORBIDDEN_CATEGORIES for c in text
+        return ProblemCode.TOO_LONG.problem(maximum=max_length)
+    if _FORBIDDEN_IN_LINES.intersection(text) or not _FORBIDDEN_CATEGORIES.isdisjoint(
+        map(unicodedata.category, text)
     ):
-        return "Line breaks and control characters are not allowed."
+        return ProblemCode.NOT_ONE_LINE.problem()
     return None
+
+
+def format_in_zone(instant: datetime, zone: tzinfo = UTC) -> str:
+    """Return a time as every message writes it, like `2030-01-31 14:00:00 Europe/Berlin`.
+
+    It is in UTC if no local time of the zone can hold it.
+    """
+    try:
+        local = instant.astimezone(zone)
+    except OverflowError:
+        local, zone = instant.astimezone(UTC), UTC
+    return f"{local.replace(tzinfo=None).isoformat(' ', 'seconds')} {zone}"

@@ -1,70 +1,53 @@
-"""Rules for creating and editing slots."""
+"""Rules for creating, editing and deleting slots."""
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_refusals import CapacityBelowTaken, SlotCancelled
 from slotlock.domain.booking.decision import Decision, accept, refuse
-from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
-from slotlock.domain.booking.rules.book import MAX_HOLD_MINUTES
-from slotlock.domain.booking.slot import SeriesId, Slot, SlotCancellation, SlotKind, SlotStatus
+from slotlock.domain.booking.slot import (
+    MAX_CAPACITY,
+    SLOT_FACTS,
+    Slot,
+    SlotCancellation,
+    SlotStatus,
+)
+from slotlock.domain.booking.slot_change import SlotChange
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import normalize_group_limits, validate_group_limits
-from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable, to_meetings
-from slotlock.domain.shared.changes import UNCHANGED
-from slotlock.domain.shared.text import normalize_line, validate_line, validate_text
+from slotlock.domain.schedule.zones import find_zone
+from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.text import format_in_zone, validate_line, validate_text
+from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.shared.values import value_object
-from slotlock.domain.slots.changes import SlotChanges
-from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotNotPublished, SlotSaved
+from slotlock.domain.slots.slot_outcomes import (
+    EditSlotOutcome,
+    SlotHasBookings,
+    SlotNotPublished,
+    SlotSaved,
+    SlotsDeleted,
+)
+from slotlock.domain.slots.slot_patch import (
+    SlotDraft,
+    SlotPatch,
+    normalize_name,
+    normalize_names,
+)
 from slotlock.domain.users.user import UserId
 
-MAX_CAPACITY = 1000
-MAX_TITLE_LENGTH = 200
-MAX_LOCATION_LENGTH = 200
 MAX_DESCRIPTION_LENGTH = 10_000
-MAX_CHOICE_GROUP_LENGTH = 100
 MAX_RESOURCE_LENGTH = 100
 MAX_RESOURCES_PER_SLOT = 10
-MAX_HOLD_COOLDOWN_MINUTES = 7 * 24 * 60
-MAX_CANCEL_CUTOFF_MINUTES = 60 * 24 * 60
-MAX_WAITLIST_CAPACITY = 1000
-MAX_WAITLIST_OFFER_MINUTES = 7 * 24 * 60
-EITHER_TIMES_OR_TIMETABLE = "Please enter either a start and an end, or a timetable."
-
-
-@value_object
-class SlotDraft:
-    """The fields of a new slot, with either a start and an end or a timetable.
-
-    Only with `allow_past` may it lie wholly in the past.
-    """
-
-    title: str
-    start: datetime | None
-    end: datetime | None
-    time_zone: str
-    capacity: int
-    location: str | None
-    kind: SlotKind
-    published: bool
-    hold_minutes: int = 5
-    cancel_cutoff_minutes: int = 0
-    waitlist_capacity: int = 100
-    waitlist_offer_minutes: int | None = None
-    choice_group: str | None = None
-    group_limits: tuple[GroupLimit, ...] = ()
-    timetable: Timetable | None = None
-    resource: str | None = None
-    several_resources: tuple[str, ...] = ()
-    terms: CampaignTerms | None = None
-    series_id: SeriesId | None = None
-    admission: SlotAdmission = SlotAdmission.ANY
-    description: str | None = None
-    hold_cooldown_minutes: int = 0
-    allow_past: bool = False
+EITHER_TIMES_OR_TIMETABLE = ProblemCode.TIMES_OR_TIMETABLE.problem()
+# Problems are reported in this order, and those of other facts after them.
+_PROBLEM_ORDER = (
+    *("title", "description", "location", "endTime", "choiceGroup", "capacity", "resource"),
+    *("resourceIds", "groupLimits"),
+)
 
 
 def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | InvalidInput:
@@ -72,36 +55,29 @@ def create(slot_id: SlotId, draft: SlotDraft, now: datetime) -> SlotState | Inva
     times = _draft_meetings(draft)
     if isinstance(times, InvalidInput):
         return times
+    facts = {each.name: each.normalize(getattr(draft, each.name)) for each in SLOT_FACTS}
     slot = Slot(
         id=slot_id,
-        title=normalize_line(draft.title),
         start=times[0].start,
         end=times[-1].end,
-        time_zone=draft.time_zone,
-        capacity=draft.capacity,
-        location=_clean_name(draft.location),
-        kind=draft.kind,
         status=SlotStatus.PUBLISHED if draft.published else SlotStatus.DRAFT,
         revised_at=now,
-        hold_minutes=draft.hold_minutes,
-        cancel_cutoff_minutes=draft.cancel_cutoff_minutes,
-        waitlist_capacity=draft.waitlist_capacity,
-        waitlist_offer_minutes=draft.waitlist_offer_minutes,
-        choice_group=_clean_name(draft.choice_group),
         group_limits=normalize_group_limits(draft.group_limits),
         meetings=() if draft.timetable is None else times,
-        resource=_clean_name(draft.resource),
+        resource=normalize_name(draft.resource),
         terms=draft.terms,
         series_id=draft.series_id,
-        admission=draft.admission,
-        several_resources=_clean_names(draft.several_resources),
-        description=draft.description,
-        hold_cooldown_minutes=draft.hold_cooldown_minutes,
+        several_resources=normalize_names(draft.several_resources),
+        **facts,
     )
-    problems = _slot_problems(slot)
+    problems = _slot_problems(slot, draft.description)
     if not draft.allow_past:
-        problems += past_problems(slot, now)
-    return InvalidInput(problems) if problems else SlotState(slot, version=1, changed_at=now)
+        problems += past_problems([slot], now)
+    if problems:
+        return InvalidInput(problems)
+    return SlotState(
+        slot, version=1, changed_at=now, change=SlotChange(description=draft.description)
+    )
 
 
 def _draft_meetings(draft: SlotDraft) -> tuple[Meeting, ...] | InvalidInput:
@@ -114,7 +90,7 @@ def _draft_meetings(draft: SlotDraft) -> tuple[Meeting, ...] | InvalidInput:
     return InvalidInput((FieldProblem(field, EITHER_TIMES_OR_TIMETABLE),))
 
 
-def edit(state: SlotState, changes: SlotChanges, now: datetime) -> Decision[EditSlotOutcome]:
+def edit(state: SlotState, changes: SlotPatch, now: datetime) -> Decision[EditSlotOutcome]:
     """Change fields of a slot, if the result is valid."""
     slot = state.slot
     if slot.status is SlotStatus.CANCELLED:
@@ -122,27 +98,19 @@ def edit(state: SlotState, changes: SlotChanges, now: datetime) -> Decision[Edit
     after = _with_new_times(changes.apply_to(slot), changes)
     if isinstance(after, InvalidInput):
         return refuse(after)
-    after = replace(
-        after,
-        title=normalize_line(after.title),
-        location=_clean_name(after.location),
-        resource=_clean_name(after.resource),
-        several_resources=_clean_names(after.several_resources),
-        group_limits=normalize_group_limits(after.group_limits),
-    )
-    problems = _slot_problems(after)
+    problems = _slot_problems(after, changes.description)
     if after.all_meetings != slot.all_meetings and not changes.allow_past:
-        problems += past_problems(after, now)
+        problems += past_problems([after], now)
     if problems:
         return refuse(InvalidInput(problems))
     if after.capacity < state.booked_count:
-        return refuse(CapacityBelowTaken(slot.id, after.capacity))
+        return refuse(CapacityBelowTaken(slot.id, state.booked_count))
     if (
         after.needs_user_groups
         and not slot.needs_user_groups
         and (state.booked_count or state.waitlist_length)
     ):
-        problem = "Groups were not recorded for the existing bookings and waitlist entries."
+        problem = ProblemCode.GROUPS_NOT_RECORDED.problem()
         return refuse(InvalidInput((FieldProblem("groupLimits", problem),)))
     after = replace(
         after, revision=slot.revision + (_calendar_fields(after) != _calendar_fields(slot))
@@ -150,17 +118,20 @@ def edit(state: SlotState, changes: SlotChanges, now: datetime) -> Decision[Edit
     if after.limits_groups and not slot.limits_groups:
         # The bookings per group were not counted yet: the next operation promotes the waitlist.
         state = replace(state, group_counts=None)
-    return _saved(state, after)
+    return _saved(state, after, changes.description)
 
 
-def _saved(state: SlotState, edited: Slot) -> Decision[EditSlotOutcome]:
+def _saved(
+    state: SlotState, edited: Slot, description: str | Unchanged | None = UNCHANGED
+) -> Decision[EditSlotOutcome]:
     """Accept an edit; one that changes nothing writes nothing."""
-    if edited == state.slot and edited.description is UNCHANGED:
+    if edited == state.slot and description is UNCHANGED:
         return accept(SlotSaved(state.id))
-    return accept(SlotSaved(state.id), replace(state, slot=edited, change=state.change.with_edit()))
+    change = state.change.with_edit(description)
+    return accept(SlotSaved(state.id), replace(state, slot=edited, change=change))
 
 
-def _with_new_times(slot: Slot, changes: SlotChanges) -> Slot | InvalidInput:
+def _with_new_times(slot: Slot, changes: SlotPatch) -> Slot | InvalidInput:
     """Return the changed slot with the meetings and times of a new timetable, if there is one."""
     if isinstance(changes.timetable, Timetable):
         if changes.has_new_times:
@@ -173,7 +144,7 @@ def _with_new_times(slot: Slot, changes: SlotChanges) -> Slot | InvalidInput:
     if changes.timetable is None:  # back to one meeting
         return replace(slot, meetings=())
     if changes.has_new_times and slot.meetings:
-        problem = FieldProblem("startTime", "The times of a course are those of its timetable.")
+        problem = FieldProblem("startTime", ProblemCode.TIMES_OF_TIMETABLE.problem())
         return InvalidInput((problem,))
     return slot
 
@@ -210,57 +181,51 @@ def cancel_slot(state: SlotState, by: UserId, now: datetime) -> Decision[EditSlo
     return _saved(state.without_waitlist(now, by), cancelled)
 
 
-def _clean_name(text: str | None) -> str | None:
-    """Return a location, or the name of a resource or choice group, in canonical spelling."""
-    return normalize_line(text or "") or None
-
-
-def _clean_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(normalize_line, names))
-
-
-def _slot_problems(slot: Slot) -> tuple[FieldProblem, ...]:
-    found = {
-        "title": validate_line(slot.title, MAX_TITLE_LENGTH)
-        or (None if slot.title else "A slot needs a title."),
-        "description": validate_text(slot.description, MAX_DESCRIPTION_LENGTH)
-        if isinstance(slot.description, str)
+def _slot_problems(slot: Slot, description: str | Unchanged | None) -> tuple[FieldProblem, ...]:
+    found: dict[str, Problem | None] = dict.fromkeys(_PROBLEM_ORDER) | {
+        "description": validate_text(description, MAX_DESCRIPTION_LENGTH)
+        if isinstance(description, str)
         else None,
-        "location": validate_line(slot.location or "", MAX_LOCATION_LENGTH),
-        "endTime": None if slot.end > slot.start else "The end must be after the start.",
-        "choiceGroup": validate_line(slot.choice_group or "", MAX_CHOICE_GROUP_LENGTH),
-        "capacity": _validate_number(slot.capacity, 1, MAX_CAPACITY),
+        "endTime": None if slot.end > slot.start else ProblemCode.END_BEFORE_START.problem(),
         "resource": validate_line(slot.resource or "", MAX_RESOURCE_LENGTH),
-        "resourceIds": f"A slot has at most {MAX_RESOURCES_PER_SLOT} resources."
+        "resourceIds": ProblemCode.TOO_MANY_RESOURCES.problem(maximum=MAX_RESOURCES_PER_SLOT)
         if len(slot.several_resources) > MAX_RESOURCES_PER_SLOT
         else None,
         "groupLimits": validate_group_limits(slot.group_limits, MAX_CAPACITY),
-        "holdMinutes": _validate_number(slot.hold_minutes, 1, MAX_HOLD_MINUTES),
-        "holdCooldownMinutes": _validate_number(
-            slot.hold_cooldown_minutes, 0, MAX_HOLD_COOLDOWN_MINUTES
-        ),
-        "cancelCutoffMinutes": _validate_number(
-            slot.cancel_cutoff_minutes, 0, MAX_CANCEL_CUTOFF_MINUTES
-        ),
-        "waitlistCapacity": _validate_number(slot.waitlist_capacity, 0, MAX_WAITLIST_CAPACITY),
-        "waitlistOfferMinutes": None
-        if slot.waitlist_offer_minutes is None
-        else _validate_number(slot.waitlist_offer_minutes, 1, MAX_WAITLIST_OFFER_MINUTES),
     }
-    return tuple(FieldProblem(field, message) for field, message in found.items() if message)
+    found |= {each.api_name: each.problem(getattr(slot, each.name)) for each in SLOT_FACTS}
+    return FieldProblem.all_of(found)
 
 
-def past_problems(slot: Slot, now: datetime) -> tuple[FieldProblem, ...]:
-    """Return the problem of a slot that lies wholly in the past; none if its times are wrong."""
-    if not slot.start < slot.end <= now:
+def past_problems(
+    slots: Iterable[Slot], now: datetime, field: str | None = None
+) -> tuple[FieldProblem, ...]:
+    """Return the problem of the first of new slots that is over, for this field of the input.
+
+    Every date counts, so a series must not begin with one that is over. Wrong times are another
+    problem.
+    """
+    past = next((slot for slot in slots if slot.start < slot.end <= now), None)
+    if past is None:
         return ()
-    message = "The slot lies in the past."
-    return (FieldProblem("timetable" if slot.meetings else "endTime", message),)
+    start = format_in_zone(past.start, find_zone(past.time_zone) or UTC)
+    field = field or ("timetable" if past.meetings else "endTime")
+    return (FieldProblem(field, ProblemCode.IN_PAST.problem(time=start)),)
 
 
-def _validate_number(number: int, minimum: int, maximum: int) -> str | None:
-    return (
-        None
-        if minimum <= number <= maximum
-        else f"Please enter a number from {minimum} to {maximum}."
-    )
+def delete_slots(
+    slots: Sequence[SlotState], slots_with_history: Collection[SlotId]
+) -> SlotsDeleted | SlotHasBookings:
+    """Delete all of these slots, or none.
+
+    `slots_with_history` are those in which a booking or a waitlist entry has ended.
+    """
+    for state in slots:
+        if has_history(state, slots_with_history):
+            return SlotHasBookings(state.id)
+    return SlotsDeleted(tuple(state.id for state in slots))
+
+
+def has_history(state: SlotState, slots_with_history: Collection[SlotId]) -> bool:
+    """Return whether somebody has booked a slot or waited for it, now or earlier."""
+    return bool(state.booked_count or state.waitlist_length or state.id in slots_with_history)

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from datetime import datetime
 from enum import Enum
+from functools import lru_cache
 
-from slotlock.domain.booking.slot import SeriesId, Slot, SlotKind, SlotStatus
+from slotlock.domain.booking.slot import SLOT_FIELDS, SeriesId, Slot, SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.pagination import Position, TitlePosition
-from slotlock.domain.shared.values import value_object
-from slotlock.domain.slots.fields import SLOT_FIELDS
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller
 
 
@@ -22,18 +22,11 @@ class SlotOrder(Enum):
     TITLE_DESC = "title", -1
 
     def __init__(self, fact: str, direction: int) -> None:
-        self.fact = fact
         self.direction = direction  # 1 for ascending, -1 for descending
-
-    @property
-    def is_by_title(self) -> bool:
-        """Whether titles decide, rather than starts."""
-        return self.fact == "title"
-
-    @property
-    def facts(self) -> frozenset[str]:
-        """The facts that decide the position of a slot."""
-        return frozenset({self.fact})
+        # Whether titles decide, rather than starts.
+        self.is_by_title = fact == "title"
+        # The facts that decide the position of a slot.
+        self.facts = frozenset({fact})
 
     def position_of(self, slot: Slot) -> "SlotPosition":
         """Return the position of a slot in this order."""
@@ -132,11 +125,23 @@ class SlotSelection:
         """Return the selection with more facts."""
         return self if facts <= self.facts else replace(self, facts=self.facts | facts)
 
-    def visible_to(self, viewer: Caller | None) -> "SlotSelection":
-        """Return the selection without the parts that this viewer never sees."""
+    def visible_to(
+        self, viewer: Caller | None, facts: frozenset[str] = frozenset()
+    ) -> "SlotSelection":
+        """Return the selection with more facts, without the parts this viewer never sees."""
         if viewer is None:
-            return replace(self, my_booking=False, my_waitlist_entry=False, booked_by=False)
-        if viewer.is_organizer or not self.booked_by:
-            return self
-        # A member sees nobody else as the booker of a slot with one place.
-        return replace(self, my_booking=True, booked_by=False)
+            return _visible_to(self, facts, is_anonymous=True, is_organizer=False)
+        return _visible_to(self, facts, is_anonymous=False, is_organizer=viewer.is_organizer)
+
+
+@lru_cache(maxsize=1_000)
+def _visible_to(
+    selection: SlotSelection, facts: frozenset[str], *, is_anonymous: bool, is_organizer: bool
+) -> SlotSelection:
+    selection = selection.with_facts(facts)
+    if is_anonymous:
+        return replace(selection, my_booking=False, my_waitlist_entry=False, booked_by=False)
+    if is_organizer or not selection.booked_by:
+        return selection
+    # A member sees nobody else as the booker of a slot with one place.
+    return replace(selection, my_booking=True, booked_by=False)

@@ -1,22 +1,27 @@
 """Series: slots created by one recurrence rule. Afterwards each is a slot of its own."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import Decision
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import occurrences
-from slotlock.domain.schedule.zones import shift_all
-from slotlock.domain.shared.changes import UNCHANGED
+from slotlock.domain.schedule.zones import find_zone, shift_all, to_wall_clock
+from slotlock.domain.shared.declare import refusal, shown
+from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.text import format_in_zone
+from slotlock.domain.shared.unchanged import UNCHANGED
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.shared.values import value_object
-from slotlock.domain.slots.changes import SlotChanges
-from slotlock.domain.slots.editing import SlotDraft, create, past_problems
-from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage, uses_resource
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.slots.editing import create, edit, past_problems
+from slotlock.domain.slots.resource_conflicts import ResourceTaken, ResourceUsage, uses_resource
+from slotlock.domain.slots.slot_outcomes import EditSlotOutcome
+from slotlock.domain.slots.slot_patch import SlotDraft, SlotPatch
 
 
 class OnConflict(StrEnum):
@@ -36,11 +41,12 @@ class SeriesScope(StrEnum):
 
 @value_object
 class SeriesCreated:
-    """The slots of a new series, and the dates that were skipped because of conflicts."""
+    """The slots of a new series, and the dates that were skipped: conflicts and holidays."""
 
     series_id: SeriesId
     slots: tuple[SlotState, ...]
     conflicts: tuple[ResourceTaken, ...]
+    skipped_holidays: tuple[date, ...] = ()
 
 
 @value_object
@@ -74,28 +80,35 @@ def conflicts_of(
 
 @value_object
 class SeriesSummary:
-    """A new series without its slots: each of up to 500 may have a copy of long terms."""
+    """A new series without its slots: each of up to 500 may have a copy of long terms.
+
+    Dates are texts, because MongoDB has no dates without a time.
+    """
 
     series_id: SeriesId
     skipped: tuple[SkippedDate, ...]
+    skipped_holidays: tuple[str, ...] = ()
 
     @classmethod
     def from_created(cls, created: SeriesCreated) -> "SeriesSummary":
         """Return the summary of a new series."""
-        return cls(created.series_id, skipped_dates(created.conflicts))
+        holidays = tuple(each.isoformat() for each in created.skipped_holidays)
+        return cls(created.series_id, skipped_dates(created.conflicts), holidays)
 
     def with_slots(
         self, slots: Sequence[SlotState], others: Mapping[SlotId, SlotState]
     ) -> SeriesCreated:
         """Return the series with its slots and those that use the resource."""
-        return SeriesCreated(self.series_id, tuple(slots), conflicts_of(self.skipped, others))
+        holidays = tuple(map(date.fromisoformat, self.skipped_holidays))
+        conflicts = conflicts_of(self.skipped, others)
+        return SeriesCreated(self.series_id, tuple(slots), conflicts, holidays)
 
 
-@value_object
+@refusal(message="The resource is taken on some dates of the series.")
 class SeriesConflicts:
-    """The resource is taken on these dates, and nothing was created."""
+    """The resource is taken on some dates of the series. Nothing was created."""
 
-    conflicts: tuple[ResourceTaken, ...]
+    conflicts: tuple[ResourceTaken, ...] = shown("The dates on which it is taken, and why.")
 
 
 def occurrences_of_draft(
@@ -107,9 +120,9 @@ def occurrences_of_draft(
 ) -> tuple[SlotState, ...] | InvalidInput:
     """Return the slots that a rule creates from the first one; `slot_ids` has enough ids."""
     if draft.start is None or draft.end is None or draft.timetable is not None:
-        problem = FieldProblem("startTime", "The first slot of a series has a start and an end.")
+        problem = FieldProblem("startTime", ProblemCode.SERIES_NEEDS_TIMES.problem())
         return InvalidInput((problem,))
-    # A series may have begun already, but not have ended.
+    # The rule may leave out the start of the draft: what counts is the dates of the series.
     first = create(slot_ids[0], replace(draft, allow_past=True), now)
     if isinstance(first, InvalidInput):
         return first
@@ -120,8 +133,20 @@ def occurrences_of_draft(
         replace(first, slot=replace(first.slot, id=id_, start=meeting.start, end=meeting.end))
         for id_, meeting in zip(slot_ids, times, strict=False)
     )
-    problems = () if draft.allow_past else past_problems(slots[-1].slot, now)
+    problems = () if draft.allow_past else past_problems([each.slot for each in slots], now)
     return InvalidInput(problems) if problems else slots
+
+
+def skipped_holidays(draft: SlotDraft, rrule: str, holidays: Collection[date]) -> tuple[date, ...]:
+    """Return the dates of a valid rule on which no slot starts because they are holidays."""
+    if not holidays or draft.start is None or draft.end is None:
+        return ()
+    times = occurrences(Meeting(draft.start, draft.end), rrule, draft.time_zone)
+    zone = find_zone(draft.time_zone)
+    if isinstance(times, InvalidInput) or zone is None:
+        return ()
+    dates = {to_wall_clock(meeting.start, zone).date() for meeting in times}
+    return tuple(sorted(dates.intersection(holidays)))
 
 
 def split_conflicts(
@@ -155,22 +180,42 @@ def is_in_scope(slot: Slot, selected: Slot, scope: SeriesScope, now: datetime) -
     return scope is SeriesScope.ALL or slot.start >= selected.start
 
 
+# Decides the edit of one slot at a time.
+SlotEdit = Callable[[SlotState, datetime], Decision[EditSlotOutcome]]
+
+
+def plan_edit(requested: SlotPatch | SlotEdit, slots: Sequence[Slot]) -> SlotEdit | InvalidInput:
+    """Plan the edit of each slot. Where times change, all slots move as the first one does."""
+    if not isinstance(requested, SlotPatch):
+        return requested
+    by_slot = changes_per_slot(slots, requested) if len(slots) > 1 else {slots[0].id: requested}
+    if isinstance(by_slot, InvalidInput):
+        return by_slot
+    return lambda state, now: edit(state, by_slot[state.id], now)
+
+
 def changes_per_slot(
-    slots: Sequence[Slot], selected: Slot, changes: SlotChanges
-) -> dict[SlotId, SlotChanges] | InvalidInput:
-    """Return the changes of each slot: where times change, all slots move like the selected one."""
+    slots: Sequence[Slot], changes: SlotPatch
+) -> dict[SlotId, SlotPatch] | InvalidInput:
+    """Return the changes of each slot: where times change, all slots move as the first one does."""
+    selected = slots[0]
     if changes.timetable is not UNCHANGED:
-        problem = "A timetable is for one slot of a series, not for several."
+        problem = ProblemCode.TIMETABLE_OF_SEVERAL.problem()
         return InvalidInput((FieldProblem("timetable", problem),))
     if not changes.has_new_times:
         return {slot.id: changes for slot in slots}
     if course := next((slot for slot in slots if slot.meetings), None):
-        problem = f"A slot of the series has a timetable, so times change one by one: {course.id}."
+        start = format_in_zone(course.start, find_zone(course.time_zone) or UTC)
+        problem = ProblemCode.SLOT_HAS_TIMETABLE.problem(time=start)
         return InvalidInput((FieldProblem("startTime", problem),))
-    old = Meeting(selected.start, selected.end)
     after = changes.apply_to(selected)
-    new = Meeting(after.start, after.end)
-    moved = shift_all([Meeting(slot.start, slot.end) for slot in slots], old, new, after.time_zone)
+    has_new_clock = UNCHANGED not in (changes.start, changes.time_zone)
+    moved = shift_all(
+        [Meeting(slot.start, slot.end) for slot in slots],
+        [slot.time_zone for slot in slots],
+        Meeting(after.start, after.end),
+        after.time_zone if has_new_clock else None,
+    )
     if isinstance(moved, InvalidInput):
         return moved
     return {

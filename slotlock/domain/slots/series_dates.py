@@ -3,21 +3,22 @@
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import date, datetime
 from itertools import chain
+from zoneinfo import ZoneInfo
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.schedule.meetings import format_in_zone
 from slotlock.domain.schedule.recurrence import MAX_SPAN
 from slotlock.domain.schedule.recurrence_rules import MAX_OCCURRENCES
-from slotlock.domain.schedule.zones import validate_year
+from slotlock.domain.schedule.zones import find_zone, to_wall_clock, validate_year
+from slotlock.domain.shared.declare import refusal, shown_slots
+from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.shared.values import value_object
-from slotlock.domain.slots.deletion import has_history
-from slotlock.domain.slots.editing import past_problems
-from slotlock.domain.slots.resources import ResourceTaken
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.slots.editing import has_history, past_problems
+from slotlock.domain.slots.resource_conflicts import ResourceTaken
 from slotlock.domain.slots.series import SkippedDate, conflicts_of, skipped_dates
 
 
@@ -25,22 +26,24 @@ from slotlock.domain.slots.series import SkippedDate, conflicts_of, skipped_date
 class PlannedDates:
     """The slots to add, by start, each copied from the slot of `template_ids` at its index.
 
-    `existing` are the slots that the series has on the other dates of the request.
+    `existing` are the slots that the series has on other dates of the request.
     """
 
     slots: tuple[Slot, ...]
     template_ids: tuple[SlotId, ...]
     existing: tuple[SlotState, ...]
+    skipped_holidays: tuple[date, ...] = ()
 
 
 @value_object
 class DatesAdded:
-    """The new slots, those that existed, and the dates that were skipped because of conflicts."""
+    """The new slots, those that existed, and the dates that were skipped."""
 
     series_id: SeriesId
     slots: tuple[SlotState, ...]
     existing: tuple[SlotState, ...]
     conflicts: tuple[ResourceTaken, ...]
+    skipped_holidays: tuple[date, ...] = ()
 
 
 @value_object
@@ -51,6 +54,7 @@ class SeriesDatesSummary:
     added: tuple[SlotId, ...]
     existing: tuple[SlotId, ...]
     skipped: tuple[SkippedDate, ...]
+    skipped_holidays: tuple[str, ...] = ()
 
     @classmethod
     def from_added(cls, outcome: DatesAdded) -> "SeriesDatesSummary":
@@ -60,6 +64,7 @@ class SeriesDatesSummary:
             tuple(state.id for state in outcome.slots),
             tuple(state.id for state in outcome.existing),
             skipped_dates(outcome.conflicts),
+            tuple(each.isoformat() for each in outcome.skipped_holidays),
         )
 
     def with_slots(
@@ -71,14 +76,18 @@ class SeriesDatesSummary:
             tuple(state for state in slots if state.id in self.added),
             tuple(state for state in slots if state.id in self.existing),
             conflicts_of(self.skipped, others),
+            tuple(map(date.fromisoformat, self.skipped_holidays)),
         )
 
 
-@value_object
+@refusal(message="Some of these slots have or had bookings. Nothing was removed.")
 class SlotsHaveBookings:
-    """Users have booked these slots or have waited for them, now or earlier."""
+    """Users have booked some of the slots or have waited for them, now or earlier.
 
-    slot_ids: tuple[SlotId, ...]
+    Nothing was removed.
+    """
+
+    slot_ids: tuple[SlotId, ...] = shown_slots("The slots that have or had bookings, by start.")
 
 
 @value_object
@@ -106,11 +115,13 @@ def plan_added_dates(
     now: datetime,
     *,
     allow_past: bool,
+    holidays: Collection[date] = (),
 ) -> PlannedDates | InvalidInput:
     """Copy the nearest slot of a series to each date on which the series has no slot.
 
     `series` has at least one slot and is sorted by start; `slot_ids` has enough ids. A cancelled
-    slot does not occupy its date. It is copied only if all are cancelled, and then as a draft.
+    slot does not occupy its date. It is copied only if all are cancelled, and then as a draft. What
+    would start on one of the `holidays` in its own zone is skipped.
     """
     current = [state for state in series if state.slot.status is not SlotStatus.CANCELLED]
     wanted = set(starts)
@@ -119,17 +130,20 @@ def plan_added_dates(
     templates = [state.slot for state in current or series if not state.slot.meetings]
     if problem := _problem_of_starts(wanted, added, series, templates):
         return InvalidInput((FieldProblem("startTimes", problem),))
-    copied = [_nearest(templates, start) for start in added]
-    slots = tuple(
-        _copy(template, slot_id, start, now)
-        for template, slot_id, start in zip(copied, slot_ids, added, strict=False)
-    )
-    past = next((slot for slot in slots if past_problems(slot, now)), None)
-    if past and not allow_past:
-        start = format_in_zone(past.start, UTC)
-        problem = f"{start} lies in the past."
-        return InvalidInput((FieldProblem("startTimes", problem),))
-    return PlannedDates(slots, tuple(template.id for template in copied), existing)
+    planned = [
+        _copy(_nearest(templates, start), slot_id, start, now)
+        for slot_id, start in zip(slot_ids, added, strict=False)
+    ]
+    slots = tuple(slot for slot in planned if _local_date(slot) not in holidays)
+    skipped = {_local_date(slot) for slot in planned}.intersection(holidays)
+    if not allow_past and (problems := past_problems(slots, now, "startTimes")):
+        return InvalidInput(problems)
+    template_ids = tuple(_nearest(templates, slot.start).id for slot in slots)
+    return PlannedDates(slots, template_ids, existing, tuple(sorted(skipped)))
+
+
+def _local_date(slot: Slot) -> date:
+    return to_wall_clock(slot.start, find_zone(slot.time_zone) or ZoneInfo("UTC")).date()
 
 
 def _problem_of_starts(
@@ -137,21 +151,21 @@ def _problem_of_starts(
     added: Sequence[datetime],
     series: Sequence[SlotState],
     templates: Sequence[Slot],
-) -> str | None:
+) -> Problem | None:
     if not 1 <= len(wanted) <= MAX_OCCURRENCES:
-        return f"Please enter 1 to {MAX_OCCURRENCES} times."
+        return ProblemCode.START_COUNT.problem(maximum=MAX_OCCURRENCES)
     if not added:
         return None
     if not templates:
-        return "Each slot of the series has a timetable, so none can be copied."
+        return ProblemCode.ALL_HAVE_TIMETABLES.problem()
     if problem := next(filter(None, map(validate_year, added)), None):
         return problem
     if len(series) + len(added) > MAX_OCCURRENCES:
-        return f"A series can have at most {MAX_OCCURRENCES} slots; it has {len(series)}."
+        return ProblemCode.SERIES_TOO_LONG.problem(maximum=MAX_OCCURRENCES, found=len(series))
     first = min(added[0], series[0].slot.start)
     last = max(added[-1], series[-1].slot.start)
     if last - first > MAX_SPAN:
-        return "All dates of a series must be within five years."
+        return ProblemCode.SERIES_TOO_WIDE.problem()
     return None
 
 

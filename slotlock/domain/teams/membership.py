@@ -5,10 +5,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.text import normalize_line, validate_line
-from slotlock.domain.shared.validation import INVALID_EMAIL, FieldProblem, InvalidInput
-from slotlock.domain.shared.values import value_object
-from slotlock.domain.teams.outcomes import (
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.teams.team import Invitation, Member, Team, TeamId
+from slotlock.domain.teams.team_outcomes import (
     AcceptInvitationOutcome,
     AlreadyMember,
     CreateTeamOutcome,
@@ -25,7 +27,7 @@ from slotlock.domain.teams.outcomes import (
     TooManyTeams,
     WithdrawInvitationOutcome,
 )
-from slotlock.domain.teams.team import Invitation, Member, Team, TeamId
+from slotlock.domain.users.email_addresses import INVALID_LOGIN_NAME
 from slotlock.domain.users.user import UserId
 
 MAX_TEAM_NAME_LENGTH = 100
@@ -47,7 +49,7 @@ def create(
     """Create a team of one; `member_number` is free among the creator's memberships, or None."""
     name = normalize_line(name)
     if problem := validate_line(name, MAX_TEAM_NAME_LENGTH) or (
-        None if name else "Please enter a name for the team."
+        None if name else ProblemCode.NAME_MISSING.problem()
     ):
         return InvalidInput((FieldProblem("name", problem),))
     if member_number is None:
@@ -63,7 +65,7 @@ def invite(
     invitation_number: int | None,
     now: datetime,
 ) -> TeamDecision[InviteToTeamOutcome]:
-    """Invite an e-mail address, None if it was invalid. A second invitation changes nothing.
+    """Invite a login name, None if it was invalid. A second invitation changes nothing.
 
     The outcome does not depend on whether the address has an account. `invitation_number` is free
     among the open invitations to the address, or None.
@@ -71,7 +73,7 @@ def invite(
     if not team.has_member(by):
         return TeamDecision(team, TeamNotFound(team.id))
     if email is None:
-        return TeamDecision(team, InvalidInput((FieldProblem("email", INVALID_EMAIL),)))
+        return TeamDecision(team, InvalidInput((FieldProblem("email", INVALID_LOGIN_NAME),)))
     if (member_id := members_by_email.get(email)) is not None:
         return TeamDecision(team, AlreadyMember(member_id))
     if team.invitation_to(email):

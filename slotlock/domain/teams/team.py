@@ -5,7 +5,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import NewType
 
-from slotlock.domain.shared.values import Stored, value_object
+from slotlock.domain.shared.value_object import Stored, value_object
 from slotlock.domain.users.user import UserId
 
 TeamId = NewType("TeamId", str)
@@ -27,7 +27,7 @@ class Member:
 
 @value_object
 class Invitation:
-    """An open invitation; `number`, 0 to 99, is unique among those to the address."""
+    """An open invitation to an address or a user name; `number`, 0 to 99, is unique among those."""
 
     email: str
     at: datetime

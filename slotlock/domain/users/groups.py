@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import normalize_line, strip_blanks, validate_line
 
 MAX_GROUPS = 20
@@ -15,17 +16,17 @@ def clean_groups(groups: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(map(normalize_line, groups)) - {""}))
 
 
-def validate_groups(groups: tuple[str, ...]) -> str | None:
+def validate_groups(groups: tuple[str, ...]) -> Problem | None:
     """Return the problem with a user's groups, or None."""
     if len(groups) > MAX_GROUPS:
-        return f"A user can have at most {MAX_GROUPS} groups."
+        return ProblemCode.TOO_MANY_GROUPS.problem(maximum=MAX_GROUPS)
     return next((problem for problem in map(validate_group, groups) if problem), None)
 
 
-def validate_group(group: str) -> str | None:
+def validate_group(group: str) -> Problem | None:
     """Return the problem with the name of one group, or None."""
     if not strip_blanks(group):
-        return "The name of a group cannot be blank."
+        return ProblemCode.GROUP_BLANK.problem()
     if any(character in _RESERVED for character in group):
-        return "The name of a group cannot contain a comma, a semicolon or a star (*)."
+        return ProblemCode.GROUP_SEPARATOR.problem()
     return validate_line(group, MAX_GROUP_LENGTH)

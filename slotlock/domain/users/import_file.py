@@ -1,106 +1,147 @@
 """Parse a CSV file of users: either all of its rows, or every problem with its line.
 
-The file is CSV (RFC 4180) in UTF-8 with a header. `email` is required, `name` and `groups` are
-optional; `;` separates groups. German Excel separates cells by `;` and writes a byte order mark:
-both are accepted.
+The file is CSV (RFC 4180) with a header, as Excel saves it: in UTF-8, in UTF-16 with a byte order
+mark, in Windows-1252 or in GB 18030. The columns are those of `import_columns.py`.
 """
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 
 from slotlock.domain.shared.formulas import unescape_formula
 from slotlock.domain.shared.text import normalize_line, strip_blanks
-from slotlock.domain.shared.validation import INVALID_EMAIL
-from slotlock.domain.shared.values import value_object
-from slotlock.domain.users.email_addresses import normalize_email
-from slotlock.domain.users.groups import clean_groups, validate_groups
-from slotlock.domain.users.user import validate_user_name
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.email_addresses import (
+    INVALID_EMAIL,
+    INVALID_LOGIN_NAME,
+    normalize_email,
+    normalize_login_name,
+)
+from slotlock.domain.users.groups import (
+    MAX_GROUP_LENGTH,
+    MAX_GROUPS,
+    clean_groups,
+    validate_groups,
+)
+from slotlock.domain.users.identity import Identity
+from slotlock.domain.users.import_columns import (
+    COLUMNS,
+    EMAIL,
+    FIRST_NAME,
+    GROUPS,
+    LAST_NAME,
+    NAME,
+    SUBJECT,
+    USERNAME,
+    columns_of,
+    find_separator,
+    fold_header,
+    has_chinese_column,
+)
+from slotlock.domain.users.import_problems import (
+    ImportProblem,
+    InvalidUserFile,
+    ProblemCollector,
+)
+from slotlock.domain.users.user import MAX_USER_NAME_LENGTH, validate_user_name
 
 # As many as fit into one transaction, which has 5 s in MongoDB.
 MAX_IMPORTED_USERS = 10_000
 MAX_FILE_BYTES = 5_000_000
-MAX_PROBLEMS = 100
-EMAIL, NAME, GROUPS = COLUMNS = ("email", "name", "groups")
-MAX_SHOWN_COLUMN_LENGTH = 40
+MAX_SHOWN_COLUMN_LENGTH, MAX_SHOWN_COLUMNS = 40, 100
+# No Western name has three accented letters in a row, a capital inside of a word that Mac OS Roman
+# writes for a letter with an accent, or a pair of letter and sign that is one letter in UTF-8.
+_NOT_WINDOWS_1252 = re.compile(
+    rb"[\x80-\xff]{3}|[\xc2-\xdf][\x80-\xbf]|[a-z][\x8a\x8e\x9f]|[A-Z][\x8a\x8e\x9f][a-z]"
+)
 _FIRST_LINE = re.compile(r"[\r\n]*([^\r\n]*)")
-
-
-@value_object
-class LineProblem:
-    """A problem with a line of the file; `column` is None if it concerns the whole line."""
-
-    line: int
-    column: str | None
-    message: str
-
-
-@value_object
-class InvalidUserFile:
-    """The file is invalid and nothing was imported: the first 100 problems, `count` in total."""
-
-    problems: tuple[LineProblem, ...]
-    count: int
+MAX_HEADER_LENGTH = 10_000
+# A slash does not: `2025/26` is a group.
+_GROUP_SEPARATORS = re.compile("[;,|\r\n\u3001\uff0c\uff1b]")
+# Han, Kana and Hangul: the last name comes first, without a blank.
+_EAST_ASIAN = re.compile(
+    "[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+TWO_LOGIN_NAMES = (
+    "This line has an e-mail address and a user name, but an account has only one of them. "
+    "Please remove one of the two columns, or empty one of the cells."
+)
 
 
 @value_object
 class UserRow:
-    """One user in the file; a field is None if the file has no such column."""
+    """One user in the file; a field is None if the file has no such column.
+
+    `subject` is also None for an empty cell. Its `identity` needs the providers of the server.
+    """
 
     line: int
-    email: str
+    login_name: str
     name: str | None
     groups: tuple[str, ...] | None
+    subject: str | None = None
+    identity: Identity | None = None
 
 
-def parse_user_file(body: bytes) -> tuple[UserRow, ...] | InvalidUserFile:
+@value_object
+class UserFile:
+    """The users in a file, and the headers of the columns that the import does not know."""
+
+    rows: tuple[UserRow, ...]
+    ignored_columns: tuple[str, ...] = ()
+
+    @property
+    def login_names(self) -> list[str]:
+        """Return the login name of each row."""
+        return [row.login_name for row in self.rows]
+
+
+def parse_user_file(body: bytes) -> UserFile | InvalidUserFile:
     """Return the rows of the file, or its problems."""
     problems = ProblemCollector()
-    try:
-        text = body.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = body.count(b"\n", 0, error.start) + 1
-        problems.add(line, None, "This file is not UTF-8. Please save it as 'CSV UTF-8'.")
+    text = _decode(body, problems)
+    if text is None:
         return problems.to_invalid_file()
     records = _records(text, problems)
     line, header = next(records, (1, []))
-    columns = _parse_header(line, header, problems)
+    columns, ignored = _parse_header(line, header, problems)
     if problems.count:
         return problems.to_invalid_file()
     parser = _RowParser(columns, problems)
     for number, (line, cells) in enumerate(records, 1):
         if number > MAX_IMPORTED_USERS:
             message = f"A file can have at most {MAX_IMPORTED_USERS} users. Please split it."
-            problems.add(line, None, message)
+            code = ImportProblem.TOO_MANY_USERS
+            problems.add(line, None, message, code, maximum=MAX_IMPORTED_USERS)
             break
         parser.parse(line, cells)
-    return problems.to_invalid_file() if problems.count else tuple(parser.rows)
+    return problems.to_invalid_file() if problems.count else UserFile(tuple(parser.rows), ignored)
 
 
-@dataclass(slots=True)
-class ProblemCollector:
-    """Collects the first problems and counts all of them."""
-
-    problems: list[LineProblem] = field(default_factory=list)
-    count: int = 0
-
-    def add(self, line: int, column: str | None, message: str) -> None:
-        """Count a problem, and collect it if it is one of the first."""
-        self.count += 1
-        if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(LineProblem(line, column, message))
-
-    def to_invalid_file(self) -> InvalidUserFile:
-        """Return the problems as the outcome of the file."""
-        return InvalidUserFile(tuple(self.problems), self.count)
+def _decode(body: bytes, problems: ProblemCollector) -> str | None:
+    """Return the text of a file; None, and a problem, if its encoding is not recognized."""
+    is_utf_16 = body.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    try:
+        return body.decode("utf-16" if is_utf_16 else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = 1 if is_utf_16 else body.count(b"\n", 0, error.start) + 1
+    encoding = "gb18030" if _NOT_WINDOWS_1252.search(body) else "cp1252"
+    text = body.decode(encoding, errors="replace")
+    # Other encodings decode as GB 18030, too, but into a header without Chinese columns.
+    is_right = encoding == "cp1252" or has_chinese_column(_header_of(text))
+    if is_right and "\ufffd" not in text and not is_utf_16:
+        return text
+    message = "This file is neither UTF-8 nor Windows-1252. Please save it as 'CSV UTF-8'."
+    problems.add(line, None, message, ImportProblem.UNKNOWN_ENCODING)
+    return None
 
 
 def _records(text: str, problems: ProblemCollector) -> Iterator[tuple[int, list[str]]]:
     """Yield each record that is not blank, with its first line number."""
     lines = StringIO(text, newline="")
-    delimiter = _delimiter(text)
+    delimiter = find_separator(_header_of(text))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + 1
@@ -111,45 +152,66 @@ def _records(text: str, problems: ProblemCollector) -> Iterator[tuple[int, list[
         except csv.Error as error:
             # The csv module raises only for quotes and for cells over 128 KiB; it can go on after.
             is_cell_too_long = "limit" in str(error)
-            problems.add(
-                line,
-                None,
-                "A cell is too long." if is_cell_too_long else "A quotation mark is not closed.",
-            )
+            if is_cell_too_long:
+                problems.add(line, None, "A cell is too long.", ImportProblem.CELL_TOO_LONG)
+            else:
+                text = "A quotation mark is not closed."
+                problems.add(line, None, text, ImportProblem.OPEN_QUOTE)
             continue
         if not _is_blank_record(cells):
             yield line, [unescape_formula(cell, delimiter) for cell in cells]
+
+
+def _header_of(text: str) -> str:
+    header = _FIRST_LINE.match(text)
+    return header[1][:MAX_HEADER_LENGTH] if header else ""
 
 
 def _is_blank_record(cells: Sequence[str]) -> bool:
     return not any(map(strip_blanks, cells))
 
 
-def _delimiter(text: str) -> str:
-    header = _FIRST_LINE.match(text)
-    return ";" if header and header[1].count(";") > header[1].count(",") else ","
+def _parse_header(
+    line: int, cells: Sequence[str], problems: ProblemCollector
+) -> tuple[list[str], tuple[str, ...]]:
+    """Return the column of each cell, blank for an unknown one, and the unknown headers."""
+    headers = [strip_blanks(cell) for cell in cells]
+    while headers and not headers[-1]:
+        headers.pop()
+    columns, seen, ignored = columns_of(headers), set[str](), list[str]()
+    for header, column in zip(headers, columns, strict=True):
+        shown = header.casefold()[:MAX_SHOWN_COLUMN_LENGTH]
+        # A class and a course are both groups.
+        key = fold_header(header) if column == GROUPS else column
+        for each in (shown, column, NAME if column in (FIRST_NAME, LAST_NAME) else None):
+            if each:
+                problems.name_column(each, header[:MAX_SHOWN_COLUMN_LENGTH])
+        if shown == "role":
+            message = "An import cannot set roles. Please remove this column."
+            problems.add(line, shown, message, ImportProblem.ROLE_COLUMN)
+        elif key is None:
+            ignored.append(header[:MAX_SHOWN_COLUMN_LENGTH])
+        elif key in seen:
+            message = "This column appears twice."
+            problems.add(line, shown, message, ImportProblem.REPEATED_COLUMN)
+        else:
+            seen.add(key)
+    if not {EMAIL, USERNAME}.intersection(columns):
+        message = (
+            f"The first line must name the columns, among them {EMAIL} or {USERNAME}. The columns "
+            f"are {', '.join(COLUMNS)}, also in German, French, Spanish and Chinese, separated by "
+            "commas, semicolons or tabs."
+        )
+        problems.add(line, EMAIL, message, ImportProblem.NO_LOGIN_COLUMN)
+    return [column or "" for column in columns], tuple(filter(None, ignored[:MAX_SHOWN_COLUMNS]))
 
 
-def _parse_header(line: int, cells: Sequence[str], problems: ProblemCollector) -> list[str]:
-    names = [strip_blanks(cell).casefold() for cell in cells]
-    while names and not names[-1]:
-        names.pop()
-    for index, name in enumerate(names):
-        shown = name[:MAX_SHOWN_COLUMN_LENGTH]
-        if name == "role":
-            problems.add(line, shown, "An import cannot set roles. Please remove this column.")
-        elif name not in COLUMNS:
-            allowed = ", ".join(COLUMNS)
-            message = (
-                f"This column is unknown. The columns are {allowed}, "
-                "separated by commas or semicolons."
-            )
-            problems.add(line, shown, message)
-        elif name in names[:index]:
-            problems.add(line, shown, "This column appears twice.")
-    if EMAIL not in names:
-        problems.add(line, EMAIL, "The first line must name the columns, and this one is missing.")
-    return names
+def join_names(first_name: str, last_name: str) -> str:
+    """Return a full name: `first last`, or the last name first in East Asian characters."""
+    names = [normalize_line(first_name), normalize_line(last_name)]
+    if all(map(_EAST_ASIAN.fullmatch, names)):
+        return "".join(reversed(names))
+    return " ".join(filter(None, names))
 
 
 class _RowParser:
@@ -159,7 +221,7 @@ class _RowParser:
         self.rows: list[UserRow] = []
         self._columns = columns
         self._problems = problems
-        self._line_by_email: dict[str, int] = {}
+        self._login_names: set[str] = set()
 
     def parse(self, line: int, cells: list[str]) -> None:
         expected = len(self._columns)
@@ -168,32 +230,57 @@ class _RowParser:
                 f"This line has {len(cells)} cells, but the header has {expected}. "
                 "Are quotation marks missing?"
             )
-            self._problems.add(line, None, message)
+            code = ImportProblem.WRONG_CELL_COUNT
+            self._problems.add(line, None, message, code, cells=len(cells), expected=expected)
             return
-        by_column = dict(zip(self._columns, cells, strict=False))
-        email = self._parse_email(line, by_column[EMAIL])
-        name = self._parse_name(line, by_column[NAME]) if NAME in by_column else None
-        groups = self._parse_groups(line, by_column[GROUPS]) if GROUPS in by_column else None
-        self.rows.append(UserRow(line, email, name, groups))
+        cells_by_column = dict(zip(self._columns, cells, strict=False))
+        login_name = self._parse_login_name(line, cells_by_column)
+        name = self._parse_name(line, cells_by_column)
+        groups = self._parse_groups(line, cells) if GROUPS in cells_by_column else None
+        subject = strip_blanks(cells_by_column.get(SUBJECT, "")) or None
+        self.rows.append(UserRow(line, login_name, name, groups, subject))
 
-    def _parse_email(self, line: int, cell: str) -> str:
-        email = normalize_email(cell)
-        if email is None:
-            self._problems.add(line, EMAIL, INVALID_EMAIL)
+    def _parse_login_name(self, line: int, cells: Mapping[str, str]) -> str:
+        email, username = (strip_blanks(cells.get(each, "")) for each in (EMAIL, USERNAME))
+        if email and username and email.casefold() != username.casefold():
+            code = ImportProblem.TWO_LOGIN_NAMES
+            self._problems.add(line, USERNAME, TWO_LOGIN_NAMES, code)
             return ""
-        first_line = self._line_by_email.setdefault(email, line)
-        if first_line != line:
-            self._problems.add(line, EMAIL, f"Line {first_line} already has this address.")
-        return email
+        is_email = bool(email) or USERNAME not in cells
+        login_name = normalize_email(email) if is_email else normalize_login_name(username)
+        column = EMAIL if is_email else USERNAME
+        if login_name is None and is_email:
+            self._problems.add(line, column, INVALID_EMAIL, ImportProblem.INVALID_EMAIL)
+        elif login_name is None:
+            self._problems.add(line, column, INVALID_LOGIN_NAME, ImportProblem.INVALID_LOGIN_NAME)
+        if login_name is None:
+            return ""
+        if login_name in self._login_names:
+            message = "A line before this one has the same user."
+            self._problems.add(line, column, message, ImportProblem.SAME_USER)
+        self._login_names.add(login_name)
+        return login_name
 
-    def _parse_name(self, line: int, cell: str) -> str:
-        name = normalize_line(cell)
+    def _parse_name(self, line: int, cells: Mapping[str, str]) -> str | None:
+        if NAME in cells:
+            name = normalize_line(cells[NAME])
+        elif FIRST_NAME in cells or LAST_NAME in cells:
+            name = join_names(cells.get(FIRST_NAME, ""), cells.get(LAST_NAME, ""))
+        else:
+            return None
         if problem := validate_user_name(name):
-            self._problems.add(line, NAME, problem)
+            code = ImportProblem.INVALID_NAME
+            self._problems.add(line, NAME, problem, code, maximum=MAX_USER_NAME_LENGTH)
         return name
 
-    def _parse_groups(self, line: int, cell: str) -> tuple[str, ...]:
-        groups = clean_groups(cell.split(";"))
+    def _parse_groups(self, line: int, cells: Sequence[str]) -> tuple[str, ...]:
+        groups = clean_groups(
+            group
+            for column, cell in zip(self._columns, cells, strict=False)
+            if column == GROUPS
+            for group in _GROUP_SEPARATORS.split(cell)
+        )
         if problem := validate_groups(groups):
-            self._problems.add(line, GROUPS, problem)
+            limits = {"maximum": MAX_GROUPS, "length": MAX_GROUP_LENGTH}
+            self._problems.add(line, GROUPS, problem, ImportProblem.INVALID_GROUPS, **limits)
         return groups

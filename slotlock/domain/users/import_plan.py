@@ -4,16 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from slotlock.domain.shared.folding import search_words
-from slotlock.domain.shared.values import value_object
-from slotlock.domain.users.administration import account_change_refusal
-from slotlock.domain.users.import_file import (
-    EMAIL,
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.account_admin_rules import account_change_refusal
+from slotlock.domain.users.identity import Identity, LinkedIdentity
+from slotlock.domain.users.import_columns import EMAIL, USERNAME
+from slotlock.domain.users.import_file import UserRow
+from slotlock.domain.users.import_identities import IdentityChange, plan_identities
+from slotlock.domain.users.import_problems import (
+    ImportProblem,
     InvalidUserFile,
-    LineProblem,
     ProblemCollector,
-    UserRow,
 )
-from slotlock.domain.users.user import MAX_USER_NAME_LENGTH, Caller, User
+from slotlock.domain.users.user import MAX_USER_NAME_LENGTH, Caller, User, UserId
 
 # MongoDB updates an index for each group and each search word that an import adds or removes.
 # One transaction has room for this many updates (ADR 0018).
@@ -25,17 +27,18 @@ TOO_MANY_INDEX_CHANGES = (
 
 # A claim also ends the sessions, calendar feed and team memberships of an account.
 CLAIM_INDEX_CHANGES = 8
-ADMIN_REQUIRED = "This address belongs to an organizer or an admin, whom only an admin can change."
-ERASED = "The user with this address was erased."
+ADMIN_REQUIRED = "This account belongs to an organizer or an admin, whom only an admin can change."
+ERASED = "The user of this account was erased."
 
 
 @value_object
 class NewUser:
     """An account to create; the user has no password yet."""
 
-    email: str
+    login_name: str
     name: str
     groups: tuple[str, ...]
+    identity: Identity | None = None
 
 
 @value_object
@@ -49,6 +52,7 @@ class UserUpdate:
     name: str
     groups: tuple[str, ...]
     is_claim: bool = False
+    identities: IdentityChange | None = None
 
     @property
     def after(self) -> User:
@@ -66,18 +70,54 @@ class UnclaimedAccount:
 
 
 @value_object
+class Membership:
+    """What a file of all users changes besides: which accounts it manages, and their bans.
+
+    `named` are accounts that such a file names for the first time, and `returned` those that a sync
+    banned and that the file names again. `gone` are the managed members, of `managed_count`, whom
+    the file no longer names, by login name; they are banned with `bans_gone`.
+    """
+
+    named: tuple[User, ...]
+    returned: tuple[User, ...]
+    gone: tuple[User, ...]
+    managed_count: int
+    bans_gone: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to write."""
+        return not (self.named or self.returned or (self.gone and self.bans_gone))
+
+    def exceeds(self, limit_percent: int) -> bool:
+        """Return whether more than this share of the managed members would be banned."""
+        return self.bans_gone and len(self.gone) * 100 > limit_percent * self.managed_count
+
+
+@value_object
 class ImportPlan:
-    """The accounts that an import creates and updates, and those that it does not change."""
+    """The accounts that an import creates and updates, and those that it does not change.
+
+    `membership` is None unless the file has all users.
+    """
 
     created: tuple[NewUser, ...]
     updated: tuple[UserUpdate, ...]
     unchanged: int
     unclaimed: tuple[UnclaimedAccount, ...] = ()
+    membership: Membership | None = None
+
+    @property
+    def names_identities(self) -> bool:
+        """Return whether accounts get identities, of which each belongs to one account."""
+        changes = (update.identities for update in self.updated)
+        return any(new.identity for new in self.created) or any(each for each in changes)
 
     @property
     def is_empty(self) -> bool:
         """Return whether the import has nothing to write."""
-        return not (self.created or self.updated)
+        is_same_membership = self.membership is None or self.membership.is_empty
+        return is_same_membership and not (self.created or self.updated)
 
 
 @value_object
@@ -93,6 +133,7 @@ class ImportResult:
     dry_run: bool
     claimed: int = 0
     unclaimed: tuple[UnclaimedAccount, ...] = ()
+    ignored_columns: tuple[str, ...] = ()
 
 
 @value_object
@@ -107,12 +148,13 @@ class ImportTooLarge:
     """The import does not fit into one transaction; nothing was imported, split the file."""
 
 
-def to_result(plan: ImportPlan, *, dry_run: bool) -> ImportResult:
+def to_result(plan: ImportPlan, ignored_columns: tuple[str, ...], *, dry_run: bool) -> ImportResult:
     """Return what a plan changes."""
     claimed = sum(update.is_claim for update in plan.updated)
     updated = len(plan.updated) - claimed
     return ImportResult(
-        len(plan.created), updated, plan.unchanged, dry_run, claimed, plan.unclaimed
+        *(len(plan.created), updated, plan.unchanged, dry_run, claimed, plan.unclaimed),
+        ignored_columns,
     )
 
 
@@ -125,58 +167,65 @@ def plan_import(
     caller: Caller | None = None,
     *,
     claim: bool = False,
+    linked: Mapping[UserId, Sequence[LinkedIdentity]] | None = None,
 ) -> ImportPlan | InvalidUserFile:
     """Plan the import of these rows by a caller, who is None for the command line.
 
-    `existing_users` holds the accounts of the rows by e-mail address. Accounts that registered
+    `existing_users` holds the accounts of the rows by login name. Accounts that registered
     themselves change only with `claim`: the address of a pupil does not prove that the pupil
-    registered it.
+    registered it. `linked` are the identities of these accounts, and the owners of those that the
+    rows name.
     """
     created, updated, unclaimed, index_changes = [], [], [], 0
     problems = ProblemCollector()
+    identities = plan_identities(rows, existing_users, linked or {}, problems, claim=claim)
     for row in rows:
-        before = existing_users.get(row.email)
+        before = existing_users.get(row.login_name)
         if before is None:
-            name = row.name or row.email.partition("@")[0][:MAX_USER_NAME_LENGTH]
-            created.append(NewUser(row.email, name, row.groups or ()))
-            index_changes += len(_search_words_of(name, row.email)) + len(row.groups or ())
+            name = row.name or row.login_name.partition("@")[0][:MAX_USER_NAME_LENGTH]
+            created.append(NewUser(row.login_name, name, row.groups or (), row.identity))
+            index_changes += len(_search_words_of(name, row.login_name)) + len(row.groups or ())
+            index_changes += row.identity is not None
         elif before.is_unclaimed and not claim:
             unclaimed.append(UnclaimedAccount(row.line, before))
-        elif (update := _to_update(before, row)) is not None:
-            if problem := _update_problem(caller, before):
-                problems.add(row.line, EMAIL, problem)
+        elif (update := _to_update(before, row, identities.get(row.login_name))) is not None:
+            column = EMAIL if before.email else USERNAME
+            if before.erased:
+                problems.add(row.line, column, ERASED, ImportProblem.ERASED)
+            elif account_change_refusal(caller, before):
+                problems.add(row.line, column, ADMIN_REQUIRED, ImportProblem.ADMIN_REQUIRED)
             updated.append(update)
             index_changes += _count_index_changes(update)
         if index_changes > MAX_INDEX_CHANGES:
-            return InvalidUserFile((LineProblem(row.line, None, TOO_MANY_INDEX_CHANGES),), 1)
+            too_many, code = ProblemCollector(), ImportProblem.TOO_MANY_CHANGES
+            message = TOO_MANY_INDEX_CHANGES
+            too_many.add(row.line, None, message, code, maximum=MAX_INDEX_CHANGES)
+            return too_many.to_invalid_file()
     if problems.count:
         return problems.to_invalid_file()
     unchanged = len(rows) - len(created) - len(updated) - len(unclaimed)
     return ImportPlan(tuple(created), tuple(updated), unchanged, tuple(unclaimed))
 
 
-def _update_problem(caller: Caller | None, user: User) -> str | None:
-    if user.erased:
-        return ERASED
-    return ADMIN_REQUIRED if account_change_refusal(caller, user) else None
-
-
-def _to_update(before: User, row: UserRow) -> UserUpdate | None:
+def _to_update(before: User, row: UserRow, identities: IdentityChange | None) -> UserUpdate | None:
     name = before.name if row.name is None else row.name
     groups = before.groups if row.groups is None else row.groups
-    if (name, groups) == (before.name, before.groups) and not before.is_unclaimed:
+    is_same = (name, groups, identities) == (before.name, before.groups, None)
+    if is_same and not before.is_unclaimed:
         return None
-    return UserUpdate(before, name, groups, before.is_unclaimed)
+    return UserUpdate(before, name, groups, before.is_unclaimed, identities)
 
 
 def _count_index_changes(update: UserUpdate) -> int:
     before = update.before
     count = len(set(before.groups) ^ set(update.groups))
     if update.name != before.name:
-        old_words = set(_search_words_of(before.name, before.email))
-        count += len(old_words ^ set(_search_words_of(update.name, before.email)))
+        old_words = set(_search_words_of(before.name, before.login_name))
+        count += len(old_words ^ set(_search_words_of(update.name, before.login_name)))
+    if update.identities:
+        count += len(update.identities.removed) + (update.identities.added is not None)
     return count + CLAIM_INDEX_CHANGES * update.is_claim
 
 
-def _search_words_of(name: str, email: str) -> list[str]:
-    return search_words(f"{name} {email}")
+def _search_words_of(name: str, login_name: str) -> list[str]:
+    return search_words(f"{name} {login_name}")

@@ -1,15 +1,21 @@
 """Users, their roles, and the caller of a request."""
 
+import re
 from datetime import datetime
 from enum import StrEnum
+from operator import attrgetter
 from typing import NewType
 
-from slotlock.domain.shared.text import is_blank, validate_line
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.text import is_blank, strip_blanks, validate_line
+from slotlock.domain.shared.value_object import value_object
 
 UserId = NewType("UserId", str)
 
 MAX_USER_NAME_LENGTH = 100
+# No registered combination of language, script, region and variants is longer (RFC 5646, 4.4.1).
+MAX_LOCALE_LENGTH = 35
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*", re.ASCII)
 
 
 class Role(StrEnum):
@@ -19,10 +25,9 @@ class Role(StrEnum):
     ORGANIZER = "organizer"
     ADMIN = "admin"
 
-    @property
-    def is_organizer(self) -> bool:
-        """Return whether the role may create and change slots and see all their bookings."""
-        return self in (Role.ORGANIZER, Role.ADMIN)
+    def __init__(self, value: str) -> None:
+        # Whether the role may create and change slots and see all their bookings.
+        self.is_organizer = value != "member"
 
 
 class Registration(StrEnum):
@@ -33,16 +38,27 @@ class Registration(StrEnum):
     CLOSED = "closed"
 
 
+class MailTopic(StrEnum):
+    """What users may refuse to get mails about."""
+
+    REMINDERS = "reminders"
+    ANNOUNCEMENTS = "announcements"
+
+
 @value_object
 class User:
     """A user account. Imported users have no password until they set one.
 
-    `self_registered` is true until an organizer or operator vouches for the user.
+    `login_name` is an email address, or a user name, which has no @. `self_registered` is true
+    until an organizer or operator vouches for the user, or until the address is verified: a link
+    that was mailed to it came back. `undeliverable_since` is when the mail server of the address
+    rejected it; a new address, or a mail that arrives, ends that. The user wants no mails about
+    `refused_topics`.
     """
 
     id: UserId
     name: str
-    email: str
+    login_name: str
     role: Role
     created_at: datetime
     groups: tuple[str, ...] = ()
@@ -51,6 +67,24 @@ class User:
     has_password: bool = True
     erased_at: datetime | None = None
     self_registered: bool = False
+    locale: str | None = None
+    undeliverable_since: datetime | None = None
+    email_verified: bool = False
+    refused_topics: frozenset[MailTopic] = frozenset()
+
+    @property
+    def email(self) -> str | None:
+        """Return the email address; None for an account with a user name."""
+        return self.login_name if "@" in self.login_name else None
+
+    @property
+    def username(self) -> str | None:
+        """Return the user name; None for an account with an email address."""
+        return None if "@" in self.login_name else self.login_name
+
+    def wants(self, topic: MailTopic) -> bool:
+        """Return whether the user wants mails about a topic."""
+        return topic not in self.refused_topics
 
     @property
     def is_unclaimed(self) -> bool:
@@ -80,10 +114,8 @@ class Caller:
     session_id: str
     expires_at: datetime
 
-    @property
-    def is_organizer(self) -> bool:
-        """Return whether the caller may create and change slots and see all their bookings."""
-        return self.role.is_organizer
+    # Whether the caller may create and change slots and see all their bookings.
+    is_organizer = property(attrgetter("role.is_organizer"))
 
 
 @value_object
@@ -96,8 +128,24 @@ class UserFilter:
     without_password: bool | None = None
 
 
-def validate_user_name(name: str) -> str | None:
+def normalize_locale(tag: str) -> str:
+    """Return a language tag in the usual capitals, such as `zh-Hant-TW` (RFC 5646, 2.1.1)."""
+    language, *subtags = strip_blanks(tag).lower().split("-")
+    cased = [
+        each.upper() if len(each) == 2 else each.title() if len(each) == 4 else each
+        for each in subtags
+    ]
+    return "-".join((language, *cased))
+
+
+def validate_locale(tag: str) -> Problem | None:
+    """Return the problem with a language tag, or None."""
+    is_tag = len(tag) <= MAX_LOCALE_LENGTH and _LANGUAGE_TAG.fullmatch(tag)
+    return None if is_tag else ProblemCode.INVALID_LANGUAGE.problem()
+
+
+def validate_user_name(name: str) -> Problem | None:
     """Return the problem with a user's name, or None."""
     return validate_line(name, MAX_USER_NAME_LENGTH) or (
-        "Please enter a name." if is_blank(name) else None
+        ProblemCode.NAME_MISSING.problem() if is_blank(name) else None
     )

@@ -1,45 +1,102 @@
-"""The caller's own sessions: list them, end them, and change the password."""
+"""Sessions as their users see them: list them, end them, and change the credentials."""
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Self
 
 import strawberry
 from strawberry import argument, field
 
-from slotlock.auth import accounts, sessions
+from slotlock.auth import accounts, email_verification, sessions
 from slotlock.auth.accounts import throttle_login
-from slotlock.graphql.accounts.refusals import (
-    InvalidCredentials,
-    SessionNotFound,
-    TooManyAttempts,
-    present_account_refusal,
-)
-from slotlock.graphql.accounts.types import END_CALENDAR_FEED, NEW_PASSWORD, OpenSession
+from slotlock.domain.users.user import UserId
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.refusals import InvalidInput, Refusal
-from slotlock.graphql.core.result_view import ResultView
+from slotlock.graphql.core.ids import session_global_id
+from slotlock.graphql.core.node import Node
+from slotlock.graphql.core.outcomes import Result, ResultView, register_type
+from slotlock.graphql.core.scalars import EmailAddress
+from slotlock.graphql.users.user_queries import User
+
+NEW_PASSWORD = (
+    "The new password, 8 to 128 characters. "  # noqa: S105
+    "It must not be common, a simple pattern, or contain the name, the e-mail address or the "
+    "user name of the user."
+)
+END_CALENDAR_FEED = (
+    "Whether the private calendar feed of the user ends, too. By default the calendars that "
+    "subscribed to it continue."
+)
 
 
-@strawberry.type(description="The caller has no open session of this id any more.")
-class SessionEnded:
-    session_id: strawberry.ID = field(description="The id of the ended session.")
-
-
-@strawberry.type(description="The new password replaced the old one.")
-class PasswordChanged:
-    ended_sessions: int = field(
-        description="How many other sessions of the caller were ended by the change."
+@strawberry.type(description="The tokens of a user who has just signed in or refreshed a session.")
+class Session:
+    access_token: str = field(
+        description="The token for the Authorization header, after `Bearer `."
     )
+    refresh_token: str = field(
+        description="The secret that `refreshSession` exchanges for new tokens, once and within 30 "
+        "days."
+    )
+    expires_at: datetime = field(
+        description="When the access token expires: 15 minutes after it was issued."
+    )
+    user: User = field(description="The user who is signed in.")
+
+    @classmethod
+    def from_domain(cls, session: sessions.SignedInSession) -> Self:
+        return cls(
+            access_token=session.access_token,
+            refresh_token=session.refresh_token,
+            expires_at=session.expires_at,
+            user=User.for_self(session.user),
+        )
 
 
-EndSessionResult = Annotated[
-    SessionEnded | SessionNotFound,
-    strawberry.union("EndSessionResult", description="The ended session, or a refusal."),
-]
-ChangePasswordResult = Annotated[
-    PasswordChanged | InvalidCredentials | InvalidInput | TooManyAttempts,
-    strawberry.union("ChangePasswordResult", description="The password change, or a refusal."),
-]
+register_type(
+    sessions.SignedInSession, Session, lambda outcome, _view: Session.from_domain(outcome)
+)
+
+
+@strawberry.type(description="An open session of the caller.")
+class OpenSession(Node):
+    created_at: datetime = field(description="When the user signed in.")
+    last_used_at: datetime = field(
+        description="When the user signed in or last refreshed the session."
+    )
+    client: str | None = field(
+        description="The name that the client program gave itself (its User-Agent header), at most "
+        "200 characters. Programs can claim any name."
+    )
+    current: bool = field(description="Whether this request belongs to the session.")
+
+    @classmethod
+    def from_domain(cls, session: sessions.SessionInfo, user_id: UserId) -> Self:
+        return cls(
+            id=session_global_id(user_id, session.key),
+            created_at=session.created_at,
+            last_used_at=session.last_used_at,
+            client=session.user_agent,
+            current=session.current,
+        )
+
+
+END_SESSION = Result[sessions.EndSessionOutcome](
+    "EndSessionResult", "The ended session, or a refusal."
+)
+CHANGE_PASSWORD = Result[accounts.ChangePasswordOutcome](
+    "ChangePasswordResult", "The password change, or a refusal."
+)
+
+
+REQUEST_VERIFICATION = Result[email_verification.RequestVerificationOutcome](
+    "RequestEmailVerificationResult", "Where the mail goes, or a refusal."
+)
+CHANGE_EMAIL = Result[email_verification.ChangeEmailOutcome](
+    "ChangeEmailResult", "Where the mail goes, or a refusal."
+)
+VERIFY_EMAIL = Result[email_verification.VerifyEmailOutcome](
+    "VerifyEmailResult", "The verified address, or a refusal."
+)
 
 
 @strawberry.input(description="The current and the new password of the caller.")
@@ -54,6 +111,17 @@ ChangePasswordArgument = Annotated[
 ]
 
 
+@strawberry.input(description="The new e-mail address of the caller.")
+class ChangeEmailInput:
+    new_email: EmailAddress = field(description="The address that gets the mail with a code.")
+    current_password: str = field(description="The current password of the caller.")
+
+
+ChangeEmailArgument = Annotated[
+    ChangeEmailInput, argument(description="The new address and the current password.")
+]
+
+
 @strawberry.type
 class OwnSessionQueries:
     @field(description="The open sessions of the caller, newest first; at most 100.")
@@ -65,22 +133,21 @@ class OwnSessionQueries:
 
 @strawberry.type
 class OwnSessionMutations:
-    @field(
-        description="End a session of the caller and revoke all of its tokens immediately. Ending "
-        "a session again gives the same result.",
-        graphql_type=EndSessionResult,
+    @END_SESSION.mutation(
+        "End a session of the caller and revoke all of its tokens immediately. Ending "
+        "a session again gives the same result."
     )
     async def end_session(
         self,
         info: Info,
-        id: Annotated[strawberry.ID, argument(description="The id of the session.")],  # noqa: A002
-    ) -> SessionEnded | Refusal:
+        id: Annotated[strawberry.ID, argument(description="The id of the session.")],
+    ) -> object:
         caller = info.context.caller
         session = ids.parse_session_id(id)
         if session is None or session[0] != caller.user_id:
-            return SessionNotFound.create()
+            return END_SESSION.present(sessions.SessionNotFound(), ResultView(caller))
         await sessions.end_session_by_key(info.context.auth, caller, session[1])
-        return SessionEnded(session_id=id)
+        return END_SESSION.present(sessions.SessionEnded(id), ResultView(caller))
 
     @field(
         description="End all sessions of the caller except the current one. Returns how many were "
@@ -89,16 +156,11 @@ class OwnSessionMutations:
     async def end_other_sessions(self, info: Info) -> int:
         return await sessions.end_other_sessions(info.context.auth, info.context.caller)
 
-    @field(
-        description="Change the caller's password. All other sessions of the caller end, including "
-        "one that is being opened with the old password.",
-        graphql_type=ChangePasswordResult,
+    @CHANGE_PASSWORD.mutation(
+        "Change the caller's password. All other sessions of the caller end, including "
+        "one that is being opened with the old password."
     )
-    async def change_password(
-        self,
-        info: Info,
-        input: ChangePasswordArgument,  # noqa: A002
-    ) -> PasswordChanged | Refusal:
+    async def change_password(self, info: Info, input: ChangePasswordArgument) -> object:
         context = info.context
         caller = context.caller
         user = await context.loaders.user(caller.user_id)
@@ -115,8 +177,49 @@ class OwnSessionMutations:
                 end_calendar_feed=input.end_calendar_feed,
             ),
         )
-        if isinstance(outcome, accounts.PasswordChanged):
-            return PasswordChanged(ended_sessions=outcome.ended_sessions)
-        if isinstance(outcome, accounts.InvalidCredentials):
-            return InvalidCredentials.for_current_password()
-        return present_account_refusal(outcome, ResultView(caller))
+        return CHANGE_PASSWORD.present(outcome, ResultView(caller))
+
+    @REQUEST_VERIFICATION.mutation(
+        "Mail a code to the address of the caller, who verifies the address with it "
+        "(`verifyEmail`)."
+    )
+    async def request_email_verification(self, info: Info) -> object:
+        caller = info.context.caller
+        outcome = await email_verification.request_email_verification(
+            info.context.auth, caller, info.context.client.address
+        )
+        return REQUEST_VERIFICATION.present(outcome, ResultView(caller))
+
+    @CHANGE_EMAIL.mutation(
+        "Mail a code to another address. It becomes the caller's once they send the code back "
+        "(`verifyEmail`); a mail to the old address says so."
+    )
+    async def change_email(self, info: Info, input: ChangeEmailArgument) -> object:
+        context, caller = info.context, info.context.caller
+        user = await context.loaders.user(caller.user_id)
+        outcome = await throttle_login(
+            context.auth,
+            user.email if user else None,
+            context.client.address,
+            lambda: email_verification.change_email(
+                context.auth,
+                caller,
+                input.new_email,
+                input.current_password,
+                context.client.address,
+            ),
+        )
+        return CHANGE_EMAIL.present(outcome, ResultView(caller))
+
+    @VERIFY_EMAIL.mutation(
+        "Verify the address to which the code was mailed, for the account of the caller. A code "
+        "works once, for 24 hours."
+    )
+    async def verify_email(
+        self,
+        info: Info,
+        code: Annotated[str, argument(description="The code in the mail.")],
+    ) -> object:
+        caller = info.context.caller
+        outcome = await email_verification.verify_email(info.context.auth, caller, code)
+        return VERIFY_EMAIL.present(outcome, ResultView(caller))

@@ -1,45 +1,39 @@
 """Mutations with which organizers record who came to a slot."""
 
+from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.booking import outcomes
 from slotlock.domain.booking.booking import BookingId, SlotId
-from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.users.user import Caller
-from slotlock.graphql.booking.attendance_results import (
-    CheckedIn,
-    CheckInResult,
-    CheckInUndone,
-    MarkNoShowResult,
-    NoShowMarked,
-    NoShowUndone,
-    UndoCheckInResult,
-    UndoNoShowResult,
-)
-from slotlock.graphql.booking.refusals.attendance import (
-    InvalidCheckInCode,
-    present_attendance_refusal,
-)
-from slotlock.graphql.booking.refusals.changes import BookingNotFound
-from slotlock.graphql.check_in.codes import parse_check_in_code
+from slotlock.domain.booking.booking_refusals import BookingNotFound, InvalidCheckInCode
+from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.rules import attendance
+from slotlock.graphql.booking.booking_changes import booking_mutation
+from slotlock.graphql.booking.booking_results import CHECK_IN
+from slotlock.graphql.check_in_codes import parse_booking_code
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.arguments import (
-    DEFAULT_WAIT_MS,
-    WAIT_DESCRIPTION,
-    WaitMsArgument,
-    to_wait_seconds,
-)
+from slotlock.graphql.core.arguments import DEFAULT_WAIT_MS, WAIT_DESCRIPTION, to_wait_seconds
 from slotlock.graphql.core.errors import bad_input
-from slotlock.graphql.core.refusals import Refusal
-from slotlock.graphql.core.result_view import ResultView
-from slotlock.services.booking import attendance
-from slotlock.services.booking.changes import BookingChangeRequest
+from slotlock.graphql.core.outcomes import ResultView, refuse_id
+from slotlock.services.booking.booking_changes import change_booking
 
-BookingIdArgument = Annotated[strawberry.ID, argument(description="The id of the booking.")]
+MEETING_DESCRIPTION = (
+    "When the meeting starts, as `meetings` of the slot shows it. By default, it is the meeting of "
+    "now."
+)
+MeetingArgument = Annotated[
+    datetime | None, argument(name="meetingStartTime", description=MEETING_DESCRIPTION)
+]
+attendance_mutation = partial(
+    booking_mutation,
+    arguments={"meeting_start": MeetingArgument},
+    organizers_only=True,
+    takes_key=False,
+)
 
 
 @strawberry.input(description="The booking of the user who came: its id or its code, not both.")
@@ -53,6 +47,7 @@ class CheckInInput:
         description="The slot to check in for. The result is `WrongSlot` for a booking of another "
         "slot; null accepts the bookings of every slot.",
     )
+    meeting_start_time: datetime | None = field(default=None, description=MEETING_DESCRIPTION)
     wait_ms: int = field(default=DEFAULT_WAIT_MS, description=WAIT_DESCRIPTION)
 
 
@@ -61,91 +56,59 @@ CheckInArgument = Annotated[CheckInInput, argument(description="The booking of t
 
 @strawberry.type
 class AttendanceMutations:
-    @field(
-        description="Check in the user of a confirmed booking, from 12 hours before the start of "
+    @CHECK_IN.mutation(
+        "Check in the user of a confirmed booking, from 12 hours before the start of "
         "its slot on. Of several scanners that read one code, exactly one gets `CheckedIn`. "
-        "Organizers only.",
-        graphql_type=CheckInResult,
+        "A slot with several meetings has an attendance for each of them. The meeting of now is "
+        "the first that is not over and takes check-ins, or else the last one. Organizers only."
     )
-    async def check_in(
-        self,
-        info: Info,
-        input: CheckInArgument,  # noqa: A002
-    ) -> CheckedIn | Refusal:
+    async def check_in(self, info: Info, input: CheckInArgument) -> object:
         organizer = info.context.require_organizer()
         wait_s = to_wait_seconds(input.wait_ms)
         found = _find_booking(info, input)
-        if isinstance(found, Refusal):
-            return found
-        expected_slot_id = _parse_slot_id(input.slot_id)
-        request = BookingChangeRequest(*found, organizer, wait_s)
-        result = await attendance.check_in(info.context.services, request, expected_slot_id)
-        outcome, view = result.outcome, _view(organizer, result)
-        if isinstance(outcome, outcomes.CheckedIn):
-            return CheckedIn.from_domain(outcome, view)
-        return present_attendance_refusal(outcome, view)
+        if found is None and input.booking_id is not None:
+            return refuse_id(BookingNotFound, input.booking_id)
+        if found is None:
+            return CHECK_IN.present(InvalidCheckInCode(), ResultView(organizer))
+        result = await change_booking(
+            info.context.services,
+            attendance.check_in,
+            BookingChangeRequest(*found, organizer, wait_s),
+            meeting_start=input.meeting_start_time,
+            expected_slot_id=_parse_slot_id(input.slot_id),
+        )
+        return CHECK_IN.present(result.outcome, ResultView(organizer, result.slots))
 
-    @field(
-        description="Take back the check-in of a booking. Organizers only.",
-        graphql_type=UndoCheckInResult,
+    undo_check_in = attendance_mutation(
+        attendance.undo_check_in,
+        ("UndoCheckInResult", "The booking, or a refusal."),
+        "Take back the check-in of a booking. Of several meetings, it is by default the one that "
+        "`checkIn` would choose. Organizers only.",
     )
-    async def undo_check_in(
-        self, info: Info, booking_id: BookingIdArgument, wait_ms: WaitMsArgument = DEFAULT_WAIT_MS
-    ) -> CheckInUndone | Refusal:
-        organizer = info.context.require_organizer()
-        request = _to_request(booking_id, organizer, wait_ms)
-        if request is None:
-            return BookingNotFound.for_id(booking_id)
-        result = await attendance.undo_check_in(info.context.services, request)
-        outcome, view = result.outcome, _view(organizer, result)
-        if isinstance(outcome, outcomes.CheckInUndone):
-            return CheckInUndone.from_domain(outcome, view)
-        return present_attendance_refusal(outcome, view)
-
-    @field(
-        description="Record that the user of a confirmed booking did not come, once the slot has "
-        "started. A later check-in replaces the no-show. Organizers only.",
-        graphql_type=MarkNoShowResult,
+    mark_no_show = attendance_mutation(
+        attendance.mark_no_show,
+        ("MarkNoShowResult", "The missed booking, or a refusal."),
+        "Record that the user of a confirmed booking did not come, once the slot has started. A "
+        "later check-in replaces the no-show. Of several meetings, it is by default the last that "
+        "has started. Organizers only.",
     )
-    async def mark_no_show(
-        self, info: Info, booking_id: BookingIdArgument, wait_ms: WaitMsArgument = DEFAULT_WAIT_MS
-    ) -> NoShowMarked | Refusal:
-        organizer = info.context.require_organizer()
-        request = _to_request(booking_id, organizer, wait_ms)
-        if request is None:
-            return BookingNotFound.for_id(booking_id)
-        result = await attendance.mark_no_show(info.context.services, request)
-        outcome, view = result.outcome, _view(organizer, result)
-        if isinstance(outcome, outcomes.NoShowMarked):
-            return NoShowMarked.from_domain(outcome, view)
-        return present_attendance_refusal(outcome, view)
-
-    @field(
-        description="Take back that a booking is a no-show. Organizers only.",
-        graphql_type=UndoNoShowResult,
+    undo_no_show = attendance_mutation(
+        attendance.undo_no_show,
+        ("UndoNoShowResult", "The booking, or a refusal."),
+        "Take back that a booking is a no-show. Of several meetings, it is by default the last "
+        "that has started. Organizers only.",
     )
-    async def undo_no_show(
-        self, info: Info, booking_id: BookingIdArgument, wait_ms: WaitMsArgument = DEFAULT_WAIT_MS
-    ) -> NoShowUndone | Refusal:
-        organizer = info.context.require_organizer()
-        request = _to_request(booking_id, organizer, wait_ms)
-        if request is None:
-            return BookingNotFound.for_id(booking_id)
-        result = await attendance.undo_no_show(info.context.services, request)
-        outcome, view = result.outcome, _view(organizer, result)
-        if isinstance(outcome, outcomes.NoShowUndone):
-            return NoShowUndone.from_domain(outcome, view)
-        return present_attendance_refusal(outcome, view)
 
 
-def _find_booking(info: Info, names: CheckInInput) -> tuple[SlotId, BookingId] | Refusal:
-    """Return the slot and the booking that the input names. Errors: BAD_USER_INPUT."""
+def _find_booking(info: Info, names: CheckInInput) -> tuple[SlotId, BookingId] | None:
+    """Return the slot and the booking that the input names; None if its id or code is invalid.
+
+    Errors: BAD_USER_INPUT for both or neither.
+    """
     if names.code is not None and names.booking_id is None:
-        found = parse_check_in_code(info.context.auth.tokens, names.code)
-        return found or InvalidCheckInCode.create()
+        return parse_booking_code(info.context.auth.tokens, names.code)
     if names.booking_id is not None and names.code is None:
-        found = ids.parse_booking_id(names.booking_id)
-        return found or BookingNotFound.for_id(names.booking_id)
+        return ids.parse_booking_id(names.booking_id)
     raise bad_input("input", "Please send either `bookingId` or `code`.")
 
 
@@ -153,20 +116,6 @@ def _parse_slot_id(global_id: str | None) -> SlotId | None:
     """Return the slot to check in for, if the input names one. Errors: BAD_USER_INPUT."""
     if global_id is None:
         return None
-    slot_id = ids.parse_slot_id(global_id)
-    if slot_id is None:
+    if (slot_id := ids.parse_slot_id(global_id)) is None:
         raise bad_input("slotId", "`slotId` must be the id of a slot.")
     return slot_id
-
-
-def _to_request(
-    booking_global_id: str, organizer: Caller, wait_ms: int
-) -> BookingChangeRequest | None:
-    """Return the request for a booking, or None for a malformed id. Errors: BAD_USER_INPUT."""
-    wait_s = to_wait_seconds(wait_ms)
-    parsed_id = ids.parse_booking_id(booking_global_id)
-    return BookingChangeRequest(*parsed_id, organizer, wait_s) if parsed_id else None
-
-
-def _view(organizer: Caller, result: CommandResult[object]) -> ResultView:
-    return ResultView(organizer, result.slots)

@@ -1,17 +1,22 @@
-"""Mutations that book or hold places: one, or several at once."""
+"""Mutations that book or hold places: one, several at once, or those of a series."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Self
+from typing import Annotated
 
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.booking import outcomes, refusals
+from slotlock.domain.booking import booking_outcomes, booking_refusals
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.graphql.booking.refusals.present import present_booking_refusal
-from slotlock.graphql.booking.results import Booked, BookSlotResult, present_book_outcome
+from slotlock.graphql.booking.booking_results import (
+    BOOK_SERIES,
+    BOOK_SLOT,
+    BOOK_SLOTS,
+    ClaimRefusal,
+    ClaimsRefused,
+)
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import (
@@ -20,14 +25,14 @@ from slotlock.graphql.core.arguments import (
     require_valid_key,
     to_wait_seconds,
 )
+from slotlock.graphql.core.enums import SeriesMode
 from slotlock.graphql.core.errors import bad_input
-from slotlock.graphql.core.refusals import KeyReused, Refusal, RefusalCode
-from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.slots.refusals import Locked, SlotNotFound
-from slotlock.graphql.slots.types import Booking
-from slotlock.graphql.users.refusals import UserNotFound
-from slotlock.services.booking import book
+from slotlock.graphql.core.outcomes import ResultView, code_and_message, refuse_id
+from slotlock.graphql.core.refusals import Refusal
+from slotlock.graphql.limits.operation_kinds import OperationKind
+from slotlock.services.booking import book, book_series
 from slotlock.services.booking.book import BookingOptions
+from slotlock.services.booking.book_series import SeriesRequest
 
 MAX_CLAIMS = 50
 # Stand for malformed ids. No slot and no user ever gets them.
@@ -71,110 +76,46 @@ class BookSlotsInput:
     )
 
 
-@strawberry.type(description="Every place was booked or held.")
-class AllBooked:
-    bookings: list[Booking] = field(description="The bookings in the order of the claims.")
-
-    @classmethod
-    def from_domain(cls, outcome: outcomes.AllBooked, view: ResultView) -> Self:
-        """Show the bookings."""
-        return cls(bookings=[Booked.from_domain(one, view).booking for one in outcome.booked])
-
-
-@strawberry.type(description="The refusal of one claim.")
-class ClaimRefusal:
-    claim: int = field(
-        description="The index of the claim in the request, starting at 0. `bookSeries` claims the "
-        "slots in the order of their start."
+@strawberry.input(description="The series to book.")
+class BookSeriesInput:
+    series_id: strawberry.ID = field(
+        description="The series. Its slots that have started, were cancelled or are drafts are "
+        "left out."
     )
-    slot_id: strawberry.ID = field(description="The slot that the claim named.")
-    refusal: Refusal = field(description="The reason why the claim was refused.")
+    mode: SeriesMode = field(
+        default=SeriesMode.ALL_OR_NONE,
+        description="Whether to book all slots or none, or those that can be booked.",
+    )
+    wait_ms: int = field(default=0, description=WAIT_DESCRIPTION)
+    idempotency_key: str | None = field(default=None, description=KEY_DESCRIPTION)
+    user_id: strawberry.ID | None = field(default=None, description=USER_ID_DESCRIPTION)
+    hold: bool = field(
+        default=False,
+        description="Whether to hold the places until `heldUntil` instead of booking them. "
+        "`confirmBooking` then books each.",
+    )
 
-    @classmethod
-    def from_domain(cls, index: int, refusal: refusals.BookingRefusal, view: ResultView) -> Self:
-        """Show why a slot was refused."""
-        slot_id = ids.slot_global_id(refusal.slot_id)
-        return cls(claim=index, slot_id=slot_id, refusal=present_booking_refusal(refusal, view))
-
-
-@strawberry.type(description="At least one claim was refused, so nothing was booked.")
-class ClaimsRefused(Refusal):
-    refusals: list[ClaimRefusal] = field(description="The refused claims.")
-
-    @classmethod
-    def from_domain(
-        cls, outcome: outcomes.NoneBooked, view: ResultView, claims: Sequence[ClaimInput]
-    ) -> Self:
-        """Show which claims were refused, with the ids that the client sent."""
-        return cls.create(
-            ClaimRefusal(
-                claim=index,
-                slot_id=claim.slot_id,
-                refusal=_present_claim_refusal(refusal, claim, view),
-            )
-            for index, (claim, refusal) in enumerate(zip(claims, outcome.refusals, strict=True))
-            if refusal is not None
-        )
-
-    @classmethod
-    def create(cls, refused: Iterable[ClaimRefusal]) -> Self:
-        """Show that nothing was booked because of these claims."""
-        return cls(
-            code=RefusalCode.CLAIMS_REFUSED,
-            message="Nothing was booked because at least one place is not available.",
-            refusals=list(refused),
-        )
-
-
-def _present_claim_refusal(
-    refusal: refusals.BookingRefusal | refusals.OnBehalfRefusal,
-    claim: ClaimInput,
-    view: ResultView,
-) -> Refusal:
-    match refusal:
-        case refusals.SlotNotFound(slot_id=slot_id) if slot_id == UNKNOWN_SLOT_ID:
-            return SlotNotFound.for_id(claim.slot_id)
-        case refusals.UserNotFound(user_id=user_id) | refusals.NotTeammate(user_id=user_id) if (
-            user_id == UNKNOWN_USER_ID
-        ):
-            return UserNotFound.for_id(claim.user_id or "")
-        case _:
-            booked_for = parse_booked_user_id(claim.user_id, view.viewer) if view.viewer else None
-            return present_booking_refusal(refusal, replace(view, booked_for=booked_for))
-
-
-BookSlotsResult = Annotated[
-    AllBooked | ClaimsRefused | Locked | KeyReused,
-    strawberry.union("BookSlotsResult", description="The new bookings, or a refusal."),
-]
 
 BookSlotArgument = Annotated[BookSlotInput, argument(description="The place to book or hold.")]
 BookSlotsArgument = Annotated[BookSlotsInput, argument(description="The places to book or hold.")]
+BookSeriesArgument = Annotated[BookSeriesInput, argument(description="The series to book.")]
 
 
 @strawberry.type
 class BookingMutations:
-    @field(
-        description="Book or hold a place in a slot. Each place goes to exactly one user.",
-        graphql_type=BookSlotResult,
-    )
-    async def book_slot(self, info: Info, input: BookSlotArgument) -> Booked | Refusal:  # noqa: A002
+    @BOOK_SLOT.mutation("Book or hold a place in a slot. Each place goes to exactly one user.")
+    async def book_slot(self, info: Info, input: BookSlotArgument) -> object:
         caller = info.context.caller
         options = to_booking_options(input)
-        slot_id = ids.parse_slot_id(input.slot_id)
-        if slot_id is None:
-            return SlotNotFound.for_id(input.slot_id)
-        user_id = parse_booked_user_id(input.user_id, caller)
-        if user_id is None:
-            return UserNotFound.for_id(input.user_id or "")
+        if (slot_id := ids.parse_slot_id(input.slot_id)) is None:
+            return refuse_id(booking_refusals.SlotNotFound, input.slot_id)
+        if (user_id := parse_booked_user_id(input.user_id, caller)) is None:
+            return refuse_id(booking_refusals.UserNotFound, input.user_id or "")
         result = await book.book_slot(info.context.services, caller, slot_id, user_id, options)
-        return present_book_outcome(result.outcome, ResultView(caller, result.slots, user_id))
+        return BOOK_SLOT.present(result.outcome, ResultView(caller, result.slots, user_id))
 
-    @field(
-        description="Book or hold several places for one or more users: all of them, or none.",
-        graphql_type=BookSlotsResult,
-    )
-    async def book_slots(self, info: Info, input: BookSlotsArgument) -> AllBooked | Refusal:  # noqa: A002
+    @BOOK_SLOTS.mutation("Book or hold several places for one or more users: all of them, or none.")
+    async def book_slots(self, info: Info, input: BookSlotsArgument) -> object:
         caller = info.context.caller
         _require_valid_claims(input.claims, caller)
         options = to_booking_options(input)
@@ -187,20 +128,40 @@ class BookingMutations:
         ]
         result = await book.book_slots(info.context.services, caller, claims, options)
         outcome, view = result.outcome, ResultView(caller, result.slots)
-        match outcome:
-            case outcomes.AllBooked():
-                return AllBooked.from_domain(outcome, view)
-            case outcomes.NoneBooked():
-                return ClaimsRefused.from_domain(outcome, view, input.claims)
-            case _:
-                return present_booking_refusal(outcome, view)
+        if isinstance(outcome, booking_outcomes.NoneBooked):
+            return _present_claims(outcome, input.claims, view)
+        return BOOK_SLOTS.present(outcome, view)
 
-
-def to_booking_options(input: BookSlotInput | BookSlotsInput) -> BookingOptions:  # noqa: A002
-    """Validate the options of an input. Errors: BAD_USER_INPUT."""
-    return BookingOptions(
-        input.hold, to_wait_seconds(input.wait_ms), require_valid_key(input.idempotency_key)
+    @BOOK_SERIES.mutation(
+        "Book or hold a place in every slot of a series that has not started, at most "
+        "100: in all of them or none, or in those that can be booked."
     )
+    async def book_series(self, info: Info, input: BookSeriesArgument) -> object:
+        context = info.context
+        caller = context.caller
+        options = to_booking_options(input)
+        if (series_id := ids.parse_series_id(input.series_id)) is None:
+            return refuse_id(booking_refusals.SeriesNotFound, input.series_id)
+        if (user_id := parse_booked_user_id(input.user_id, caller)) is None:
+            return refuse_id(booking_refusals.UserNotFound, input.user_id or "")
+
+        async def charge(slot_count: int) -> None:
+            # The mutation itself was charged before it began.
+            if slot_count > 1:
+                await context.charge(OperationKind.WRITE, slot_count - 1)
+
+        request = SeriesRequest(series_id, user_id, input.mode)
+        result = await book_series.book_series(context.services, caller, request, options, charge)
+        return BOOK_SERIES.present(result.outcome, ResultView(caller, result.slots, user_id))
+
+
+def to_booking_options(
+    input: BookSlotInput | BookSlotsInput | BookSeriesInput,
+) -> BookingOptions:
+    """Validate the options of an input. Errors: BAD_USER_INPUT."""
+    wait_s = to_wait_seconds(input.wait_ms) if input.wait_ms else 0.0
+    key = input.idempotency_key
+    return BookingOptions(input.hold, wait_s, None if key is None else require_valid_key(key))
 
 
 def parse_booked_user_id(global_id: str | None, caller: Caller) -> UserId | None:
@@ -214,3 +175,38 @@ def _require_valid_claims(claims: Sequence[ClaimInput], caller: Caller) -> None:
     own_id = ids.user_global_id(caller.user_id)
     if len({(claim.slot_id, claim.user_id or own_id) for claim in claims}) < len(claims):
         raise bad_input("claims", "Each claim must be different.")
+
+
+def _present_claims(
+    outcome: booking_outcomes.NoneBooked, claims: Sequence[ClaimInput], view: ResultView
+) -> ClaimsRefused:
+    """Show which claims were refused, with the ids that the client sent."""
+    refused = [
+        ClaimRefusal(
+            claim=index,
+            slot_id=claim.slot_id,
+            refusal=_present_claim_refusal(refusal, claim, view),
+        )
+        for index, (claim, refusal) in enumerate(zip(claims, outcome.refusals, strict=True))
+        if refusal is not None
+    ]
+    return ClaimsRefused(**code_and_message(outcome, view), refusals=refused)
+
+
+def _present_claim_refusal(
+    refusal: booking_refusals.BookingRefusal | booking_refusals.OnBehalfRefusal,
+    claim: ClaimInput,
+    view: ResultView,
+) -> Refusal:
+    match refusal:
+        case booking_refusals.SlotNotFound(slot_id=slot_id) if slot_id == UNKNOWN_SLOT_ID:
+            return refuse_id(booking_refusals.SlotNotFound, claim.slot_id)
+        case (
+            booking_refusals.UserNotFound(user_id=user_id)
+            | booking_refusals.NotTeammate(user_id=user_id)
+        ) if user_id == UNKNOWN_USER_ID:
+            return refuse_id(booking_refusals.UserNotFound, claim.user_id or "")
+        case _:
+            booked_for = parse_booked_user_id(claim.user_id, view.viewer) if view.viewer else None
+            refused: Refusal = BOOK_SLOT.present(refusal, replace(view, booked_for=booked_for))
+            return refused

@@ -1,88 +1,170 @@
-"""The booking queue: request a booking, cancel the request, and read tickets."""
+"""The booking queue: tickets as their users see them, and the requests that lead to them."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Self
 
 import strawberry
 from strawberry import argument, field
 
 from slotlock.domain.admission import tickets
+from slotlock.domain.admission.tickets import TicketRef
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_refusals import SlotNotFound, UserNotFound
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.users.user import Caller
 from slotlock.graphql.booking.book import (
     BookSlotArgument,
     parse_booked_user_id,
     to_booking_options,
 )
-from slotlock.graphql.booking.refusals.present import present_booking_refusal
-from slotlock.graphql.booking.ticket_types import (
-    CancelTicketResult,
-    RequestBookingResult,
-    Ticket,
-    TicketCancelled,
-    TicketConnection,
-    TicketNotFound,
-    TicketNotQueued,
-    load_ticket,
-    ticket_view,
-)
+from slotlock.graphql.booking.booking_results import BOOK_SLOT
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.connections import DEFAULT_FIRST, After, First, require_valid_first
-from slotlock.graphql.core.cursors import decode_ticket, encode_ticket
-from slotlock.graphql.core.refusals import Refusal
-from slotlock.graphql.slots.refusals import SlotNotFound
-from slotlock.graphql.users.refusals import UserNotFound
+from slotlock.graphql.core.connections import DEFAULT_FIRST, After, Connection, First, page_start
+from slotlock.graphql.core.cursors import BY_TICKET, ListCursors
+from slotlock.graphql.core.enums import TicketStatus
+from slotlock.graphql.core.ids import slot_global_id, ticket_global_id
+from slotlock.graphql.core.node import Node
+from slotlock.graphql.core.outcomes import (
+    Result,
+    ResultView,
+    refuse_id,
+    register_type,
+    register_value,
+)
+from slotlock.graphql.slots.slot_types import Slot, load_slot
 from slotlock.services.admission import enqueue
-from slotlock.services.admission.tickets import cancel_ticket, count_tickets, list_tickets
+from slotlock.services.admission.tickets import (
+    cancel_ticket,
+    count_tickets,
+    find_ticket,
+    list_tickets,
+)
+from slotlock.services.container import Services
 
-MY_TICKETS_CURSOR = "myTickets"
+
+@strawberry.type(
+    description="A request in the booking queue of a slot. Only the user who made the request sees "
+    "the ticket, for 24 hours."
+)
+class Ticket(Node):
+    slot_id: strawberry.ID = field(description="The id of the slot.")
+    status: TicketStatus = field(description="The progress of the request.")
+    position: int | None = field(
+        description="The position in the queue, starting at 1; null once the request has left the "
+        "queue, and while the queue is unavailable."
+    )
+    asked_at: datetime = field(
+        description="When the request was made.", deprecation_reason="Use `requestedAt`."
+    )
+    requested_at: datetime = field(description="When the request was made.")
+    outcome: object = field(
+        description="The result of the request once `status` is ANSWERED. It never changes and is "
+        "never `Locked`. While the slot is hidden from the user, refusals about the slot read "
+        "as `SlotNotFound`.",
+        graphql_type=BOOK_SLOT.type | None,
+    )
+    ref: strawberry.Private[TicketRef]
+
+    @field(
+        description="The slot as it is now; null while it is hidden from the user. Next to the "
+        "`slot` of refusals, which is never null, select it under an alias."
+    )
+    async def slot(self, info: Info) -> Slot | None:
+        return await load_slot(info, self.ref.slot_id)
+
+    @classmethod
+    def from_domain(cls, ticket: tickets.Ticket, viewer: Caller) -> Self:
+        return cls.in_view(ticket, ticket_view(viewer))
+
+    @classmethod
+    def in_view(cls, ticket: tickets.Ticket, view: ResultView) -> Self:
+        """Show a ticket to the viewer of a result."""
+        result = ticket.result
+        outcome = (
+            BOOK_SLOT.present(
+                result.outcome, ResultView(view.viewer, result.slots, view.booked_for)
+            )
+            if result
+            else None
+        )
+        return cls(
+            id=ticket_global_id(ticket.ref),
+            slot_id=slot_global_id(ticket.ref.slot_id),
+            status=ticket.status,
+            position=ticket.position,
+            asked_at=ticket.ref.requested_at,
+            requested_at=ticket.ref.requested_at,
+            outcome=outcome,
+            ref=ticket.ref,
+        )
+
+
+TicketConnection = Connection[Ticket]
+
+
+register_type(tickets.Ticket, Ticket, Ticket.in_view)
+register_value(TicketRef, strawberry.ID, lambda ref, _outcome, _view: ticket_global_id(ref))
+
+REQUEST_BOOKING = Result[tickets.RequestBookingOutcome](
+    "RequestBookingResult", "The ticket, or a refusal."
+)
+CANCEL_TICKET = Result[tickets.CancelTicketOutcome](
+    "CancelTicketResult", "The cancelled ticket, or a refusal."
+)
+
+
+def ticket_view(viewer: Caller, slots: Mapping[SlotId, SlotState] | None = None) -> ResultView:
+    """Return the view of a ticket's outcome, which reads the same in every answer.
+
+    Only organizers make requests for others, and a ticket does not say for whom.
+    """
+    return ResultView(viewer, slots or {}, None if viewer.is_organizer else viewer.user_id)
+
+
+async def load_ticket(services: Services, ref: TicketRef, caller: Caller) -> Ticket | None:
+    """Load a ticket if it is the caller's."""
+    ticket = await find_ticket(services, ref, caller)
+    return Ticket.from_domain(ticket, caller) if ticket else None
+
+
+MY_TICKETS = ListCursors("myTickets", BY_TICKET, lambda ticket: ticket.ref)
 
 TicketIdArgument = Annotated[strawberry.ID, argument(description="The id of the ticket.")]
 
 
 @strawberry.type
 class TicketMutations:
-    @field(
-        description="Add a booking request to the queue of a slot. The server returns a ticket "
+    @REQUEST_BOOKING.mutation(
+        "Add a booking request to the queue of a slot. The server returns a ticket "
         "immediately and processes requests in order of arrival. Requests that cannot succeed now "
         "are refused immediately. A user who already waits for the same place gets the existing "
-        "ticket. `waitMs` has no effect.",
-        graphql_type=RequestBookingResult,
+        "ticket. `waitMs` has no effect."
     )
-    async def request_booking(self, info: Info, input: BookSlotArgument) -> Ticket | Refusal:  # noqa: A002
+    async def request_booking(self, info: Info, input: BookSlotArgument) -> object:
         caller = info.context.caller
         options = to_booking_options(input)
-        slot_id = ids.parse_slot_id(input.slot_id)
-        if slot_id is None:
-            return SlotNotFound.for_id(input.slot_id)
-        user_id = parse_booked_user_id(input.user_id, caller)
-        if user_id is None:
-            return UserNotFound.for_id(input.user_id or "")
+        if (slot_id := ids.parse_slot_id(input.slot_id)) is None:
+            return refuse_id(SlotNotFound, input.slot_id)
+        if (user_id := parse_booked_user_id(input.user_id, caller)) is None:
+            return refuse_id(UserNotFound, input.user_id or "")
         result = await enqueue.request_booking(
             info.context.services, caller, slot_id, user_id, options
         )
-        if isinstance(result.outcome, tickets.Ticket):
-            return Ticket.from_domain(result.outcome, caller)
-        return present_booking_refusal(result.outcome, ticket_view(caller, result.slots))
+        return REQUEST_BOOKING.present(result.outcome, ticket_view(caller, result.slots))
 
-    @field(
-        description="Cancel a queued request, so that it never books a place. Requests behind it "
-        "move up. A request that was processed already is not undone.",
-        graphql_type=CancelTicketResult,
+    @CANCEL_TICKET.mutation(
+        "Cancel a queued request, so that it never books a place. Requests behind it "
+        "move up. A request that was processed already is not undone."
     )
-    async def cancel_ticket(
-        self, info: Info, ticket_id: TicketIdArgument
-    ) -> TicketCancelled | Refusal:
+    async def cancel_ticket(self, info: Info, ticket_id: TicketIdArgument) -> object:
         caller, ref = info.context.caller, ids.parse_ticket_id(ticket_id)
         if ref is None:
-            return TicketNotFound.for_id(ticket_id)
+            return refuse_id(tickets.TicketNotFound, ticket_id)
         outcome = await cancel_ticket(info.context.services, ref, caller)
-        match outcome:
-            case tickets.TicketCancelled():
-                return TicketCancelled.from_domain(outcome, caller)
-            case tickets.TicketNotQueued():
-                return TicketNotQueued.from_domain(outcome, caller)
-            case tickets.TicketNotFound():
-                return TicketNotFound.for_id(ticket_id)
+        return CANCEL_TICKET.present(outcome, ticket_view(caller))
 
 
 @strawberry.type
@@ -91,11 +173,7 @@ class TicketQueries:
         description="A ticket of the caller by id, or null if there is none or it is older than 24 "
         "hours."
     )
-    async def ticket(
-        self,
-        info: Info,
-        id: TicketIdArgument,  # noqa: A002
-    ) -> Ticket | None:
+    async def ticket(self, info: Info, id: TicketIdArgument) -> Ticket | None:
         caller = info.context.caller
         ref = ids.parse_ticket_id(id)
         return await load_ticket(info.context.services, ref, caller) if ref else None
@@ -108,15 +186,12 @@ class TicketQueries:
         self, info: Info, first: First = DEFAULT_FIRST, after: After = None
     ) -> TicketConnection:
         caller = info.context.caller
-        page_size, last = require_valid_first(first), decode_ticket(MY_TICKETS_CURSOR, after)
-        page = await list_tickets(info.context.services, caller, page_size, last)
-        items = [
-            (encode_ticket(MY_TICKETS_CURSOR, ticket.ref), Ticket.from_domain(ticket, caller))
-            for ticket in page.items
-        ]
-        return TicketConnection.from_items(
-            items,
-            has_more=page.has_more,
-            after=after,
-            count=partial(count_tickets, info.context.services, caller),
+        start = page_start(MY_TICKETS, first, after)
+        page = await list_tickets(info.context.services, caller, *start)
+        return TicketConnection.of_page(
+            page,
+            lambda ticket: Ticket.from_domain(ticket, caller),
+            MY_TICKETS,
+            after,
+            partial(count_tickets, info.context.services, caller),
         )

@@ -1,81 +1,24 @@
-"""Mutations that join and leave the waiting list of a slot."""
+"""The waiting list of a slot: join it, leave it, and list it as an organizer."""
 
-from typing import Annotated, Self
+from functools import partial
+from typing import Annotated
 
 import strawberry
 from strawberry import argument, field
 
-from slotlock.domain.booking import outcomes
+from slotlock.domain.booking.booking_refusals import SlotNotFound, UserNotFound
+from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.users.user import UserId
-from slotlock.graphql.booking.refusals.book import AlreadyBooked
-from slotlock.graphql.booking.refusals.limits import LimitRefusal
-from slotlock.graphql.booking.refusals.present import present_booking_refusal
-from slotlock.graphql.booking.refusals.waitlist import (
-    AlreadyWaiting,
-    NotWaiting,
-    SlotNotFull,
-    WaitlistFull,
-)
+from slotlock.graphql.booking.booking_results import JOIN_WAITLIST, LEAVE_WAITLIST
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import DEFAULT_WAIT_MS, WaitMsArgument, to_wait_seconds
-from slotlock.graphql.core.refusals import Refusal
-from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.slots.refusals import Locked, SlotCancelled, SlotNotFound
-from slotlock.graphql.slots.types import Slot, WaitlistEntry
-from slotlock.graphql.users.refusals import UserBanned, UserNotFound
+from slotlock.graphql.core.connections import DEFAULT_FIRST, After, First, page_start
+from slotlock.graphql.core.cursors import BY_TIME, ListCursors
+from slotlock.graphql.core.outcomes import ResultView, refuse_id
+from slotlock.graphql.slots.slot_queries import WaitlistEntryConnection
+from slotlock.graphql.slots.slot_types import Slot, WaitlistEntry
 from slotlock.services.booking import waitlist
-
-
-@strawberry.type(description="The user is on the waiting list now.")
-class WaitlistJoined:
-    entry: WaitlistEntry = field(description="The new entry on the waiting list.")
-    position: int = field(description="The position of the new entry, starting at 1.")
-    slot: Slot = field(description="The slot after the change.")
-
-    @classmethod
-    def from_domain(cls, outcome: outcomes.WaitlistJoined, view: ResultView) -> Self:
-        """Show the new entry."""
-        slot = Slot.for_outcome(outcome, view)
-        return cls(
-            entry=WaitlistEntry.from_domain(outcome.entry, slot),
-            position=outcome.position,
-            slot=slot,
-        )
-
-
-@strawberry.type(
-    description="The user left the waiting list. The order of the other entries does not change."
-)
-class WaitlistLeft:
-    slot: Slot = field(description="The slot after the change.")
-
-    @classmethod
-    def from_domain(cls, outcome: outcomes.WaitlistLeft, view: ResultView) -> Self:
-        """Show the slot without the entry."""
-        return cls(slot=Slot.for_outcome(outcome, view))
-
-
-JoinWaitlistResult = Annotated[
-    WaitlistJoined
-    | AlreadyWaiting
-    | AlreadyBooked
-    | LimitRefusal
-    | SlotNotFull
-    | WaitlistFull
-    | SlotNotFound
-    | SlotCancelled
-    | Locked
-    | UserNotFound
-    | UserBanned,
-    strawberry.union("JoinWaitlistResult", description="The waiting list entry, or a refusal."),
-]
-LeaveWaitlistResult = Annotated[
-    WaitlistLeft | NotWaiting | SlotNotFound | Locked | UserNotFound,
-    strawberry.union(
-        "LeaveWaitlistResult", description="The slot without the entry, or a refusal."
-    ),
-]
 
 SlotIdArgument = Annotated[strawberry.ID, argument(description="The id of the slot.")]
 UserIdArgument = Annotated[
@@ -86,11 +29,10 @@ UserIdArgument = Annotated[
 
 @strawberry.type
 class WaitlistMutations:
-    @field(
-        description="Join the waiting list of a full slot. Free places go to the users on the list "
+    @JOIN_WAITLIST.mutation(
+        "Join the waiting list of a full slot. Free places go to the users on the list "
         "in the order in which they joined. Organizers can put other users on the list, who must "
-        "be allowed to book.",
-        graphql_type=JoinWaitlistResult,
+        "be allowed to book."
     )
     async def join_waitlist(
         self,
@@ -98,28 +40,21 @@ class WaitlistMutations:
         slot_id: SlotIdArgument,
         wait_ms: WaitMsArgument = DEFAULT_WAIT_MS,
         user_id: UserIdArgument = None,
-    ) -> WaitlistJoined | Refusal:
+    ) -> object:
         caller = info.context.caller
         wait_s = to_wait_seconds(wait_ms)
-        parsed_id = ids.parse_slot_id(slot_id)
-        if parsed_id is None:
-            return SlotNotFound.for_id(slot_id)
-        waiting_id = _parse_waiting_user(info, user_id)
-        if waiting_id is None:
-            return UserNotFound.for_id(user_id or "")
+        if (parsed_id := ids.parse_slot_id(slot_id)) is None:
+            return refuse_id(SlotNotFound, slot_id)
+        if (waiting_id := _parse_waiting_user(info, user_id)) is None:
+            return refuse_id(UserNotFound, user_id or "")
         by = None if waiting_id == caller.user_id else caller.user_id
         result = await waitlist.join(
             info.context.services, parsed_id, waiting_id, wait_s, waitlisted_by=by
         )
-        outcome, view = result.outcome, ResultView(caller, result.slots, waiting_id)
-        if isinstance(outcome, outcomes.WaitlistJoined):
-            return WaitlistJoined.from_domain(outcome, view)
-        return present_booking_refusal(outcome, view)
+        return JOIN_WAITLIST.present(result.outcome, ResultView(caller, result.slots, waiting_id))
 
-    @field(
-        description="Leave the waiting list of a slot, or take another user off it as an "
-        "organizer.",
-        graphql_type=LeaveWaitlistResult,
+    @LEAVE_WAITLIST.mutation(
+        "Leave the waiting list of a slot, or take another user off it as an organizer."
     )
     async def leave_waitlist(
         self,
@@ -127,22 +62,17 @@ class WaitlistMutations:
         slot_id: SlotIdArgument,
         wait_ms: WaitMsArgument = DEFAULT_WAIT_MS,
         user_id: UserIdArgument = None,
-    ) -> WaitlistLeft | Refusal:
+    ) -> object:
         caller = info.context.caller
         wait_s = to_wait_seconds(wait_ms)
-        parsed_id = ids.parse_slot_id(slot_id)
-        if parsed_id is None:
-            return SlotNotFound.for_id(slot_id)
-        waiting_id = _parse_waiting_user(info, user_id)
-        if waiting_id is None:
-            return UserNotFound.for_id(user_id or "")
+        if (parsed_id := ids.parse_slot_id(slot_id)) is None:
+            return refuse_id(SlotNotFound, slot_id)
+        if (waiting_id := _parse_waiting_user(info, user_id)) is None:
+            return refuse_id(UserNotFound, user_id or "")
         result = await waitlist.leave(
             info.context.services, parsed_id, waiting_id, wait_s, removed_by=caller.user_id
         )
-        outcome, view = result.outcome, ResultView(caller, result.slots, waiting_id)
-        if isinstance(outcome, outcomes.WaitlistLeft):
-            return WaitlistLeft.from_domain(outcome, view)
-        return present_booking_refusal(outcome, view)
+        return LEAVE_WAITLIST.present(result.outcome, ResultView(caller, result.slots, waiting_id))
 
 
 def _parse_waiting_user(info: Info, user_id: strawberry.ID | None) -> UserId | None:
@@ -154,3 +84,39 @@ def _parse_waiting_user(info: Info, user_id: strawberry.ID | None) -> UserId | N
     if parsed_id != caller.user_id:
         info.context.require_organizer()
     return parsed_id
+
+
+SLOT_WAITLIST = ListCursors("slotWaitlist", BY_TIME, lambda entry: Position(entry.since, entry.id))
+
+
+@strawberry.type
+class WaitlistQueries:
+    @field(
+        description="The waiting list of a slot in the order in which places are given out. Users "
+        "with an offer are not on it: `slotRoster` has their holds. Organizers only."
+    )
+    async def slot_waitlist(
+        self,
+        info: Info,
+        slot_id: SlotIdArgument,
+        first: First = DEFAULT_FIRST,
+        after: After = None,
+    ) -> WaitlistEntryConnection | None:
+        organizer = info.context.require_organizer()
+        start = page_start(SLOT_WAITLIST, first, after)
+        parsed_id = ids.parse_slot_id(slot_id)
+        found = parsed_id and await waitlist.page(info.context.services, parsed_id, *start)
+        if not found:
+            return None
+        slot = Slot(found.slot, organizer)
+        nodes = [
+            WaitlistEntry(entry, slot, index)
+            for index, entry in enumerate(found.entries, found.first_position)
+        ]
+        page = Page(found.entries, found.has_more)
+        count = partial(_count, found.length)
+        return WaitlistEntryConnection(page, nodes, SLOT_WAITLIST, after, count)
+
+
+async def _count(length: int) -> int:
+    return length

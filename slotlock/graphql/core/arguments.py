@@ -6,8 +6,8 @@ from typing import Annotated, TypeVar
 import strawberry
 from strawberry import UNSET
 
-from slotlock.domain.shared.changes import UNCHANGED, Unchanged
 from slotlock.domain.shared.text import validate_line
+from slotlock.domain.shared.unchanged import UNCHANGED, Unchanged
 from slotlock.graphql.core.errors import bad_input
 
 Value = TypeVar("Value")
@@ -19,7 +19,8 @@ DEFAULT_WAIT_MS = 5_000
 
 WAIT_DESCRIPTION = (
     "How long the request may wait for other requests on the slot, in milliseconds from 0 to "
-    "20000. The result is `Locked` when the time is over."
+    "20000. The result is `Locked` when the time is over. By default, a new booking does not wait, "
+    "and other changes wait for 5 s."
 )
 KEY_DESCRIPTION = (
     "A key that makes retries safe, 1 to 255 characters. Repeated requests with the same key and "

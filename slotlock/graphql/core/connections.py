@@ -1,11 +1,14 @@
 """Lists as Relay connections (relay.dev/graphql/connections.htm) with keyset cursors."""
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Generic, Self, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 import strawberry
 from strawberry import field
 
+from slotlock.domain.shared.pagination import Page, SearchedPage
+from slotlock.graphql.core.cursors import ListCursors
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.node import property_field
 
@@ -18,7 +21,9 @@ After = Annotated[
     str | None,
     strawberry.argument(description="Return the items after this cursor of the same list."),
 ]
+Row = TypeVar("Row")
 Item = TypeVar("Item")
+At = TypeVar("At")
 Count = Callable[[], Awaitable[int | None]]
 
 
@@ -44,64 +49,57 @@ class Edge(Generic[Item]):
 class Connection(Generic[Item]):
     def __init__(
         self,
-        nodes: list[Item],
-        cursor_at: Callable[[int], str],
-        *,
-        has_more: bool,
+        page: Page[Any],
+        nodes: Sequence[Any],
+        cursors: ListCursors[Any],
         after: str | None,
-        end_cursor: str | None = None,
         count: Count | None = None,
     ) -> None:
-        self._nodes = nodes
-        self._cursor_at = cursor_at
-        self._has_more = has_more
-        self._after = after
-        self._end_cursor = end_cursor
-        self._count = count
-
-    @classmethod
-    def from_items(
-        cls,
-        items: list[tuple[str, Item]],
-        *,
-        has_more: bool,
-        after: str | None,
-        end_cursor: str | None = None,
-        count: Count | None = None,
-    ) -> Self:
-        """Build a page from items with their cursors; it ends at `end_cursor`, or the last item.
+        """Show the items of a page, as `nodes`, which follows the cursor `after`.
 
         `count` counts the items of the whole list, if a client asks for their number.
         """
-        cursors = [cursor for cursor, _ in items]
-        nodes = [node for _, node in items]
-        return cls(
-            nodes,
-            cursors.__getitem__,
-            has_more=has_more,
-            after=after,
-            end_cursor=end_cursor,
-            count=count,
-        )
+        self._page = page
+        self._nodes = nodes
+        self._cursors = cursors
+        self._after = after
+        self._count = count
+
+    @classmethod
+    def of_page(
+        cls,
+        page: Page[Row],
+        show: Callable[[Row], Item | None],
+        cursors: ListCursors[Any],
+        after: str | None,
+        count: Count | None = None,
+    ) -> Self:
+        """Show the items of a page, without those of which `show` returns None."""
+        shown = [(item, node) for item in page.items if (node := show(item)) is not None]
+        page = replace(page, items=tuple(item for item, _ in shown))
+        return cls(page, [node for _, node in shown], cursors, after, count)
 
     @property_field(description="The items with their cursors.")
     def edges(self) -> list[Edge[Item]]:
         return [
-            Edge(cursor=self._cursor_at(index), node=node) for index, node in enumerate(self._nodes)
+            Edge(cursor=self._cursors.of_item(item), node=node)
+            for item, node in zip(self._page.items, self._nodes, strict=True)
         ]
 
     @property_field(description="The items without cursors.")
     def nodes(self) -> list[Item]:
-        return self._nodes
+        return list(self._nodes)
 
     @property_field(description="The position of this page in the list.")
     def page_info(self) -> PageInfo:
-        last = len(self._nodes) - 1
+        items, cursors = self._page.items, self._cursors
+        end = self._page.searched_until if isinstance(self._page, SearchedPage) else None
+        last_cursor = cursors.of_item(items[-1]) if items else None
         return PageInfo(
-            has_next_page=self._has_more,
-            has_previous_page=self._after is not None,
-            start_cursor=self._cursor_at(0) if self._nodes else None,
-            end_cursor=self._end_cursor or (self._cursor_at(last) if self._nodes else None),
+            has_next_page=self._page.has_more,
+            has_previous_page=bool(self._after),
+            start_cursor=cursors.of_item(items[0]) if items else None,
+            end_cursor=last_cursor if end is None else cursors.encode(end),
         )
 
     @field(
@@ -112,8 +110,11 @@ class Connection(Generic[Item]):
         return await self._count() if self._count is not None else None
 
 
-def require_valid_first(first: int) -> int:
-    """Return the requested page size. Errors: BAD_USER_INPUT."""
+def page_start(cursors: ListCursors[At], first: int, after: str | None) -> tuple[int, At | None]:
+    """Return the size of the requested page and the position that it follows.
+
+    Errors: BAD_USER_INPUT.
+    """
     if not 1 <= first <= MAX_LIST_SIZE:
         raise bad_input("first", f"`first` must be a number from 1 to {MAX_LIST_SIZE}.")
-    return first
+    return first, cursors.decode(after)

@@ -7,17 +7,21 @@ leads only to a position in a list that the client may read anyway, so positions
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import orjson
 
 from slotlock.domain.admission.tickets import TicketRef
-from slotlock.domain.audit.log import AuditPosition
+from slotlock.domain.audit.audit_log import AuditPosition
 from slotlock.domain.shared.pagination import Position, TitlePosition
 from slotlock.domain.shared.text import validate_line
-from slotlock.graphql.core.errors import GraphQLRequestError, bad_input
+from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.ids import parse_ticket_id, ticket_global_id
+
+At = TypeVar("At")
 
 CHECKSUM_BYTES = 6
 # Twice the longest e-mail address (RFC 5321, 4.5.3.1); every name is shorter.
@@ -34,97 +38,96 @@ def encode_cursor(list_name: str, *parts: object) -> str:
     return urlsafe_b64encode(check + packed).decode()
 
 
-def decode_cursor(list_name: str, cursor: str) -> list[object]:
-    """Return the position that a cursor of the named list encodes. Errors: BAD_USER_INPUT."""
-    try:
-        position = orjson.loads(urlsafe_b64decode(cursor.encode("ascii"))[CHECKSUM_BYTES:])
-        if isinstance(position, list) and encode_cursor(list_name, *position) == cursor:
-            return position
-    except (ValueError, TypeError):
-        pass
-    raise _invalid_cursor()
+class PositionKind(NamedTuple, Generic[At]):
+    """How a kind of position is written as numbers and strings, and read; None if it is invalid."""
+
+    write: Callable[[At], tuple[object, ...]]
+    read: Callable[[list[object]], At | None]
 
 
-def encode_title_position(list_name: str, position: TitlePosition) -> str:
-    """Encode the sort key of a title and an id as a cursor of the named list."""
-    return encode_cursor(list_name, position.sort_key, position.id)
+class ListCursors(Generic[At]):
+    """The cursors of one list, whose items have positions of one kind."""
+
+    def __init__(
+        self, list_name: str, kind: PositionKind[At], position_of: Callable[[Any], At]
+    ) -> None:
+        self._list_name = list_name
+        self._kind = kind
+        self._position_of = position_of
+
+    def of_item(self, item: object) -> str:
+        """Return the cursor of an item."""
+        return self.encode(self._position_of(item))
+
+    def encode(self, position: At) -> str:
+        """Return the cursor of a position."""
+        return encode_cursor(self._list_name, *self._kind.write(position))
+
+    def decode(self, cursor: str | None) -> At | None:
+        """Return the position after which a page starts; None for the first page.
+
+        Errors: BAD_USER_INPUT.
+        """
+        if not cursor:  # many clients have no null for "from the start"
+            return None
+        try:
+            parts = orjson.loads(urlsafe_b64decode(cursor.encode("ascii"))[CHECKSUM_BYTES:])
+            if isinstance(parts, list) and encode_cursor(self._list_name, *parts) == cursor:
+                position = self._kind.read(parts)
+                if position is not None:
+                    return position
+        except (ValueError, TypeError, OverflowError):
+            pass
+        raise bad_input("after", "The cursor does not belong to this list.")
 
 
-def decode_title_position(list_name: str, cursor: str | None) -> TitlePosition | None:
-    """Return the sort key and the id that a cursor encodes. Errors: BAD_USER_INPUT."""
-    if cursor is None:
-        return None
-    match decode_cursor(list_name, cursor):
-        case [str(sort_key), str(id_)] if _ID.fullmatch(id_):
-            return TitlePosition(sort_key, id_)
-    raise _invalid_cursor()
-
-
-def encode_position(list_name: str, position: Position) -> str:
-    """Encode a time and an id as a cursor of the named list."""
-    return encode_cursor(list_name, _to_milliseconds(position.start), position.id)
-
-
-def decode_position(list_name: str, cursor: str | None) -> Position | None:
-    """Return the time and the id that a cursor encodes. Errors: BAD_USER_INPUT."""
-    if cursor is None:
-        return None
-    match decode_cursor(list_name, cursor):
+def _read_time(parts: list[object]) -> Position | None:
+    match parts:
         case [int(at), str(id_)] if _ID.fullmatch(id_):
             return Position(_from_milliseconds(at), id_)
-    raise _invalid_cursor()
+    return None
 
 
-def decode_id(list_name: str, cursor: str | None) -> str | None:
-    """Return the id that a cursor encodes. Errors: BAD_USER_INPUT."""
-    if cursor is None:
-        return None
-    match decode_cursor(list_name, cursor):
+def _read_title(parts: list[object]) -> TitlePosition | None:
+    match parts:
+        case [str(sort_key), str(id_)] if _ID.fullmatch(id_):
+            return TitlePosition(sort_key, id_)
+    return None
+
+
+def _read_id(parts: list[object]) -> str | None:
+    match parts:
         case [str(id_)] if _ID.fullmatch(id_):
             return id_
-    raise _invalid_cursor()
+    return None
 
 
-def decode_name(list_name: str, cursor: str | None) -> str | None:
-    """Return the name that a cursor encodes. Errors: BAD_USER_INPUT."""
-    if cursor is None:
-        return None
-    match decode_cursor(list_name, cursor):
-        case [str(name)] if name and not validate_line(name, MAX_NAME_LENGTH):
+def _read_name(parts: list[object]) -> str | None:
+    match parts:
+        case [str(name)] if name and not validate_line(name.replace("\0", ""), MAX_NAME_LENGTH):
             return name
-    raise _invalid_cursor()
+    return None
 
 
-def encode_audit_position(list_name: str, position: AuditPosition) -> str:
-    """Encode the position of an audit log entry."""
-    return encode_cursor(
-        list_name, _to_milliseconds(position.at), position.id, position.entry_index
-    )
+def _read_ticket(parts: list[object]) -> TicketRef | None:
+    match parts:
+        case [str(id_)]:
+            return parse_ticket_id(id_)
+    return None
 
 
-def decode_audit_position(list_name: str, cursor: str | None) -> AuditPosition | None:
-    """Return the position in the audit log that a cursor encodes. Errors: BAD_USER_INPUT."""
-    if cursor is None:
-        return None
-    match decode_cursor(list_name, cursor):
+def _read_entry(parts: list[object]) -> AuditPosition | None:
+    match parts:
         case [int(at), str(id_), int(index)] if _ID.fullmatch(id_) and 0 <= index < MAX_ENTRIES:
             return AuditPosition(_from_milliseconds(at), id_, index)
-    raise _invalid_cursor()
+    return None
 
 
-def encode_ticket(list_name: str, ref: TicketRef) -> str:
-    """Encode the position of a ticket."""
-    return encode_cursor(list_name, ticket_global_id(ref))
-
-
-def decode_ticket(list_name: str, cursor: str | None) -> TicketRef | None:
-    """Return the ticket that a cursor encodes. Errors: BAD_USER_INPUT."""
-    if cursor is None:
-        return None
-    match decode_cursor(list_name, cursor):
-        case [str(id_)] if ref := parse_ticket_id(id_):
-            return ref
-    raise _invalid_cursor()
+def _read_outbox_entry(parts: list[object]) -> Position | None:
+    match parts:
+        case [int(at), str(id_)] if ":" in id_ and not validate_line(id_, MAX_NAME_LENGTH):
+            return Position(_from_milliseconds(at), id_)
+    return None
 
 
 def _to_milliseconds(time: datetime) -> int:
@@ -132,11 +135,15 @@ def _to_milliseconds(time: datetime) -> int:
 
 
 def _from_milliseconds(milliseconds: int) -> datetime:
-    try:
-        return EPOCH + timedelta(milliseconds=milliseconds)
-    except OverflowError:
-        raise _invalid_cursor() from None
+    return EPOCH + timedelta(milliseconds=milliseconds)
 
 
-def _invalid_cursor() -> GraphQLRequestError:
-    return bad_input("after", "The cursor does not belong to this list.")
+BY_TIME = PositionKind[Position](lambda at: (_to_milliseconds(at.start), at.id), _read_time)
+BY_OUTBOX_ENTRY = BY_TIME._replace(read=_read_outbox_entry)
+BY_TITLE = PositionKind[TitlePosition](lambda at: (at.sort_key, at.id), _read_title)
+BY_ID = PositionKind[str](lambda id_: (id_,), _read_id)
+BY_NAME = PositionKind[str](lambda name: (name,), _read_name)
+BY_TICKET = PositionKind[TicketRef](lambda ref: (ticket_global_id(ref),), _read_ticket)
+BY_AUDIT_ENTRY = PositionKind[AuditPosition](
+    lambda at: (_to_milliseconds(at.at), at.id, at.entry_index), _read_entry
+)

@@ -1,8 +1,9 @@
 """Loaders that combine the reads of one operation and load each value once."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from functools import cached_property
+from typing import Any, TypeVar
 
 from strawberry.dataloader import DataLoader
 
@@ -15,13 +16,16 @@ from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.resources.resource import Resource
 from slotlock.domain.shared.pagination import Page, Position
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots.listing import SlotSelection
-from slotlock.domain.slots.reading import ReadableSlot
+from slotlock.domain.slots.selected_slot import ReadableSlot
 from slotlock.domain.users.user import Caller, User, UserId
 from slotlock.services.campaigns import campaigns
 from slotlock.services.container import Services
-from slotlock.services.slots import counts, queries
+from slotlock.services.slots import viewer_queries
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 
 @value_object
@@ -53,111 +57,96 @@ class DataLoaders:
     @cached_property
     def campaigns(self) -> DataLoader[CampaignId, Campaign | None]:
         """Load visible campaigns by id."""
-        return DataLoader(self._load_campaigns)
+        # The repository combines single reads, also those of other operations, into one query.
+        return _load_each(lambda id_: campaigns.find(self._services, id_, self._viewer))
 
     @cached_property
     def bookings(self) -> DataLoader[BookingRef, tuple[Booking, SlotState] | None]:
-        """Load the viewer's own bookings, and for organizers all bookings, with their slots."""
-        return DataLoader(self._load_bookings)
+        """Load the bookings that the viewer manages, with their slots."""
+        return _load_each(self._find_booking)
 
     @cached_property
     def series_pages(self) -> DataLoader[SeriesPage, Page[ReadableSlot]]:
         """Load visible slots of series. The slots of one series share a page."""
-        return DataLoader(self._load_series_pages)
+        return _load_each(
+            lambda page: viewer_queries.list_series(
+                self._services,
+                page.series_id,
+                page.first,
+                page.after,
+                self._viewer,
+                page.selection,
+            )
+        )
 
     @cached_property
     def series_counts(self) -> DataLoader[SeriesId, int | None]:
         """Count the visible slots of series, once for all slots of a series."""
-        return DataLoader(self._load_series_counts)
+        return _load_each(
+            lambda id_: viewer_queries.count_series(self._services, id_, self._viewer)
+        )
 
     @cached_property
     def waitlists(self) -> DataLoader[SlotId, Sequence[WaitlistEntryId]]:
         """Load the ids of waiting list entries by slot, in the order of the list."""
-        return DataLoader(self._load_waitlists)
+        return _load_each(self._services.waitlists.find_ids)
 
     @cached_property
     def sessions(self) -> DataLoader[UserId, Sequence[SessionInfo]]:
         """Load the open sessions of the viewer. Other users' sessions are never visible."""
-        return DataLoader(self._load_sessions)
+        return _load_each(self._list_sessions)
 
     @cached_property
     def slot_descriptions(self) -> DataLoader[SlotId, str | None]:
         """Load the descriptions of slots that the viewer sees."""
-        return DataLoader(self._load_slot_descriptions)
+        return _load_all(self._services.descriptions.find_of_slots)
 
     @cached_property
     def campaign_descriptions(self) -> DataLoader[CampaignId, str | None]:
         """Load the descriptions of campaigns that the viewer sees."""
-        return DataLoader(self._load_campaign_descriptions)
+        return _load_all(self._services.descriptions.find_of_campaigns)
+
+    @cached_property
+    def has_wishes(self) -> DataLoader[CampaignId, bool | None]:
+        """Load whether the viewer has wishes in campaigns."""
+        return _load_all(self._find_wished)
 
     @cached_property
     def resources(self) -> DataLoader[str, Resource | None]:
         """Load resources by name."""
-        return DataLoader(self._load_resources)
+        return _load_all(self._services.resources.find_all)
 
-    async def _load_resources(self, names: list[str]) -> Sequence[Resource | None]:
-        found = await self._services.resources.find_all(names)
-        return [found.get(name) for name in names]
-
-    async def _load_slot_descriptions(self, slot_ids: list[SlotId]) -> Sequence[str | None]:
-        found = await self._services.descriptions.find_of_slots(slot_ids)
-        return [found.get(slot_id) for slot_id in slot_ids]
-
-    async def _load_campaign_descriptions(
-        self, campaign_ids: list[CampaignId]
-    ) -> Sequence[str | None]:
-        found = await self._services.descriptions.find_of_campaigns(campaign_ids)
-        return [found.get(campaign_id) for campaign_id in campaign_ids]
-
-    async def _load_campaigns(self, campaign_ids: list[CampaignId]) -> Sequence[Campaign | None]:
-        # The repository combines single reads, also those of other operations, into one query.
-        return await asyncio.gather(
-            *(
-                campaigns.find(self._services, campaign_id, self._viewer)
-                for campaign_id in campaign_ids
-            )
+    async def _find_booking(self, ref: BookingRef) -> tuple[Booking, SlotState] | None:
+        if self._viewer is None:
+            return None
+        return await viewer_queries.find_booking(
+            self._services, ref.slot_id, ref.booking_id, self._viewer
         )
 
-    async def _load_bookings(
-        self, refs: list[BookingRef]
-    ) -> Sequence[tuple[Booking, SlotState] | None]:
-        viewer = self._viewer
-        if viewer is None:
-            return [None] * len(refs)
-        return await asyncio.gather(
-            *(
-                queries.find_booking(self._services, ref.slot_id, ref.booking_id, viewer)
-                for ref in refs
-            )
-        )
+    async def _find_wished(self, campaign_ids: Sequence[CampaignId]) -> Mapping[CampaignId, bool]:
+        if self._viewer is None:
+            return {}
+        wished = await self._services.wishes.find_wished(campaign_ids, self._viewer.user_id)
+        return dict.fromkeys(wished, True)
 
-    async def _load_series_pages(self, pages: list[SeriesPage]) -> Sequence[Page[ReadableSlot]]:
-        return await asyncio.gather(
-            *(
-                queries.list_series(
-                    self._services,
-                    page.series_id,
-                    page.first,
-                    page.after,
-                    self._viewer,
-                    page.selection,
-                )
-                for page in pages
-            )
-        )
+    async def _list_sessions(self, user_id: UserId) -> Sequence[SessionInfo]:
+        if self._viewer is None or self._viewer.user_id != user_id:
+            return ()
+        return await list_sessions(self._auth, self._viewer)
 
-    async def _load_series_counts(self, series_ids: list[SeriesId]) -> Sequence[int | None]:
-        return await asyncio.gather(
-            *(counts.count_series(self._services, id_, self._viewer) for id_ in series_ids)
-        )
 
-    async def _load_waitlists(self, slot_ids: list[SlotId]) -> Sequence[Sequence[WaitlistEntryId]]:
-        return await asyncio.gather(*map(self._services.waitlists.find_ids, slot_ids))
+def _load_each(find: Callable[[Key], Awaitable[Value]]) -> DataLoader[Key, Value]:
+    async def load(keys: list[Key]) -> Sequence[Value]:
+        return await asyncio.gather(*map(find, keys))
 
-    async def _load_sessions(self, user_ids: list[UserId]) -> Sequence[Sequence[SessionInfo]]:
-        return [
-            await list_sessions(self._auth, self._viewer)
-            if self._viewer is not None and self._viewer.user_id == user_id
-            else ()
-            for user_id in user_ids
-        ]
+    return DataLoader(load)
+
+
+def _load_all(
+    find_all: Callable[[list[Key]], Awaitable[Mapping[Any, Value]]],
+) -> DataLoader[Key, Value | None]:
+    async def load(keys: list[Key]) -> Sequence[Value | None]:
+        found = await find_all(keys)
+        return [found.get(key) for key in keys]
+
+    return DataLoader(load)

@@ -9,24 +9,30 @@ from typing import TypeVar
 import strawberry
 
 from slotlock.domain.admission.tickets import TicketStatus
-from slotlock.domain.audit.log import AuditAction
+from slotlock.domain.audit.audit_log import AuditAction
 from slotlock.domain.booking.booking import (
     Attendance,
     BookingAction,
     BookingLimit,
     BookingStatus,
 )
-from slotlock.domain.booking.rules.series import SeriesMode
+from slotlock.domain.booking.rules.book import SeriesMode
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
-from slotlock.domain.campaign_copies.outcomes import CopyProblemKind
+from slotlock.domain.campaign_copies.campaign_copy_outcomes import CopyProblemKind
 from slotlock.domain.campaigns.terms import CampaignState, SlotAdmission
+from slotlock.domain.draws.basis import DrawMethod
+from slotlock.domain.draws.draw import DrawState
+from slotlock.domain.draws.drawing import WishResult
+from slotlock.domain.notifications.outbox import Channel, OutboxState
+from slotlock.domain.notifications.webhooks import WebhookEvent
 from slotlock.domain.reports.campaign_reports import Interval
-from slotlock.domain.reports.exports import CsvSeparator, ExportFormat
+from slotlock.domain.reports.export_formats import CsvSeparator, ExportFormat, ExportLanguage
 from slotlock.domain.resources.resource import ResourceKind
 from slotlock.domain.schedule.timetables import Weekday
+from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.slots.series import OnConflict, SeriesScope
-from slotlock.domain.users.user import Role
+from slotlock.domain.users.user import Registration, Role
 
 __all__ = [
     "Attendance",
@@ -35,11 +41,18 @@ __all__ = [
     "BookingLimit",
     "BookingStatus",
     "CampaignState",
+    "Channel",
     "CopyProblemKind",
     "CsvSeparator",
+    "DrawMethod",
+    "DrawState",
     "ExportFormat",
+    "ExportLanguage",
     "Interval",
     "OnConflict",
+    "OutboxState",
+    "ProblemCode",
+    "Registration",
     "ResourceKind",
     "Role",
     "SeriesMode",
@@ -49,7 +62,9 @@ __all__ = [
     "SlotOrder",
     "SlotStatus",
     "TicketStatus",
+    "WebhookEvent",
     "Weekday",
+    "WishResult",
 ]
 
 E = TypeVar("E", bound=Enum)
@@ -63,12 +78,59 @@ def _register_enum(enum: type[E], name: str, description: str, **value_descripti
 
 
 _register_enum(
+    ProblemCode,
+    name="FieldProblemCode",
+    description="Why the value of a field is invalid. The list grows as the schema does.",
+    **{each.name: each.value for each in ProblemCode},
+)
+_register_enum(
+    DrawState,
+    name="DrawState",
+    description="The progress of a draw.",
+    COLLECTING="Users enter wishes.",
+    CLOSED="No more wishes are accepted. The root is public once it is set.",
+    DRAWN="The seed is fixed, and with it the result. Organizers see it.",
+    PUBLISHED="Everybody sees the result. The places are booked, and then what is left is open.",
+    SUPERSEDED="Another draw has replaced it. Its record stays public.",
+)
+_register_enum(
+    DrawMethod,
+    name="DrawMethod",
+    description="How places are given by lot.",
+    ROUNDS="In rounds: in each one, every user gets one place at most, and the next round runs in "
+    "the reverse order.",
+    SERIAL="One user after the other gets everything that is left of their wishes.",
+)
+_register_enum(
+    WishResult,
+    name="WishResult",
+    description="What became of a wish.",
+    GRANTED="The user has a place.",
+    FULL="All places were taken by lower lottery numbers, or in an earlier round.",
+    TIME_CONFLICT="The slot overlaps with a better wish that was granted, or an earlier booking.",
+    LIMIT="The user had as many bookings as the campaign or the choice group allows.",
+    GROUP_FULL="All places of the group were taken.",
+    NOT_ELIGIBLE="The user may not book in the campaign.",
+    ALREADY_BOOKED="The user had a place before the draw.",
+    UNAVAILABLE="The slot was not open when the wishes were closed.",
+)
+_register_enum(
     Role,
     name="Role",
     description="The rights of a user.",
     MEMBER="The user may book places.",
-    ORGANIZER="The user may also manage slots, campaigns and members.",
-    ADMIN="The user may also ban and unban organizers and admins.",
+    ORGANIZER="The user may also book for others, and manage slots, campaigns, resources and the "
+    "accounts of members.",
+    ADMIN="The user may also manage the accounts of organizers and admins, set roles, erase users "
+    "and read their personal data.",
+)
+_register_enum(
+    Registration,
+    name="Registration",
+    description="Who gets an account.",
+    OPEN="Everybody may register.",
+    INVITED="Users set a first password with an invitation from an organizer.",
+    CLOSED="The operators give accounts their passwords.",
 )
 _register_enum(
     ResourceKind,
@@ -101,6 +163,7 @@ _register_enum(
     description="How members get places. Organizers can always book.",
     ANY="Members book with `bookSlot` or through the booking queue, with `requestBooking`.",
     QUEUE_ONLY="Members get places through the booking queue only, and from the waiting list.",
+    DRAW="Members enter wishes, and places are drawn by lot. Until then only organizers book.",
 )
 _register_enum(
     BookingStatus,
@@ -164,6 +227,13 @@ _register_enum(
     RESOURCE_CREATED="A resource was created, by itself or by an import.",
     RESOURCE_EDITED="The kind of a resource was changed.",
     RESOURCE_DELETED="A resource was deleted. The entry has the fields that it had.",
+    HOLIDAY_LIST_CREATED="A list of holidays was created.",
+    HOLIDAY_LIST_EDITED="A list of holidays was changed.",
+    HOLIDAY_LIST_DELETED="A list of holidays was deleted. The entry has the fields that it had.",
+    WEBHOOK_CREATED="A webhook was created.",
+    WEBHOOK_EDITED="The URL or the events of a webhook changed, or it was disabled or enabled.",
+    WEBHOOK_ROTATED="A webhook got a new secret.",
+    WEBHOOK_DELETED="A webhook was deleted. The entry has the fields that it had.",
     GROUPS_SET="The groups of a user were changed.",
     ROLE_SET="A user was given a role, or an account above member was created.",
     BANNED="A user was banned, or the reason for a ban was changed.",
@@ -175,18 +245,26 @@ _register_enum(
     USER_ERASED="A user was erased. Their past bookings stay, without a name.",
     SESSIONS_ENDED="All sessions of a user were ended by somebody else.",
     PASSWORD_SET="An operator set a user's password, which ended all sessions of the user.",  # noqa: S106
-    PASSWORD_RESET_CREATED="An operator created a token that replaces a user's password.",  # noqa: S106
+    ANNOUNCEMENT_SENT="An organizer wrote a mail to all who have a place.",
+    DRAW_CONFIGURED="A draw was opened, or its settings were changed.",
+    DRAW_CLOSED="The wishes of a draw were closed, and its root is public.",
+    DRAW_RUN="The seed of a draw was fixed.",
+    DRAW_PUBLISHED="The result of a draw was published.",
+    DRAW_SUPERSEDED="A draw was replaced by another one.",
+    PASSWORD_RESET_CREATED="An operator or admin created a token that replaces a password.",  # noqa: S106
 )
 _register_enum(
     BookingLimit,
     name="BookingLimit",
-    description="A limit on bookings that organizers can override for a user.",
+    description="A limit on bookings that organizers can override for a user. `overriddenRefusals` "
+    "names it as the refusal does that members get.",
     SLOT_STARTED="Bookings do not change after the slot has started.",
     CANCEL_CUTOFF="Members cannot cancel a booking after the cut-off.",
     ONE_OF_CHOICE="A user has at most one booking among the slots of a choice group.",
     NOT_YET_OPEN="A campaign takes no bookings before it opens.",
     CLOSED="A campaign takes no bookings after it closes or while it is unpublished.",
     NOT_ELIGIBLE="A campaign takes bookings of its eligible groups only.",
+    EMAIL_NOT_VERIFIED="A campaign or the site wants a verified e-mail address.",
     MAX_BOOKINGS="A campaign limits the number of bookings per user.",
     TIME_CONFLICT="The bookings of a user in campaigns that forbid it must not overlap.",
     GROUP_FULL="A slot limits the number of places per group.",
@@ -229,7 +307,7 @@ _register_enum(
 _register_enum(
     OnConflict,
     name="OnConflict",
-    description="How to handle dates on which the resource of a new series is taken.",
+    description="How to handle dates of a series on which a resource is taken.",
     STRICT="Create nothing.",
     SKIP_CONFLICTS="Create the slots of the other dates.",
 )
@@ -290,4 +368,57 @@ _register_enum(
     CSV="A line for each booking, and for each user on a waiting list.",
     XLSX="An Excel workbook: a summary, the waiting lists, and a sheet for each slot.",
     PDF="Sign-in sheets to print, with boxes to tick and space for signatures.",
+)
+_register_enum(
+    ExportLanguage,
+    name="ExportLanguage",
+    description="The language of the texts in an export.",
+    EN="English.",
+    DE="German.",
+    FR="French.",
+    ES="Spanish.",
+    ZH="Chinese.",
+)
+_register_enum(
+    Channel,
+    name="OutboxChannel",
+    description="How an entry of the outbox is sent.",
+    MAIL="As a mail.",
+    WEBHOOK="As a call of a webhook.",
+)
+_register_enum(
+    OutboxState,
+    name="OutboxState",
+    description="What became of an entry of the outbox.",
+    QUEUED="It waits for its time, or for the next attempt.",
+    SENDING="It is being sent.",
+    SENT="The other server has taken it.",
+    FAILED="The other server rejected it, or the last attempt failed.",
+    SUPPRESSED="It was not sent, because there was no address or no reason any more.",
+)
+_register_enum(
+    WebhookEvent,
+    name="WebhookEvent",
+    description="What a webhook can be about. Messages have the name as `booking.confirmed`.",
+    BOOKING_CONFIRMED="A place was booked, or a hold was confirmed.",
+    BOOKING_HELD="A hold was placed, by a user or as an offer of the waiting list.",
+    BOOKING_MOVED="A booking was moved; the message is about the new one.",
+    BOOKING_CANCELLED="A booking was cancelled, or its slot was.",
+    BOOKING_EXPIRED="A hold expired.",
+    BOOKING_PROMOTED="The waiting list booked a free place for its first user.",
+    BOOKING_CHECKED_IN="A user was checked in.",
+    BOOKING_NO_SHOW="A booking was marked as a no-show.",
+    WAITLIST_JOINED="A user joined a waiting list.",
+    WAITLIST_LEFT="A waiting list entry ended without a booking.",
+    SLOT_PUBLISHED="A slot was published, or created as published.",
+    SLOT_EDITED="A slot was changed.",
+    SLOT_CANCELLED="A slot was cancelled.",
+    SLOT_FULL="The last free place of a slot was taken.",
+    CAMPAIGN_PUBLISHED="A campaign was published, or created as published.",
+    CAMPAIGN_OPENED="The opening time of a published campaign has come.",
+    CAMPAIGN_CLOSED="The closing time of a published campaign has come.",
+    DRAW_CLOSED="The wishes of a draw are closed, and its root is public.",
+    DRAW_PUBLISHED="The result of a draw is public. Its places are booked from now on.",
+    USER_CREATED="A user got an account.",
+    USER_ERASED="A user was erased.",
 )

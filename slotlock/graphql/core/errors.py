@@ -9,7 +9,7 @@ from typing import Any
 
 from graphql import GraphQLError
 
-from slotlock.infrastructure.mongo.client import is_unavailable, may_have_written
+from slotlock.infrastructure.mongo.client import is_unavailable, may_have_written, outage_reason
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.request_deadline import current_request
 
@@ -18,7 +18,6 @@ OUTCOME_UNKNOWN_MESSAGE = (
     "The server could not confirm the change in time: it may have happened. "
     "Repeat the request with the same idempotency key, or look at your bookings."
 )
-# The driver's message ends with the states of all servers.
 MAX_CAUSE_LENGTH = 200
 OUTAGE_LOG_INTERVAL_S = 1.0
 # How many seconds clients should wait before they retry while MongoDB, or the Redis without which
@@ -42,6 +41,7 @@ class ErrorCode(StrEnum):
     RATE_LIMITED = "RATE_LIMITED"
     INTERNAL = "INTERNAL"
     OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
+    PERSISTED_QUERY_NOT_SUPPORTED = "PERSISTED_QUERY_NOT_SUPPORTED"
 
 
 class GraphQLRequestError(Exception):
@@ -117,7 +117,7 @@ class OutageLog:
             return self._error_id
         self._error_id = secrets.token_hex(6)
         # Without a traceback: every request fails alike.
-        cause = f"{type(error).__name__}: {error}"[:MAX_CAUSE_LENGTH]
+        cause = f"{type(error).__name__}: {outage_reason(error)}"[:MAX_CAUSE_LENGTH]
         log.error(
             "error %s: %s: no result in time: %s (%d more since the last line)",
             self._error_id,

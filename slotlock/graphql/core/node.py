@@ -6,20 +6,22 @@ fields that an operation selects. A resolver can tell which these are before it 
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar, cast
+from operator import attrgetter
+from typing import Any, TypeVar, cast, overload
 
 import strawberry
 from graphql import (
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
-    GraphQLResolveInfo,
     InlineFragmentNode,
     SelectionNode,
 )
 from strawberry import field
 from strawberry.annotation import StrawberryAnnotation
 from strawberry.types.field import StrawberryField
+
+from strawberry_compiled import CompiledInfo
 
 View = TypeVar("View")
 Value = TypeVar("Value")
@@ -36,7 +38,9 @@ class Node:
     id: strawberry.ID = field(description="An opaque id, unique among all types.")
 
 
-def property_field(*, description: str) -> Callable[[Callable[[View], Value]], Value]:
+def property_field(
+    *, description: str, deprecation_reason: str | None = None
+) -> Callable[[Callable[[View], Value]], Value]:
     """Declare a field whose value is the property that the decorated method computes.
 
     For Strawberry it is a plain attribute, which is read without a resolver.
@@ -48,7 +52,10 @@ def property_field(*, description: str) -> Callable[[Callable[[View], Value]], V
         )
         # `dataclass` sets the default of a field as the attribute of the class: the property.
         declared = StrawberryField(
-            type_annotation=annotation, description=description, default=property(read)
+            type_annotation=annotation,
+            description=description,
+            deprecation_reason=deprecation_reason,
+            default=property(read),
         )
         declared.init = False
         return cast("Value", declared)
@@ -56,13 +63,27 @@ def property_field(*, description: str) -> Callable[[Callable[[View], Value]], V
     return declare
 
 
-def selected_names(info: GraphQLResolveInfo[object]) -> frozenset[str]:
+@overload
+def attribute_field(path: str, shown_as: type[Value], description: str) -> Value: ...
+@overload
+def attribute_field(path: str, shown_as: object, description: str) -> Any: ...
+def attribute_field(path: str, shown_as: object, description: str) -> Any:
+    """Declare a field whose value is the attribute at a dotted path, read without a Python call."""
+    annotation = StrawberryAnnotation(shown_as)
+    declared = StrawberryField(
+        type_annotation=annotation, description=description, default=property(attrgetter(path))
+    )
+    declared.init = False
+    return declared
+
+
+def selected_names(info: strawberry.Info[Any, Any]) -> frozenset[str]:
     """Return the names that are selected anywhere below the resolved field."""
-    nodes = info.field_nodes
+    nodes = info.field_nodes if type(info) is CompiledInfo else info._raw_info.field_nodes
     known = _remembered.get(id(nodes))
     if known is not None:
         return known[1]
-    names = names_below(nodes, info.fragments)
+    names = names_below(nodes, info._raw_info.fragments)
     if len(_remembered) >= MAX_REMEMBERED:
         _remembered.clear()
     _remembered[id(nodes)] = nodes, names

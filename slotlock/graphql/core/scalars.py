@@ -126,7 +126,8 @@ SCALARS: dict[object, ScalarDefinition] = {
         "EmailAddress",
         "An e-mail address. The server stores and returns it in lower case and Unicode NFC, "
         "without the blanks and line ends around it. Any "
-        "string is accepted; an invalid address leads to `InvalidInput` or matches no account.",
+        "string is accepted; an invalid address leads to `InvalidInput` or matches no account. "
+        "`login` and the invitations to teams take a user name as well.",
         str,
         parse_email_address,
         "https://www.rfc-editor.org/rfc/rfc5321",

@@ -1,18 +1,18 @@
 """The execution of operations, the same for every transport."""
 
-from dataclasses import dataclass, field
 from functools import cache
+from time import monotonic
 from typing import Any
 
+import msgspec
 import orjson
-from graphql import ExecutionResult, GraphQLError, MiddlewareManager, execute
+from graphql import ExecutionResult, GraphQLError, MiddlewareManager, OperationType, execute
 from graphql.pyutils import AwaitableOrValue
 from prometheus_client import Counter
 
 from slotlock.graphql.context import Context
 from slotlock.graphql.core.errors import GraphQLRequestError, format_error
-from slotlock.graphql.execution.compiled.execution import ResultLimit
-from slotlock.graphql.execution.documents import MAX_ERRORS, Operation
+from slotlock.graphql.execution.document_cache import MAX_ERRORS, Operation
 from slotlock.graphql.execution.input_errors import format_input_error, is_input_error
 from slotlock.graphql.execution.session_recheck import SessionRecheckMiddleware
 from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
@@ -29,8 +29,8 @@ from slotlock.infrastructure.request_deadline import (
     current_request,
     within_deadline,
 )
-from slotlock.infrastructure.telemetry.buffered_metrics import BufferedCounter
-from slotlock.infrastructure.telemetry.request_seconds import observe_request
+from slotlock.infrastructure.telemetry.buffered_metrics import BufferedCounter, observe_request
+from strawberry_compiled import ResultLimit
 
 REQUESTS = Counter(
     "slotlock_requests_total",
@@ -47,12 +47,11 @@ MUTATION_RESULT_LIMIT = ResultLimit(result_too_large, max_characters=MAX_RESULT_
 Variables = dict[str, Any]
 
 
-@dataclass(slots=True)
-class GraphQLResponse:
+class GraphQLResponse(msgspec.Struct):
     """The body of a response. A request that was rejected before its execution has no `data`."""
 
     body: dict[str, Any]
-    _encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
+    _encoded: bytes | None = None
 
     def encode(self) -> bytes:
         """Return the body in JSON. A response with several readers is encoded once."""
@@ -72,21 +71,23 @@ async def execute_operation(
 ) -> GraphQLResponse:
     """Execute a query or a mutation, until the deadline of the request."""
     try:
-        result = _start_execution(operation, variables, context, None)
-        if isinstance(result, ExecutionResult):
-            response = to_response(operation, result)
-        else:
-            with within_deadline():
-                response = to_response(operation, await result)
-    except RequestTimeoutError as error:
-        response = _timed_out(operation, error)
-    except GraphQLRequestError:  # all others belong to fields
-        response = GraphQLResponse(RESULT_TOO_LARGE_BODY)
+        with within_deadline():
+            result = start_execution(operation, variables, context)
+            response = to_response(
+                operation, result if isinstance(result, ExecutionResult) else await result
+            )
+    except (RequestTimeoutError, GraphQLRequestError) as error:
+        response = failed_response(operation, error)
     record_metrics(operation, response)
     return response
 
 
-def _timed_out(operation: Operation, error: RequestTimeoutError) -> GraphQLResponse:
+def failed_response(
+    operation: Operation, error: RequestTimeoutError | GraphQLRequestError
+) -> GraphQLResponse:
+    """Return the response to an operation that took too long, or whose result is too large."""
+    if isinstance(error, GraphQLRequestError):  # all others belong to fields
+        return GraphQLResponse(RESULT_TOO_LARGE_BODY)
     located = GraphQLError(str(error), original_error=error)
     errors = [format_error(located, is_mutation=operation.is_mutation)]
     return GraphQLResponse({"data": None, "errors": errors})
@@ -96,7 +97,7 @@ async def execute_event(
     operation: Operation, variables: Variables | None, context: Context, event: object
 ) -> GraphQLResponse:
     """Execute a subscription for one event, or another operation without an event."""
-    result = _start_execution(operation, variables, context, event)
+    result = start_execution(operation, variables, context, event)
     return to_response(operation, result if isinstance(result, ExecutionResult) else await result)
 
 
@@ -108,15 +109,20 @@ def execute_shared_event(
     Raises:
         TypeError: a field waits.
     """
-    result = _start_execution(operation, variables, context, event)
+    result = start_execution(operation, variables, context, event)
     if not isinstance(result, ExecutionResult):
         raise TypeError("a field of a shared event waits")
     return to_response(operation, result)
 
 
-def _start_execution(
-    operation: Operation, variables: Variables | None, context: Context, event: object
+def start_execution(
+    operation: Operation, variables: Variables | None, context: Context, event: object = None
 ) -> AwaitableOrValue[ExecutionResult]:
+    """Start to execute an operation, for one event if it is a subscription.
+
+    Raises:
+        GraphQLRequestError: the result is too large, as it may on awaiting the result.
+    """
     result: AwaitableOrValue[ExecutionResult] | None = None
     if operation.compiled is not None:
         result = operation.compiled.execute(
@@ -126,7 +132,9 @@ def _start_execution(
             middleware=SessionRecheckMiddleware().resolve
             if operation.has_several_mutations
             else None,
-            limit=MUTATION_RESULT_LIMIT if operation.is_mutation else RESULT_LIMIT,
+            limit=MUTATION_RESULT_LIMIT
+            if operation.operation_type is OperationType.MUTATION
+            else RESULT_LIMIT,
         )
     if result is None:
         return _execute_uncompiled(operation, variables, context, event)
@@ -174,7 +182,7 @@ def record_metrics(
     """Count and time the root fields of an operation; of a subscription at its start."""
     request = current_request() if is_timed else None
     if request is not None:
-        seconds = request.elapsed_s
+        seconds = monotonic() - request.started_at
         for _, name in operation.root_fields:
             observe_request(name, seconds)
     errors = response.body.get("errors")

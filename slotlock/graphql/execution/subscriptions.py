@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from inspect import isawaitable
-from typing import cast
+from typing import Any, cast
 
 from graphql import (
     ExecutionResult,
@@ -16,7 +16,7 @@ from prometheus_client import Gauge
 
 from slotlock.graphql.context import Context
 from slotlock.graphql.core.errors import format_error
-from slotlock.graphql.execution.documents import MAX_ERRORS, Operation
+from slotlock.graphql.execution.document_cache import MAX_ERRORS, Operation
 from slotlock.graphql.execution.operation_executor import (
     GraphQLResponse,
     Variables,
@@ -30,16 +30,16 @@ from slotlock.graphql.execution.shared_operations import (
     SharedOperations,
 )
 from slotlock.graphql.schema.schema import executable_schema
-from slotlock.graphql.slots.availability_events import AvailabilityEvents
+from slotlock.graphql.shared_events import SharedEvents
 from slotlock.infrastructure.telemetry import tracing
-from slotlock.services.live.availability import AvailabilitySubscription
+from slotlock.services.live.latest_states import LatestStates
 
 ACTIVE_SUBSCRIPTIONS = Gauge(
     "slotlock_subscriptions_active", "Open subscriptions", multiprocess_mode="livesum"
 )
 
 # Sends the shared responses to the states of a subscription until the task is cancelled.
-PushResponses = Callable[[AvailabilitySubscription, SharedOperation], Awaitable[None]]
+PushResponses = Callable[[LatestStates[Any, Any], SharedOperation], Awaitable[None]]
 
 
 async def execute_stream(
@@ -62,8 +62,9 @@ async def execute_stream(
         record_metrics(operation, response)
         yield response
         return
-    if isinstance(source, AvailabilityEvents):
-        shared = (shared_operations or SharedOperations()).find(operation, variables, context)
+    if isinstance(source, SharedEvents):
+        operations = shared_operations or SharedOperations()
+        shared = operations.find(operation, variables, context, source.to_event)
         responses = _shared_responses(source, shared, push)
     else:
         responses = _responses(operation, variables, context, source)
@@ -97,7 +98,7 @@ async def _responses(
 
 
 async def _shared_responses(
-    source: AvailabilityEvents, shared: SharedOperation, push: PushResponses | None
+    source: SharedEvents[Any], shared: SharedOperation, push: PushResponses | None
 ) -> AsyncGenerator[GraphQLResponse, None]:
     async with source.open() as subscription:
         if push is not None:
@@ -110,7 +111,7 @@ async def _shared_responses(
 
 async def _create_event_source(
     operation: Operation, variables: Variables | None, context: Context
-) -> AsyncGenerator[object, None] | AvailabilityEvents | ExecutionResult:
+) -> AsyncGenerator[object, None] | SharedEvents[Any] | ExecutionResult:
     """Return the events of a subscription, or the errors that prevent it.
 
     graphql-core's own `subscribe` (3.3.2) keeps some kilobytes for each event until the
@@ -130,6 +131,6 @@ async def _create_event_source(
     source = create_source_event_stream(executor)
     # graphql-core declares an iterable, but returns what the field of the subscription returned.
     return cast(
-        "AsyncGenerator[object, None] | AvailabilityEvents | ExecutionResult",
+        "AsyncGenerator[object, None] | SharedEvents[Any] | ExecutionResult",
         await source if isawaitable(source) else source,
     )

@@ -6,7 +6,7 @@ linear.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from graphql import (
     DocumentNode,
@@ -29,6 +29,7 @@ from graphql import (
     is_list_type,
 )
 
+from slotlock.domain.shared.value_object import value_object
 from slotlock.graphql.core.connections import MAX_LIST_SIZE
 
 # The estimated size of a list without pages, such as meetings, history or team members. Few have
@@ -42,7 +43,7 @@ COUNT_CEILING = 1_000_000
 MAX_VARIABLE_VALUES = 5_000
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class DocumentCost:
     """The size of a selection with all fragments expanded.
 
@@ -207,10 +208,15 @@ def _requested_id_count(node: FieldNode) -> int:
     return MAX_LIST_SIZE
 
 
+_CONTAINERS = frozenset({dict, list})
+
+
 def has_too_many_values(variables: object) -> bool:
     """Return whether variables hold more than MAX_VARIABLE_VALUES, including nested values."""
     if not variables:
         return False
+    if isinstance(variables, dict) and _CONTAINERS.isdisjoint(map(type, variables.values())):
+        return len(variables) > MAX_VARIABLE_VALUES  # of most requests, none is nested
     count, pending = 0, [variables]
     while pending:
         container = pending.pop()

@@ -37,18 +37,27 @@ _DEFAULT_KINDS = {
     OperationType.MUTATION: (OperationKind.WRITE,),
     OperationType.SUBSCRIPTION: (OperationKind.SUBSCRIBE,),
 }
-# Mutations with their own rate limit. A password sign-in is charged twice; SIGN_IN, the expensive
+# Fields with their own rate limit. A password sign-in is charged twice; SIGN_IN, the expensive
 # kind, is refunded if no password was hashed. Invalid tokens are cheap to reject and must not use
 # up the limit of sign-ins. Ending a session stays possible whatever else used up the limits.
 FIELD_KINDS = {
     "register": (OperationKind.SIGN_IN, OperationKind.SIGN_IN_ATTEMPT),
     "login": (OperationKind.SIGN_IN, OperationKind.SIGN_IN_ATTEMPT),
+    "startSignIn": (OperationKind.SIGN_IN_ATTEMPT,),
+    "finishSignIn": (OperationKind.SIGN_IN_ATTEMPT,),
+    "linkSignIn": (OperationKind.SIGN_IN_ATTEMPT,),
+    "unlinkSignIn": (OperationKind.SIGN_OUT,),
+    "tokenOwner": (OperationKind.REDEEM_TOKEN,),
     "setPassword": (OperationKind.REDEEM_TOKEN,),
+    "resetPassword": (OperationKind.REDEEM_TOKEN,),
+    "verifyEmail": (OperationKind.REDEEM_TOKEN,),
+    "requestPasswordReset": (OperationKind.SIGN_IN_ATTEMPT,),
     "refreshSession": (OperationKind.REDEEM_TOKEN,),
     "logout": (OperationKind.SIGN_OUT,),
     "endSession": (OperationKind.SIGN_OUT,),
     "endOtherSessions": (OperationKind.SIGN_OUT,),
     "changePassword": (OperationKind.SIGN_OUT,),
+    "changeEmail": (OperationKind.SIGN_IN,),
 }
 
 

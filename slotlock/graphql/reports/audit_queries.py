@@ -1,24 +1,149 @@
-"""The query with which organizers read the audit log."""
+"""The audit log, as organizers see it."""
 
 from collections.abc import Callable
 from datetime import datetime
+from enum import Enum
 from typing import Annotated, TypeVar
 
 import strawberry
-from strawberry import argument, field
+from strawberry import Parent, argument, field
 
-from slotlock.domain.audit.log import AuditFilter
+from slotlock.domain.audit import audit_log
+from slotlock.domain.audit.audit_log import AuditFilter
+from slotlock.domain.booking.booking import BookingRef
+from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import require_valid_period
-from slotlock.graphql.core.connections import DEFAULT_FIRST, After, First, require_valid_first
-from slotlock.graphql.core.cursors import decode_audit_position, encode_audit_position
-from slotlock.graphql.core.enums import AuditAction
+from slotlock.graphql.core.connections import DEFAULT_FIRST, After, Connection, First, page_start
+from slotlock.graphql.core.cursors import BY_AUDIT_ENTRY, ListCursors
+from slotlock.graphql.core.enums import AuditAction, BookingLimit, BookingStatus
 from slotlock.graphql.core.errors import bad_input
-from slotlock.graphql.reports.audit_types import AuditConnection, AuditEntry
+from slotlock.graphql.core.refusals import USE_OVERRIDDEN_REFUSALS, RefusalCode, refusal_codes
+from slotlock.graphql.slots.slot_types import (
+    Booking,
+    Slot,
+    load_booking,
+    load_slot,
+)
+from slotlock.graphql.users.user_queries import User, load_referenced_user
 from slotlock.services.campaigns import reports
 
-AUDIT_LOG_CURSOR = "auditLog"
+
+@strawberry.type(description="The change of one field in an entry of the audit log.")
+class AuditEdit:
+    field: str = strawberry.field(
+        description="The name of the field, as in the input that changes it."
+    )
+    before: str | None = strawberry.field(
+        description="The previous value as text; null for no value."
+    )
+    after: str | None = strawberry.field(description="The new value as text; null for no value.")
+
+    @strawberry.field(
+        description="The user whose field changed, in an entry about several users; null otherwise."
+    )
+    async def user(edit: Parent[audit_log.FieldEdit], info: Info) -> User | None:
+        return await load_referenced_user(info, edit.user_id) if edit.user_id else None
+
+
+def _booking_global_id(entry: Parent[audit_log.AuditEntry]) -> strawberry.ID | None:
+    if not (entry.slot_id and entry.booking_id):
+        return None
+    return ids.booking_global_id(entry.slot_id, entry.booking_id)
+
+
+@strawberry.type(description="An entry of the audit log.")
+class AuditEntry:
+    at: datetime = field(description="When the action happened.")
+    action: AuditAction = field(description="What happened.")
+
+    booking_id: strawberry.ID | None = field(
+        resolver=_booking_global_id,
+        description="The id of the booking; null for an action without a booking.",
+    )
+    before: BookingStatus | None = field(
+        description="The status of the booking before the action; null for a new booking, and for "
+        "a status of a newer version."
+    )
+    after: BookingStatus | None = field(
+        description="The status of the booking after the action; null without a booking, and for a "
+        "status of a newer version."
+    )
+    held_until: datetime | None = field(
+        description="When the hold expires after the action; null for a booking that is no hold."
+    )
+    overridden_limits: list[BookingLimit] = field(
+        description="The limits that an organizer overrode with the action.",
+        deprecation_reason=USE_OVERRIDDEN_REFUSALS,
+    )
+    meeting_start: datetime | None = field(
+        name="meetingStartTime",
+        description="The start of the meeting whose attendance changed, in a slot with several; "
+        "null for other actions, and for the attendance of all meetings.",
+    )
+    resource: str | None = field(
+        name="resourceName",
+        description="The name of the resource that was created, changed or deleted; null for other "
+        "actions.",
+    )
+    holiday_list: str | None = field(
+        name="holidayListName",
+        description="The name of the list of holidays that was created, changed or deleted; null "
+        "for other actions.",
+    )
+    webhook: str | None = field(
+        name="webhookServer",
+        description="The server of the webhook that was created, changed or deleted, such as "
+        "`example.org`; null for other actions.",
+    )
+    edits: list[AuditEdit] = field(description="The fields that changed.")
+
+    @field(
+        description="The codes of the refusals that an organizer overrode with the action.",
+        graphql_type=list[RefusalCode],
+    )
+    def overridden_refusals(entry: Parent[audit_log.AuditEntry]) -> list[Enum]:
+        return refusal_codes(entry.overridden_limits)
+
+    @field(
+        description="The user who carried out the action; null for the waiting list, the clock and "
+        "the command line."
+    )
+    async def by(entry: Parent[audit_log.AuditEntry], info: Info) -> User | None:
+        return await load_referenced_user(info, entry.by) if entry.by else None
+
+    @field(
+        description="The user whom the action concerns, or whose booking or waiting list entry it "
+        "concerns; null for an entry about several users."
+    )
+    async def user(entry: Parent[audit_log.AuditEntry], info: Info) -> User | None:
+        return await load_referenced_user(info, entry.user_id) if entry.user_id else None
+
+    @field(description="The campaign that was changed; null for actions on slots and users.")
+    async def campaign(entry: Parent[audit_log.AuditEntry], info: Info) -> Campaign | None:
+        campaign_id = entry.campaign_id if entry.slot_id is None else None
+        return await load_campaign(info, campaign_id) if campaign_id else None
+
+    @field(description="The slot that was changed or whose bookings or waiting list changed.")
+    async def slot(entry: Parent[audit_log.AuditEntry], info: Info) -> Slot | None:
+        return await load_slot(info, entry.slot_id) if entry.slot_id else None
+
+    @field(
+        description="The booking as it is now, active or ended; null for an action without a "
+        "booking."
+    )
+    async def booking(entry: Parent[audit_log.AuditEntry], info: Info) -> Booking | None:
+        slot_id, booking_id = entry.slot_id, entry.booking_id
+        if not (slot_id and booking_id):
+            return None
+        return await load_booking(info, BookingRef(slot_id, booking_id))
+
+
+AuditConnection = Connection[AuditEntry]
+
+
+AUDIT_LOG = ListCursors("auditLog", BY_AUDIT_ENTRY, lambda entry: entry.position)
 Id = TypeVar("Id")
 
 
@@ -95,26 +220,18 @@ AuditFilterArgument = Annotated[AuditLogFilter, argument(description="The entrie
 class AuditQueries:
     @field(
         description="The audit log, newest entries first: everything that happened to bookings and "
-        "on waiting lists, and all changes by organizers. Organizers only."
+        "on waiting lists, and all changes by organizers, admins and operators. Organizers only."
     )
     async def audit_log(
         self,
         info: Info,
-        filter: AuditFilterArgument,  # noqa: A002
+        filter: AuditFilterArgument,
         first: First = DEFAULT_FIRST,
         after: After = None,
     ) -> AuditConnection:
         info.context.require_organizer()
         audit_filter = filter.to_domain()
-        position = decode_audit_position(AUDIT_LOG_CURSOR, after)
         page = await reports.audit_log(
-            info.context.services, audit_filter, require_valid_first(first), position
+            info.context.services, audit_filter, *page_start(AUDIT_LOG, first, after)
         )
-        items = [
-            (
-                encode_audit_position(AUDIT_LOG_CURSOR, entry.position),
-                AuditEntry.from_domain(entry),
-            )
-            for entry in page.items
-        ]
-        return AuditConnection.from_items(items, has_more=page.has_more, after=after)
+        return AuditConnection(page, page.items, AUDIT_LOG, after)

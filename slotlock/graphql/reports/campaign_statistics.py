@@ -3,35 +3,25 @@
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import strawberry
-from strawberry import field
+from strawberry import Parent, field
 
-from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.reports import campaign_reports
-from slotlock.domain.shared.pagination import Position
+from slotlock.domain.shared.pagination import Page, Position
 from slotlock.graphql.context import Info
-from slotlock.graphql.core.connections import (
-    DEFAULT_FIRST,
-    After,
-    Connection,
-    First,
-    require_valid_first,
-)
-from slotlock.graphql.core.cursors import (
-    decode_name,
-    decode_position,
-    encode_cursor,
-    encode_position,
-)
-from slotlock.graphql.slots.types import Slot, load_slot
+from slotlock.graphql.core.connections import DEFAULT_FIRST, After, Connection, First, page_start
+from slotlock.graphql.core.cursors import BY_NAME, BY_TIME, ListCursors
+from slotlock.graphql.slots.slot_types import Slot, load_slot
 
 Item = TypeVar("Item")
 SortKey = TypeVar("SortKey", str, tuple[datetime, str])
 
-SLOT_STATISTICS_CURSOR = "campaignStatistics.slots"
-GROUP_STATISTICS_CURSOR = "campaignStatistics.groups"
+SLOT_STATISTICS = ListCursors(
+    "campaignStatistics.slots", BY_TIME, lambda slot: Position(slot.start, slot.slot_id)
+)
+GROUP_STATISTICS = ListCursors("campaignStatistics.groups", BY_NAME, lambda found: found.group)
 
 
 @strawberry.type(description="The statistics of one published slot of a campaign.")
@@ -42,24 +32,10 @@ class SlotStatistics:
     waiting: int = field(description="The number of users on the waiting list.")
     checked_in: int = field(description="The number of bookings whose users are checked in.")
     no_shows: int = field(description="The number of bookings that are marked as no-shows.")
-    slot_id: strawberry.Private[SlotId]
 
     @field(description="The slot that the statistics are about.")
-    async def slot(self, info: Info) -> Slot | None:
-        return await load_slot(info, self.slot_id)
-
-    @classmethod
-    def from_domain(cls, statistics: campaign_reports.SlotStatistics) -> Self:
-        """Show the statistics of a slot."""
-        return cls(
-            places=statistics.places,
-            taken=statistics.taken,
-            held=statistics.held,
-            waiting=statistics.waiting,
-            checked_in=statistics.checked_in,
-            no_shows=statistics.no_shows,
-            slot_id=statistics.slot_id,
-        )
+    async def slot(found: Parent[campaign_reports.SlotStatistics], info: Info) -> Slot | None:
+        return await load_slot(info, found.slot_id)
 
 
 @strawberry.type(
@@ -72,17 +48,6 @@ class GroupStatistics:
     booked: int = field(description="How many users of the group have at least one booking.")
     bookings: int = field(description="How many bookings the users of the group have.")
     waiting: int = field(description="How many waiting list entries the users of the group have.")
-
-    @classmethod
-    def from_domain(cls, statistics: campaign_reports.GroupStatistics) -> Self:
-        """Show the statistics of a group."""
-        return cls(
-            group=statistics.group,
-            user_count=statistics.user_count,
-            booked=statistics.booked,
-            bookings=statistics.bookings,
-            waiting=statistics.waiting,
-        )
 
 
 @strawberry.type(description="The bookings of a campaign during one interval.")
@@ -97,10 +62,15 @@ class StatisticsPoint:
     )
     taken: int = field(description="How many places are taken at the end of the interval.")
 
-    @classmethod
-    def from_domain(cls, point: campaign_reports.TimeSeriesPoint) -> Self:
-        """Show one interval of a time series."""
-        return cls(at=point.at, booked=point.booked, given_back=point.given_back, taken=point.taken)
+
+@strawberry.type(description="The minute of a campaign with the most bookings.")
+class BookingPeak:
+    at: datetime = field(description="When the minute starts.")
+    booked: int = field(description="How many bookings were made in the minute.")
+
+    @field(description="How many bookings were made in a second of the minute, on average.")
+    def per_second(found: Parent[campaign_reports.BookingPeak]) -> float:
+        return found.booked / 60
 
 
 @strawberry.type(
@@ -126,72 +96,54 @@ class CampaignStatistics:
     time_series: list[StatisticsPoint] | None = field(
         description="The bookings over time, if the argument `timeSeries` requests them."
     )
-    slot_statistics: strawberry.Private[Sequence[campaign_reports.SlotStatistics]]
-    group_statistics: strawberry.Private[Sequence[campaign_reports.GroupStatistics]]
+
+    @field(
+        description="The minute with the most bookings; null without a booking. Bookings that "
+        "ended count, too. Requests that were refused are not counted.",
+        graphql_type=BookingPeak | None,
+    )
+    async def peak(found: Parent[campaign_reports.CampaignStatistics], info: Info) -> object:
+        users = info.context.services.eligible_users
+        return await users.find_peak(found.terms.campaign_id, found.at)
+
+    @field(
+        description="How many users may book in the campaign and have no booking in it, at most "
+        "100,000. If the campaign is for everyone, only members count."
+    )
+    async def without_booking(
+        found: Parent[campaign_reports.CampaignStatistics], info: Info
+    ) -> int:
+        return await info.context.services.eligible_users.count_unplaced(found.terms, found.at)
 
     @field(description="The statistics of each slot, by start.")
     def slots(
-        self, first: First = DEFAULT_FIRST, after: After = None
+        found: Parent[campaign_reports.CampaignStatistics],
+        first: First = DEFAULT_FIRST,
+        after: After = None,
     ) -> Connection[SlotStatistics]:
-        position = decode_position(SLOT_STATISTICS_CURSOR, after)
-        page, has_more = _page_after(
-            self.slot_statistics,
+        start = page_start(SLOT_STATISTICS, first, after)
+        size, position = start
+        page = _page_after(
+            found.slots,
             _slot_sort_key,
+            size,
             (position.start, position.id) if position else None,
-            require_valid_first(first),
         )
-        items = [
-            (
-                encode_position(SLOT_STATISTICS_CURSOR, Position(*_slot_sort_key(statistics))),
-                SlotStatistics.from_domain(statistics),
-            )
-            for statistics in page
-        ]
-        return Connection[SlotStatistics].from_items(items, has_more=has_more, after=after)
+        return Connection[SlotStatistics](page, page.items, SLOT_STATISTICS, after)
 
     @field(
         description="The statistics of each group that is eligible, has a booking or waits, by "
         "name."
     )
     def groups(
-        self, first: First = DEFAULT_FIRST, after: After = None
+        found: Parent[campaign_reports.CampaignStatistics],
+        first: First = DEFAULT_FIRST,
+        after: After = None,
     ) -> Connection[GroupStatistics]:
-        page, has_more = _page_after(
-            self.group_statistics,
-            _group_sort_key,
-            decode_name(GROUP_STATISTICS_CURSOR, after),
-            require_valid_first(first),
+        page = _page_after(
+            found.groups, _group_sort_key, *page_start(GROUP_STATISTICS, first, after)
         )
-        items = [
-            (
-                encode_cursor(GROUP_STATISTICS_CURSOR, statistics.group),
-                GroupStatistics.from_domain(statistics),
-            )
-            for statistics in page
-        ]
-        return Connection[GroupStatistics].from_items(items, has_more=has_more, after=after)
-
-    @classmethod
-    def from_domain(cls, statistics: campaign_reports.CampaignStatistics) -> Self:
-        """Show the statistics of a campaign."""
-        points = statistics.time_series
-        return cls(
-            at=statistics.at,
-            slot_count=len(statistics.slots),
-            places=statistics.places,
-            taken=statistics.taken,
-            held=statistics.held,
-            free=statistics.places - statistics.taken,
-            waiting=statistics.waiting,
-            checked_in=statistics.checked_in,
-            no_shows=statistics.no_shows,
-            user_count=statistics.user_count,
-            time_series=None
-            if points is None
-            else [StatisticsPoint.from_domain(point) for point in points],
-            slot_statistics=statistics.slots,
-            group_statistics=statistics.groups,
-        )
+        return Connection[GroupStatistics](page, page.items, GROUP_STATISTICS, after)
 
 
 def _slot_sort_key(statistics: campaign_reports.SlotStatistics) -> tuple[datetime, str]:
@@ -203,8 +155,8 @@ def _group_sort_key(statistics: campaign_reports.GroupStatistics) -> str:
 
 
 def _page_after(
-    items: Sequence[Item], key: Callable[[Item], SortKey], last_key: SortKey | None, first: int
-) -> tuple[Sequence[Item], bool]:
-    """Return the items that follow the last key, and whether more items follow them."""
+    items: Sequence[Item], key: Callable[[Item], SortKey], first: int, last_key: SortKey | None
+) -> Page[Item]:
+    """Return the items that follow the last key."""
     start = 0 if last_key is None else bisect_right(items, last_key, key=key)
-    return items[start : start + first], len(items) > start + first
+    return Page(tuple(items[start : start + first]), len(items) > start + first)

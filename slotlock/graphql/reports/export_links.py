@@ -2,19 +2,20 @@
 
 from datetime import datetime
 from typing import Annotated
+from urllib.parse import urlencode
 
 import strawberry
 from strawberry import argument, field
 
-from slotlock.auth.links import export_links
-from slotlock.graphql.campaigns.refusals import CampaignNotFound
+from slotlock.auth import export_links
+from slotlock.domain.booking.booking_refusals import SlotNotFound
+from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.enums import CsvSeparator, ExportFormat
-from slotlock.graphql.core.refusals import Refusal
-from slotlock.graphql.slots.refusals import SlotNotFound
+from slotlock.graphql.core.enums import CsvSeparator, ExportFormat, ExportLanguage
+from slotlock.graphql.core.outcomes import Result, refuse_id, register_type
 from slotlock.services.campaigns import campaigns
-from slotlock.services.slots import queries
+from slotlock.services.slots import viewer_queries
 
 
 @strawberry.type(
@@ -29,10 +30,12 @@ class ExportLink:
     expires_at: datetime = field(description="When the link stops working.")
 
 
-CreateExportLinkResult = Annotated[
-    ExportLink | SlotNotFound | CampaignNotFound,
-    strawberry.union("CreateExportLinkResult", description="The link, or a refusal."),
-]
+ExportLinkOutcome = ExportLink | SlotNotFound | CampaignNotFound
+
+register_type(ExportLink, ExportLink, lambda link, _view: link)
+
+CREATE_EXPORT_LINK = Result[ExportLinkOutcome]("CreateExportLinkResult", "The link, or a refusal.")
+
 TargetIdArgument = Annotated[
     strawberry.ID, argument(description="The id of the slot or the campaign to export.")
 ]
@@ -46,33 +49,43 @@ SeparatorArgument = Annotated[
 ]
 
 
+LanguageArgument = Annotated[
+    ExportLanguage | None,
+    argument(
+        description="The language of the texts. Without it, a PDF has that of the browser that "
+        "follows the link, and a table has the names and codes of the API."
+    ),
+]
+
+
 @strawberry.type
 class ExportMutations:
-    @field(
-        description="Create a link to the roster of a slot or a campaign that a browser can follow "
-        "for five minutes. Organizers only.",
-        graphql_type=CreateExportLinkResult,
+    @CREATE_EXPORT_LINK.mutation(
+        "Create a link to the roster of a slot or a campaign that a browser can follow "
+        "for five minutes. Organizers only."
     )
     async def create_export_link(
         self,
         info: Info,
-        id: TargetIdArgument,  # noqa: A002
-        format: FormatArgument,  # noqa: A002
+        id: TargetIdArgument,
+        format: FormatArgument,
         separator: SeparatorArgument = None,
-    ) -> ExportLink | Refusal:
+        language: LanguageArgument = None,
+    ) -> object:
         organizer, services = info.context.require_organizer(), info.context.services
         campaign_id = ids.parse_campaign_id(id)
         if campaign_id is not None:
             if not await campaigns.find(services, campaign_id, organizer):
-                return CampaignNotFound.for_id(id)
+                return refuse_id(CampaignNotFound, id)
             export = f"campaigns/{id}.{format.value}"
         else:
             slot_id = ids.parse_slot_id(id)
-            if not (slot_id and await queries.find_slots(services, [slot_id], organizer)):
-                return SlotNotFound.for_id(id)
+            if not (slot_id and await viewer_queries.find_slots(services, [slot_id], organizer)):
+                return refuse_id(SlotNotFound, id)
             export = f"slots/{id}.{format.value}"
-        if separator is not None:
-            export += f"{export_links.SEPARATOR_OF_LINK}{separator.value}"
+        options = {"separator": separator, "language": language}
+        chosen = {name: each.value for name, each in options.items() if each is not None}
+        export = f"{export}?{urlencode(chosen)}"
         link = export_links.create(info.context.auth, organizer, export)
         url = info.context.to_url(f"/exports/links/{link.token}")
         return ExportLink(url=url, expires_at=link.expires_at)

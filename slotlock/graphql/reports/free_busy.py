@@ -12,8 +12,8 @@ from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import require_valid_period
 from slotlock.graphql.core.errors import bad_input
-from slotlock.graphql.resources.types import Resource
-from slotlock.graphql.slots.types import Slot, load_slot
+from slotlock.graphql.resources.resource_queries import Resource
+from slotlock.graphql.slots.slot_types import Slot, load_slot
 from slotlock.services import resources
 
 
@@ -68,8 +68,7 @@ class FreeBusyQueries:
         found = await info.context.loaders.resources.load_many(
             [name for name in names if name is not None]
         )
-        known = {each.name for each in found if each is not None}
-        wanted = [name for name in names if name is not None and name in known]
+        wanted = [each.name for each in found if each is not None]
         if len(wanted) < len(names):
             raise bad_input("resourceIds", "There is no such resource.")
         busy = await resources.find_busy(info.context.services, wanted, from_, until)

@@ -10,23 +10,31 @@ from strawberry import argument, field
 from slotlock.domain.booking.booking import BookingRef, SlotId, WaitlistEntryId
 from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.users.user import UserId
-from slotlock.graphql.accounts.types import OpenSession
-from slotlock.graphql.booking.ticket_types import load_ticket
-from slotlock.graphql.campaigns.types import load_campaign
+from slotlock.graphql.accounts.sessions import OpenSession
+from slotlock.graphql.booking.tickets import load_ticket
+from slotlock.graphql.campaigns.campaign_queries import load_campaign
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.connections import MAX_LIST_SIZE
 from slotlock.graphql.core.dataloaders import SeriesPage
 from slotlock.graphql.core.errors import GraphQLRequestError, bad_input
 from slotlock.graphql.core.node import Node
-from slotlock.graphql.resources.queries import load_resource
-from slotlock.graphql.slots.selection import select_parts, slot_selection
-from slotlock.graphql.slots.types import Slot, SlotSeries, WaitlistEntry, load_booking, load_slot
-from slotlock.graphql.teams.types import Team
-from slotlock.graphql.users.types import User, load_user
+from slotlock.graphql.notifications.webhooks import load_webhook
+from slotlock.graphql.resources.resource_queries import load_resource
+from slotlock.graphql.slots.facts import select_parts, slot_selection
+from slotlock.graphql.slots.holiday_lists import load_holiday_list
+from slotlock.graphql.slots.slot_types import (
+    Slot,
+    SlotSeries,
+    WaitlistEntry,
+    load_booking,
+    load_slot,
+)
+from slotlock.graphql.teams.team_queries import Team
+from slotlock.graphql.users.user_queries import User, load_user
 from slotlock.services import teams
 from slotlock.services.booking import waitlist
-from slotlock.services.slots import queries
+from slotlock.services.slots import viewer_queries
 
 IdArgument = Annotated[strawberry.ID, argument(description="The id of any object.")]
 IdsArgument = Annotated[list[strawberry.ID], argument(description="The ids, at most 100.")]
@@ -38,7 +46,7 @@ class NodeQueries:
         description="An object by id, or null if the caller cannot see such an object. Objects "
         "that anonymous clients never see lead to UNAUTHENTICATED for them."
     )
-    async def node(self, info: Info, id: IdArgument) -> Node | None:  # noqa: A002
+    async def node(self, info: Info, id: IdArgument) -> Node | None:
         return await load_node(info, id)
 
     @field(
@@ -84,11 +92,15 @@ async def load_node(  # noqa: C901 - a case for each type
         return await _load_account(info, user_id)
     if team_id := ids.parse_team_id(global_id):
         team = await teams.find(context.services, team_id, context.caller.user_id)
-        return Team.from_domain(team) if team else None
+        return Team(team) if team else None
     if ticket_ref := ids.parse_ticket_id(global_id):
         return await load_ticket(context.services, ticket_ref, context.caller)
     if ids.parse_resource_id(global_id):
         return await load_resource(info, global_id) if context.caller.is_organizer else None
+    if list_id := ids.parse_holiday_list_id(global_id):
+        return await load_holiday_list(info, list_id)
+    if webhook_id := ids.parse_webhook_id(global_id):
+        return await load_webhook(info, webhook_id)
     if ids.parse_session_id(global_id):
         return await _load_session(info, global_id)
     return None
@@ -106,16 +118,14 @@ async def _load_waitlist_entry(
 ) -> WaitlistEntry | None:
     caller = info.context.caller
     selection = replace(slot_selection(info), my_waitlist_entry=True)
-    slot = await queries.find_slot(info.context.services, slot_id, caller, selection)
+    slot = await viewer_queries.find_slot(info.context.services, slot_id, caller, selection)
     own_entry = slot.waitlist_entry_of(caller.user_id) if slot else None
     if slot is not None and own_entry is not None and own_entry.id == entry_id:
-        return WaitlistEntry.from_domain(own_entry, Slot.from_domain(slot, caller))
+        return WaitlistEntry(own_entry, Slot(slot, caller))
     if not caller.is_organizer:
         return None
     found = await waitlist.find_entry(info.context.services, slot_id, entry_id)
-    return (
-        WaitlistEntry.from_domain(found[0], Slot.from_domain(found[1], caller)) if found else None
-    )
+    return WaitlistEntry(found[0], Slot(found[1], caller)) if found else None
 
 
 async def _load_account(info: Info, user_id: UserId) -> User | None:

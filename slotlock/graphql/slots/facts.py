@@ -1,6 +1,7 @@
-"""The fields of a slot that show what its organizer defined."""
+"""The fields of a slot that show what its organizer defined, and the facts that each selects."""
 
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice
 from typing import Annotated
 
@@ -8,15 +9,19 @@ import strawberry
 from strawberry import argument, field
 
 from slotlock.domain.booking import slot
+from slotlock.domain.booking.slot import SLOT_FIELDS
+from slotlock.domain.schedule import meetings
 from slotlock.domain.schedule.meetings import MAX_MEETINGS
+from slotlock.domain.slots.listing import SlotSelection
+from slotlock.graphql.context import Info
 from slotlock.graphql.core.arguments import require_valid_period
 from slotlock.graphql.core.enums import SlotAdmission, SlotKind, SlotStatus
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.ids import series_global_id
-from slotlock.graphql.core.node import Node, property_field
+from slotlock.graphql.core.node import Node, attribute_field, property_field, selected_names
 from slotlock.graphql.core.scalars import TimeZone
-from slotlock.graphql.core.values import GroupLimit, Meeting
-from slotlock.graphql.resources.types import Resource
+from slotlock.graphql.core.shared_types import GroupLimit, Meeting
+from slotlock.graphql.resources.resource_queries import Resource
 
 MeetingsFrom = Annotated[
     datetime | None,
@@ -36,97 +41,78 @@ class SlotFacts(Node):
 
     _slot: strawberry.Private[slot.Slot]
 
-    @property_field(description="The title of the slot.")
-    def title(self) -> str:
-        return self._slot.title
-
-    @property_field(
-        description="When the slot starts; for a course, when its first meeting starts."
+    title = attribute_field("_slot.title", str, "The title of the slot.")
+    start_time = attribute_field(
+        "_slot.start",
+        datetime,
+        "When the slot starts; for a course, when its first meeting starts.",
     )
-    def start_time(self) -> datetime:
-        return self._slot.start
-
-    @property_field(description="When the slot ends; for a course, when its last meeting ends.")
-    def end_time(self) -> datetime:
-        return self._slot.end
+    end_time = attribute_field(
+        "_slot.end", datetime, "When the slot ends; for a course, when its last meeting ends."
+    )
 
     @field(
         description="The meetings of the slot in order, by default all of them. Most slots have "
-        "exactly one."
+        "exactly one.",
+        graphql_type=list[Meeting],
     )
     def meetings(
         self,
         from_: MeetingsFrom = None,
         until: MeetingsUntil = None,
         first: FirstMeetings = MAX_MEETINGS,
-    ) -> list[Meeting]:
-        if not 1 <= first <= MAX_MEETINGS:
-            raise bad_input("first", f"`first` must be a number from 1 to {MAX_MEETINGS}.")
-        require_valid_period("from", from_, "until", until)
-        found = (
-            meeting
-            for meeting in self._slot.all_meetings
-            if (from_ is None or meeting.end > from_) and (until is None or meeting.start < until)
-        )
-        return [Meeting.from_domain(meeting) for meeting in islice(found, first)]
+    ) -> object:
+        return select_meetings(self._slot, from_, until, first)
 
-    @property_field(description="The time zone in which the slot takes place.")
-    def time_zone(self) -> TimeZone:
-        return TimeZone(self._slot.time_zone)
-
-    @property_field(description="Where the slot takes place.")
-    def location(self) -> str | None:
-        return self._slot.location
-
-    @property_field(description="The kind of event that the slot is for.")
-    def kind(self) -> SlotKind:
-        return self._slot.kind
-
-    @property_field(description="Whether the slot is visible and can be booked.")
-    def status(self) -> SlotStatus:
-        return self._slot.status
-
-    @property_field(description="The number of places, 1 to 1000.")
-    def capacity(self) -> int:
-        return self._slot.capacity
-
-    @property_field(description="How long a hold lasts, 1 to 60 minutes.")
-    def hold_minutes(self) -> int:
-        return self._slot.hold_minutes
-
-    @property_field(
-        description="How many minutes a user whose hold ended without a confirmation cannot hold a "
-        "place in the slot again; 0 for no such limit."
+    meeting_count = attribute_field("_slot.meeting_count", int, "The number of all meetings.")
+    time_zone = attribute_field(
+        "_slot.time_zone", TimeZone, "The time zone in which the slot takes place."
     )
-    def hold_cooldown_minutes(self) -> int:
-        return self._slot.hold_cooldown_minutes
-
-    @property_field(
-        description="How many minutes before the start members can no longer cancel a booking."
+    location = attribute_field("_slot.location", str | None, "Where the slot takes place.")
+    kind = attribute_field("_slot.kind", SlotKind, "The kind of event that the slot is for.")
+    status = attribute_field(
+        "_slot.status", SlotStatus, "Whether the slot is visible and can be booked."
     )
-    def cancel_cutoff_minutes(self) -> int:
-        return self._slot.cancel_cutoff_minutes
-
-    @property_field(
-        description="A name that alternative slots share, such as the beds of a dormitory. Each "
-        "user can have at most one booking in a choice group."
+    capacity = attribute_field("_slot.capacity", int, "The number of places, 1 to 1000.")
+    hold_minutes = attribute_field(
+        "_slot.hold_minutes", int, "How long a hold lasts, 1 to 60 minutes."
     )
-    def choice_group(self) -> str | None:
-        return self._slot.choice_group
-
-    @property_field(
-        description="How many places a group may have in the slot, in addition to the limits of "
-        "the campaign."
+    hold_cooldown_minutes = attribute_field(
+        "_slot.hold_cooldown_minutes",
+        int,
+        "How many minutes a user whose hold ended without a confirmation cannot hold a "
+        "place in the slot again; 0 for no such limit.",
     )
-    def group_limits(self) -> list[GroupLimit]:
-        return [GroupLimit.from_domain(limit) for limit in self._slot.group_limits]
-
-    @property_field(
-        description="The name of the first resource that the slot occupies, such as a room. "
-        "`resources` has all of them."
+    reminder_minutes = attribute_field(
+        "_slot.reminder_minutes",
+        int | None,
+        "How many minutes before the start a mail reminds all who have a place; 0 for none, null "
+        "for the setting of the campaign.",
     )
-    def resource(self) -> str | None:
-        return self._slot.resource
+    cancel_cutoff_minutes = attribute_field(
+        "_slot.cancel_cutoff_minutes",
+        int,
+        "How many minutes before the start members can no longer cancel a booking.",
+    )
+    choice_group = attribute_field(
+        "_slot.choice_group",
+        str | None,
+        "A name that alternative slots share, such as the beds of a dormitory. Each "
+        "user can have at most one booking in a choice group.",
+    )
+
+    group_limits = attribute_field(
+        "_slot.group_limits",
+        list[GroupLimit],
+        "How many places a group may have in the slot, in addition to the limits of the campaign.",
+    )
+
+    resource = attribute_field(
+        "_slot.resource",
+        str | None,
+        "The name of the first resource that the slot occupies, such as a room. "
+        "`resources` has all of them.",
+    )
 
     @property_field(
         description="The resources that the slot occupies. Published slots with a common resource "
@@ -135,27 +121,74 @@ class SlotFacts(Node):
     def resources(self) -> list[Resource]:
         return [Resource.for_name(name) for name in self._slot.resources]
 
-    @property_field(
-        description="How members get places in the slot. It is for the booking queue only, too, if "
-        "its campaign is."
+    admission = attribute_field(
+        "_slot.admission",
+        SlotAdmission,
+        "How members get places in the slot. It is for the booking queue only, too, if "
+        "its campaign is.",
     )
-    def admission(self) -> SlotAdmission:
-        return self._slot.admission
 
     @property_field(description="The id of the series that the slot belongs to.")
     def series_id(self) -> strawberry.ID | None:
         series_id = self._slot.series_id
         return series_global_id(series_id) if series_id else None
 
-    @property_field(
-        description="How many users can be on the waiting list; 0 if there is no waiting list."
+    waitlist_capacity = attribute_field(
+        "_slot.waitlist_capacity",
+        int,
+        "How many users can be on the waiting list; 0 if there is no waiting list.",
     )
-    def waitlist_capacity(self) -> int:
-        return self._slot.waitlist_capacity
+    waitlist_offer_minutes = attribute_field(
+        "_slot.waitlist_offer_minutes",
+        int | None,
+        "How many minutes a free place is held for the first user on the waiting list; "
+        "null if the place is booked for them immediately.",
+    )
 
-    @property_field(
-        description="How many minutes a free place is held for the first user on the waiting list; "
-        "null if the place is booked for them immediately."
+
+def select_meetings(
+    slot: slot.Slot, from_: datetime | None, until: datetime | None, first: int
+) -> list[meetings.Meeting]:
+    """Return the first meetings of a period. Errors: BAD_USER_INPUT."""
+    if not 1 <= first <= MAX_MEETINGS:
+        raise bad_input("first", f"`first` must be a number from 1 to {MAX_MEETINGS}.")
+    require_valid_period("from", from_, "until", until)
+    found = (
+        meeting
+        for meeting in slot.all_meetings
+        if (from_ is None or meeting.end > from_) and (until is None or meeting.start < until)
     )
-    def waitlist_offer_minutes(self) -> int | None:
-        return self._slot.waitlist_offer_minutes
+    return list(islice(found, first))
+
+
+# The facts that each field of a slot shows. Fields of other types may have the same names.
+FACTS_OF_FIELDS = {field.api_name: {field.name} for field in SLOT_FIELDS if field.api_name} | {
+    "meetings": {"meetings", "start", "end"},
+    "meetingCount": {"meetings"},
+    "attendanceByMeeting": {"meetings", "start", "end"},
+    "resources": {"resource", "several_resources"},
+    "series": {"series_id"},
+    "seriesId": {"series_id"},
+    "campaign": {"terms"},
+    "version": {"version"},
+    "bookedBy": {"capacity"},
+    "checkInQr": {"title"},
+}
+
+
+def slot_selection(info: Info) -> SlotSelection:
+    """Return the facts and parts of slots that are selected anywhere below the resolved field."""
+    return select_parts(selected_names(info))
+
+
+@lru_cache(maxsize=1_000)
+def select_parts(names: frozenset[str]) -> SlotSelection:
+    """Return the facts and parts of slots that fields with these names show."""
+    return SlotSelection(
+        facts=frozenset().union(*(FACTS_OF_FIELDS.get(name, ()) for name in names)),
+        remaining="remaining" in names or "isBooked" in names,
+        my_booking="myBooking" in names,
+        my_waitlist_entry="myWaitlistEntry" in names,
+        waitlist_length="waitlistLength" in names,
+        booked_by="bookedBy" in names,
+    )

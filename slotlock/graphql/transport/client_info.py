@@ -28,13 +28,12 @@ def client_host(scope: Scope) -> str | None:
     return client[0] if client else None
 
 
-def client_info(host: str | None, user_agent: str) -> ClientInfo:
-    """Return the address and the printable part of the user agent of a client."""
-    return _client_info(host, user_agent[:MAX_USER_AGENT_LENGTH])
-
-
 @lru_cache(maxsize=10_000)
-def _client_info(host: str | None, user_agent: str) -> ClientInfo:
+def client_info(host: str | None, user_agent: str) -> ClientInfo:
+    """Return the address and the printable part of the user agent of a client.
+
+    The agent has at most MAX_USER_AGENT_LENGTH characters.
+    """
     printable = "".join(filter(str.isprintable, user_agent)).strip()
     return ClientInfo(None if host is None else _normalize_address(host), printable or None)
 

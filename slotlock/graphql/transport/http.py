@@ -6,40 +6,57 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import orjson
-from graphql import OperationType
+from graphql import ExecutionResult, OperationType
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from slotlock.graphql.context import Context, Identity
+from slotlock.auth.authentication import verify_authorization
 from slotlock.graphql.core.errors import (
     RETRY_AFTER_HEADERS,
     ErrorCode,
+    GraphQLRequestError,
     RateLimitedError,
     error_body,
     internal_error,
 )
-from slotlock.graphql.execution.documents import DocumentError
-from slotlock.graphql.execution.operation_executor import execute_operation
-from slotlock.graphql.transport.client_info import client_host, client_info
+from slotlock.graphql.execution.document_cache import DocumentError, Operation
+from slotlock.graphql.execution.operation_executor import (
+    failed_response,
+    record_metrics,
+    start_execution,
+    to_response,
+)
+from slotlock.graphql.transport.client_info import (
+    MAX_USER_AGENT_LENGTH,
+    client_host,
+    client_info,
+)
 from slotlock.graphql.transport.content_negotiation import names_explicitly, negotiate
 from slotlock.graphql.transport.graphiql import graphiql_page
+from slotlock.graphql.transport.graphql_server import (
+    PERSISTED_QUERY_NOT_SUPPORTED,
+    GraphQLServer,
+    record_failure,
+)
 from slotlock.graphql.transport.http_messages import (
-    HttpPost,
+    HttpError,
+    HttpRequest,
     HttpResponse,
     RawHeaders,
-    send_response,
-)
-from slotlock.graphql.transport.http_requests import (
-    HttpError,
     check_body_size,
     check_declared_body,
+    declares,
     parse_headers,
     receive_body,
+    send_response,
+    too_large_body,
+    undeclared_body,
 )
-from slotlock.graphql.transport.server import GraphQLRequest, GraphQLServer
 from slotlock.graphql.transport.sse import sse_stream
+from slotlock.graphql.transport.token_places import ADDRESS_MESSAGE, has_token
 from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.infrastructure.request_deadline import RequestDeadline, RequestTimeoutError
 
 JSON = "application/json"
 GRAPHQL_JSON = "application/graphql-response+json"
@@ -56,37 +73,65 @@ _CONTENT_TYPES: Mapping[str, RawHeaders] = {
 
 
 class HttpEndpoint:
-    """GraphQL at /graphql: an ASGI application, and a function for POSTs that need no ASGI."""
+    """GraphQL at /graphql: an ASGI application, and a function for requests that need no ASGI."""
 
     def __init__(self, server: GraphQLServer, *, max_body_bytes: int, development: bool) -> None:
         self._server = server
         self._max_body_bytes = max_body_bytes
         self._development = development
 
-    async def respond(self, post: HttpPost) -> HttpResponse:
-        """Respond to a POST whose response is no event stream.
+    async def respond(self, sent: HttpRequest) -> HttpResponse | Response:
+        """Respond to a GET or POST; only the response to one that prefers events is a stream.
 
-        Every failure becomes a well-formed response.
+        Every failure becomes a well-formed response. The deadline of the request begins here, with
+        its body.
         """
+        server, headers, media_type = self._server, sent.headers, sent.media_type
+        operation: Operation | None = None
+        is_executing = False
         try:
-            media_type = _required(post.media_type)
-            self._check_declared_body(post.headers)
-            check_body_size(len(post.body), self._max_body_bytes)
-            payload = _decode_json(post.body, "The body")
-            request, _, context = await self._begin(
-                payload, post.headers, post.client_host, post.request_id
-            )
-            return await _execute(request, context, media_type)
+            payload = self._read_payload(sent)
+            deadline = RequestDeadline(server.deadlines, sent.request_id)
+            token = verify_authorization(server.auth, headers.get("authorization"))
+            agent = headers.get("user-agent", "")[:MAX_USER_AGENT_LENGTH]
+            client = client_info(sent.client_host, agent)
+            request = parsed, variables = await server.parse_request(payload, token, client)
+            deadline.operation_name = parsed.name
+            if sent.is_get or parsed.operation_type is OperationType.SUBSCRIPTION:
+                _check_operation(parsed, sent)
+            operation = parsed  # from here on, the metrics count its failures
+            with deadline:
+                identity = await server.authenticate_and_charge(operation, token, client)
+                deadline.identity = identity
+                context = server.create_context(identity, client)
+                if media_type == EVENT_STREAM:
+                    return _EventStreamResponse(sse_stream(server, request, identity, context))
+                is_executing = True
+                result = start_execution(operation, variables, context)
+                if not isinstance(result, ExecutionResult):
+                    result = await result
+            response = to_response(operation, result)
         except Exception as error:
-            return _error_response(error, post.media_type or JSON)
+            if operation is None:
+                return _error_response(error, media_type or JSON)
+            if not (is_executing and isinstance(error, RequestTimeoutError | GraphQLRequestError)):
+                record_failure(operation, error)
+                return _error_response(error, media_type or JSON)
+            response = failed_response(operation, error)
+        record_metrics(operation, response)
+        status = 400 if media_type == GRAPHQL_JSON and response.is_request_error else 200
+        return HttpResponse(status, _CONTENT_TYPES[media_type or JSON], response.encode())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to one request over ASGI; every failure becomes a well-formed response."""
         media_type = JSON
         try:
-            headers = parse_headers(scope["headers"])
-            media_type = self._negotiate_media_type(scope["method"], headers)
-            response = await self._respond(scope, receive, headers, media_type)
+            headers, is_get = parse_headers(scope["headers"]), scope["method"] == "GET"
+            media_type = self._negotiate_media_type(headers, is_get=is_get)
+            content = await self._receive_content(scope, receive, headers)
+            request_id, host = scope.get("request_id", ""), client_host(scope)
+            sent = HttpRequest(headers, media_type, content, host, request_id, is_get)
+            response = graphiql_page() if media_type == HTML else await self.respond(sent)
         except ClientDisconnect:
             return
         except Exception as error:
@@ -96,95 +141,61 @@ class HttpEndpoint:
         else:
             await response(scope, receive, send)
 
-    def _negotiate_media_type(self, method: str, headers: Mapping[str, str]) -> str:
-        if method == "POST":
-            return _required(negotiate_post(headers))
-        accept = _accepted_types(headers)
-        is_get = method == "GET"
+    def _negotiate_media_type(self, headers: Mapping[str, str], *, is_get: bool) -> str:
+        accept = headers.get("accept", "")[:MAX_ACCEPT_LENGTH] or "*/*"
         offered = BROWSER_MEDIA_TYPES if is_get and self._development else OFFERED_MEDIA_TYPES
-        media_type = _required(negotiate(accept, offered))
+        media_type = negotiate(accept, offered)
+        if media_type is None:
+            raise _not_acceptable()
         # Links and images of other pages accept any type, so only GraphQL clients name one.
         if is_get and not self._development and not names_explicitly(accept, OFFERED_MEDIA_TYPES):
             types = ", ".join(OFFERED_MEDIA_TYPES)
             raise HttpError(406, f"Name the type of the response to a GET in `Accept`: {types}.")
         return media_type
 
-    async def _respond(
-        self, scope: Scope, receive: Receive, headers: Mapping[str, str], media_type: str
-    ) -> HttpResponse | Response:
-        method = scope["method"]
-        if method not in ("GET", "POST"):
+    async def _receive_content(
+        self, scope: Scope, receive: Receive, headers: Mapping[str, str]
+    ) -> bytes:
+        """Return the parameters of a GET or the body of a POST."""
+        if "authorization" not in headers and has_token(scope["query_string"]):
+            raise HttpError(400, ADDRESS_MESSAGE)
+        if scope["method"] == "GET":
+            query_string: bytes = scope["query_string"]
+            return query_string
+        if scope["method"] != "POST":
             raise HttpError(405, "Use GET or POST.", {"Allow": "GET, POST"})
-        if media_type == HTML:
-            return graphiql_page()
-        if method == "GET":
-            payload: object = _parse_query_string(scope["query_string"])
-        else:
-            self._check_declared_body(headers)
-            body = await receive_body(receive, self._max_body_bytes)
-            payload = _decode_json(body, "The body")
-        request, identity, context = await self._begin(
-            payload,
-            headers,
-            client_host(scope),
-            scope.get("request_id", ""),
-            allows_mutation=method == "POST",
-        )
-        if media_type == EVENT_STREAM:
-            return _EventStreamResponse(sse_stream(self._server, request, identity, context))
-        return await _execute(request, context, media_type)
-
-    def _check_declared_body(self, headers: Mapping[str, str]) -> None:
         check_declared_body(headers, JSON)
         check_body_size(int(headers.get("content-length", 0)), self._max_body_bytes)
+        return await receive_body(receive, self._max_body_bytes)
 
-    async def _begin(
-        self,
-        payload: object,
-        headers: Mapping[str, str],
-        host: str | None,
-        request_id: str,
-        *,
-        allows_mutation: bool = True,
-    ) -> tuple[GraphQLRequest, Identity, Context]:
-        """Parse a request, authenticate its caller and charge it to the rate limits.
-
-        The deadline of the request begins here, with its body.
-        """
-        deadline = self._server.deadlines.begin(request_id)
-        token = self._server.verify_token(headers.get("authorization"))
-        client = client_info(host, headers.get("user-agent", ""))
-        request = await self._server.parse_request(payload, token, client)
-        deadline.operation_name = request.operation.name
-        if request.operation.is_mutation and not allows_mutation:
-            raise HttpError(405, "Send mutations by POST.", {"Allow": "POST"})
-        identity = await self._server.authenticate_and_charge(request.operation, token, client)
-        deadline.identity = identity
-        return request, identity, self._server.create_context(identity, client)
+    def _read_payload(self, sent: HttpRequest) -> object:
+        if sent.media_type is None:
+            raise _not_acceptable()
+        if sent.is_get:
+            return _parse_query_string(sent.content)
+        headers, body = sent.headers, sent.content
+        encoding = headers.get("content-encoding", "")
+        if not declares(headers.get("content-type", ""), encoding, JSON):
+            raise undeclared_body(JSON)
+        if len(body) > self._max_body_bytes:
+            raise too_large_body(self._max_body_bytes)
+        try:
+            return orjson.loads(body)
+        except (orjson.JSONDecodeError, RecursionError):
+            raise _not_json("The body") from None
 
 
-def negotiate_post(headers: Mapping[str, str]) -> str | None:
-    """Return the type of the response to a POST that the client prefers; None if none fits."""
-    return negotiate(_accepted_types(headers), OFFERED_MEDIA_TYPES)
+def _not_acceptable() -> HttpError:
+    return HttpError(406, f"The response can be {', '.join(OFFERED_MEDIA_TYPES)}.")
 
 
-def _accepted_types(headers: Mapping[str, str]) -> str:
-    return headers.get("accept", "")[:MAX_ACCEPT_LENGTH] or "*/*"
-
-
-def _required(media_type: str | None) -> str:
-    if media_type is None:
-        raise HttpError(406, f"The response can be {', '.join(OFFERED_MEDIA_TYPES)}.")
-    return media_type
-
-
-async def _execute(request: GraphQLRequest, context: Context, media_type: str) -> HttpResponse:
-    if request.operation.operation_type is OperationType.SUBSCRIPTION:
+def _check_operation(operation: Operation, sent: HttpRequest) -> None:
+    if sent.is_get and operation.is_mutation:
+        raise HttpError(405, "Send mutations by POST.", {"Allow": "POST"})
+    is_subscription = operation.operation_type is OperationType.SUBSCRIPTION
+    if is_subscription and sent.media_type != EVENT_STREAM:
         text = f"Use a WebSocket for a subscription, or an `Accept` that prefers {EVENT_STREAM}."
         raise HttpError(406, text)
-    result = await execute_operation(request.operation, request.variables, context)
-    status = 400 if media_type == GRAPHQL_JSON and result.is_request_error else 200
-    return HttpResponse(status, _CONTENT_TYPES[media_type], result.encode())
 
 
 class _EventStreamResponse(StreamingResponse):
@@ -208,8 +219,10 @@ def _error_response(error: Exception, media_type: str) -> HttpResponse:
         case DocumentError():
             # Clients of application/json expect 200 here (GraphQL over HTTP, 6.4.1).
             # Only errors of a document have locations; the others are about the request.
-            is_document_error = "locations" in error.errors[0]
-            status = 200 if media_type == JSON and is_document_error else 400
+            is_accepted = media_type == JSON and "locations" in error.errors[0]
+            # Clients that persist queries expect 200 as of Apollo's server, for every media type.
+            is_accepted |= error.errors == [PERSISTED_QUERY_NOT_SUPPORTED]
+            status = 200 if is_accepted else 400
             return _errors(status, error.errors, media_type)
         case RateLimitedError():
             return _errors(429, [error.as_error], media_type, error.headers)
@@ -234,12 +247,12 @@ def _errors(
 def _parse_query_string(query: bytes) -> dict[str, Any]:
     try:
         parameters: dict[str, Any] = dict(
-            parse_qsl(query.decode(), keep_blank_values=True, errors="strict")
+            parse_qsl(query.decode(), errors="strict")  # without blank ones: they are not set
         )
     except ValueError:
         raise HttpError(400, "The parameters are not in UTF-8.") from None
     for name in ("variables", "extensions"):
-        if parameters.get(name):
+        if name in parameters:
             parameters[name] = _decode_json(parameters[name].encode(), f"`{name}`")
     return parameters
 
@@ -248,5 +261,9 @@ def _decode_json(text: bytes, subject: str) -> object:
     try:
         return orjson.loads(text)
     except (orjson.JSONDecodeError, RecursionError):
-        reason = "is not JSON in UTF-8, is nested too deeply or has too large a number"
-        raise HttpError(400, f"{subject} {reason}.") from None
+        raise _not_json(subject) from None
+
+
+def _not_json(subject: str) -> HttpError:
+    reason = "is not JSON in UTF-8, is nested too deeply or has too large a number"
+    return HttpError(400, f"{subject} {reason}.")

@@ -10,16 +10,22 @@ from typing import Any
 import orjson
 from graphql import OperationType
 
+from slotlock.auth.authentication import VerifiedToken, verify_authorization
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.users.user import Caller
-from slotlock.graphql.context import ClientInfo
+from slotlock.graphql.context import ClientInfo, Identity
 from slotlock.graphql.core.errors import RateLimitedError, internal_error
-from slotlock.graphql.execution.documents import DocumentError
+from slotlock.graphql.execution.document_cache import DocumentError, Operation
 from slotlock.graphql.execution.shared_operations import SharedOperation
+from slotlock.graphql.transport.graphql_server import (
+    GraphQLRequest,
+    GraphQLServer,
+    record_failure,
+)
 from slotlock.graphql.transport.push.pushed_responses import PushedResponses, SocketWriter
-from slotlock.graphql.transport.server import GraphQLRequest, GraphQLServer
+from slotlock.infrastructure.request_deadline import within_deadline
 from slotlock.infrastructure.telemetry.request_ids import operation_request_id
-from slotlock.services.live.availability import AvailabilitySubscription
+from slotlock.services.live.latest_states import LatestStates
 
 MAX_OPERATIONS = 10
 
@@ -103,12 +109,10 @@ class SocketOperations:
         request_id = operation_request_id(self._connection_id, operation_id)
         deadline = self._server.deadlines.begin(request_id)
         try:
-            token = self._server.verify_token(authorization)
+            token = verify_authorization(self._server.auth, authorization)
             request = await self._server.parse_request(payload, token, self._client)
-            deadline.operation_name = request.operation.name
-            identity = await self._server.authenticate_and_charge(
-                request.operation, token, self._client
-            )
+            deadline.operation_name = request[0].name
+            identity = await self._authenticate_and_charge(request[0], token)
             deadline.identity = identity
             if isinstance(identity, BadTokenError):
                 await self._reject(str(identity))
@@ -126,10 +130,20 @@ class SocketOperations:
         finally:
             self._unregister(operation_id)
 
+    async def _authenticate_and_charge(
+        self, operation: Operation, token: VerifiedToken
+    ) -> Identity:
+        try:
+            with within_deadline():
+                return await self._server.authenticate_and_charge(operation, token, self._client)
+        except Exception as error:
+            record_failure(operation, error)
+            raise
+
     async def _send_results(
         self, operation_id: str, request: GraphQLRequest, identity: Caller | None
     ) -> None:
-        if request.operation.operation_type is not OperationType.SUBSCRIPTION:
+        if request[0].operation_type is not OperationType.SUBSCRIPTION:
             self._must_finish.append(_current_task())
         context = self._server.create_context(identity, self._client)
         push = partial(_push, operation_id, self._writer) if self._writer else None
@@ -174,7 +188,7 @@ def _trace_headers(payload: dict[str, Any]) -> dict[str, str]:
 async def _push(
     operation_id: str,
     writer: SocketWriter,
-    subscription: AvailabilitySubscription,
+    subscription: LatestStates[Any, Any],
     shared: SharedOperation,
 ) -> None:
     await PushedResponses(operation_id, subscription, shared, writer).run()

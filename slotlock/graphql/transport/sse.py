@@ -10,7 +10,7 @@ from slotlock.domain.users.user import Caller
 from slotlock.graphql.context import Context, Identity
 from slotlock.graphql.core.errors import RateLimitedError
 from slotlock.graphql.execution.operation_executor import GraphQLResponse, execute_operation
-from slotlock.graphql.transport.server import GraphQLRequest, GraphQLServer
+from slotlock.graphql.transport.graphql_server import GraphQLRequest, GraphQLServer
 
 # Proxies close a connection that is silent for about 60 s.
 KEEP_ALIVE_INTERVAL_S = 12.0
@@ -35,7 +35,7 @@ async def sse_stream(
             error = RateLimitedError(RETRY_AFTER_MS).as_error
             yield _next_event(GraphQLResponse({"errors": [error]})) + COMPLETE_EVENT
             return
-        if request.operation.operation_type is OperationType.SUBSCRIPTION:
+        if request[0].operation_type is OperationType.SUBSCRIPTION:
             events = _subscription_events(server, request, identity, context)
         else:
             events = _single_result(server, request, context)
@@ -48,9 +48,7 @@ async def _single_result(
     server: GraphQLServer, request: GraphQLRequest, context: Context
 ) -> AsyncGenerator[bytes, None]:
     """Yield the result of a query or mutation, which runs to its end without a reader, too."""
-    response = asyncio.ensure_future(
-        execute_operation(request.operation, request.variables, context)
-    )
+    response = asyncio.ensure_future(execute_operation(*request, context))
     server.shutdown.wait_for(response)
     while not (await asyncio.wait((response,), timeout=KEEP_ALIVE_INTERVAL_S))[0]:
         yield KEEP_ALIVE_COMMENT
@@ -96,7 +94,8 @@ async def _wait_for_stream_end(server: GraphQLServer, identity: Identity) -> Non
     if isinstance(identity, Caller):
         seconds_left = (identity.expires_at - server.auth.now()).total_seconds()
     with suppress(TimeoutError):
-        await asyncio.wait_for(server.shutdown.wait_until_started(), seconds_left)
+        async with asyncio.timeout(seconds_left):
+            await server.shutdown.wait_until_started()
 
 
 def _next_event(response: GraphQLResponse) -> bytes:

@@ -12,19 +12,25 @@ from typing import Any, TypeGuard
 import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from slotlock.auth.authentication import verify_authorization
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core.errors import ErrorCode, error_body, log_error
-from slotlock.graphql.transport.client_info import client_host, client_info
+from slotlock.graphql.transport.client_info import (
+    MAX_USER_AGENT_LENGTH,
+    client_host,
+    client_info,
+)
+from slotlock.graphql.transport.graphql_server import GraphQLServer
 from slotlock.graphql.transport.push.direct_writes import find_direct_writes
 from slotlock.graphql.transport.push.pushed_responses import SocketWriter
-from slotlock.graphql.transport.server import GraphQLServer
 from slotlock.graphql.transport.shutdown import SHUTDOWN_SEND_TIMEOUT_S
 from slotlock.graphql.transport.socket_operations import (
     MAX_OPERATIONS,
     SocketClosedError,
     SocketOperations,
 )
+from slotlock.graphql.transport.token_places import MisplacedTokenError, find_authorization
 from slotlock.infrastructure.mongo.client import is_unavailable
 
 PROTOCOL = "graphql-transport-ws"
@@ -53,7 +59,8 @@ class WebSocketSession:
         direct_writes = find_direct_writes(websocket.scope)
         self._writer = SocketWriter(direct_writes, server.fan_out) if direct_writes else None
         host = client_host(websocket.scope)
-        client = client_info(host, websocket.headers.get("user-agent", ""))
+        agent = websocket.headers.get("user-agent", "")[:MAX_USER_AGENT_LENGTH]
+        client = client_info(host, agent)
         self._operations = SocketOperations(
             server,
             client,
@@ -62,7 +69,7 @@ class WebSocketSession:
             self._writer,
             websocket.scope.get("request_id", ""),
         )
-        self._authorization: str | None = None
+        self._authorization = websocket.headers.get("authorization")
         self._initialized = False
         self._acknowledged = False
         self._closed = False
@@ -140,13 +147,18 @@ class WebSocketSession:
         if not _is_object_or_null(payload):
             await self._close(BAD_REQUEST, "The payload is an object or null")
             return
-        fields = {str(key).lower(): value for key, value in (payload or {}).items()}
-        authorization = fields.get("authorization")
+        try:
+            query_string = self._websocket.scope.get("query_string", b"")
+            authorization = find_authorization(payload or {}, self._authorization, query_string)
+        except MisplacedTokenError as error:
+            await self._close(BAD_REQUEST, str(error))
+            return
         if authorization is not None and not isinstance(authorization, str):
             await self._reject("The authorization is 'Bearer' and an access token")
             return
         self._authorization = authorization
-        identity = await self._server.load_identity(self._server.verify_token(authorization))
+        token = verify_authorization(self._server.auth, authorization)
+        identity = await self._server.load_identity(token)
         if isinstance(identity, BadTokenError):
             await self._reject(str(identity))
             return
@@ -173,9 +185,7 @@ class WebSocketSession:
             await self._close(UNAUTHORIZED, "Unauthorized")
         elif not _is_operation_id(operation_id):
             await self._close(BAD_REQUEST, "The id of an operation is a string")
-        elif not _is_subscribe_payload(
-            payload, has_list=self._server.document_cache.trusted is not None
-        ):
+        elif not _is_subscribe_payload(payload):
             await self._close(BAD_REQUEST, "The payload is a GraphQL request")
         elif operation_id in self._operations:
             await self._close(DUPLICATE_SUBSCRIBER, f"Subscriber for {operation_id} already exists")
@@ -279,14 +289,14 @@ def _is_operation_id(operation_id: object) -> TypeGuard[str]:
     return isinstance(operation_id, str) and operation_id != ""
 
 
-def _is_subscribe_payload(payload: object, *, has_list: bool) -> TypeGuard[dict[str, Any]]:
-    """Return whether a payload has the fields of a GraphQL request, each of the right type.
+def _is_subscribe_payload(payload: object) -> TypeGuard[dict[str, Any]]:
+    """Return whether the fields of a GraphQL request have the right types.
 
-    A request may name a document on the list instead of sending it, if there is a list.
+    A request may name its document instead of sending it. If the server does not know it, that
+    is an error of this operation only.
     """
     return (
         isinstance(payload, dict)
-        and (isinstance(query := payload.get("query"), str) or (query is None and has_list))
-        and isinstance(payload.get("operationName"), str | None)
+        and all(isinstance(payload.get(name), str | None) for name in ("query", "operationName"))
         and all(_is_object_or_null(payload.get(name)) for name in ("variables", "extensions"))
     )

@@ -1,23 +1,28 @@
 """The WebSocket endpoint: checks the origin and the number of streams of an address."""
 
+import re
+
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from slotlock.graphql.transport.client_info import client_address
-from slotlock.graphql.transport.server import GraphQLServer
+from slotlock.graphql.transport.graphql_server import GraphQLServer
 from slotlock.graphql.transport.websocket import WebSocketSession
 
 RETRY_AFTER_S = 10
+# Of the schemes of pages, and of the sockets that apps name as their origin.
+DEFAULT_PORTS = {"http": ":80", "ws": ":80", "https": ":443", "wss": ":443"}
 
 
 class WebSocketEndpoint:
     """The ASGI application for WebSockets at /graphql."""
 
-    def __init__(self, server: GraphQLServer, allowed_origins: frozenset[str]) -> None:
+    def __init__(self, server: GraphQLServer, allowed_origins: str) -> None:
+        """Serve programs, pages of this server, and pages whose origin matches the pattern."""
         self._server = server
-        self._allowed_origins = allowed_origins
+        self._allowed_origins = re.compile(allowed_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one socket until it closes."""
@@ -36,8 +41,10 @@ class WebSocketEndpoint:
 
     def _allows_origin(self, headers: Headers) -> bool:
         """Return whether a page of this origin may open a socket; programs send no origin."""
-        origin, host = headers.get("origin"), headers.get("host")
-        if origin is None or origin in self._allowed_origins or "*" in self._allowed_origins:
+        origin, host = headers.get("origin"), headers.get("host", "")
+        if origin is None or self._allowed_origins.fullmatch(origin):
             return True
         # urlsplit would raise for malformed origins.
-        return host is not None and origin.partition("://")[2].lower() == host.lower()
+        scheme, _, address = origin.lower().partition("://")
+        port = DEFAULT_PORTS.get(scheme, "")
+        return address != "" and address.removesuffix(port) == host.lower().removesuffix(port)

@@ -20,8 +20,9 @@ class CalendarFeed:
         "else a path on this server. Only `createCalendarFeed` returns it; null elsewhere."
     )
     organized_url: str | None = field(
-        description="The path of a second calendar under the same secret: the slots that the "
-        "organizer created. Null for members, and wherever `url` is null."
+        description="The address of a second calendar under the same secret: the published slots "
+        "that the organizer created. Absolute or a path like `url`, and null wherever `url` is "
+        "null, and for members."
     )
 
 

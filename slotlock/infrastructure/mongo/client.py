@@ -1,32 +1,37 @@
 """Connects to MongoDB, which is the source of truth, and recognizes when it is unavailable."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import unquote_plus
 
+import pymongo.lock
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.asynchronous.database import AsyncDatabase
 from pymongo.asynchronous.server import Server
 from pymongo.errors import (
+    AutoReconnect,
     BulkWriteError,
     ConnectionFailure,
     OperationFailure,
     PyMongoError,
     ServerSelectionTimeoutError,
 )
-from pymongo.read_preferences import _ServerMode
-from pymongo.uri_parser_shared import _validate_uri
 
-from slotlock.infrastructure.mongo.concurrency import MongoOverloadedError
-from slotlock.infrastructure.mongo.connections.joined_checkouts import (
+from slotlock.infrastructure.mongo.concurrency_limiter import (
+    ConcurrencyLimiter,
+    MongoOverloadedError,
+    limited,
+)
+from slotlock.infrastructure.mongo.connections.connection_leases import (
+    ConnectionLeases,
     JoinedCheckout,
     JoinedReadCheckout,
 )
-from slotlock.infrastructure.mongo.connections.leases import ConnectionLeases
 from slotlock.infrastructure.request_deadline import RequestTimeoutError
 from slotlock.infrastructure.telemetry import tracing
 
@@ -56,6 +61,20 @@ IDEMPOTENCY_CONCURRENCY = 1
 WRITE_PROBE_CONCURRENCY = 1
 
 DEFAULT_DATABASE = "slotlock"
+Result = TypeVar("Result")
+
+
+async def _wait_for(awaitable: Awaitable[Result], timeout_s: float | None) -> Result:
+    """Wait in the task of the caller, as `asyncio.wait_for` does since Python 3.12.
+
+    Before, it waited in another task. If the caller was cancelled just when that task got the lock
+    of PyMongo's servers or of its pool again, nobody released it: the process was without MongoDB.
+    """
+    async with asyncio.timeout(timeout_s):
+        return await awaitable
+
+
+pymongo.lock.wait_for = _wait_for  # type: ignore[attr-defined,assignment]
 
 
 class UtcTimeDecoder(TypeDecoder):
@@ -75,6 +94,8 @@ class UtcTimeDecoder(TypeDecoder):
 CODEC_OPTIONS: CodecOptions[Document] = CodecOptions(
     tz_aware=False, type_registry=TypeRegistry([UtcTimeDecoder()])
 )
+# Leaves times without a zone, for readers of many documents that add it themselves.
+WITHOUT_ZONES: CodecOptions[Document] = CodecOptions(tz_aware=False)
 
 
 class LeasingClient(AsyncMongoClient[Document]):
@@ -96,15 +117,17 @@ class LeasingClient(AsyncMongoClient[Document]):
         return JoinedCheckout(self, server, session)
 
     def _conn_from_server(
-        self, read_preference: _ServerMode, server: Server, session: AsyncClientSession | None
+        self, read_preference: Any, server: Server, session: AsyncClientSession | None
     ) -> JoinedReadCheckout:
         return JoinedReadCheckout(self, server, session, read_preference)
 
 
 def database_name(url: str) -> str:
     """Return the name of the database that a URL names, as the driver reads it."""
-    # `parse_uri` would ask the network about mongodb+srv.
-    return _validate_uri(url, validate=False)["database"] or DEFAULT_DATABASE
+    # `parse_uri` would ask the network about mongodb+srv. A collection may follow the name.
+    address, _, _ = url.partition("://")[2].partition("?")
+    name, _, _ = unquote_plus(address.partition("/")[2]).partition(".")
+    return name or DEFAULT_DATABASE
 
 
 # How MongoDB lists the connections of earlier releases, to any database.
@@ -141,14 +164,17 @@ def connect(url: str, name: str | None = None) -> tuple[LeasingClient, Database]
 
 DUPLICATE_KEY = 11000
 WRITE_CONFLICT = 112
-# The errors of a server that starts, stops or has just become primary, for any command.
+# The errors of a server that starts, stops, or begins or ends to be primary, for any command.
 TRANSIENT_CODES = {
+    43: "CursorNotFound",
     91: "ShutdownInProgress",
     94: "NotYetInitialized",
     134: "ReadConcernMajorityNotAvailableYet",
+    189: "PrimarySteppedDown",
     262: "ExceededTimeLimit",
     11600: "InterruptedAtShutdown",
     11602: "InterruptedDueToReplStateChange",
+    10107: "NotWritablePrimary",
 }
 UNKNOWN_COMMIT_LABEL = "UnknownTransactionCommitResult"
 # Errors that the driver itself retries until its time is over.
@@ -162,7 +188,8 @@ TRANSIENT_LABELS = (
 def error_codes(error: PyMongoError) -> set[int | None]:
     """Return the codes of an error: several for a bulk write, none for an error without a reply."""
     if isinstance(error, BulkWriteError):
-        return {each["code"] for each in error.details["writeErrors"]}
+        details = error.details
+        return {each["code"] for each in details["writeErrors"] + details["writeConcernErrors"]}
     return {error.code} if isinstance(error, OperationFailure) else set()
 
 
@@ -184,11 +211,11 @@ def is_unavailable(error: BaseException) -> bool:
     Then the same request may succeed later.
     """
     if isinstance(error, PyMongoError):
-        is_transient = isinstance(error, OperationFailure) and error.code in TRANSIENT_CODES
+        codes = error_codes(error)
         return (
             error.timeout
             or isinstance(error, ConnectionFailure)
-            or is_transient
+            or (bool(codes) and codes <= TRANSIENT_CODES.keys())
             or any(error.has_error_label(label) for label in TRANSIENT_LABELS)
         )
     return isinstance(
@@ -199,6 +226,22 @@ def is_unavailable(error: BaseException) -> bool:
         | IndexMissingError
         | RequestTimeoutError,
     )
+
+
+def outage_reason(error: BaseException) -> str:
+    """Return what is true of an error, for a line of the log.
+
+    Of a server that is frozen, the driver says that it belongs to no replica set, that the set has
+    no such member, or that its own operation was cancelled.
+    """
+    text = str(error)
+    if isinstance(error, ServerSelectionTimeoutError):
+        text = text.partition(", Topology Description")[0]
+        if "named 'None'" in text or text.startswith("No replica set members match"):
+            return "no primary of MongoDB responds"
+    if isinstance(error, AutoReconnect) and text == "operation cancelled":
+        return "MongoDB stopped responding"
+    return text
 
 
 def supports_transactions(hello: Document) -> bool:
@@ -264,3 +307,27 @@ class MongoHealth:
             return bool((await self._database.command("hello")).get("isWritablePrimary"))
         except PyMongoError:
             return False
+
+
+class WriteProbe:
+    """Checks whether MongoDB accepts writes, which tells a faulty request from an outage.
+
+    write_probes: {_id: "write", at: time of the last probe}, which nothing else uses
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.limiter = ConcurrencyLimiter(WRITE_PROBE_CONCURRENCY)
+        self._probes = database["write_probes"]
+
+    async def is_writable(self) -> bool:
+        """Return whether a write succeeds now; not if MongoDB is full, for example."""
+        try:
+            await self._write()
+        except (PyMongoError, MongoOverloadedError):
+            return False
+        return True
+
+    @limited
+    async def _write(self) -> None:
+        now = {"$currentDate": {"at": True}}
+        await self._probes.update_one({"_id": "write"}, now, upsert=True)

@@ -9,13 +9,12 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic, time
 
-from prometheus_client import Gauge
 from pymongo.errors import NotPrimaryError, PyMongoError
 
+from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.tasks import cancel_and_wait
 
@@ -32,19 +31,8 @@ DRIFT_TOLERANCE_S = MAX_DRIFT * MAX_SAMPLES * MEASURE_EVERY_S
 # A step back of MongoDB's clock below this one is drift, which is not worth a line in the log.
 MIN_LOGGED_STEP_S = 0.1
 
-CLOCK_SKEW = Gauge(
-    "slotlock_clock_skew_seconds",
-    "How far the clock of this host is ahead of MongoDB's; negative if it is behind",
-    multiprocess_mode="mostrecent",
-)
-CLOCK_ERROR = Gauge(
-    "slotlock_clock_error_seconds",
-    "How far the time of decisions may be behind MongoDB's time",
-    multiprocess_mode="mostrecent",
-)
 
-
-@dataclass(frozen=True, slots=True)
+@value_object
 class ClockSample:
     """MongoDB's time in seconds, read between two instants of the monotonic clock of the host."""
 
@@ -139,24 +127,24 @@ class MongoClock:
 
     def add(self, sample: ClockSample) -> None:
         """Take a measurement into account."""
-        if self._samples and not sample.agrees_with(self._best_sample()):
-            # After a failover another clock counts, or MongoDB's clock was set.
+        # After a failover another clock counts, or MongoDB's clock was set.
+        is_other = bool(self._samples) and not sample.agrees_with(self._best_sample())
+        if is_other:
             self._samples.clear()
         self._samples.append(sample)
         offset_s = self._best_sample().earliest_offset_s
-        if offset_s < self._offset_s - MIN_LOGGED_STEP_S:
+        # While round trips are long, the offset of one clock is merely less exact.
+        if is_other and offset_s < self._offset_s - MIN_LOGGED_STEP_S:
             step_s = self._offset_s - offset_s
             log.warning(
                 "MongoDB's clock went back by %.1f s: time stands still until it caught up", step_s
             )
         self._offset_s = offset_s
-        self.report()
+        self.warn_of_excess()
 
-    def report(self) -> None:
-        """Update the metrics, and log each time that a bound begins or ends to be exceeded."""
+    def warn_of_excess(self) -> None:
+        """Log each time that a bound begins or ends to be exceeded."""
         skew_s, error_s = self.skew_s, self.error_s
-        CLOCK_SKEW.set(skew_s)
-        CLOCK_ERROR.set(error_s)
         exceeded = abs(skew_s) > self._max_skew_s, error_s > self._max_skew_s
         if exceeded != self._reported:
             self._reported = exceeded
@@ -195,4 +183,4 @@ async def _measure_repeatedly(database: Database, clock: MongoClock) -> None:
         try:
             clock.add(await measure(database))
         except PyMongoError:
-            clock.report()
+            clock.warn_of_excess()

@@ -1,10 +1,22 @@
-"""Aggregation expressions about bookings, as several queries use them."""
+"""Conditions and aggregation expressions that several queries use."""
 
 from datetime import datetime
+
+from bson import ObjectId
 
 from slotlock.infrastructure.mongo.client import Document
 
 Pipeline = list[Document]
+
+
+def follows(field: str, value: object, id_: str, direction: int) -> list[Document]:
+    """Return the conditions for what follows a position in the order of a field and the id.
+
+    They bound the field alone as well, so that MongoDB enters the index at the position.
+    """
+    beyond = "$gt" if direction == 1 else "$lt"
+    same_value = {field: value, "_id": {beyond: ObjectId(id_)}}
+    return [{field: {f"{beyond}e": value}}, {"$or": [{field: {beyond: value}}, same_value]}]
 
 
 def is_expired(booking: str, now: datetime) -> Document:

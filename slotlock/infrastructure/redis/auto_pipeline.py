@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from redis.asyncio import RedisCluster
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.redis.circuit_breaker import (
     FAST_SHARE,
     CircuitBreaker,
@@ -16,12 +15,13 @@ from slotlock.infrastructure.redis.circuit_breaker import (
 )
 from slotlock.infrastructure.redis.client import (
     COMMAND_TIMEOUT_S,
-    DEFAULT_BUDGET_MS,
     RedisClient,
     check_writable,
     close_client,
     drop_connections,
 )
+from slotlock.infrastructure.redis.keys import DEFAULT_BUDGET_MS
+from slotlock.infrastructure.tasks import ignore_unretrieved
 from slotlock.infrastructure.telemetry import tracing
 
 MAX_PIPELINE_SIZE = 256
@@ -102,12 +102,18 @@ class AutoPipeline:
         if self.is_unavailable or self._closed:
             reply.set_exception(RedisUnavailableError(f"Redis is {self.state}"))
             return reply
-        if tracing.is_on():
+        if tracing.is_on:
             tracing.trace_redis_command(command[0], reply)
         self._queued.append((command, reply))
         if self._sender is None:
             self._sender = asyncio.create_task(self._send_all())
         return reply
+
+    def run_script(
+        self, script: str, keys: Sequence[str], *arguments: CommandPart
+    ) -> asyncio.Future[Reply]:
+        """Queue a script on these keys, as `send` does a command."""
+        return self.send("EVAL", script, len(keys), *keys, *arguments)
 
     def send_after_recovery(self, *command: CommandPart) -> None:
         """Send a command as soon as Redis is available again. It must be harmless if late."""

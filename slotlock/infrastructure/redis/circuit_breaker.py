@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from time import monotonic
 
-from slotlock.infrastructure.redis.degraded import set_degraded
+from prometheus_client import Gauge
+
 from slotlock.infrastructure.tasks import cancel_and_wait
 
 log = logging.getLogger("slotlock.redis")
@@ -24,6 +25,12 @@ FAST_PROBE_INTERVAL_S = 0.1
 PROBE_INTERVAL_S, MAX_PROBE_INTERVAL_S = 0.5, 8.0
 # A circuit that opens again within this time continues with the interval that it had reached.
 STABLE_S = 60.0
+REDIS_DEGRADED = Gauge(
+    "slotlock_redis_degraded",
+    "1 while bookings continue without Redis, or messages from Redis do not arrive",
+    multiprocess_mode="livemax",
+)
+_degraded_parts: set[object] = set()
 
 
 class RedisState(StrEnum):
@@ -118,3 +125,12 @@ class CircuitBreaker:
         interval_s = self._interval_s
         self._interval_s = min(2 * interval_s, MAX_PROBE_INTERVAL_S)
         return interval_s
+
+
+def set_degraded(part: object, *, degraded: bool) -> None:
+    """Record whether a part of this process goes without Redis."""
+    if degraded:
+        _degraded_parts.add(part)
+    else:
+        _degraded_parts.discard(part)
+    REDIS_DEGRADED.set(bool(_degraded_parts))

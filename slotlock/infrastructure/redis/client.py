@@ -1,10 +1,11 @@
 """Opens a client for one Redis server, for the master behind Sentinels, or for a Cluster."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from hiredis import pack_command
 from redis.asyncio import Connection, Redis, RedisCluster, Sentinel
 from redis.asyncio.client import PubSub
 from redis.asyncio.cluster import ClusterNode
@@ -12,21 +13,17 @@ from redis.asyncio.connection import SSLConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import SentinelConnectionPool, SentinelManagedSSLConnection
 from redis.backoff import NoBackoff
-from redis.connection import HiredisRespSerializer
 from redis.typing import EncodableT
 
-from slotlock.infrastructure.redis.keys import PROBE_KEY
+from slotlock.domain.shared.value_object import value_object
+from slotlock.infrastructure.redis.keys import MAX_BUDGET_MS, PROBE_KEY
 
 RedisClient = Redis | RedisCluster
 # The keyword arguments of either client.
 ClientOptions = dict[str, Any]
 
 CONNECT_TIMEOUT_S = 1.0
-COMMAND_TIMEOUT_S = 1.0
-# Bookings without Redis's locks take less time than with a Redis that is slower (ADR 0039).
-DEFAULT_BUDGET_MS = 40
-# With this budget, only a failure opens the circuit.
-MAX_BUDGET_MS = int(COMMAND_TIMEOUT_S * 1000)
+COMMAND_TIMEOUT_S = MAX_BUDGET_MS / 1000
 # Longer than COMMAND_TIMEOUT_S: a busy event loop may read a reply late.
 SOCKET_TIMEOUT_S = 2.0
 PROBE_TTL_MS = 1000
@@ -42,7 +39,7 @@ ADDRESS_EXAMPLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RedisAddress:
     """A parsed address. `mode` is "" for one server, "sentinel" or "cluster"."""
 
@@ -99,12 +96,12 @@ def _options(parts: SplitResult, location: str) -> ClientOptions:
 class PackingConnection(Connection):
     """A connection that packs commands in C, as the synchronous client does."""
 
-    _packer = HiredisRespSerializer()
-
     def pack_command(self, *args: EncodableT) -> list[bytes]:
         """Return the command in the protocol of Redis."""
-        packed: list[bytes] = self._packer.pack(*args)  # type: ignore[arg-type]
-        return packed
+        name = args[0]
+        if isinstance(name, str) and " " in name:  # such as "SCRIPT LOAD"
+            args = (*name.split(), *args[1:])
+        return [pack_command(args)]  # type: ignore[arg-type]
 
 
 def redis_client(url: str) -> RedisClient:

@@ -1,9 +1,10 @@
-"""Every key and every channel that slotlock uses in Redis.
+"""Every key and every channel that slotlock uses in Redis, and the limits that settings name.
 
 Braces mark the hash tag: on a Redis Cluster, all keys with one tag lie on the same node, so that a
 script may use them together. All names begin with `slotlock:`, for access lists.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from slotlock.domain.booking.booking import SlotId
@@ -15,13 +16,21 @@ PROBE_KEY = "slotlock:probe"
 PARTITIONS = 5
 MAX_QUEUE_LENGTH = 50_000
 
+# The time that a round trip may take. Bookings without Redis's locks take less time than with a
+# Redis that is slower (ADR 0039). With the longest budget, only a failure opens the circuit.
+DEFAULT_BUDGET_MS, MAX_BUDGET_MS = 40, 1000
+
 # Lock names other than the ids of slots.
 HOLD_SWEEPER_LOCK = "hold-sweeper"
+OUTBOX_READER_LOCK = "outbox-reader"
+MAIL_SCHEDULE_LOCK = "mail-schedule"
+DRAW_WORKER_LOCK = "draw-worker"
+# One worker has each of these, and renews it for as long as it runs.
+WORKER_LOCKS = (HOLD_SWEEPER_LOCK, OUTBOX_READER_LOCK, MAIL_SCHEDULE_LOCK, DRAW_WORKER_LOCK)
 ADMISSION_LOCK_PREFIX = "admission:"
 IDEMPOTENCY_LOCK_PREFIX = "idempotency:"
 
 WAKEUP_PREFIX = "slotlock:wake:"
-IDLE_CHANNEL = "slotlock:idle"
 USER_PREFIX = "slotlock:user:"
 QUEUE_ADVANCED_PREFIX = "slotlock:queue-advanced:"
 SESSION_EVENTS_CHANNEL = "slotlock:session-events"
@@ -47,8 +56,16 @@ class QueueKeys(NamedTuple):
 
 def lock_keys(name: str) -> LockKeys:
     """Return the keys of the lock with this name."""
-    tag = f"slotlock:{{{name}}}:"
-    return LockKeys(f"{tag}lock", f"{tag}queue", f"{tag}heartbeats")
+    return LockKeys(*all_lock_keys([name]))
+
+
+def all_lock_keys(names: Iterable[str]) -> list[str]:
+    """Return the keys of these locks, one lock after the other."""
+    keys: list[str] = []
+    for name in names:
+        tag = f"slotlock:{{{name}}}:"
+        keys += (f"{tag}lock", f"{tag}queue", f"{tag}heartbeats")
+    return keys
 
 
 def locked_name(key: bytes) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from slotlock.infrastructure.futures import ignore_unretrieved
-from slotlock.infrastructure.lru_cache import LRUCache
+from slotlock.infrastructure.bounded_cache import BoundedCache
 from slotlock.infrastructure.redis.rate_limits import RateCharge, RateLimiter
+from slotlock.infrastructure.tasks import ignore_unretrieved
 
 # The lease of the subject that was charged least recently is dropped first.
 MAX_LEASES, MAX_KEY_CHARACTERS = 50_000, 5_000_000
@@ -33,7 +33,7 @@ class RateLeases:
 
     def __init__(self, limiter: RateLimiter) -> None:
         self._limiter = limiter
-        self._leases: LRUCache[_Lease] = LRUCache(MAX_LEASES, MAX_KEY_CHARACTERS)
+        self._leases: BoundedCache[_Lease] = BoundedCache(MAX_LEASES, MAX_KEY_CHARACTERS)
 
     def charge(self, charges: Sequence[RateCharge]) -> "asyncio.Future[int] | None":
         """Charge all limits or none.

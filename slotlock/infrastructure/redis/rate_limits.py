@@ -9,21 +9,27 @@ the same few bytes. The value of a key, see `keys.rate_limit_key`, is
 One script charges several subjects atomically. On a Cluster, each subject may lie on another node:
 its hash tag holds its keys together, and it has a script of its own. A request that one subject
 rejects is then refunded to the others. Redis may lose all counts, which lets every subject use its
-limits again.
+limits again. While Redis is unavailable, a process counts by itself, by the same rules.
 """
 
 import asyncio
+import math
+import time
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.batching import Batcher
-from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.keys import rate_limit_key
+from slotlock.infrastructure.tasks import ignore_unretrieved
 
 # Such a batch blocks Redis for about 0.1 ms.
 CHARGE_BATCH_SIZE = 64
+# Some 300 bytes each. The least recently used one is dropped first.
+MAX_COUNTERS = 100_000
 
 
 class ChargeMode(StrEnum):
@@ -34,7 +40,7 @@ class ChargeMode(StrEnum):
     REFUND = "refund"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class RateLimit:
     """At most `max_count` within the last `window_s` seconds. The name is part of the key.
 
@@ -170,3 +176,60 @@ def parts_by_subject(items: Sequence[_ChargeItem]) -> list[list[tuple[int, _Char
         for subject, own_charges in own.items():
             parts.setdefault(subject, []).append((index, (own_charges, mode)))
     return list(parts.values())
+
+
+@dataclass(slots=True)
+class _Counter:
+    start_ms: float
+    current: int = 0
+    previous: int = 0
+
+    def advance(self, now_ms: float, window_ms: int) -> float:
+        """Move on to the window that contains `now_ms`. Returns how many ms of it are left."""
+        elapsed_ms = now_ms % window_ms
+        age_ms = now_ms - elapsed_ms - self.start_ms
+        if age_ms >= window_ms:
+            self.previous = self.current if age_ms < 2 * window_ms else 0
+            self.current, self.start_ms = 0, now_ms - elapsed_ms
+        return window_ms - elapsed_ms
+
+
+class InProcessRateLimiter:
+    """Counts the charges of this process alone, by the rules of `RateLimiter`."""
+
+    def __init__(self) -> None:
+        self._counters: OrderedDict[tuple[str, str], _Counter] = OrderedDict()
+
+    def charge(self, charges: Sequence[RateCharge], mode: ChargeMode = ChargeMode.CHARGE) -> int:
+        """Charge all limits or none. Returns 0, or the ms after which all of it can be charged."""
+        now_ms = time.monotonic() * 1000
+        waits = [self._wait_ms(*charge, now_ms) for charge in charges]
+        if mode is not ChargeMode.REFUND and any(waits):
+            return max(waits)
+        for subject, limit, amount in charges if mode is not ChargeMode.PEEK else ():
+            counter = self._counters[subject, limit.name]
+            change = amount if mode is ChargeMode.CHARGE else -amount
+            counter.current = max(0, counter.current + change)
+        return 0
+
+    def reset(self, subject: str, limit: RateLimit) -> None:
+        """Delete the count of a subject."""
+        self._counters.pop((subject, limit.name), None)
+
+    def _wait_ms(self, subject: str, limit: RateLimit, amount: int, now_ms: float) -> int:
+        window_ms, room = limit.window_s * 1000, max(0, limit.max_count - amount)
+        counter = self._counter_for(subject, limit)
+        left_ms = counter.advance(now_ms, window_ms)
+        if counter.previous * left_ms / window_ms + counter.current <= room:
+            return 0
+        if counter.current <= room:
+            return math.ceil(left_ms - window_ms * (room - counter.current) / counter.previous)
+        return math.ceil(left_ms + window_ms - window_ms * room / counter.current)
+
+    def _counter_for(self, subject: str, limit: RateLimit) -> _Counter:
+        key = (subject, limit.name)
+        counter = self._counters.setdefault(key, _Counter(0.0))
+        self._counters.move_to_end(key)
+        if len(self._counters) > MAX_COUNTERS:
+            self._counters.popitem(last=False)
+        return counter

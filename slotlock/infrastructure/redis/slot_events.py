@@ -1,7 +1,8 @@
-"""Publishes changes of slots, bookings and queues to every process, by lossy pub/sub.
+"""Publishes changes of slots, bookings, queues and sessions to every process, by lossy pub/sub.
 
-Four kinds of channels: the availability of a slot, how many requests have left the queue of a
-slot, the bookings of a user that others changed, and digests of the change stream.
+Five kinds of channels: the availability of a slot, how many requests have left the queue of a slot,
+the bookings of a user that others changed, digests of the change stream, and the users whose
+sessions or role changed, which each process then reads from MongoDB.
 """
 
 import logging
@@ -18,8 +19,8 @@ from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import RedisClient
 from slotlock.infrastructure.redis.keys import (
     CHANGE_DIGESTS_PREFIX,
-    IDLE_CHANNEL,
     QUEUE_ADVANCED_PREFIX,
+    SESSION_EVENTS_CHANNEL,
     USER_PREFIX,
     availability_channel,
     queue_advanced_channel,
@@ -33,14 +34,16 @@ log = logging.getLogger("slotlock.redis")
 
 def availability_message(state: Availability) -> tuple[str, bytes]:
     """Return the channel and the message that publish this state."""
-    fields = (
+    fields: tuple[object, ...] = (
         state.slot_id,
         state.version,
         state.capacity,
         state.remaining,
-        state.status.value,
+        str(state.status),
         state.at.timestamp(),
     )
+    if state.is_hidden:
+        fields = (*fields, True)
     return availability_channel(state.slot_id), orjson.dumps(fields)
 
 
@@ -60,7 +63,9 @@ class SlotEventBus:
         self._on_booking_changed = on_booking_changed
         self._on_queue_advanced = on_queue_advanced
         self._on_digest: Callable[[bytes], object] = lambda _: None
-        self._subscriber = RedisSubscriber(client, self._dispatch, IDLE_CHANNEL)
+        # Set by the streams of this process, which end with their sessions.
+        self.on_session_changed: Callable[[UserId], object] = lambda _: None
+        self._subscriber = RedisSubscriber(client, self._dispatch, SESSION_EVENTS_CHANNEL)
 
     def start(self) -> None:
         """Start to receive events."""
@@ -79,6 +84,10 @@ class SlotEventBus:
         for booking in bookings:
             message = orjson.dumps((booking.user_id, booking.slot_id, booking.id))
             self._pipeline.send("PUBLISH", user_channel(booking.user_id), message)
+
+    def publish_session_changed(self, user_id: UserId) -> None:
+        """Publish that sessions of this user ended, or that the role changed, without waiting."""
+        self._pipeline.send("PUBLISH", SESSION_EVENTS_CHANNEL, user_id)
 
     async def subscribe_slots(self, slot_ids: set[SlotId]) -> None:
         """Receive the availability of these slots. No error if Redis is unavailable."""
@@ -125,7 +134,9 @@ class SlotEventBus:
                 self._on_queue_advanced(slot_id, int(data))
             elif channel.startswith(CHANGE_DIGESTS_PREFIX):
                 self._on_digest(data)
-            elif channel != IDLE_CHANNEL:
+            elif channel == SESSION_EVENTS_CHANNEL:
+                self.on_session_changed(UserId(data.decode()))
+            else:
                 self._on_availability(_to_availability(data))
         except (ValueError, TypeError):
             log.warning("ignored an unknown Redis message: %.200r", data)
@@ -133,7 +144,7 @@ class SlotEventBus:
 
 def _to_availability(data: bytes) -> Availability:
     # A newer version appends its fields.
-    slot_id, version, capacity, remaining, status, at, *_ = orjson.loads(data)
+    slot_id, version, capacity, remaining, status, at, *rest = orjson.loads(data)
     return Availability(
         SlotId(slot_id),
         version,
@@ -141,4 +152,5 @@ def _to_availability(data: bytes) -> Availability:
         remaining,
         from_stored(status, SlotStatus.DRAFT),
         datetime.fromtimestamp(at, UTC),
+        rest[:1] == [True],
     )

@@ -7,12 +7,11 @@ import secrets
 from collections.abc import Awaitable, Callable
 
 from redis.asyncio.client import PubSub
-from redis.exceptions import RedisError
+from redis.exceptions import RedisClusterException, RedisError
 
-from slotlock.infrastructure.futures import ignore_unretrieved
+from slotlock.infrastructure.redis.circuit_breaker import set_degraded
 from slotlock.infrastructure.redis.client import RedisClient, open_pubsub
-from slotlock.infrastructure.redis.degraded import set_degraded
-from slotlock.infrastructure.tasks import cancel_and_wait
+from slotlock.infrastructure.tasks import cancel_and_wait, ignore_unretrieved
 
 log = logging.getLogger("slotlock.redis")
 
@@ -23,6 +22,18 @@ PING_INTERVAL_S = 1.0
 MAX_SILENT_INTERVALS = 3
 # More than a Cluster has nodes.
 MAX_FIRST_ATTEMPT = 1000
+# What redis-py raises for a connection that is lost, or that another task closes or opens.
+DISCONNECTED = (
+    RedisError,
+    RedisClusterException,  # no RedisError: no node of a Cluster was reached
+    OSError,
+    TimeoutError,
+    AttributeError,
+    RuntimeError,
+)
+
+# The subscribers of this process that receive no messages.
+_silent: set["RedisSubscriber"] = set()
 
 
 class RedisSubscriber:
@@ -49,13 +60,14 @@ class RedisSubscriber:
     async def wait_until_subscribed(self, timeout_s: float) -> None:
         """Wait until messages are received, at most this many seconds."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._subscribed.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._subscribed.wait()
 
     async def stop(self) -> None:
         """Stop receiving messages and close the connection."""
         self._stopping = True
         await cancel_and_wait(self._task)
-        set_degraded(self, degraded=False)
+        self._end_outage()
 
     async def subscribe(self, channels: set[str]) -> None:
         """Add channels. If Redis is unavailable, they are subscribed on reconnection."""
@@ -76,10 +88,13 @@ class RedisSubscriber:
             error: Exception | None = None
             try:
                 await self._receive_until_disconnected()
-            except (RedisError, OSError, TimeoutError, AttributeError) as caught:
+            except DISCONNECTED as caught:
                 error = caught
-            if not self._stopping and set_degraded(self, degraded=True):
-                log.warning("messages from Redis do not arrive (%s): reconnecting", error)
+            if not self._stopping:
+                set_degraded(self, degraded=True)
+                if not _silent:  # an outage concerns all subscribers of the process
+                    log.warning("messages from Redis do not arrive (%s): reconnecting", error)
+                _silent.add(self)
             await asyncio.sleep(RECONNECT_DELAY_S)
 
     async def _receive_until_disconnected(self) -> None:
@@ -113,8 +128,14 @@ class RedisSubscriber:
 
     def _on_received(self) -> None:
         self._subscribed.set()  # the first message confirms the subscription
-        if set_degraded(self, degraded=False):
-            log.warning("messages from Redis arrive again")
+        if self in _silent:
+            self._end_outage()
+            if not _silent:
+                log.warning("messages from Redis arrive again")
+
+    def _end_outage(self) -> None:
+        _silent.discard(self)
+        set_degraded(self, degraded=False)
 
 
 async def _send(command: Awaitable[None]) -> None:
@@ -122,9 +143,9 @@ async def _send(command: Awaitable[None]) -> None:
 
     redis-py sends within `asyncio.wait_for`. On Python 3.11, that can swallow the cancellation: the
     caller would then wait for ever. Or it closes the connection that all callers share. While
-    another task closes it, redis-py raises AttributeError: its writer is None.
+    another task closes or reads it, redis-py raises AttributeError or RuntimeError.
     """
     task = asyncio.ensure_future(command)
     task.add_done_callback(ignore_unretrieved)
-    with contextlib.suppress(RedisError, OSError, TimeoutError, AttributeError):
+    with contextlib.suppress(*DISCONNECTED):
         await asyncio.shield(task)

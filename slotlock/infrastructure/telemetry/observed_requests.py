@@ -14,6 +14,7 @@ _LOGGED_PATHS = frozenset(
     {
         "/",
         "/graphql",
+        "/graphql/",
         "/users/import",
         "/users/invitations",
         "/personal-data",

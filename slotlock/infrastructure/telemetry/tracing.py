@@ -19,27 +19,24 @@ if TYPE_CHECKING:
 __all__ = ["OpenSpan", "Origin"]
 
 _spans: "Spans | None" = None
+# Whether spans are recorded.
+is_on = False
 
 
 def start(version: str) -> None:
     """Start to record spans, and to send them to the endpoint of OpenTelemetry's variables."""
-    global _spans
+    global _spans, is_on
     from slotlock.infrastructure.telemetry.opentelemetry_spans import Spans  # an optional extra
 
-    _spans = Spans(version)
+    _spans, is_on = Spans(version), True
 
 
 def stop() -> None:
     """Send the spans that are left, and record no more. It may block for seconds."""
-    global _spans
-    spans, _spans = _spans, None
+    global _spans, is_on
+    spans, _spans, is_on = _spans, None, False
     if spans is not None:
         spans.close()
-
-
-def is_on() -> bool:
-    """Return whether spans are recorded."""
-    return _spans is not None
 
 
 def span(name: str) -> AbstractContextManager[OpenSpan]:

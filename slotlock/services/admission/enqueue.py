@@ -14,19 +14,20 @@ from prometheus_client import Counter
 
 from slotlock.domain.admission.tickets import RequestBookingOutcome, RequestLost, Ticket, TicketRef
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.outcomes import Booked
-from slotlock.domain.booking.refusals import (
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.booking_refusals import (
     BookingRefusal,
     KeyReused,
     Locked,
     OnBehalfRefusal,
     QueueFull,
 )
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.booking.decision import CommandResult
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, UserId
-from slotlock.infrastructure.redis.admission.queue import QueuedBooking, QueuePosition
+from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking, QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
+from slotlock.infrastructure.redis.keys import idempotency_lock
 from slotlock.infrastructure.telemetry import tracing
 from slotlock.infrastructure.telemetry.buffered_metrics import BufferedCounter
 from slotlock.services.admission.tickets import answered_ticket, queued_ticket
@@ -36,7 +37,7 @@ from slotlock.services.booking.book import (
     execute_booking,
 )
 from slotlock.services.booking.permissions import check_booking_permissions
-from slotlock.services.commands.outcome_labels import outcome_label
+from slotlock.services.commands.idempotency import KEY_LOCK_TIMEOUT_S
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey
 
@@ -110,7 +111,7 @@ async def request_booking(
     """
     request = _TicketRequest.create(caller, slot_id, user_id, options)
     result = await _find_or_create_ticket(services, request)
-    _outcome_counter(outcome_label(result.outcome)).inc()
+    _outcome_counter(type(result.outcome).__name__).inc()
     return result
 
 
@@ -163,11 +164,20 @@ async def _enqueue_or_execute(
         may_be_queued = error.sent or request.has_client_key
     result = await _execute_now(services, request)
     if may_be_queued and not isinstance(result.outcome, Ticket | KeyReused):
-        # A worker must not book the queued request after this refusal.
-        await _mark_lost(services, request)
-        latest = await _find_prior(services, request)  # it may have booked before
-        return result if isinstance(latest, PriorTicket) else CommandResult(latest)
+        return await _refuse_finally(services, request, result)
     return result
+
+
+async def _refuse_finally(
+    services: Services, request: _TicketRequest, refusal: CommandResult[RequestBookingOutcome]
+) -> CommandResult[RequestBookingOutcome]:
+    """Return the refusal of a request that may be queued: no worker books it any more.
+
+    Its ticket says that it was lost. If it was answered before, the answer is returned.
+    """
+    await _mark_lost(services, request)
+    latest = await _find_prior(services, request)
+    return refusal if isinstance(latest, PriorTicket) else CommandResult(latest)
 
 
 async def _enqueue(
@@ -175,17 +185,13 @@ async def _enqueue(
 ) -> CommandResult[RequestBookingOutcome]:
     refusal = await _preview_refusal(services, request.command)
     if refusal is not None:
-        if request.has_client_key and await services.key_reservations.is_reserved_for_other(
-            *request.hashes
-        ):
+        return await _refuse(services, request, refusal)
+    if request.has_client_key:
+        if not await services.key_reservations.reserve(*request.hashes):
             return CommandResult(KeyReused(request.key.key))
-        # If the same booking is queued already, its ticket will report the outcome.
-        position = await services.admission_queue.find_by_claim(request.queued_booking)
-        if position is None:
-            return refusal
-        return CommandResult(await _ticket_at(services, position, request))
-    if request.has_client_key and not await services.key_reservations.reserve(*request.hashes):
-        return CommandResult(KeyReused(request.key.key))
+        if used := await _wait_for_other_use(services, request):
+            await services.key_reservations.release(*request.hashes)
+            return CommandResult(used)
     if prior is PriorTicket.LOST:
         # Only now: a request that is refused above stays lost, so that no worker books it.
         await services.idempotency_records.delete_lost(
@@ -201,6 +207,42 @@ async def _enqueue(
     if position is None:
         return _queue_full(request)
     return CommandResult(await _ticket_at(services, position, request))
+
+
+async def _wait_for_other_use(
+    services: Services, request: _TicketRequest
+) -> Ticket | KeyReused | None:
+    """Wait while another operation, such as `bookSlot`, has the lock of the reserved key.
+
+    Such an operation looks for a reservation after it has the lock. One that found none has it, or
+    has stored its outcome, which is returned.
+    """
+    name = idempotency_lock(request.key.record_id)
+    if not await services.locks.is_held(name):
+        return None
+    if lease := await services.locks.acquire(name, wait_s=KEY_LOCK_TIMEOUT_S):
+        await services.locks.release(lease)
+    prior = await _find_prior(services, request)
+    return None if isinstance(prior, PriorTicket) else prior
+
+
+async def _refuse(
+    services: Services,
+    request: _TicketRequest,
+    refusal: CommandResult[BookingRefusal | OnBehalfRefusal],
+) -> CommandResult[RequestBookingOutcome]:
+    """Return the refusal, or the ticket of the same booking if it is queued already."""
+    key, reserved = request.key, None
+    if request.has_client_key:
+        reserved = await services.key_reservations.find(key.user_id, key.key_hash)
+        if reserved not in (None, key.short_request_hash):
+            return CommandResult(KeyReused(key.key))
+    position = await services.admission_queue.find_by_claim(request.queued_booking)
+    if position is not None:
+        return CommandResult(await _ticket_at(services, position, request))
+    if reserved:  # by a request whose client got no answer, and that may still reach the queue
+        return await _refuse_finally(services, request, refusal)
+    return refusal
 
 
 async def _mark_lost(services: Services, request: _TicketRequest) -> None:

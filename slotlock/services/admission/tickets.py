@@ -19,13 +19,13 @@ from slotlock.domain.admission.tickets import (
     TicketRef,
     TicketStatus,
 )
+from slotlock.domain.booking.booking_refusals import KeyReused
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.refusals import KeyReused
 from slotlock.domain.shared.pagination import Page
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.client import is_unavailable
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
-from slotlock.infrastructure.redis.admission.queue import QueuePosition
+from slotlock.infrastructure.redis.admission.admission_queue import QueuePosition
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.services.booking.book import BookSlotCommand
 from slotlock.services.commands.current_slot import with_current_slot
@@ -144,7 +144,7 @@ async def cancel_ticket(services: Services, ref: TicketRef, caller: Caller) -> C
     """
     now = services.now()
     if ref.requested_by != caller.user_id or not ref.is_known_at(now):
-        return TicketNotFound()
+        return TicketNotFound(ref)
     await services.idempotency_records.save(cancelled_record(ref, now))
     ticket = await _find_answered(services, ref) or Ticket(ref, TicketStatus.CANCELLED)
     if ticket.status is not TicketStatus.CANCELLED:

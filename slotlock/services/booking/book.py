@@ -3,40 +3,46 @@
 `book_series` books the slots of a series with a command of this module.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import ClassVar, Self
 
 from prometheus_client import Counter
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState, refuse
-from slotlock.domain.booking.outcomes import (
+from slotlock.domain.booking.booking_outcomes import (
     BookAllOutcome,
     BookOutcome,
     BookSeriesOutcome,
     NoneBooked,
 )
-from slotlock.domain.booking.refusals import Locked, OnBehalfRefusal, SlotNotFound
-from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book, book_all
-from slotlock.domain.booking.rules.series import SeriesMode, book_series
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.booking.booking_refusals import Locked, OnBehalfRefusal, SlotNotFound
+from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState, refuse
+from slotlock.domain.booking.rules.book import (
+    BookingRequest,
+    SeriesMode,
+    SlotClaim,
+    book,
+    book_all,
+    book_series,
+)
+from slotlock.domain.campaigns.terms import SlotAdmission
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
+from slotlock.infrastructure.request_deadline import WaitDeadline
 from slotlock.infrastructure.telemetry.buffered_metrics import BufferedCounter
-from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
+from slotlock.services.booking.booking_changes import BOOKING_ACTIONS_TOTAL
 from slotlock.services.booking.permissions import check_booking_permissions
-from slotlock.services.commands import idempotency
 from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.executor import execute
-from slotlock.services.commands.outcome_labels import outcome_label
+from slotlock.services.commands.idempotency import execute_once
 from slotlock.services.container import Services
-from slotlock.services.deadline import Deadline
 from slotlock.services.idempotency_key import IdempotencyKey
-from slotlock.services.slot_command import SlotCommand, UnexpectedOutcomeError
+from slotlock.services.slot_command import SlotCommand
 
 BOOKINGS_TOTAL = Counter(
     "slotlock_bookings_total",
@@ -112,12 +118,6 @@ class BookSlotCommand(SlotCommand[BookOutcome]):
             return refuse(SlotNotFound(self.slot_id))
         return book(slot, state.users, self.request, now)
 
-    @staticmethod
-    def check_outcome(outcome: object) -> BookOutcome:
-        if isinstance(outcome, BookOutcome):
-            return outcome
-        raise UnexpectedOutcomeError(outcome)
-
 
 @value_object
 class BookSlotsCommand(SlotCommand[BookAllOutcome]):
@@ -148,17 +148,11 @@ class BookSlotsCommand(SlotCommand[BookAllOutcome]):
         return NoneBooked(tuple(map(refusals.get, self.booked_user_ids)))
 
     @property
-    def waitlist_depth(self) -> int:
+    def waitlist_depth(self) -> int:  # type: ignore[override]
         return len(self.claims)
 
     def apply(self, state: LoadedState, now: datetime) -> Decision[BookAllOutcome]:
         return book_all(state, self.claims, now)
-
-    @staticmethod
-    def check_outcome(outcome: object) -> BookAllOutcome:
-        if isinstance(outcome, BookAllOutcome):
-            return outcome
-        raise UnexpectedOutcomeError(outcome)
 
 
 @value_object
@@ -194,18 +188,14 @@ class BookSeriesCommand(SlotCommand[BookSeriesOutcome]):
     def apply(self, state: LoadedState, now: datetime) -> Decision[BookSeriesOutcome]:
         return book_series(state, self.claims, self.mode, now)
 
-    @staticmethod
-    def check_outcome(outcome: object) -> BookSeriesOutcome:
-        if isinstance(outcome, BookSeriesOutcome):
-            return outcome
-        raise UnexpectedOutcomeError(outcome)
-
 
 async def book_slot(
     services: Services, caller: Caller, slot_id: SlotId, user_id: UserId, options: BookingOptions
 ) -> CommandResult[BookOutcome]:
     """Book or hold a place for one user."""
-    key = options.to_idempotency_key(caller, BookSlotCommand.name, slot_id, user_id)
+    key = None
+    if options.key:
+        key = options.to_idempotency_key(caller, BookSlotCommand.name, slot_id, user_id)
     command = BookSlotCommand.create(caller, slot_id, user_id, options.hold, key)
     return command.check_result(await execute_booking(services, command, options.wait_s))
 
@@ -218,23 +208,18 @@ async def execute_booking(
     The outcome is a BookOutcome. For queued requests it may be RequestLost: the ticket has reported
     the loss already.
     """
-    result = await _execute_once(services, command, Deadline.after(wait_s))
-    result = await with_current_slot(services, result, command.caller.user_id)
-    _outcome_counter(outcome_label(result.outcome)).inc()
+    key, is_own = command.idempotency_key, command.request.user_id == command.caller.user_id
+    result: CommandResult[object]
+    if is_own and key is None:
+        result = await execute(services, command, wait_s)
+    else:
+        deadline = WaitDeadline.after(wait_s)
+        booking = partial(execute_if_permitted, services, command, deadline)
+        result = await execute_once(services, key, command.slot_id, deadline, booking)
+    if not result.slots:  # as a recorded one
+        result = await with_current_slot(services, result, command.caller.user_id)
+    _outcome_counter(type(result.outcome).__name__).inc()
     return result
-
-
-async def _execute_once(
-    services: Services, command: BookSlotCommand | BookSlotsCommand, deadline: Deadline
-) -> CommandResult[object]:
-    """Execute a booking, unless its idempotency key has an outcome already."""
-    key = command.idempotency_key
-    if key is None:
-        return await execute_if_permitted(services, command, deadline)
-    async with idempotency.guard(services, key, command.slot_ids[0], deadline) as guard:
-        if guard.replay is not None:
-            return guard.replay
-        return await guard.finish(await execute_if_permitted(services, command, deadline))
 
 
 @cache
@@ -255,20 +240,30 @@ async def book_slots(
         for slot_id, user_id in claims
     )
     command = BookSlotsCommand(caller, tuple(requests), key)
-    result = await _execute_once(services, command, Deadline.after(options.wait_s))
+    deadline = WaitDeadline.after(options.wait_s)
+    booking = partial(execute_if_permitted, services, command, deadline)
+    result = await execute_once(services, key, command.slot_ids[0], deadline, booking)
     final = command.check_result(result)
-    BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(final.outcome)).inc()
+    BOOKING_ACTIONS_TOTAL.labels(command.name, type(final.outcome).__name__).inc()
     return final
 
 
-async def execute_if_permitted(
+def execute_if_permitted(
     services: Services,
     command: BookSlotCommand | BookSlotsCommand | BookSeriesCommand,
-    deadline: Deadline,
-) -> CommandResult[object]:
+    deadline: WaitDeadline,
+) -> Awaitable[CommandResult[object]]:
     """Execute a booking, unless the caller may not book for one of its users."""
     if set(command.booked_user_ids) == {command.caller.user_id}:
-        return await execute(services, command, deadline.remaining_s)
+        return execute(services, command, deadline.remaining_s)
+    return _execute_for_others(services, command, deadline)
+
+
+async def _execute_for_others(
+    services: Services,
+    command: BookSlotCommand | BookSlotsCommand | BookSeriesCommand,
+    deadline: WaitDeadline,
+) -> CommandResult[object]:
     result: CommandResult[object]
     for _ in range(MAX_TEAM_ATTEMPTS):
         permissions = await check_booking_permissions(
@@ -289,11 +284,12 @@ def booking_request(
     caller: Caller, user_id: UserId, hold: bool, *, is_queued: bool = False
 ) -> BookingRequest:
     """Return the request for a booking with a new id, of the queue or without it."""
+    admission = SlotAdmission.QUEUE_ONLY if is_queued else SlotAdmission.ANY
     return BookingRequest(
         user_id,
         new_booking_id(),
         caller.user_id,
         hold,
         as_organizer=caller.is_organizer and user_id != caller.user_id,
-        is_admitted=is_queued or caller.is_organizer,
+        admission=SlotAdmission.DRAW if caller.is_organizer else admission,
     )

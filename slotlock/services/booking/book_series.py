@@ -2,25 +2,23 @@
 
 from collections.abc import Awaitable, Callable
 
+from slotlock.domain.booking.booking_outcomes import BookSeriesOutcome
+from slotlock.domain.booking.booking_refusals import SeriesNotFound, SeriesRefusal
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.outcomes import BookSeriesOutcome
-from slotlock.domain.booking.refusals import SeriesNotFound, SeriesRefusal
-from slotlock.domain.booking.rules.book import SlotClaim
-from slotlock.domain.booking.rules.series import SeriesMode, slots_to_book
+from slotlock.domain.booking.rules.book import SeriesMode, SlotClaim, slots_to_book
 from slotlock.domain.booking.slot import SeriesId
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.request_deadline import WaitDeadline
 from slotlock.services.booking.book import (
     BookingOptions,
     BookSeriesCommand,
     booking_request,
     execute_if_permitted,
 )
-from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
-from slotlock.services.commands import idempotency
-from slotlock.services.commands.outcome_labels import outcome_label
+from slotlock.services.booking.booking_changes import BOOKING_ACTIONS_TOTAL
+from slotlock.services.commands.idempotency import execute_once
 from slotlock.services.container import Services
-from slotlock.services.deadline import Deadline
 
 Charge = Callable[[int], Awaitable[None]]
 
@@ -47,7 +45,7 @@ async def book_series(
     """
     result = await _execute_once(services, caller, request, options, charge)
     outcome = BookSeriesCommand.check_outcome(result.outcome)
-    BOOKING_ACTIONS_TOTAL.labels(BookSeriesCommand.name, outcome_label(outcome)).inc()
+    BOOKING_ACTIONS_TOTAL.labels(BookSeriesCommand.name, type(outcome).__name__).inc()
     return CommandResult(outcome, result.slots)
 
 
@@ -59,23 +57,24 @@ async def _execute_once(
     charge: Charge,
 ) -> CommandResult[object]:
     """Book the slots, unless the idempotency key has an outcome already."""
-    deadline = Deadline.after(options.wait_s)
+    deadline = WaitDeadline.after(options.wait_s)
     parts = (request.series_id, request.user_id, request.mode)
     key = options.to_idempotency_key(caller, BookSeriesCommand.name, *parts)
     found = await services.slots.find_by_series(request.series_id, services.now())
     if not found:
         return CommandResult(SeriesNotFound(request.series_id))
-    async with idempotency.guard(services, key, found[0].id, deadline) as guard:
-        if guard.replay is not None:
-            return guard.replay
+
+    async def book() -> CommandResult[object]:
         slots = [state.slot for state in found]
         slot_ids = slots_to_book(request.series_id, slots, caller, services.now())
         if isinstance(slot_ids, SeriesRefusal):
-            return await guard.finish(CommandResult(slot_ids))
+            return CommandResult(slot_ids)
         await charge(len(slot_ids))
         claims = tuple(
             SlotClaim(slot_id, booking_request(caller, request.user_id, options.hold))
             for slot_id in slot_ids
         )
         command = BookSeriesCommand(caller, request.user_id, claims, request.mode, key)
-        return await guard.finish(await execute_if_permitted(services, command, deadline))
+        return await execute_if_permitted(services, command, deadline)
+
+    return await execute_once(services, key, found[0].id, deadline, book)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.refusals import BookingRefusal
+from slotlock.domain.booking.booking_refusals import BookingRefusal
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller
 from slotlock.services.booking.book import BookSlotCommand
 from slotlock.services.container import Services

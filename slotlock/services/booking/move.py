@@ -1,31 +1,33 @@
 """Moving a booking to another slot."""
 
 from datetime import datetime
+from functools import partial
 from typing import ClassVar
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
-from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState, refuse
-from slotlock.domain.booking.outcomes import MoveOutcome
-from slotlock.domain.booking.refusals import BookingNotFound, SlotNotFound
-from slotlock.domain.booking.rules import changes
+from slotlock.domain.booking.booking_outcomes import MoveOutcome
+from slotlock.domain.booking.booking_refusals import BookingNotFound, SlotNotFound
+from slotlock.domain.booking.decision import (
+    BookingChangeRequest,
+    CommandResult,
+    Decision,
+    LoadedState,
+    refuse,
+)
+from slotlock.domain.booking.rules import booking_changes
 from slotlock.domain.booking.rules.book import BookingRequest
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.campaigns.terms import SlotAdmission
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
-from slotlock.services.booking.changes import (
-    BOOKING_ACTIONS_TOTAL,
-    BookingChangeRequest,
-    expired_refusal,
-    find_ended,
-)
-from slotlock.services.commands import idempotency
+from slotlock.infrastructure.request_deadline import WaitDeadline
+from slotlock.services.booking.booking_changes import BOOKING_ACTIONS_TOTAL, find_ended
 from slotlock.services.commands.executor import execute
-from slotlock.services.commands.outcome_labels import outcome_label
+from slotlock.services.commands.idempotency import execute_once
 from slotlock.services.container import Services
-from slotlock.services.deadline import Deadline
 from slotlock.services.idempotency_key import IdempotencyKey
-from slotlock.services.slot_command import SlotCommand, UnexpectedOutcomeError
+from slotlock.services.slot_command import SlotCommand
 
 
 @value_object
@@ -48,7 +50,7 @@ class MoveBooking(SlotCommand[MoveOutcome]):
         return (self.new_booking.user_id, self.change.caller.user_id)
 
     @property
-    def booking_ids(self) -> tuple[BookingId, ...]:
+    def booking_ids(self) -> tuple[BookingId, ...]:  # type: ignore[override]
         return (self.change.booking_id,)
 
     def apply(self, state: LoadedState, now: datetime) -> Decision[MoveOutcome]:
@@ -58,29 +60,19 @@ class MoveBooking(SlotCommand[MoveOutcome]):
             return refuse(BookingNotFound(self.change.slot_id, self.change.booking_id))
         if new is None:
             return refuse(SlotNotFound(self.target_slot_id))
-        command = self.change.booking_command
-        return changes.move(old, new, state.users, command, self.new_booking, now)
-
-    @staticmethod
-    def check_outcome(outcome: object) -> MoveOutcome:
-        if isinstance(outcome, MoveOutcome):
-            return outcome
-        raise UnexpectedOutcomeError(outcome)
+        return booking_changes.move(old, new, state.users, self.change, self.new_booking, now)
 
 
 async def move(
     services: Services, request: BookingChangeRequest, target_slot_id: SlotId
 ) -> CommandResult[MoveOutcome]:
     """Exchange a booking for one in another slot, both changes or neither."""
-    key = request.to_idempotency_key(MoveBooking.name, target_slot_id)
-    deadline = Deadline.after(request.wait_s)
-    async with idempotency.guard(services, key, request.slot_id, deadline) as guard:
-        result = guard.replay
-        if result is None:
-            moved = await _move(services, request, target_slot_id, key, deadline)
-            result = await guard.finish(moved)
+    key = IdempotencyKey.for_change(request, MoveBooking.name, target_slot_id)
+    deadline = WaitDeadline.after(request.wait_s)
+    execution = partial(_move, services, request, target_slot_id, key, deadline)
+    result = await execute_once(services, key, request.slot_id, deadline, execution)
     outcome = MoveBooking.check_outcome(result.outcome)
-    BOOKING_ACTIONS_TOTAL.labels(MoveBooking.name, outcome_label(outcome)).inc()
+    BOOKING_ACTIONS_TOTAL.labels(MoveBooking.name, type(outcome).__name__).inc()
     return CommandResult(outcome, result.slots)
 
 
@@ -89,7 +81,7 @@ async def _move(
     request: BookingChangeRequest,
     target_slot_id: SlotId,
     key: IdempotencyKey | None,
-    deadline: Deadline,
+    deadline: WaitDeadline,
 ) -> CommandResult[MoveOutcome]:
     booking = await _find_live(services, request)
     if booking is None:
@@ -101,7 +93,7 @@ async def _move(
         new_booking_id(),
         caller.user_id,
         as_organizer=as_organizer,
-        is_admitted=caller.is_organizer,
+        admission=SlotAdmission.DRAW if caller.is_organizer else SlotAdmission.ANY,
     )
     command = MoveBooking(request, target_slot_id, new_booking, key)
     result = await execute(services, command, deadline.remaining_s)
@@ -116,13 +108,12 @@ async def _find_live(services: Services, request: BookingChangeRequest) -> Booki
     query = SlotQuery(request.slot_id, services.now(), user_ids, booking_ids)
     slot = await services.slots.find(query)
     booking = slot.booking_by_id(request.booking_id) if slot else None
-    may_change = booking is not None and request.booking_command.may_change(booking)
-    return booking if may_change else None
+    return booking if booking is not None and booking.is_managed_by(request.caller) else None
 
 
 async def _missing(services: Services, request: BookingChangeRequest) -> CommandResult[MoveOutcome]:
     if ended := await find_ended(services, request):
         booking, slot = ended
-        if expired := expired_refusal(booking):
+        if expired := booking_changes.expired_refusal(booking):
             return CommandResult(expired, {slot.id: slot})
     return CommandResult(BookingNotFound(request.slot_id, request.booking_id))

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Sequence
 
-from slotlock.domain.booking.refusals import (
+from slotlock.domain.booking.booking_refusals import (
     NotTeammate,
     OnBehalfRefusal,
     UserBanned,
     UserNotFound,
 )
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.services.container import Services

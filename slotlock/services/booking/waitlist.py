@@ -6,22 +6,21 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry, WaitlistEntryId
+from slotlock.domain.booking.booking_outcomes import JoinWaitlistOutcome, LeaveWaitlistOutcome
+from slotlock.domain.booking.booking_refusals import SlotNotFound, UserBanned, UserNotFound
 from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState, refuse
-from slotlock.domain.booking.outcomes import JoinWaitlistOutcome, LeaveWaitlistOutcome
-from slotlock.domain.booking.refusals import SlotNotFound, UserBanned, UserNotFound
 from slotlock.domain.booking.rules import waitlist
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.shared.pagination import Position
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import after_write, is_unavailable
 from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
-from slotlock.services.booking.changes import BOOKING_ACTIONS_TOTAL
+from slotlock.services.booking.booking_changes import BOOKING_ACTIONS_TOTAL
 from slotlock.services.commands.executor import execute
-from slotlock.services.commands.outcome_labels import outcome_label
 from slotlock.services.container import Services
-from slotlock.services.slot_command import SlotCommand, UnexpectedOutcomeError
+from slotlock.services.slot_command import SlotCommand
 
 log = logging.getLogger("slotlock")
 
@@ -53,6 +52,7 @@ class JoinWaitlist(SlotCommand[JoinWaitlistOutcome]):
     name: ClassVar[str] = "join"
 
     entry: WaitlistEntry
+    is_drawn: bool = False
 
     @property
     def slot_ids(self) -> tuple[SlotId, ...]:
@@ -66,13 +66,7 @@ class JoinWaitlist(SlotCommand[JoinWaitlistOutcome]):
         slot = state.slots.get(self.entry.slot_id)
         if slot is None:
             return refuse(SlotNotFound(self.entry.slot_id))
-        return waitlist.join(slot, state.users, self.entry, now)
-
-    @staticmethod
-    def check_outcome(outcome: object) -> JoinWaitlistOutcome:
-        if isinstance(outcome, JoinWaitlistOutcome):
-            return outcome
-        raise UnexpectedOutcomeError(outcome)
+        return waitlist.join(slot, state.users, self.entry, now, is_drawn=self.is_drawn)
 
 
 @value_object
@@ -98,12 +92,6 @@ class LeaveWaitlist(SlotCommand[LeaveWaitlistOutcome]):
         if slot is None:
             return refuse(SlotNotFound(self.slot_id))
         return waitlist.leave(slot, self.user_id, now, self.removed_by)
-
-    @staticmethod
-    def check_outcome(outcome: object) -> LeaveWaitlistOutcome:
-        if isinstance(outcome, LeaveWaitlistOutcome):
-            return outcome
-        raise UnexpectedOutcomeError(outcome)
 
 
 async def join(
@@ -132,7 +120,7 @@ async def join(
         waitlisted_by=waitlisted_by,
     )
     result = await execute(services, JoinWaitlist(entry), wait_s)
-    BOOKING_ACTIONS_TOTAL.labels(JoinWaitlist.name, outcome_label(result.outcome)).inc()
+    BOOKING_ACTIONS_TOTAL.labels(JoinWaitlist.name, type(result.outcome).__name__).inc()
     return result
 
 
@@ -180,7 +168,7 @@ async def remove_recently_banned(services: Services) -> None:
                 raise
             # One unreadable slot must not stop the removal from the others.
             log.warning(
-                "could not remove a banned user from the waitlist of slot %s",
+                "could not remove a banned user from the waitlist of slot_%s",
                 slot_id,
                 exc_info=error,
             )
@@ -190,7 +178,7 @@ async def _leave(
     services: Services, command: LeaveWaitlist, wait_s: float
 ) -> CommandResult[LeaveWaitlistOutcome]:
     result = await execute(services, command, wait_s)
-    BOOKING_ACTIONS_TOTAL.labels(command.name, outcome_label(result.outcome)).inc()
+    BOOKING_ACTIONS_TOTAL.labels(command.name, type(result.outcome).__name__).inc()
     return result
 
 

@@ -2,19 +2,19 @@
 
 from datetime import timedelta
 
-from slotlock.domain.audit.notes import note_campaign_change, note_campaign_deletion
+from slotlock.domain.audit.audit_notes import note_campaign_change, note_campaign_deletion
 from slotlock.domain.booking.availability import to_availability
-from slotlock.domain.booking.refusals import KeyReused
+from slotlock.domain.booking.booking_refusals import KeyReused
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.campaigns.campaign import (
     Campaign,
     CampaignBusy,
-    CampaignChanges,
     CampaignDeleted,
     CampaignDraft,
     CampaignInUse,
     CampaignNotFound,
     CampaignOutcome,
+    CampaignPatch,
     CampaignSaved,
     DeleteCampaignOutcome,
     create_campaign,
@@ -24,13 +24,13 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.pagination import Page, Position
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.conflicts import attempts
 from slotlock.infrastructure.mongo.client import CommitUnknownError, after_write
 from slotlock.infrastructure.mongo.ids import new_campaign_id
 from slotlock.services.commands.idempotency import find_created, to_record
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey, fields_of_draft
 
-MAX_EDIT_ATTEMPTS = 20
 RETRY_AFTER_MS = 250
 # A process needs less than this to copy changed terms to all slots of a campaign.
 PROPAGATION_GRACE_PERIOD = timedelta(seconds=10)
@@ -49,7 +49,7 @@ async def create(
     key = IdempotencyKey.for_creation(
         organizer_id, key_text, "createCampaign", fields_of_draft(draft)
     )
-    for _ in range(MAX_EDIT_ATTEMPTS):
+    for _ in attempts():
         if stored := await find_created(services, key, CampaignSaved):
             return stored.outcome
         now = services.now()
@@ -64,13 +64,13 @@ async def create(
 
 
 async def edit(
-    services: Services, campaign_id: CampaignId, changes: CampaignChanges, organizer_id: UserId
+    services: Services, campaign_id: CampaignId, changes: CampaignPatch, organizer_id: UserId
 ) -> CampaignOutcome:
     """Change fields of a campaign, and copy its terms to all its slots.
 
     When this returns, no booking that was decided with the old terms can be written any more.
     """
-    for _ in range(MAX_EDIT_ATTEMPTS):
+    for _ in attempts():
         before = await services.campaigns.find(campaign_id)
         if before is None:
             return CampaignNotFound(campaign_id)
@@ -96,7 +96,7 @@ async def delete(
     services: Services, campaign_id: CampaignId, organizer_id: UserId
 ) -> DeleteCampaignOutcome:
     """Delete a campaign that is not published and has no slots."""
-    for _ in range(MAX_EDIT_ATTEMPTS):
+    for _ in attempts():
         campaign = await services.campaigns.find(campaign_id)
         if campaign is None:
             return CampaignNotFound(campaign_id)

@@ -2,9 +2,14 @@
 
 from datetime import datetime
 
-from slotlock.domain.audit.log import AuditEntry, AuditFilter, AuditPosition
+from slotlock.domain.audit.audit_log import AuditEntry, AuditFilter, AuditPosition
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.reports.campaign_readiness import (
+    CampaignReadiness,
+    check_slots,
+    needed_bookings,
+)
 from slotlock.domain.reports.campaign_reports import (
     CampaignStatistics,
     Interval,
@@ -13,8 +18,13 @@ from slotlock.domain.reports.campaign_reports import (
     to_time_window,
 )
 from slotlock.domain.shared.pagination import Page
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.services.container import Services
+from slotlock.services.slots.editing import resource_rivals
+
+MAX_CHECKED_SLOTS = 1000
+# How many users a report names.
+MAX_EXAMPLES = 5
 
 
 @value_object
@@ -49,6 +59,25 @@ async def audit_log(
 ) -> Page[AuditEntry]:
     """Return the next page of the audit log, newest entries first."""
     return await services.audit_log.page(audit_filter, first, after, services.now())
+
+
+async def readiness(
+    services: Services, campaign_id: CampaignId
+) -> CampaignReadiness | CampaignNotFound:
+    """Return what stands in the way before a campaign is published."""
+    campaign = await services.campaigns.find(campaign_id)
+    if campaign is None:
+        return CampaignNotFound(campaign_id)
+    slots = await services.campaigns.find_slots_to_copy(campaign_id, MAX_CHECKED_SLOTS)
+    rivals, _ = await resource_rivals(services, slots)
+    users, terms = services.eligible_users, campaign.terms
+    return CampaignReadiness(
+        check_slots(slots, rivals, services.now()),
+        await users.find(terms, MAX_EXAMPLES, without_password=False),
+        await users.find(terms, MAX_EXAMPLES, without_password=True),
+        await users.find_uninvited(terms, MAX_EXAMPLES, services.now()),
+        needed_bookings(terms),
+    )
 
 
 async def unplaced(

@@ -1,8 +1,8 @@
 """The current slot for a refusal of the admission queue, which is recorded without its slot."""
 
 from slotlock.domain.booking.availability import is_visible
+from slotlock.domain.booking.booking_refusals import SlotNotFound, SlotOutcome
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.refusals import SlotNotFound, SlotOutcome
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId

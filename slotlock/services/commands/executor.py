@@ -1,28 +1,32 @@
 """Executing commands: alone, with the others of their slot, or on a preview without a lock.
 
 The calls of `bookSlot`, from the resolver to the domain rule: `book_slot`, `execute_booking` and
-`execute_if_permitted` (services/booking/book), `execute` (here), `WaitQueues.submit`
-(services/wait_queue), `serve_each` (group_commit), `decide_batch` (decisions),
-`BookSlotCommand.apply` and `book` (domain/booking/rules). `serve_each` writes with
+`execute_if_permitted` (services/booking/book), `execute` (here), `CallerQueues.submit`
+(services/caller_queues), `serve_group` (group_commit), `decide_batch` (batch_decision),
+`BookSlotCommand.apply` and `book` (domain/booking/rules). `serve_group` writes with
 `BookingAdder.add_bookings`, or with `SlotWriter.commit_group` if more than bookings of one slot is
-written. What it cannot do passes through `decide_and_commit` (batches) and `SlotWriter.commit`. A
-command for several slots or for a team passes through `run_with_lock` instead of `WaitQueues`.
+written. What it cannot do passes through `decide_and_commit` (commit) and `SlotWriter.commit`. A
+command for several slots or for a team passes through `run_with_lock` instead of `CallerQueues`.
+With an idempotency key, `execute_once` (idempotency) comes before `execute_if_permitted`.
 """
 
 from collections.abc import Sequence
 from typing import TypeVar
 
 from slotlock.domain.admission.tickets import RequestLost
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_refusals import Locked
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.refusals import Locked
-from slotlock.infrastructure.request_deadline import allow_wait
-from slotlock.services.commands.batches import load_slots, locked_result, serve_and_release
-from slotlock.services.commands.group_commit import CommandServer
+from slotlock.infrastructure.request_deadline import WaitDeadline, allow_wait
+from slotlock.services.batch_decision import BatchDecision, decide_batch
+from slotlock.services.commands.commit import (
+    load_slots,
+    locked_result,
+    serve_and_release,
+)
+from slotlock.services.commands.group_commit import CommandBatchServer
 from slotlock.services.container import Services
-from slotlock.services.deadline import Deadline
-from slotlock.services.decisions import BatchDecision, decide_batch
-from slotlock.services.slot_command import SlotCommand
-from slotlock.services.slot_queries import slot_ids_of
+from slotlock.services.slot_command import SlotCommand, slot_ids_of
 
 Outcome = TypeVar("Outcome")
 
@@ -43,60 +47,50 @@ async def execute(
 
     The deadline of the request ends the execution, and is later by the wait.
     """
-    if wait_s <= 0 and len(command.slot_ids) == 1 and not command.team_versions:
-        refused = await _refuse_if_full(services, command)
-        if refused is not None:
-            return command.check_result(refused)
+    result: CommandResult[object] | None = None
+    slot_ids = command.slot_ids
+    is_batched = len(slot_ids) == 1 and not command.team_versions
     if wait_s > 0:
         allow_wait(wait_s)
-    return await _execute(services, command, wait_s)
+    elif is_batched and services.free_place_hints.remaining(slot_ids[0]) == 0:
+        # While the slot is full, its lock is not needed. The result is None if a write is.
+        result = await services.previews.decide(command)
+    if result is None and is_batched:
+        result = await _execute_in_batch(services, slot_ids[0], command, wait_s)
+    elif result is None:
+        result = await _execute_alone(services, command, wait_s)
+    if isinstance(result.outcome, RequestLost):
+        # A ticket has reported the loss of this request meanwhile: a retry finds that.
+        result = locked_result(command)
+    return command.check_result(result)
 
 
-async def _refuse_if_full(
-    services: Services, command: SlotCommand[object]
-) -> CommandResult[object] | None:
-    """Refuse a command while its slot is full, without its lock; None if that needs the lock."""
-    if not services.free_place_hints.is_full(command.slot_ids[0]):
-        return None
-    refused = await services.previews.decide(command)
-    return None if refused is None else _locked_if_lost(command, refused)
-
-
-def _locked_if_lost(
-    command: SlotCommand[object], result: CommandResult[object]
+async def _execute_alone(
+    services: Services, command: SlotCommand[object], wait_s: float
 ) -> CommandResult[object]:
-    """Return Locked if a ticket has reported the loss of this request: a retry finds that."""
-    return locked_result(command) if isinstance(result.outcome, RequestLost) else result
-
-
-async def _execute(
-    services: Services, command: SlotCommand[Outcome], wait_s: float
-) -> CommandResult[Outcome]:
-    if len(command.slot_ids) == 1 and not command.team_versions:
-        result = await _execute_in_batch(services, command, wait_s)
-        return command.check_result(_locked_if_lost(command, result))
-    deadline = Deadline.after(wait_s)
+    """Execute a command for several slots, or one that a team permits."""
+    deadline = WaitDeadline.after(wait_s)
     if len(command.slot_ids) > 1:
         # The locks of several slots block many callers: a command without a write takes none.
         decided = await preview(services, command)
         if not decided.updates:
-            return command.check_result(decided.results[0])
+            return decided.results[0]
     while results := await run_with_lock(services, [command], deadline.remaining_s):
         # A team may have changed: the caller checks its permission again before the next attempt.
         is_retryable = isinstance(results[0].outcome, Locked) and not command.team_versions
         if not (is_retryable and deadline.remaining_s):
-            return command.check_result(results[0])
-    return command.check_result(await _preview_without_lock(services, command))
+            return results[0]
+    return await _preview_without_lock(services, command)
 
 
 async def _execute_in_batch(
-    services: Services, command: SlotCommand[object], wait_s: float
+    services: Services, slot_id: SlotId, command: SlotCommand[object], wait_s: float
 ) -> CommandResult[object]:
     """Execute a command for one slot together with the others that reach the slot with it."""
-    server = CommandServer(services)
+    server = CommandBatchServer(services)
     attempts_left = 1 if wait_s > 0 else ACQUISITIONS_WITHOUT_WAIT
     while True:
-        result = await services.wait_queues.submit(command.slot_ids[0], command, wait_s, server)
+        result = await services.caller_queues.submit(slot_id, command, wait_s, server)
         if result is not None:
             return result
         attempts_left -= 1

@@ -17,28 +17,27 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult, LoadedState
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.client import CommitUnknownError, is_unavailable
-from slotlock.infrastructure.mongo.slots.change_set import (
-    ChangeSet,
+from slotlock.infrastructure.mongo.slots.user_context_loader import users_with_new_versions
+from slotlock.infrastructure.mongo.slots.write_set import (
     CommitResult,
+    WriteSet,
     check_written,
     combine,
 )
-from slotlock.infrastructure.mongo.slots.user_contexts import users_with_new_versions
 from slotlock.infrastructure.telemetry import tracing
+from slotlock.services.batch_decision import BatchDecision, decide_batch
 from slotlock.services.caller_queue import LockedBatch, Served
-from slotlock.services.commands.batches import (
+from slotlock.services.commands.commit import (
     BatchResult,
-    change_set,
     decide_and_commit,
     publish_changes,
     serve_and_release,
+    write_set,
 )
 from slotlock.services.container import Services
-from slotlock.services.decisions import BatchDecision, decide_batch
-from slotlock.services.slot_command import SlotCommand
-from slotlock.services.slot_queries import slot_query
+from slotlock.services.slot_command import SlotCommand, slot_query
 
 AnyCommand = SlotCommand[object]
 # What became of the changes of each slot. One without a result is served alone.
@@ -53,8 +52,8 @@ class Unconfirmed:
 
 
 @value_object
-class CommandServer:
-    """Serves the batches of the wait queues."""
+class CommandBatchServer:
+    """Serves the batches of the caller queues."""
 
     services: Services
 
@@ -62,45 +61,39 @@ class CommandServer:
         """Execute a batch by itself: see `serve_and_release`."""
         return await serve_and_release(self.services, batch.lease, batch.commands)
 
-    async def serve_each(self, batches: Sequence[LockedBatch[AnyCommand]]) -> list[Served]:
-        """Execute the batches of different slots together: see `serve_each`."""
-        return await serve_each(self.services, batches)
+    async def serve_group(self, batches: Sequence[LockedBatch[AnyCommand]]) -> list[Served]:
+        """Execute the batches of different slots together, and release their leases.
 
-
-async def serve_each(
-    services: Services, batches: Sequence[LockedBatch[AnyCommand]]
-) -> list[Served]:
-    """Execute the batches of different slots and release their leases.
-
-    A batch that has to be served alone has a function that does so, and its lease is held. A batch
-    that failed has its error.
-    """
-    served: Sequence[BatchResult | Exception | Unconfirmed | None] = ()
-    try:
-        served = await _decide_and_commit_each(services, batches)
-    except BaseException:
-        await services.locks.release_each([(batch.lease, ()) for batch in batches])
-        raise
-    await services.locks.release_each(
-        [
-            (batch.lease, result.events if isinstance(result, BatchResult) else ())
+        A batch that has to be served alone has a function that does so, and its lease is held. A
+        batch that failed has its error.
+        """
+        locks = self.services.locks
+        try:
+            served = await _decide_and_commit_each(self.services, batches)
+        except BaseException:
+            await locks.release_each([(batch.lease, ()) for batch in batches])
+            raise
+        await locks.release_each(
+            [
+                (batch.lease, result.events if isinstance(result, BatchResult) else ())
+                for batch, result in zip(batches, served, strict=True)
+                if isinstance(result, BatchResult | Exception)
+            ]
+        )
+        return [
+            result.results
+            if isinstance(result, BatchResult)
+            else _to_served(self.services, batch, result)
             for batch, result in zip(batches, served, strict=True)
-            if isinstance(result, BatchResult | Exception)
         ]
-    )
-    return [
-        _to_served(services, batch, result) for batch, result in zip(batches, served, strict=True)
-    ]
 
 
 def _to_served(
     services: Services,
     batch: LockedBatch[AnyCommand],
-    result: BatchResult | Exception | Unconfirmed | None,
+    result: Exception | Unconfirmed | None,
 ) -> Served:
     match result:
-        case BatchResult():
-            return result.results
         case Unconfirmed(decision):
             return partial(_settle_and_release, services, batch, decision)
         case None:
@@ -131,7 +124,7 @@ async def _decide_and_commit_each(
     try:
         decided = await _decide_each(services, batches, now)
         changes = {
-            batch.slot_id: change_set(batch.commands, decision, now)
+            batch.slot_id: write_set(batch.commands, decision, now)
             for batch, decision in zip(batches, decided, strict=True)
             if decision is not None and decision.updates
         }
@@ -143,23 +136,16 @@ async def _decide_and_commit_each(
     if changes:
         with tracing.span("slotlock.commit"):
             committed = await _commit_each(services, changes)
-    return [
-        None
-        if decision is None
-        else _finish_batch(services, decision, committed.get(batch.slot_id))
-        for batch, decision in zip(batches, decided, strict=True)
-    ]
-
-
-def _finish_batch(
-    services: Services, decision: BatchDecision, committed: CommitResult | Exception | None
-) -> BatchResult | Exception | Unconfirmed | None:
-    """Return the result of a batch; None if it has to be served alone."""
-    if not decision.updates or committed is CommitResult.WRITTEN:
-        return _finish(services, decision)
-    if committed is CommitResult.UNKNOWN:
-        return Unconfirmed(decision)
-    return committed if isinstance(committed, Exception) else None
+    results: list[BatchResult | Exception | Unconfirmed | None] = []
+    for batch, decision in zip(batches, decided, strict=True):
+        write = committed.get(batch.slot_id)
+        if decision and (not decision.updates or write is CommitResult.WRITTEN):
+            results.append(_finish(services, decision))
+        elif decision and write is CommitResult.UNKNOWN:
+            results.append(Unconfirmed(decision))
+        else:  # None is served alone
+            results.append(write if isinstance(write, Exception) else None)
+    return results
 
 
 async def _decide_each(
@@ -201,17 +187,19 @@ def without_overlaps(
     seen = set[str]()
     remaining: list[BatchDecision | None] = []
     for batch, decision in zip(batches, decided, strict=True):
-        keys = [each.idempotency_key for each in batch.commands if each.idempotency_key]
-        own = {key.record_id for key in keys}
-        is_repeated = len(own) < len(keys)
-        for update in decision.updates if decision else ():
+        own, is_repeated = set[str](), False
+        for command in batch.commands:
+            if key := command.idempotency_key:
+                is_repeated = is_repeated or key.record_id in own
+                own.add(key.record_id)
+        for update in decision.updates if decision and decision.users.by_user else ():
             own |= users_with_new_versions(update.after)
         remaining.append(None if is_repeated or not seen.isdisjoint(own) else decision)
         seen |= own
     return remaining
 
 
-async def _commit_each(services: Services, changes: Mapping[SlotId, ChangeSet]) -> Committed:
+async def _commit_each(services: Services, changes: Mapping[SlotId, WriteSet]) -> Committed:
     plain = {id_: each for id_, each in changes.items() if each.only_adds_to_one_slot}
     if len(plain) == len(changes):
         return await _add_bookings(services, plain)
@@ -226,19 +214,19 @@ async def _commit_each(services: Services, changes: Mapping[SlotId, ChangeSet]) 
     return {**added, **committed}
 
 
-async def _add_bookings(services: Services, changes: Mapping[SlotId, ChangeSet]) -> Committed:
+async def _add_bookings(services: Services, changes: Mapping[SlotId, WriteSet]) -> Committed:
     if not changes:
         return {}
     try:
         written = await services.slot_writer.adder.add_bookings(
-            [each.slot_updates[0] for each in changes.values()]
+            [each.slot_writes[0] for each in changes.values()]
         )
     except Exception as error:
         return dict.fromkeys(changes, error) if is_unavailable(error) else {}
     return dict(zip(changes, written, strict=True))
 
 
-async def _commit_together(services: Services, changes: Mapping[SlotId, ChangeSet]) -> Committed:
+async def _commit_together(services: Services, changes: Mapping[SlotId, WriteSet]) -> Committed:
     if not changes:
         return {}
     try:

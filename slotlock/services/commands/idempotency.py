@@ -1,27 +1,23 @@
 """Idempotency: one key has one effect and one outcome, however often it is sent."""
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_outcomes import BookingAlreadyDone, BookingWritten
+from slotlock.domain.booking.booking_refusals import KeyReused, Locked
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.outcomes import BookingAlreadyDone, BookingWritten
-from slotlock.domain.booking.refusals import KeyReused, Locked
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.shared.values import value_object
 from slotlock.infrastructure.mongo.client import CommitUnknownError
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
-from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
-from slotlock.infrastructure.redis.keys import idempotency_lock
-from slotlock.infrastructure.request_deadline import allow_wait
+from slotlock.infrastructure.redis.locks.lock_leases import RedisLockLease
+from slotlock.infrastructure.request_deadline import WaitDeadline, allow_wait
 from slotlock.services.commands.slot_redaction import redacted_slots
 from slotlock.services.container import Services
-from slotlock.services.deadline import Deadline
 from slotlock.services.idempotency_key import IdempotencyKey
+from slotlock.services.key_locks import KeyHolder
 from slotlock.services.slot_command import UnexpectedOutcomeError
 
 Created = TypeVar("Created")
@@ -31,128 +27,82 @@ KEY_LOCK_TIMEOUT_S = 5.0
 RETRY_AFTER_MS = 250
 
 
-class IdempotencyGuard(Protocol):
-    """The stored result of a key, if it has one; otherwise the right to execute its request."""
+async def execute_once(
+    services: Services,
+    key: IdempotencyKey | None,
+    slot_id: SlotId,
+    deadline: WaitDeadline,
+    execute: Callable[[], Awaitable[CommandResult[object]]],
+) -> CommandResult[object]:
+    """Return the stored result of a key, or execute its request; without a key, execute it.
 
-    @property
-    def replay(self) -> CommandResult[object] | None:
-        """The result to return instead of executing the request; None to execute it."""
-
-    async def finish(self, result: CommandResult[object]) -> CommandResult[object]:
-        """Return the final result of the request that was executed, which may be a replay."""
-
-
-def guard(
-    services: Services, key: IdempotencyKey | None, slot_id: SlotId, deadline: Deadline
-) -> contextlib.AbstractAsyncContextManager[IdempotencyGuard]:
-    """Serialize the requests of one key, in all processes. One without a key passes at once.
-
-    The second request of a key replays the outcome of the first. If Redis loses their order, the
-    unique id of the record lets only one of them write, and the others replay its outcome.
+    The requests of one key are serialized in all processes: the second one replays the outcome of
+    the first. If Redis loses their order, the unique id of the record lets only one of them write,
+    and the others replay its outcome.
     """
     if key is None:
-        return contextlib.nullcontext(_PassThrough(None))
-    return _hold_key(services, key, slot_id, deadline)
-
-
-@contextlib.asynccontextmanager
-async def _hold_key(
-    services: Services, key: IdempotencyKey, slot_id: SlotId, deadline: Deadline
-) -> AsyncIterator[IdempotencyGuard]:
-    allow_wait(deadline.remaining_s)
-    wait_s = max(deadline.remaining_s, KEY_LOCK_TIMEOUT_S)
-    lease = await services.locks.acquire(idempotency_lock(key.record_id), wait_s=wait_s)
-    if lease is None:
-        if key.requested_at is None:
-            raise CommitUnknownError("another request of the key is in progress")
-        yield _PassThrough(CommandResult(Locked(slot_id, RETRY_AFTER_MS)))  # a worker tries again
-        return
+        return await execute()
+    holder = KeyHolder(key)
     try:
-        stored, is_queued = await asyncio.gather(
-            find_replay(services.idempotency_records, key), _is_queued_with_other(services, key)
-        )
-        is_refused = is_queued if stored is None else _is_cancelled(stored)
-        if is_refused and key.requested_at is None:
-            stored = CommandResult(KeyReused(key.key))
-        # A new request of the key starts over after a loss. A queued request does not: its ticket
-        # has reported the loss already.
-        was_lost = _is_lost(stored) and key.requested_at is None
-        if was_lost:
+        await services.key_locks.enter(holder)
+        if holder.lease is None:
+            allow_wait(deadline.remaining_s)
+            await services.key_locks.wait(holder, max(deadline.remaining_s, KEY_LOCK_TIMEOUT_S))
+        if holder.lease is None:
+            if key.requested_at is None:
+                raise CommitUnknownError("another request of the key is in progress")
+            return CommandResult(Locked(slot_id, RETRY_AFTER_MS))  # a worker tries again
+        was_lost = False
+        if holder.record is not None:
+            stored = to_replay(key, holder.record)
+            # A queued request does not start over after a loss: its ticket has reported it.
+            if not isinstance(stored.outcome, RequestLost) or key.requested_at is not None:
+                return stored
+            if stored.outcome.was_cancelled:
+                return CommandResult(KeyReused(key.key))
             await services.idempotency_records.delete_lost(key.record_id, key.short_request_hash)
-        if stored is None or was_lost:
-            yield _Execution(services, key, slot_id, was_lost)
-        else:
-            yield _PassThrough(stored)
-    finally:
-        await services.locks.release(lease)
-
-
-async def _is_queued_with_other(services: Services, key: IdempotencyKey) -> bool:
-    """Return whether a ticket was issued for another request of the key; False if unknown.
-
-    A queued request has its key already: if several were queued, their record decides.
-    """
-    if key.requested_at is not None:
-        return False
-    try:
-        return await services.key_reservations.is_reserved_for_other(
-            key.user_id, key.key_hash, key.short_request_hash
-        )
-    except RedisUnavailableError:
-        return False
-
-
-@value_object
-class _PassThrough:
-    """A request without a key, or one whose outcome is stored."""
-
-    replay: CommandResult[object] | None
-
-    async def finish(self, result: CommandResult[object]) -> CommandResult[object]:
-        return result
-
-
-@value_object
-class _Execution:
-    """A request that is executed while its key is locked."""
-
-    services: Services
-    key: IdempotencyKey
-    slot_id: SlotId
-    was_lost: bool
-    replay: None = None
-
-    async def finish(self, result: CommandResult[object]) -> CommandResult[object]:
-        """Return the result, or the stored one if the key has one by now.
-
-        An accepted booking was recorded by its own write. A refusal is not recorded.
-        """
-        if isinstance(result.outcome, BookingWritten):
+            was_lost = True
+        elif holder.is_reserved and key.requested_at is None:
+            return CommandResult(KeyReused(key.key))
+        result = await execute()
+        if isinstance(result.outcome, BookingWritten):  # recorded by its own write
             return result
-        records = self.services.idempotency_records
-        # If Redis lost the lock of the key, another request may have been executed meanwhile.
-        stored = await find_replay(records, self.key)
-        if stored is None and isinstance(result.outcome, BookingAlreadyDone):
-            # The operation needed no write, but it uses up the key.
-            slots = redacted_slots(result, (self.key.user_id,))
-            now = self.services.now()
-            await records.save(to_record(self.key, result.outcome, now, slots))
-            stored = await find_replay(records, self.key)
-        if self.was_lost:  # the refused request stays lost, unless another outcome is stored
-            await records.save(self.key.lost_record(self.services.now()))
-        # The ticket of the same key may have reported the loss of its request meanwhile.
-        if _is_lost(stored):
-            return CommandResult(Locked(self.slot_id, RETRY_AFTER_MS))
-        return result if stored is None else stored
+        # Without Redis, another process may execute a request of the key at the same time.
+        is_alone = isinstance(holder.lease, RedisLockLease) or key.requested_at is not None
+        return await _finish_unwritten(services, key, slot_id, result, was_lost or not is_alone)
+    finally:
+        services.key_locks.leave(holder)
 
 
-def _is_lost(result: CommandResult[object] | None) -> bool:
-    return result is not None and isinstance(result.outcome, RequestLost)
+async def _finish_unwritten(
+    services: Services,
+    key: IdempotencyKey,
+    slot_id: SlotId,
+    result: CommandResult[object],
+    is_lost_if_refused: bool,
+) -> CommandResult[object]:
+    """Return the result of a request that wrote nothing, or the stored one if there is one by now.
 
-
-def _is_cancelled(result: CommandResult[object] | None) -> bool:
-    outcome = None if result is None else result.outcome
-    return isinstance(outcome, RequestLost) and outcome.was_cancelled
+    A refusal is not recorded. With `is_lost_if_refused`, a refused request is marked as lost: no
+    other request of the key that is under way books then.
+    """
+    records = services.idempotency_records
+    is_done = isinstance(result.outcome, BookingAlreadyDone)
+    if is_lost_if_refused and not is_done:
+        await records.save(key.lost_record(services.now()))
+    # If Redis lost the lock of the key, another request may have been executed meanwhile.
+    stored = await find_replay(records, key)
+    if stored is None and is_done:
+        # The operation needed no write, but it uses up the key.
+        slots = redacted_slots(result, (key.user_id,))
+        await records.save(to_record(key, result.outcome, services.now(), slots))
+        stored = await find_replay(records, key)
+    if stored is None:
+        return result
+    if not isinstance(stored.outcome, RequestLost):
+        return stored
+    # The ticket of the same key may have reported the loss of its request meanwhile.
+    return result if is_lost_if_refused else CommandResult(Locked(slot_id, RETRY_AFTER_MS))
 
 
 async def find_replay(

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from slotlock.domain.booking.booking import Booking, SlotId, WaitlistEntry
+from slotlock.domain.booking.booking_outcomes import AllBooked, SeriesBooked
+from slotlock.domain.booking.booking_refusals import SlotOutcome
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.outcomes import AllBooked, SeriesBooked
-from slotlock.domain.booking.refusals import SlotOutcome
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
@@ -30,14 +30,13 @@ class SlotRedactor:
         """Return the slots that the outcome shows, redacted for these users."""
         if not isinstance(outcome, SlotOutcome | AllBooked | SeriesBooked):
             return ()
-        shown = dict.fromkeys(outcome.shown_slot_ids)
-        return tuple([self._redaction_of(slot_id).redact(user_ids) for slot_id in shown])
-
-    def _redaction_of(self, slot_id: SlotId) -> "_Redaction":
-        found = self._redactions.get(slot_id)
-        if found is None:
-            found = self._redactions[slot_id] = _Redaction(self._slots[slot_id])
-        return found
+        shown: list[SlotState] = []
+        for slot_id in dict.fromkeys(outcome.shown_slot_ids):
+            found = self._redactions.get(slot_id)
+            if found is None:
+                found = self._redactions[slot_id] = _Redaction(self._slots[slot_id])
+            shown.append(found.redact(user_ids))
+        return tuple(shown)
 
 
 class _Redaction:
@@ -47,17 +46,20 @@ class _Redaction:
         self._state = replace(
             state, waitlist=(), loaded_waitlist=0, group_counts={}, change=EMPTY_CHANGE
         )
-        self._bookings = _indexes_by_user(state.bookings)
+        self._bookings = {} if self._is_public else _indexes_by_user(state.bookings)
         self._waitlist = state.waitlist
-        self._entries = _indexes_by_user(state.waitlist)
+        self._entries = _indexes_by_user(state.waitlist) if state.waitlist else {}
 
     def redact(self, user_ids: Sequence[UserId]) -> SlotState:
         """Return the slot with the rows of these users, in their order."""
-        bookings = self._state.bookings
+        shown = self._state
         if not self._is_public:
-            bookings = tuple([bookings[n] for n in _rows_of(self._bookings, user_ids)])
-        waitlist = tuple([self._waitlist[n] for n in _rows_of(self._entries, user_ids)])
-        return replace(self._state, bookings=bookings, waitlist=waitlist)
+            rows = _rows_of(self._bookings, user_ids)
+            shown = replace(shown, bookings=tuple([shown.bookings[n] for n in rows]))
+        if self._entries:
+            rows = _rows_of(self._entries, user_ids)
+            shown = replace(shown, waitlist=tuple([self._waitlist[n] for n in rows]))
+        return shown
 
 
 def _indexes_by_user(rows: Iterable[Booking | WaitlistEntry]) -> dict[UserId, list[int]]:

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from slotlock.domain.audit.log import FieldEdit
-from slotlock.domain.audit.notes import schedule_edits
+from slotlock.domain.audit.audit_log import FieldEdit
+from slotlock.domain.audit.audit_notes import schedule_edits
 from slotlock.domain.booking.booking import (
     Booking,
     BookingAction,
@@ -18,7 +18,7 @@ from slotlock.domain.booking.booking import (
 )
 from slotlock.domain.booking.slot import Slot
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 
 # A slow reader loses the oldest events beyond this number.
@@ -172,5 +172,10 @@ def _edit_entry(booking: Booking, before: Slot, state: SlotState) -> HistoryEntr
 def _to_edit_entry(booking: Booking, at: datetime) -> HistoryEntry:
     # The slot does not tell who edited it.
     return replace(
-        booking.history[-1], at=at, by=None, action=BookingAction.SLOT_EDITED, overridden_limits=()
+        booking.history[-1],
+        at=at,
+        by=None,
+        action=BookingAction.SLOT_EDITED,
+        overridden_limits=(),
+        meeting_start=None,
     )

@@ -1,8 +1,12 @@
-"""Deliveries to many subscribers, in slices that let other tasks run."""
+"""What the hubs share: their task, and deliveries in slices that let other tasks run."""
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
+
+from slotlock.infrastructure.mongo.client import is_unavailable
 
 # About half a millisecond of deliveries: a booking takes some thirty iterations of the event loop.
 BATCH_SIZE = 25
@@ -37,3 +41,17 @@ class FanOutQueue:
         finally:  # a callback that fails must not delay the others forever
             if self._callbacks and not self._is_scheduled:
                 self._schedule()
+
+
+async def repeat_forever(
+    step: Callable[[], Awaitable[object]], log: logging.Logger, failure: str
+) -> NoReturn:
+    """Repeat a step, which waits for its work by itself, also after it has failed.
+
+    The log names each failure, with a traceback unless MongoDB is unavailable.
+    """
+    while True:
+        try:
+            await step()
+        except Exception as error:  # a hub must outlive an unavailable MongoDB
+            log.warning(failure, exc_info=None if is_unavailable(error) else error)

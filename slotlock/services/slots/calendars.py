@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
 from slotlock.domain.booking.availability import is_visible
-from slotlock.domain.booking.booking import Booking, SlotId
+from slotlock.domain.booking.booking import Booking, BookingId, SlotId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.reports.calendar_events import (
@@ -44,6 +44,23 @@ async def user_calendar(services: Services, user_id: UserId) -> Sequence[Calenda
     async for booking, slot in _recently_ended(services, user_id):
         found.add(events_of_booking(slot.slot, booking, now))
     return found.sorted_events()
+
+
+async def booking_calendar(
+    services: Services, slot_id: SlotId, booking_id: BookingId
+) -> Sequence[CalendarEvent] | None:
+    """Return the meetings of one booking; None if there is no such booking any more."""
+    now = services.now()
+    state = await services.slots.find(SlotQuery(slot_id, now, [], [booking_id]))
+    if state is None:
+        return None
+    booking = state.booking_by_id(booking_id)
+    if booking is not None:
+        return list(events_of_user(state, booking.user_id, now))
+    booking = await services.ended_bookings.find(booking_id)
+    if booking is None or booking.slot_id != slot_id or not is_visible(state.slot, None):
+        return None
+    return list(events_of_booking(state.slot, booking, now))
 
 
 async def published_calendar(

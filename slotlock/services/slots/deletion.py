@@ -3,21 +3,22 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from slotlock.domain.audit.notes import AuditNote, note_slot_deletion
+from slotlock.domain.audit.audit_notes import AuditNote, note_slot_deletion
 from slotlock.domain.booking.availability import after_deletion, to_availability
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_refusals import SlotNotFound
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.refusals import SlotNotFound
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.slots.deletion import delete_slots
-from slotlock.domain.slots.outcomes import DeleteSlotOutcome, SlotsDeleted
+from slotlock.domain.slots.editing import delete_slots
 from slotlock.domain.slots.series import SeriesScope
+from slotlock.domain.slots.slot_outcomes import DeleteSlotOutcome, SlotsDeleted
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
-from slotlock.services.commands.batches import locked_refusal
+from slotlock.infrastructure.conflicts import attempts
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
+from slotlock.services.commands.commit import locked_refusal
 from slotlock.services.container import Services
-from slotlock.services.slots.editing import MAX_EDIT_ATTEMPTS, load_slots_in_scope
+from slotlock.services.slots.editing import load_slots_in_scope
 
 
 async def delete(
@@ -31,7 +32,7 @@ async def delete(
     Raises:
         CommitUnknownError: MongoDB did not confirm the write in time.
     """
-    for _ in range(MAX_EDIT_ATTEMPTS):
+    for _ in attempts():
         now = services.now()
         slots = await load_slots_in_scope(services, slot_id, scope, now)
         if not slots:
@@ -41,7 +42,7 @@ async def delete(
         outcome = delete_slots(slots, used)
         if not isinstance(outcome, SlotsDeleted):
             return CommandResult(outcome, {slot.id: as_of(slot, now) for slot in slots})
-        changes = ChangeSet(
+        changes = WriteSet(
             (),
             deleted_slots=tuple(slots),
             audit_notes=deletion_notes(slots, organizer_id, now),

@@ -3,21 +3,20 @@
 from datetime import datetime
 from typing import ClassVar
 
-from slotlock.domain.audit.notes import AuditNote, note_slot_change
+from slotlock.domain.audit.audit_notes import AuditNote, note_slot_change
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import Decision, LoadedState, accept, refuse
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.shared.values import value_object
-from slotlock.domain.slots.edits import SlotEdit
-from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
-from slotlock.domain.slots.resources import ResourceUsage, needs_resource
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.slots.resource_conflicts import ResourceUsage, needs_resource
+from slotlock.domain.slots.series import SlotEdit
+from slotlock.domain.slots.slot_outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
-from slotlock.infrastructure.mongo.slots.preconditions import Precondition
-from slotlock.services.commands.batches import locked_refusal
-from slotlock.services.slot_command import SlotCommand, UnexpectedOutcomeError
+from slotlock.infrastructure.mongo.slots.write_set import Precondition, SlotWrite
+from slotlock.services.commands.commit import locked_refusal
+from slotlock.services.slot_command import SlotCommand
 
 EditSlotsOutcome = SlotsSaved | EditSlotOutcome
 
@@ -30,7 +29,7 @@ class EditSlots(SlotCommand[EditSlotsOutcome]):
     resource. `rivals` are the slots of others that use these resources.
     """
 
-    name: ClassVar[str] = "edit"
+    is_edit: ClassVar[bool] = True
 
     organizer_id: UserId
     edit: SlotEdit
@@ -48,9 +47,8 @@ class EditSlots(SlotCommand[EditSlotsOutcome]):
     def user_ids(self) -> tuple[UserId, ...]:
         return (self.organizer_id,)
 
-    def audit_note(self, change: SlotUpdate) -> AuditNote | None:
-        before, after = change.before, change.after
-        return note_slot_change(before.slot, after.slot, self.organizer_id, after.changed_at)
+    def audit_note(self, change: SlotWrite) -> AuditNote | None:
+        return note_slot_change(change.before.slot, change.after, self.organizer_id)
 
     def apply(self, state: LoadedState, now: datetime) -> Decision[EditSlotsOutcome]:
         planned = {slot.id: slot for slot in self.rescheduled}
@@ -59,7 +57,7 @@ class EditSlots(SlotCommand[EditSlotsOutcome]):
             before = state.slots.get(loaded.id)
             if before is None or plan_basis(before.slot) != plan_basis(loaded):
                 return refuse(locked_refusal(loaded.id))  # the plan is outdated
-            decision = self.edit.apply(before, now)
+            decision = self.edit(before, now)
             if not isinstance(decision.outcome, SlotSaved):
                 return refuse(decision.outcome)
             for edited in decision.changed_slots:
@@ -75,12 +73,6 @@ class EditSlots(SlotCommand[EditSlotsOutcome]):
                 return refuse(taken)
         changed = (slot for slot_id, slot in after.items() if slot is not state.slots[slot_id])
         return accept(SlotsSaved(tuple(saved)), *changed)
-
-    @staticmethod
-    def check_outcome(outcome: object) -> EditSlotsOutcome:
-        if isinstance(outcome, EditSlotsOutcome):
-            return outcome
-        raise UnexpectedOutcomeError(outcome)
 
 
 def needs_new_resource_time(before: Slot, after: Slot) -> bool:

@@ -4,35 +4,36 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from slotlock.domain.audit.notes import AuditNote, note_slot_change
+from slotlock.domain.audit.audit_notes import AuditNote, note_slot_change
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_refusals import KeyReused, Locked, SlotNotFound
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.refusals import KeyReused, Locked, SlotNotFound
-from slotlock.domain.booking.slot import Slot
+from slotlock.domain.booking.slot import MAX_CAPACITY, MAX_WAITLIST_CAPACITY, Slot
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import CampaignNotFound
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.shared.changes import UNCHANGED
+from slotlock.domain.shared.unchanged import UNCHANGED
 from slotlock.domain.shared.validation import InvalidInput
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots import editing
-from slotlock.domain.slots.changes import SlotChanges
-from slotlock.domain.slots.edits import Cancel, Publish, RequestedEdit, plan_edit
-from slotlock.domain.slots.outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
-from slotlock.domain.slots.resources import ResourceTaken, ResourceUsage, needs_resource
-from slotlock.domain.slots.series import SeriesScope, is_in_scope
+from slotlock.domain.slots.resource_conflicts import ResourceTaken, ResourceUsage, needs_resource
+from slotlock.domain.slots.series import SeriesScope, SlotEdit, is_in_scope, plan_edit
+from slotlock.domain.slots.slot_outcomes import EditSlotOutcome, SlotSaved, SlotsSaved
+from slotlock.domain.slots.slot_patch import SlotDraft, SlotPatch
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.conflicts import attempts
 from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
-from slotlock.infrastructure.mongo.slots.preconditions import (
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.infrastructure.mongo.slots.write_set import (
     CampaignVersion,
     Precondition,
     ResourceVersion,
+    WriteSet,
+    check_written,
 )
-from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services import resources
-from slotlock.services.commands.batches import decide_and_commit, locked_refusal
+from slotlock.services.commands.commit import decide_and_commit, locked_refusal
 from slotlock.services.commands.idempotency import find_created, to_record
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey, fields_of_draft
@@ -42,10 +43,6 @@ from slotlock.services.slots.edit_command import (
     needs_new_resource_time,
 )
 
-# An edit takes no lock, so that many bookings cannot keep the organizer out. Its write depends on
-# the version, and an attempt takes less time than passes between two bookings of one slot.
-MAX_EDIT_ATTEMPTS = 20
-
 CreateSlotRefusal = InvalidInput | CampaignNotFound | ResourceTaken | Locked | KeyReused
 CreateSlotOutcome = SlotSaved | CreateSlotRefusal
 
@@ -54,12 +51,12 @@ CreateSlotOutcome = SlotSaved | CreateSlotRefusal
 class DraftInCampaign:
     """A draft with the terms of its campaign, and the precondition that these are current."""
 
-    draft: editing.SlotDraft
+    draft: SlotDraft
     preconditions: tuple[Precondition, ...]
 
 
 async def with_campaign_terms(
-    services: Services, draft: editing.SlotDraft, campaign_id: CampaignId | None
+    services: Services, draft: SlotDraft, campaign_id: CampaignId | None
 ) -> DraftInCampaign | CampaignNotFound:
     """Return a draft with the terms of its campaign, if it belongs to one."""
     if campaign_id is None:
@@ -73,7 +70,7 @@ async def with_campaign_terms(
 
 async def create(
     services: Services,
-    draft: editing.SlotDraft,
+    draft: SlotDraft,
     organizer_id: UserId,
     campaign_id: CampaignId | None = None,
     key_text: str | None = None,
@@ -90,7 +87,7 @@ async def create(
     )
     slot_id = new_slot_id()
     refusal: CreateSlotRefusal = locked_refusal(slot_id)
-    for _ in range(MAX_EDIT_ATTEMPTS):
+    for _ in attempts():
         if stored := await find_created(services, key, SlotSaved):
             return CommandResult(stored.outcome, stored.slots)
         placed = await with_campaign_terms(services, draft, campaign_id)
@@ -108,14 +105,14 @@ async def create(
             refusal = taken
             break
         saved = SlotSaved(slot_id)
-        change_set = ChangeSet(
+        write_set = WriteSet(
             (),
             idempotency_records=(to_record(key, saved, now, (created,)),) if key else (),
             new_slots=(created,),
             preconditions=(*placed.preconditions, *resource_versions),
             audit_notes=creation_notes([created], organizer_id),
         )
-        if check_written(await services.slot_writer.commit(change_set)):
+        if check_written(await services.slot_writer.commit(write_set)):
             return CommandResult(saved, {slot_id: created})
     stored = await find_created(services, key, SlotSaved)
     return CommandResult(stored.outcome, stored.slots) if stored else CommandResult(refusal)
@@ -123,14 +120,14 @@ async def create(
 
 def creation_notes(created: Sequence[SlotState], organizer_id: UserId) -> tuple[AuditNote, ...]:
     """Return the audit notes for new slots."""
-    notes = (note_slot_change(None, new.slot, organizer_id, new.changed_at) for new in created)
+    notes = (note_slot_change(None, new, organizer_id) for new in created)
     return tuple(note for note in notes if note is not None)
 
 
 async def edit(
     services: Services,
     slot_id: SlotId,
-    changes: SlotChanges,
+    changes: SlotPatch,
     organizer_id: UserId,
     scope: SeriesScope = SeriesScope.THIS,
 ) -> CommandResult[EditSlotOutcome]:
@@ -142,7 +139,7 @@ async def edit(
     known = await resources.changes_with_resources(services, changes)
     if isinstance(known, InvalidInput):
         return CommandResult(known)
-    depth = 1 if changes.capacity is UNCHANGED else editing.MAX_CAPACITY
+    depth = 1 if changes.capacity is UNCHANGED else MAX_CAPACITY
     target = _EditTarget(slot_id, scope, organizer_id, depth)
     return _result_of_named(await _edit_all(services, target, known))
 
@@ -152,18 +149,25 @@ async def publish(
 ) -> CommandResult[EditSlotOutcome]:
     """Publish a draft, with a wider scope other slots of its series too."""
     target = _EditTarget(slot_id, scope, organizer_id)
-    return _result_of_named(await _edit_all(services, target, Publish()))
+    return _result_of_named(
+        await _edit_all(services, target, lambda state, _now: editing.publish(state))
+    )
 
 
 async def cancel(
     services: Services, slot_id: SlotId, organizer_id: UserId, scope: SeriesScope = SeriesScope.THIS
 ) -> CommandResult[EditSlotOutcome]:
     """Cancel a slot for everyone, with a wider scope other slots of its series too."""
-    target = _EditTarget(slot_id, scope, organizer_id, editing.MAX_WAITLIST_CAPACITY)
-    result = await _edit_all(services, target, Cancel(organizer_id))
+    target = _EditTarget(slot_id, scope, organizer_id, MAX_WAITLIST_CAPACITY)
+    result = await _edit_all(services, target, cancellation_by(organizer_id))
     if isinstance(result.outcome, SlotsSaved):
         await publish_cancelled_bookings(services, result.outcome)
     return _result_of_named(result)
+
+
+def cancellation_by(organizer_id: UserId) -> SlotEdit:
+    """Return the edit that cancels a slot."""
+    return lambda state, now: editing.cancel_slot(state, organizer_id, now)
 
 
 async def publish_cancelled_bookings(services: Services, cancelled: SlotsSaved) -> None:
@@ -196,10 +200,10 @@ class _EditTarget:
 
 
 async def _edit_all(
-    services: Services, target: _EditTarget, requested: RequestedEdit
+    services: Services, target: _EditTarget, requested: SlotPatch | SlotEdit
 ) -> CommandResult[EditSlotsOutcome]:
     """Edit all slots in scope or none, the named slot first."""
-    for _ in range(MAX_EDIT_ATTEMPTS):
+    for _ in attempts():
         command = await _plan(services, target, requested)
         if not isinstance(command, EditSlots):
             return CommandResult(command)
@@ -213,7 +217,7 @@ async def _edit_all(
 
 
 async def _plan(
-    services: Services, target: _EditTarget, requested: RequestedEdit
+    services: Services, target: _EditTarget, requested: SlotPatch | SlotEdit
 ) -> EditSlots | SlotNotFound | InvalidInput:
     """Plan the edit of each slot from its current state, again for every attempt."""
     now = services.now()
@@ -225,9 +229,7 @@ async def _plan(
     if isinstance(plan, InvalidInput):
         return plan
     edited = (
-        (before.slot, after.slot)
-        for before in loaded
-        for after in plan.apply(before, now).changed_slots
+        (before.slot, after.slot) for before in loaded for after in plan(before, now).changed_slots
     )
     rescheduled = tuple(after for before, after in edited if needs_new_resource_time(before, after))
     rivals, resource_versions = await resource_rivals(services, rescheduled)

@@ -3,20 +3,24 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_refusals import (
+    KeyReused,
+    Locked,
+    SeriesNotFound,
+    SlotNotFound,
+)
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.refusals import KeyReused, Locked, SeriesNotFound, SlotNotFound
 from slotlock.domain.booking.rules.expiry import as_of
-from slotlock.domain.booking.slot import SeriesId, Slot
+from slotlock.domain.booking.slot import MAX_WAITLIST_CAPACITY, SeriesId
+from slotlock.domain.booking.slot_change import SlotChange
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.recurrence_rules import MAX_OCCURRENCES
+from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
-from slotlock.domain.shared.values import value_object
-from slotlock.domain.slots.editing import MAX_WAITLIST_CAPACITY
-from slotlock.domain.slots.edits import Cancel
-from slotlock.domain.slots.outcomes import SlotNotPublished, SlotsSaved
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots.series import OnConflict, SeriesConflicts, split_conflicts
 from slotlock.domain.slots.series_dates import (
     DatesAdded,
@@ -29,34 +33,37 @@ from slotlock.domain.slots.series_dates import (
     plan_removal,
     to_removed,
 )
+from slotlock.domain.slots.slot_outcomes import SlotNotPublished, SlotsSaved
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.conflicts import attempts
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
-from slotlock.infrastructure.mongo.slots.preconditions import (
+from slotlock.infrastructure.mongo.slots.write_set import (
     CampaignVersion,
     Precondition,
     ResourceVersion,
+    WriteSet,
+    check_written,
 )
-from slotlock.services.commands.batches import (
+from slotlock.services.batch_decision import decide_batch
+from slotlock.services.commands.commit import (
     audit_notes,
-    change_set,
     load_slots,
     locked_refusal,
     publish_changes,
+    write_set,
 )
 from slotlock.services.commands.idempotency import find_created, to_record
 from slotlock.services.container import Services
-from slotlock.services.decisions import decide_batch
 from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.slots.deletion import deletion_notes, publish_deletions
 from slotlock.services.slots.edit_command import EditSlots
 from slotlock.services.slots.editing import (
-    MAX_EDIT_ATTEMPTS,
+    cancellation_by,
     creation_notes,
     publish_cancelled_bookings,
     resource_rivals,
 )
-from slotlock.services.slots.series import find_conflicting_slots
+from slotlock.services.slots.series_creation import find_conflicting_slots
 
 AddDatesRefusal = SeriesNotFound | SeriesConflicts | InvalidInput | Locked | KeyReused
 AddDatesOutcome = DatesAdded | AddDatesRefusal
@@ -80,6 +87,7 @@ class NewDates:
     starts: frozenset[datetime]
     on_conflict: OnConflict = OnConflict.STRICT
     allow_past: bool = False
+    holidays: frozenset[date] = frozenset()
 
 
 async def add(
@@ -94,10 +102,12 @@ async def add(
         CommitUnknownError: MongoDB did not confirm the write in time.
     """
     parts = (dates.series_id, sorted(dates.starts), dates.on_conflict, dates.allow_past)
-    key = IdempotencyKey.for_creation(organizer_id, key_text, "addSeriesDates", *parts)
+    # Without holidays, a request has the same hash as in earlier versions.
+    days = (sorted(dates.holidays),) if dates.holidays else ()
+    key = IdempotencyKey.for_creation(organizer_id, key_text, "addSeriesDates", *parts, *days)
     ids = [new_slot_id() for _ in range(MAX_OCCURRENCES)]
     refusal: AddDatesRefusal = locked_refusal(ids[0])
-    for _ in range(MAX_EDIT_ATTEMPTS):
+    for _ in attempts():
         if stored := await _find_added(services, key):
             return stored
         now = services.now()
@@ -106,26 +116,35 @@ async def add(
         series = await services.slots.find_by_series(dates.series_id, now)
         if version is None or not series:
             return SeriesNotFound(dates.series_id)
-        planned = plan_added_dates(series, dates.starts, ids, now, allow_past=dates.allow_past)
+        planned = plan_added_dates(
+            series,
+            dates.starts,
+            ids,
+            now,
+            allow_past=dates.allow_past,
+            holidays=dates.holidays,
+        )
         if isinstance(planned, InvalidInput):
             return planned
-        placed = await _with_current_terms(services, planned)
+        placed = await _with_current_terms(services, planned, now)
         if placed is None:
             continue
-        slots, campaign_versions = placed
+        states, campaign_versions = placed
+        slots = [state.slot for state in states]
         rivals, resource_versions = await resource_rivals(services, slots)
         if unknown := _unknown_resource(resource_versions):
             return unknown
-        states = tuple(SlotState(slot, version=1, changed_at=now) for slot in slots)
         free, conflicts = split_conflicts(states, rivals)
         if conflicts and (not free or dates.on_conflict is OnConflict.STRICT):
             refusal = SeriesConflicts(conflicts)
             break
-        added = DatesAdded(dates.series_id, free, planned.existing, conflicts)
+        added = DatesAdded(
+            dates.series_id, free, planned.existing, conflicts, planned.skipped_holidays
+        )
         if not free and key is None:
             return added
         summary = SeriesDatesSummary.from_added(added)
-        changes = ChangeSet(
+        changes = WriteSet(
             (),
             idempotency_records=(to_record(key, summary, now),) if key else (),
             new_slots=free,
@@ -141,15 +160,15 @@ def _unknown_resource(versions: Iterable[ResourceVersion]) -> InvalidInput | Non
     """Return the problem of a resource that was deleted after the copied slot had used it."""
     for resource in versions:
         if resource.version is None:
-            problem = f"The nearest slot uses {resource.name!r}, which is no resource any more."
+            problem = ProblemCode.RESOURCE_DELETED.problem(name=resource.name)
             return InvalidInput((FieldProblem("startTimes", problem),))
     return None
 
 
 async def _with_current_terms(
-    services: Services, planned: PlannedDates
-) -> tuple[tuple[Slot, ...], tuple[Precondition, ...]] | None:
-    """Return the slots with their descriptions and the terms of their campaigns now.
+    services: Services, planned: PlannedDates, now: datetime
+) -> tuple[tuple[SlotState, ...], tuple[Precondition, ...]] | None:
+    """Return the new slots with their descriptions and the terms of their campaigns now.
 
     None if a campaign was deleted, which means that the copied slot was deleted before.
     """
@@ -160,15 +179,16 @@ async def _with_current_terms(
         if campaign is None:
             return None
         terms[campaign_id] = campaign.terms
-    slots = tuple(
-        replace(
-            slot,
-            description=descriptions.get(template_id),
-            terms=terms[slot.terms.campaign_id] if slot.terms else None,
+    states = tuple(
+        SlotState(
+            replace(slot, terms=terms[slot.terms.campaign_id]) if slot.terms else slot,
+            version=1,
+            changed_at=now,
+            change=SlotChange(description=descriptions.get(template_id)),
         )
         for slot, template_id in zip(planned.slots, planned.template_ids, strict=True)
     )
-    return slots, tuple(CampaignVersion(id_, each.version) for id_, each in terms.items())
+    return states, tuple(CampaignVersion(id_, each.version) for id_, each in terms.items())
 
 
 async def _find_added(
@@ -209,7 +229,7 @@ async def remove(
     parts = (series_id, sorted(slot_ids), cancel_booked)
     key = IdempotencyKey.for_creation(organizer_id, key_text, "removeSeriesDates", *parts)
     refusal: CommandResult[RemoveDatesOutcome] | None = None
-    for _ in range(MAX_EDIT_ATTEMPTS):
+    for _ in attempts():
         if stored := await _find_removed(services, key):
             return stored
         now = services.now()
@@ -219,7 +239,7 @@ async def remove(
             break
         command = EditSlots(
             organizer_id,
-            Cancel(organizer_id),
+            cancellation_by(organizer_id),
             tuple(state.slot for state in plan.cancelled),
             rescheduled=(),
             rivals=(),
@@ -235,11 +255,11 @@ async def remove(
         removed = to_removed(series_id, plan)
         if decided.updates or plan.deleted or key is not None:
             changes = replace(
-                change_set([command], decided, now),
+                write_set([command], decided, now),
                 idempotency_records=(to_record(key, removed, now),) if key else (),
                 deleted_slots=plan.deleted,
                 audit_notes=(
-                    *audit_notes([command], decided.updates),
+                    *audit_notes(command, decided.updates),
                     *deletion_notes(plan.deleted, organizer_id, now),
                 ),
             )
@@ -283,7 +303,7 @@ async def _plan_removal(
 ) -> PlannedRemoval | CommandResult[RemoveDatesOutcome]:
     """Plan the removal from the current state of the slots, or return why nothing is removed."""
     if not 1 <= len(slot_ids) <= MAX_OCCURRENCES:
-        problem = f"Please name 1 to {MAX_OCCURRENCES} slots."
+        problem = ProblemCode.SLOT_COUNT.problem(maximum=MAX_OCCURRENCES)
         return CommandResult(InvalidInput((FieldProblem("slotIds", problem),)))
     series = await services.slots.find_by_series(series_id, now)
     if not series:

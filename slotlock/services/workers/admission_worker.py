@@ -14,15 +14,14 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 
 from slotlock.domain.admission.tickets import TICKET_TTL
 from slotlock.domain.booking.booking import SlotId
-from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.redis.admission.partitions import MAX_READ, QueuePartition, StreamEntry
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.redis.keys import admission_lock
-from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease
+from slotlock.infrastructure.redis.locks.lock_leases import InProcessLockLease, LockLease
 from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.infrastructure.tasks import cancel_and_wait
+from slotlock.infrastructure.tasks import cancel_and_wait, ignore_unretrieved
 from slotlock.services.container import Services
-from slotlock.services.workers.slot_batches import BACKOFF_S, SlotBatchRunner, dead_letter
+from slotlock.services.workers.slot_queue_runner import BACKOFF_S, SlotQueueRunner, dead_letter
 
 log = logging.getLogger("slotlock.admission")
 
@@ -69,10 +68,10 @@ async def _run_partition(services: Services, lease_locks: Locks, number: int) ->
 
 
 async def _process_until_released(
-    services: Services, lease_locks: Locks, partition: QueuePartition, lease: Lease
+    services: Services, lease_locks: Locks, partition: QueuePartition, lease: LockLease
 ) -> None:
     try:
-        if isinstance(lease, InProcessLease):
+        if isinstance(lease, InProcessLockLease):
             raise RedisUnavailableError("no admission queue")
         # Without the lease nothing may be read, since each read counts as a delivery.
         while not lease.lost.is_set() and (entries := await partition.read_pending()):
@@ -101,7 +100,7 @@ async def _finish_despite_cancel(work: Coroutine[None, None, None]) -> None:
 
 
 async def _process_entries(
-    services: Services, partition: QueuePartition, lease: Lease, entries: Sequence[StreamEntry]
+    services: Services, partition: QueuePartition, lease: LockLease, entries: Sequence[StreamEntry]
 ) -> None:
     """Process the entries of all slots concurrently. Raises the first error after all ended."""
     entries_by_slot: dict[SlotId, list[StreamEntry]] = {}
@@ -111,7 +110,7 @@ async def _process_entries(
         elif entry.request is not None:
             entries_by_slot.setdefault(entry.request.slot_id, []).append(entry)
     runs = (
-        SlotBatchRunner(services, partition, lease, slot_id, pending).run()
+        SlotQueueRunner(services, partition, lease, slot_id, pending).run()
         for slot_id, pending in entries_by_slot.items()
     )
     for error in await asyncio.gather(*runs, return_exceptions=True):

@@ -20,21 +20,23 @@ from slotlock.domain.booking.rules.next_version import next_deadline
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.infrastructure.batching import chunked
 from slotlock.infrastructure.mongo.client import is_unavailable
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.infrastructure.mongo.slots.write_set import SlotWrite, WriteSet, check_written
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.tasks import cancel_and_wait
-from slotlock.services.commands.batches import publish_changes
+from slotlock.services.batch_decision import decide_batch
+from slotlock.services.booking.waitlist import remove_recently_banned
+from slotlock.services.campaigns.campaigns import resume_propagation
+from slotlock.services.commands.commit import publish_changes
 from slotlock.services.container import Services
-from slotlock.services.decisions import decide_batch
-from slotlock.services.workers.unfinished_changes import finish_changes
+from slotlock.services.erasure import finish_erasures
 
 log = logging.getLogger("slotlock.hold_sweeper")
 
 SWEEP_INTERVAL_S = 0.25
 # Interrupted work is resumed in every eighth sweep of a process.
-FINISH_CHANGES_EVERY = 8
+CRASH_RECOVERY_EVERY = 8
 # The pause between two leases of a process, in which another one may get the lease.
 LEASE_PAUSE_S = 0.1
 MAX_DUE_SLOTS = 500
@@ -44,6 +46,11 @@ MAX_ENDED_PER_TRANSACTION = 1000
 SWEEPER_LEASE_TTL_MS = 1_000
 WAITLIST_DEPTH = 8
 SWEEP_DEFERRAL = timedelta(seconds=5)
+# A write that was decided longer ago is done or abandoned.
+WRITE_GRACE_PERIOD = timedelta(seconds=10)
+# Longer than any pause between two sweeps while a process of an older version changes slots, and
+# than its clock may be behind. A start repairs what was changed before.
+REVISED_WITHIN = timedelta(minutes=10)
 
 HOLDS_EXPIRED_TOTAL = Counter(
     "slotlock_holds_expired_total", "Expired holds and offers released by the sweeper"
@@ -68,7 +75,7 @@ async def _sweep_forever(services: Services, lease_locks: Locks) -> None:
             # Concurrent sweeps of the same slots would only cause write conflicts.
             lease = await lease_locks.acquire(HOLD_SWEEPER_LOCK)
             if lease is not None:
-                finishes_changes = sweep_count % FINISH_CHANGES_EVERY == 0
+                finishes_changes = sweep_count % CRASH_RECOVERY_EVERY == 0
                 sweep_count, pause_s = sweep_count + 1, LEASE_PAUSE_S
                 try:
                     await _sweep_with_lease(services, finishes_changes=finishes_changes)
@@ -85,7 +92,7 @@ async def _sweep_forever(services: Services, lease_locks: Locks) -> None:
 async def _sweep_with_lease(services: Services, *, finishes_changes: bool) -> None:
     due_count = await sweep(services)
     if finishes_changes:  # after the sweep, so that a failure here does not delay the expiry
-        await finish_changes(services)
+        await finish_interrupted_changes(services)
     if due_count < MAX_DUE_SLOTS:
         # With the lease, so that the processes together sweep as often as one.
         await asyncio.sleep(SWEEP_INTERVAL_S)
@@ -127,7 +134,7 @@ def _halves(slot_ids: Sequence[SlotId]) -> tuple[Sequence[SlotId], Sequence[Slot
 
 
 async def _defer(services: Services, slot_id: SlotId, error: Exception) -> None:
-    log.warning("could not release expired holds of slot %s", slot_id, exc_info=error)
+    log.warning("could not release expired holds of slot_%s", slot_id, exc_info=error)
     await services.slot_writer.defer_sweep(slot_id, services.now() + SWEEP_DEFERRAL)
 
 
@@ -155,12 +162,12 @@ async def _sweep_together(services: Services, slot_ids: Sequence[SlotId]) -> lis
     ]
 
 
-def _split_into_transactions(changes: Sequence[SlotUpdate]) -> Iterator[tuple[SlotUpdate, ...]]:
+def _split_into_transactions(changes: Sequence[SlotWrite]) -> Iterator[tuple[SlotWrite, ...]]:
     """Split changes so that each part ends at most MAX_ENDED_PER_TRANSACTION bookings.
 
     A slot with more ended bookings is a part by itself.
     """
-    part: list[SlotUpdate] = []
+    part: list[SlotWrite] = []
     ended_count = 0
     for change in changes:
         if part and ended_count + len(change.after.change.ended) > MAX_ENDED_PER_TRANSACTION:
@@ -173,12 +180,29 @@ def _split_into_transactions(changes: Sequence[SlotUpdate]) -> Iterator[tuple[Sl
 
 
 async def _commit_and_publish(
-    services: Services, changes: tuple[SlotUpdate, ...], users: UserContexts
+    services: Services, changes: tuple[SlotWrite, ...], users: UserContexts
 ) -> bool:
     """Commit changes in one transaction. Returns False if another write came first."""
-    if not check_written(await services.slot_writer.commit(ChangeSet(changes, users))):
+    if not check_written(await services.slot_writer.commit(WriteSet(changes, users))):
         return False
     HOLDS_EXPIRED_TOTAL.inc(sum(len(change.after.change.ended) for change in changes))
     for availability in publish_changes(services, changes):
         services.slot_events.publish(availability)
     return True
+
+
+async def finish_interrupted_changes(services: Services) -> None:
+    """Finish changes of organizers whose process crashed before it had applied them everywhere.
+
+    A change is committed first and applied afterwards, so that it does not block bookings
+    meanwhile. Examples are the terms of a campaign, the groups of users in waitlist entries, the
+    waitlist entries of banned users, what is left of erased users, and what a process of an older
+    version stores in another way with a slot or a user. MongoDB shows which are incomplete.
+    """
+    await resume_propagation(services)
+    await remove_recently_banned(services)
+    await finish_erasures(services)
+    now = services.now()
+    await services.waitlist_groups.sync_pending(now - WRITE_GRACE_PERIOD, now)
+    await services.list_field_backfill.backfill_revised(now - REVISED_WITHIN)
+    await services.users.backfill_search_words()

@@ -27,11 +27,43 @@ CREATE_CAMPAIGN = """mutation CreateCampaign($input: CreateCampaignInput!) {
 CREATE_SLOT = """mutation CreateSlot($input: CreateSlotInput!) {
   createSlot(input: $input) { __typename ... on Slot { id } ... on Refusal { message } }
 }"""
-OPEN_CAMPAIGN = """mutation OpenCampaign($input: UpdateCampaignInput!) {
+UPDATE_CAMPAIGN = """mutation UpdateCampaign($input: UpdateCampaignInput!) {
   updateCampaign(input: $input) { __typename ... on Campaign { id } ... on Refusal { message } }
 }"""
 PUBLISH_CAMPAIGN = """mutation PublishCampaign($id: ID!) {
   publishCampaign(campaignId: $id) { __typename ... on Campaign { id } ... on Refusal { message } }
+}"""
+UNPUBLISH_CAMPAIGN = """mutation UnpublishCampaign($id: ID!) {
+  unpublishCampaign(campaignId: $id) { __typename ... on Refusal { message } }
+}"""
+CAMPAIGN = "query Campaign($id: ID!) { campaign(id: $id) { id name admission eligibleGroups } }"
+COPY_CAMPAIGN = """mutation CopyCampaign($input: CopyCampaignInput!) {
+  copyCampaign(input: $input) {
+    __typename
+    ... on CampaignCopy { campaign { id } }
+    ... on Refusal { message }
+    ... on CampaignNotCopied { problems { message } }
+  }
+}"""
+SLOTS_OF_CAMPAIGN = """query SlotsOfCampaign($campaign: ID!, $status: SlotStatus!, $after: String) {
+  slots(filter: {campaignId: $campaign, status: $status}, first: 100, after: $after) {
+    nodes { id title } pageInfo { hasNextPage endCursor }
+  }
+}"""
+SET_GROUPS = """mutation SetGroups($input: SetGroupsInput!) {
+  setGroups(input: $input) { __typename ... on Refusal { message } }
+}"""
+DELETE_SLOT = """mutation DeleteSlot($id: ID!) {
+  deleteSlot(slotId: $id) { __typename ... on Refusal { message } }
+}"""
+CANCEL_SLOT = """mutation CancelSlot($id: ID!) {
+  cancelSlot(slotId: $id) { __typename ... on Refusal { message } }
+}"""
+DELETE_CAMPAIGN = """mutation DeleteCampaign($id: ID!) {
+  deleteCampaign(campaignId: $id) { __typename ... on Refusal { message } }
+}"""
+ERASE_USER = """mutation EraseUser($id: ID!) {
+  eraseUser(userId: $id) { __typename ... on Refusal { message } }
 }"""
 AVAILABILITY = """subscription Availability($ids: [ID!]!) {
   slotAvailability(slotIds: $ids) { slotId remaining version }

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -44,6 +44,16 @@ class GraphQLClient:
             NoResponseError: The connection or the server failed.
             SimulationError: The server rejects the document.
         """
+        return self._root_field(*await self.post(document, token, variables))
+
+    async def post(
+        self, document: str, token: str | None, variables: Mapping[str, Any]
+    ) -> tuple[int, Any]:
+        """Send a document; return the HTTP status and the JSON of the response, if it is JSON.
+
+        Raises:
+            NoResponseError: The connection failed.
+        """
         headers = {"Content-Type": "application/json"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
@@ -51,9 +61,12 @@ class GraphQLClient:
         self.request_count += 1
         try:
             async with self.http.post(self._endpoint_url, data=body, headers=headers) as response:
-                return self._parse_response(response.status, await response.read())
+                status, content = response.status, await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NoResponseError(CONNECTION_DROPPED, connection_error_reason(error)) from None
+        with contextlib.suppress(orjson.JSONDecodeError):
+            return status, orjson.loads(content)
+        return status, None
 
     async def query_with_retry(
         self, document: str, token: str | None = None, **variables: Any
@@ -69,17 +82,26 @@ class GraphQLClient:
                     raise
             await asyncio.sleep(RETRY_DELAY_S)
 
-    def _parse_response(self, status: int, body: bytes) -> Any:
-        try:
-            result = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            result = None
+    async def paginate(
+        self, document: str, token: str, **variables: Any
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield the items of all pages of a list, as `query_with_retry` loads them."""
+        after = None
+        while True:
+            page = await self.query_with_retry(document, token, after=after, **variables)
+            for node in page["nodes"]:
+                yield node
+            if not page["pageInfo"]["hasNextPage"]:
+                return
+            after = page["pageInfo"]["endCursor"]
+
+    def _root_field(self, status: int, result: Any) -> Any:
+        if status >= 500:  # an overloaded server sheds requests with a code of the rate limits
+            raise NoResponseError(SERVER_ERROR, f"HTTP {status}")
         if isinstance(result, dict) and result.get("errors"):
             raise to_error(result["errors"])
         if status == 429:
             raise SimulationError(RATE_LIMITED_MESSAGE)
-        if status >= 500:
-            raise NoResponseError(SERVER_ERROR, f"HTTP {status}")
         data = result.get("data") if isinstance(result, dict) else None
         if not isinstance(data, dict) or len(data) != 1:
             raise SimulationError(f"{self._endpoint_url} does not speak GraphQL: HTTP {status}")
@@ -93,27 +115,21 @@ def connection_error_reason(error: Exception) -> str:
     return str(reason) or type(reason).__name__
 
 
-class UnknownFieldError(SimulationError):
-    """The server's schema lacks a field of the document."""
-
-
 def to_error(errors: Sequence[Any]) -> Exception:
     """Convert the errors of a GraphQL response to an exception."""
     first = errors[0]
     code, message = first.get("extensions", {}).get("code"), first.get("message", "")
     match code:
-        case "INTERNAL":
+        case "INTERNAL" | "OUTCOME_UNKNOWN":  # it can be repeated with the same key
             return NoResponseError(SERVER_ERROR, message)
         case "RATE_LIMITED":
             return SimulationError(RATE_LIMITED_MESSAGE)
-        case "GRAPHQL_VALIDATION_FAILED":
-            return UnknownFieldError(f"the server's schema lacks a field: {message}")
     return SimulationError(f"the server returned an error: {message} ({code})")
 
 
 @contextlib.asynccontextmanager
-async def open_client(url: str, max_connections: int) -> AsyncIterator[GraphQLClient]:
-    """Open a client that uses at most so many connections at once."""
+async def open_http(max_connections: int) -> AsyncIterator[aiohttp.ClientSession]:
+    """Open connections for clients, at most so many at once; 0 for any number."""
     timeout = aiohttp.ClientTimeout(
         total=None, sock_connect=CONNECT_TIMEOUT_S, sock_read=RESPONSE_TIMEOUT_S
     )
@@ -121,4 +137,4 @@ async def open_client(url: str, max_connections: int) -> AsyncIterator[GraphQLCl
         limit=min(max_connections, MAX_CONNECTIONS), keepalive_timeout=IDLE_TIMEOUT_S
     )
     async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
-        yield GraphQLClient(url, http)
+        yield http

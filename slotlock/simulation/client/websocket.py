@@ -19,6 +19,10 @@ from slotlock.simulation.model.plan import SOCKET_BROKEN, NoResponseError, Simul
 PROTOCOL = "graphql-transport-ws"
 MAX_OPERATIONS = 10
 ACK_TIMEOUT_S = 30.0
+# Nothing for so long, not even a ping, means that the server hangs.
+SILENCE_S = 30.0
+# A server that hangs does not answer the end of a connection either.
+CLOSE = aiohttp.ClientWSTimeout(ws_close=1.0)
 # The protocol closes with this code when the server rejects the token.
 FORBIDDEN = 4403
 
@@ -41,13 +45,13 @@ class _Connection:
     async def dispatch_messages(self) -> None:
         """Pass each message to the queue of its operation until the socket closes."""
         try:
-            async for raw in self.socket:
+            while (raw := await self.socket.receive(SILENCE_S)).type is aiohttp.WSMsgType.TEXT:
                 message = orjson.loads(raw.data)
                 if message["type"] == "ping":
                     await self.socket.send_str('{"type": "pong"}')
                 elif (stream := self.streams.get(message.get("id", ""))) is not None:
                     stream.put_nowait(message)
-        except (aiohttp.ClientError, OSError, ValueError):
+        except (aiohttp.ClientError, OSError, ValueError):  # TimeoutError is an OSError
             pass
         finally:
             for stream in self.streams.values():
@@ -103,7 +107,7 @@ class WebSocketClient:
     async def _connect(self) -> _Connection:
         try:
             socket = await self._http.ws_connect(
-                self._endpoint_url, protocols=[PROTOCOL], max_msg_size=0, compress=0
+                self._endpoint_url, protocols=[PROTOCOL], max_msg_size=0, timeout=CLOSE, compress=0
             )
             connection = _Connection(socket)
             payload = {"authorization": f"Bearer {self._token}"}

@@ -1,14 +1,62 @@
-"""The promises that must hold at the end of a simulation."""
+"""The promises that must hold at the end of a simulation, and the evidence for them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from slotlock.simulation.model.attempts import BOOKED, FAILED
-from slotlock.simulation.model.evidence import Evidence
+from slotlock.simulation.model.attempts import (
+    BOOKED,
+    FAILED,
+    BookingAttempt,
+    Response,
+    SimulatedSlot,
+    SimulatedUser,
+)
 
 # Every other outcome is a refusal, and a full slot is the only reason for one in a simulation.
 NOT_REFUSED_OUTCOMES = (BOOKED, FAILED, None)
+# The refusals of a rehearsed campaign for other reasons: its rules, and those of its slots.
+RULE_REFUSALS = frozenset({"GroupFull", "LimitReached", "QueueOnly", "TimeConflict"})
+
+
+@dataclass(frozen=True, slots=True)
+class SlotOnServer:
+    """A slot on the server; the roster has the booking id and the user id of each taken place."""
+
+    capacity: int
+    remaining: int
+    roster: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """The slots by id, and for a sample of users and attempts what the server returns.
+
+    `own_bookings` holds the live booking ids of a user, `retried` the response to a repeated
+    request.
+    """
+
+    slots: Mapping[str, SlotOnServer]
+    own_bookings: Sequence[tuple[SimulatedUser, frozenset[str]]] = field(default_factory=list)
+    retried: Sequence[tuple[BookingAttempt, Response | None]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The attempts, the last live number of places left by slot id, and the server's state.
+
+    `rule_refusals` are outcomes after which a place may stay free.
+    """
+
+    slots: Sequence[SimulatedSlot]
+    attempts: Sequence[BookingAttempt]
+    live_remaining: Mapping[str, int]
+    server_state: ServerState
+    rule_refusals: Collection[str] = ()
+
+    def slots_with_state(self) -> Iterator[tuple[SimulatedSlot, SlotOnServer]]:
+        """Yield each slot with its state on the server."""
+        return ((slot, self.server_state.slots[slot.id]) for slot in self.slots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +131,10 @@ def _one_final_response(evidence: Evidence) -> Iterator[str]:
 
 
 def _no_place_unused(evidence: Evidence) -> Iterator[str]:
-    requested = Counter(attempt.slot.id for attempt in evidence.attempts)
+    attempts = [each for each in evidence.attempts if each.outcome not in evidence.rule_refusals]
+    requested = Counter(attempt.slot.id for attempt in attempts)
     refused = Counter(
-        attempt.slot.id
-        for attempt in evidence.attempts
-        if attempt.outcome not in NOT_REFUSED_OUTCOMES
+        attempt.slot.id for attempt in attempts if attempt.outcome not in NOT_REFUSED_OUTCOMES
     )
     for slot, state in evidence.slots_with_state():
         unused = state.capacity - len(state.roster)

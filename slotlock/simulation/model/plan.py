@@ -59,7 +59,10 @@ class SimulationTarget:
 
 @dataclass(frozen=True, slots=True)
 class SimulationConfig:
-    """The size of a simulation; `places` counts per slot, `attempts` per user."""
+    """The size of a simulation; `places` counts per slot, `attempts` per user.
+
+    A rehearsal of a `campaign` has its slots and places instead.
+    """
 
     url: str
     users: int
@@ -68,6 +71,13 @@ class SimulationConfig:
     attempts: int
     mode: BookingMode
     seed: int
+    campaign: str | None = None
+
+    @property
+    def size(self) -> str:
+        """Return the size in words."""
+        slots = f"slots: {self.slots:,}, places in each: {self.places:,}"
+        return f"users: {self.users:,}, {f'a copy of {self.campaign}' if self.campaign else slots}"
 
     @property
     def is_verbose(self) -> bool:

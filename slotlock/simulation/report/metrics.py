@@ -8,8 +8,7 @@ from datetime import datetime
 from math import ceil
 
 from slotlock.simulation.model.attempts import BOOKED, RETRY_REASONS, AttemptLog, BookingAttempt
-from slotlock.simulation.model.evidence import Evidence
-from slotlock.simulation.model.invariants import InvariantResult
+from slotlock.simulation.model.invariants import Evidence, InvariantResult
 from slotlock.simulation.model.plan import SimulationConfig
 
 # Enough for a plot, and few enough to read.

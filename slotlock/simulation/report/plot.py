@@ -29,10 +29,7 @@ def draw_plot(result: SimulationResult, path: Path) -> None:
     axes.set_ylabel("final responses, places left")
     axes.set_xlim(0, max(result.duration_s, 1e-3) * X_AXIS_MARGIN)
     axes.set_ylim(bottom=0)
-    axes.set_title(
-        f"{config.users:,} users, slots: {config.slots:,}, places in each: {config.places:,}, "
-        f"mode: {config.mode}"
-    )
+    axes.set_title(f"{config.size}, mode: {config.mode}")
     axes.legend()
     axes.grid(alpha=0.3)
     figure.savefig(path)

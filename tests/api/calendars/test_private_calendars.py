@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.support.apps.deployment import slot_document
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient, expire_holds
 from tests.support.clients.calendars import (
     CREATE_CALENDAR,
@@ -22,7 +22,6 @@ from tests.support.clients.calendars import (
 )
 from tests.support.clients.client import hours_from_now
 
-Pair = tuple[AppProcess, AppProcess]
 BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
 CREATE_SLOT = "mutation($input: CreateSlotInput!) { createSlot(input: $input) { ...on Slot {id} } }"
 TIMETABLE = {
@@ -57,9 +56,7 @@ async def test_a_calendar_lists_the_bookings_of_its_user_and_nothing_of_others(
         assert private not in body
 
 
-async def test_a_course_has_an_event_for_each_meeting_at_the_same_local_time(
-    users: CalendarUsers,
-) -> None:
+async def test_a_course_has_its_meetings_at_the_same_local_time(users: CalendarUsers) -> None:
     ada, _, organizer = users
     course = {"title": "Judo", "timeZone": "Europe/Berlin", "timetable": TIMETABLE}
     slot_id = (await organizer.execute(CREATE_SLOT, input=course))["id"]
@@ -124,7 +121,7 @@ async def test_holds_are_tentative_and_moved_cancelled_or_expired_bookings_are_c
     assert await statuses() == {"a": "CANCELLED", "b": "CONFIRMED"}
     await ada.cancel_booking(moved["id"])
     await ada.hold(third)
-    expire_holds(two_apps[0].environment["SLOTLOCK_MONGO_URL"], third)
+    expire_holds(two_apps[0].environment["SLOTLOCK_MONGO_URL"], third, expired_for_s=60)
     assert await statuses() == {"a": "CANCELLED", "b": "CANCELLED", "c": "CANCELLED"}
 
 
@@ -193,3 +190,25 @@ async def test_a_calendar_can_only_be_read(users: CalendarUsers, method: str) ->
     url = users.ada.url + await create_calendar(users.ada)
     response = await users.ada.http.request(method, url)
     assert (response.status_code, response.headers["allow"]) == (405, "GET, HEAD")
+
+
+async def test_one_booking_is_a_calendar_whose_address_only_its_user_sees(
+    two_apps: Pair, users: CalendarUsers
+) -> None:
+    ada, ben, organizer = users
+    slot_id = await organizer.add_slot(title="Yoga", capacity=3)
+    booking = (await ada.book_slot(slot_id))["booking"]
+    await ben.book_slot(slot_id)
+    address = "query($id: ID!) { node(id: $id) { ... on Booking { calendarUrl checkInCode } } }"
+    shown = await ada.execute(address, id=booking["id"])
+    assert (await organizer.execute(address, id=booking["id"]))["calendarUrl"] is None
+    path, phone = shown["calendarUrl"], anonymous_at_other_process(ada, two_apps)
+    (event,) = (await events_by_uid(phone, path)).values()
+    assert event_facts(event) == ("Yoga", "CONFIRMED", 0)
+    assert booking["id"][-24:] in event["UID"]
+    await ada.cancel_booking(booking["id"])
+    (event,) = (await events_by_uid(phone, path)).values()
+    assert event_facts(event) == ("Yoga", "CANCELLED", 1)
+    for code in (shown["checkInCode"], "A" * 56, "%F0%9F%A7%98"):
+        response = await get_path(phone, f"/calendars/private/bookings/{code}.ics")
+        assert response.status_code == 404

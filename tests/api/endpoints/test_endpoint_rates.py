@@ -3,13 +3,14 @@
 import httpx
 import pytest
 
-from slotlock.api.calendars.endpoint import CALENDAR_READ_COST
+from slotlock.api.calendars.calendar_endpoint import CALENDAR_READ_COST
 from slotlock.domain.users.user import Role
-from slotlock.graphql.limits.rates import MAX_FILES_PER_MINUTE
+from slotlock.graphql.limits.operation_rates import MAX_FILES_PER_MINUTE
 from tests.support.apps.processes import AppProcess
 from tests.support.apps.rate_limited import (
     READS_PER_MINUTE,
     USERS_PER_ADDRESS,
+    WRITES_PER_MINUTE,
     AddressedClient,
     client_at_new_address,
 )
@@ -48,26 +49,34 @@ def assert_rate_limited(response: httpx.Response) -> None:
 
 
 async def test_an_address_may_read_a_limited_number_of_calendars_including_private_ones(
-    anonymous: AddressedClient, member: AddressedClient
+    stranger: AddressedClient, caller: AddressedClient
 ) -> None:
-    private_path = (await member.post(CREATE_CALENDAR)).json()["data"]["createCalendarFeed"]["url"]
+    private_path = (await caller.post(CREATE_CALENDAR)).json()["data"]["createCalendarFeed"]["url"]
     limit = USERS_PER_ADDRESS * READS_PER_MINUTE // CALENDAR_READ_COST
     paths = [private_path, PUBLISHED_PATH, "/calendars/private/none.ics"] * limit
-    statuses = [await get_status(anonymous, path) for path in paths[:limit]]
+    statuses = [await get_status(stranger, path) for path in paths[:limit]]
     assert statuses == [200, 200, 404, 200][:limit]
     for path in paths[:3]:
-        assert_rate_limited(await get_path(anonymous, path))
-    assert await anonymous.count_accepted(1) == 0  # calendars and queries share one limit
+        assert_rate_limited(await get_path(stranger, path))
+    assert await stranger.count_accepted(1) == 0  # calendars and queries share one limit
 
 
-async def test_a_user_may_read_a_limited_number_of_calendars(member: AddressedClient) -> None:
+async def test_an_address_may_unsubscribe_a_limited_number_of_times(
+    stranger: AddressedClient,
+) -> None:
+    limit = USERS_PER_ADDRESS * WRITES_PER_MINUTE
+    statuses = [await get_status(stranger, "/unsubscribe/none") for _ in range(limit + 1)]
+    assert statuses == [404] * limit + [429]
+
+
+async def test_a_user_may_read_a_limited_number_of_calendars(caller: AddressedClient) -> None:
     limit = READS_PER_MINUTE // CALENDAR_READ_COST
-    statuses = [await get_status(member, PUBLISHED_PATH) for _ in range(limit + 1)]
+    statuses = [await get_status(caller, PUBLISHED_PATH) for _ in range(limit + 1)]
     assert statuses == [200] * limit + [429]
 
 
 async def test_an_organizer_may_send_and_fetch_a_limited_number_of_files(
-    organizer: AddressedClient, anonymous: AddressedClient
+    organizer: AddressedClient, stranger: AddressedClient
 ) -> None:
     statuses = [
         await get_status(organizer, UNKNOWN_EXPORT_PATH) for _ in range(MAX_FILES_PER_MINUTE)
@@ -79,25 +88,23 @@ async def test_an_organizer_may_send_and_fetch_a_limited_number_of_files(
         assert_rate_limited(await organizer.http.post(url, headers=organizer.headers))
     # Files use up neither the organizer's other limits nor those of others at the address.
     assert await organizer.count_accepted(1) == 1
-    anonymous.address = organizer.address
-    assert await get_status(anonymous, UNKNOWN_EXPORT_PATH) == 401
+    stranger.address = organizer.address
+    assert await get_status(stranger, UNKNOWN_EXPORT_PATH) == 401
 
 
 async def test_anonymous_requests_use_up_no_files_of_their_address(
-    organizer: AddressedClient, anonymous: AddressedClient
+    organizer: AddressedClient, stranger: AddressedClient
 ) -> None:
-    anonymous.address = organizer.address
+    stranger.address = organizer.address
     statuses = {
-        await get_status(anonymous, UNKNOWN_EXPORT_PATH)
+        await get_status(stranger, UNKNOWN_EXPORT_PATH)
         for _ in range(USERS_PER_ADDRESS * MAX_FILES_PER_MINUTE + 1)
     }
     assert statuses == {401}
     assert await get_status(organizer, UNKNOWN_EXPORT_PATH) == 404
 
 
-async def test_without_rate_limits_nothing_is_counted(
-    app: AppProcess, http: httpx.AsyncClient
-) -> None:
+async def test_without_limits_nothing_is_counted(app: AppProcess, http: httpx.AsyncClient) -> None:
     async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
         organizer = AddressedClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
     statuses = {

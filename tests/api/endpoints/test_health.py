@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -14,13 +13,14 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
 from tests.support.apps.processes import AppProcess, app_environment, app_process
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import (
     WATCH_AVAILABILITY,
     GraphQLTestClient,
     http_client,
     open_websocket,
 )
-from tests.support.polling import wait_until
+from tests.support.polling import poll_until, wait_until
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 TWO_WORKERS = (sys.executable, "-m", "slotlock", "serve", "--workers", "2")
@@ -41,6 +41,9 @@ METRICS = {
     "slotlock_queue_length": "gauge",
     "slotlock_queue_requests_total": "counter",
     "slotlock_queue_wait_seconds": "histogram",
+    "slotlock_outbox_attempts_total": "counter",
+    "slotlock_outbox_entries": "gauge",
+    "slotlock_outbox_oldest_seconds": "gauge",
     "slotlock_rate_limit_unchecked_total": "counter",
     "slotlock_clock_skew_seconds": "gauge",
     "slotlock_clock_error_seconds": "gauge",
@@ -54,15 +57,6 @@ METRICS = {
 }
 
 
-@pytest.fixture
-async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
-    async with (
-        auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth,
-        http_client() as http,
-    ):
-        yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
-
-
 def get(app: AppProcess, path: str) -> httpx.Response:
     """Send a GET on a new connection."""
     return httpx.get(app.url + path, trust_env=False, timeout=30)
@@ -74,9 +68,13 @@ def test_healthz_responds_while_the_process_lives(app: AppProcess) -> None:
 
 
 @pytest.mark.parametrize("path", ["/readyz", "/readyz?of=mongodb", "/readyz?of=redis"])
-def test_readyz_responds_with_200_while_both_servers_respond(app: AppProcess, path: str) -> None:
-    response = get(app, path)
-    assert response.status_code == 200
+async def test_readyz_responds_with_200_while_both_servers_respond(
+    app: AppProcess, http: httpx.AsyncClient, path: str
+) -> None:
+    # A server that a busy machine holds up for a second counts as unavailable.
+    response = await poll_until(
+        lambda: http.get(app.url + path), lambda each: each.status_code == 200, "both respond"
+    )
     body = response.json()
     assert abs(body.pop("clockSkewSeconds")) < 1
     assert body == {"status": "ready", "mongodb": "up", "redis": "up"}
@@ -88,7 +86,7 @@ def test_an_unknown_path_gets_404_in_json(app: AppProcess) -> None:
 
 
 async def test_metrics_exposes_exactly_the_documented_metrics(
-    app: AppProcess, organizer: GraphQLTestClient
+    app: AppProcess, organizer: BookingClient
 ) -> None:
     slot = await organizer.create_slot()
     await organizer.book(slot["id"])
@@ -105,12 +103,11 @@ async def test_metrics_exposes_exactly_the_documented_metrics(
         "slotlock_lock_wait_seconds_count",
         "slotlock_redis_degraded",
     } <= series
-    assert app.metric("slotlock_redis_degraded") == 0
+    # A busy machine may have held up Redis before.
+    wait_until(lambda: app.metric("slotlock_redis_degraded") == 0, "Redis is in use")
 
 
-async def test_requests_are_counted_by_field_and_outcome(
-    app: AppProcess, organizer: GraphQLTestClient
-) -> None:
+async def test_requests_are_counted_by_field(app: AppProcess, organizer: BookingClient) -> None:
     unauthenticated = 'slotlock_requests_total{operation="me",outcome="UNAUTHENTICATED"}'
     before = [app.metric(series) for series in (ME_OK, unauthenticated)]
     await organizer.execute(ME)
@@ -137,6 +134,7 @@ def has_process_metrics(app: AppProcess) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in /proc")
 async def test_metrics_are_summed_over_all_workers_and_survive_them(
     servers: EmbeddedServers, log_dir: Path
@@ -152,7 +150,8 @@ async def test_metrics_are_summed_over_all_workers_and_survive_them(
         # Each process writes its counts and durations within a second.
         wait_until(lambda: app.metric(ME_OK) == 40, "the counts of both workers are summed")
         assert [app.metric(ME_OK) for _ in range(10)] == [40] * 10
-        assert app.metric('slotlock_request_seconds_count{operation="me"}') == 40
+        durations = 'slotlock_request_seconds_count{operation="me"}'
+        wait_until(lambda: app.metric(durations) == 40, "the durations are summed")
         wait_until(lambda: has_process_metrics(app), "both workers have process metrics")
         async with open_websocket(app, token) as opened:
             await opened.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])

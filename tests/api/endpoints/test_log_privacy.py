@@ -18,12 +18,7 @@ from websockets.typing import Subprotocol
 
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.fork_server import forked_app
-from tests.support.apps.processes import (
-    ADMIN_PASSWORD,
-    SECRET,
-    AppProcess,
-    app_environment,
-)
+from tests.support.apps.processes import ADMIN_PASSWORD, SECRET, AppProcess, app_environment
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.calendars import create_calendar
 from tests.support.clients.client import GraphQLTestClient, Json
@@ -162,6 +157,6 @@ async def test_the_log_does_not_contain_a_redis_password_that_redis_rejects(
     redis_url = servers.redis_url.replace("://", f"://nobody:{password}@")
     settings = {**app_environment(servers, "logs_redis"), "SLOTLOCK_REDIS_URL": redis_url}
     with forked_app(settings, tmp_path, ready_path="/readyz?of=mongodb") as running:
+        wait_until(lambda: "Redis" in running.log, "the rejection is in the log")
         assert running.stop() == 0
-        assert "Redis" in running.log
         assert password not in running.log

@@ -4,7 +4,6 @@ import asyncio
 import secrets
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
@@ -13,7 +12,7 @@ from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.user_files import generated_user_csv, import_users
-from tests.support.polling import poll_until
+from tests.support.polling import eventually, poll_until
 
 ORIGIN = "https://app.example.org"
 HEADERS = {"Content-Type": "text/csv", "Origin": ORIGIN}
@@ -42,11 +41,6 @@ def app(
         yield running
 
 
-@pytest.fixture
-def organizer(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
-    return (create_booking_clients(http, 0, app))[1]
-
-
 @pytest.mark.parametrize("path", ["/users/import?dryRun=true", "/users/invitations"])
 async def test_pages_of_an_allowed_origin_may_send_files_and_read_every_response(
     organizer: BookingClient, path: str
@@ -66,6 +60,7 @@ async def test_pages_of_an_allowed_origin_may_send_files_and_read_every_response
     assert (await http.options(url, headers=other_origin)).status_code == 400
 
 
+@pytest.mark.slow
 async def test_an_unresponsive_mongodb_gets_503_and_the_file_can_be_sent_again(
     app: AppProcess, organizer: BookingClient, mongodb: RestartableServer
 ) -> None:
@@ -83,10 +78,15 @@ async def test_an_unresponsive_mongodb_gets_503_and_the_file_can_be_sent_again(
             assert (response.status_code, response.json()["code"]) == (503, "INTERNAL")
             assert int(response.headers["retry-after"]) > 0
             assert response.headers["access-control-allow-origin"] == ORIGIN
-        # By itself, because the log has one line a second for such failures.
         forged_url = app.url + "/exports/%0Dforged"
-        forged = await http.get(forged_url, headers={**HEADERS, **colleague.headers})
-        assert (forged.status_code, forged.json()["code"]) == (503, "INTERNAL")
+
+        async def is_logged() -> bool:
+            forged = await http.get(forged_url, headers={**HEADERS, **colleague.headers})
+            assert (forged.status_code, forged.json()["code"]) == (503, "INTERNAL")
+            return r"'/exports/\rforged' failed" in app.log
+
+        # The log has one line a second for such failures.
+        await eventually(is_logged, "the failure is in the log")
         query = {"query": "{ __typename }"}
         response = await http.post(app.url + "/graphql", json=query, headers=organizer.headers)
         assert response.status_code == 503
@@ -99,7 +99,10 @@ async def test_an_unresponsive_mongodb_gets_503_and_the_file_can_be_sent_again(
         lambda response: response.status_code != 503,
         "the import after the outage",
     )
-    assert response.json() == {**dry_run, "dryRun": False}
+    # A response that came too late may have been about an import that happened.
+    counts = response.json()
+    assert counts["created"] + counts["unchanged"] == dry_run["created"] == 3
+    in_all = {"created": counts["created"] + counts["unchanged"], "unchanged": 0}
+    assert {**counts, **in_all} == {**dry_run, "dryRun": False}
     # The line break of the path is escaped, so no client can forge a line of the log.
-    assert r"'/exports/\rforged' failed" in app.log
     assert "\nforged" not in app.log

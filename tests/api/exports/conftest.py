@@ -3,15 +3,13 @@
 import httpx
 import pytest
 
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import create_booking_clients
 from tests.support.clients.exports import RosterUsers, set_name_and_groups
 
 
 @pytest.fixture
-async def roster_users(
-    two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient
-) -> RosterUsers:
+async def users(two_apps: Pair, http: httpx.AsyncClient) -> RosterUsers:
     """Return Ada Löwe in 5a and choir, Ben in 5b, Cleo without groups, and the organizer Olga."""
     (ada, ben, cleo), organizer = create_booking_clients(http, 3, *two_apps)
     url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]

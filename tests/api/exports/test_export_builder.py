@@ -6,18 +6,19 @@ import resource
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
-from slotlock.api.exports import builder
-from slotlock.api.exports.builder import ExportBuilder, ExportBusy, ExportFailed, ExportFile
+from slotlock.api.exports import export_builder
+from slotlock.api.exports.export_builder import ExportBuilder, ExportBusy, ExportFailed, ExportFile
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.services.container import utc_now
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment, free_port
-from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.exports import (
     child_pids,
@@ -27,7 +28,7 @@ from tests.support.clients.exports import (
     leftover_files,
     load_workbook_bytes,
 )
-from tests.support.polling import wait_until
+from tests.support.polling import eventually, wait_until
 
 UNKNOWN_ID = "0" * 24
 
@@ -43,15 +44,18 @@ def own_app(servers: EmbeddedServers, tmp_path: Path) -> Iterator[tuple[AppProce
 
 
 @pytest.fixture
-def mongo_url(app: AppProcess) -> str:
-    """Return the address of the app's MongoDB."""
-    return app.environment["SLOTLOCK_MONGO_URL"]
+def app(own_app: tuple[AppProcess, Path]) -> AppProcess:
+    """Return the app of the module, at which the organizer is signed in."""
+    return own_app[0]
 
 
 def builder_pids(app: AppProcess) -> list[int]:
     """Return the children that run the builder; stopping one before would stop its parent, too."""
-    commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in child_pids(app)}
-    return [pid for pid, command in commands.items() if b"exports.child" in command]
+    commands: dict[int, bytes] = {}
+    for pid in child_pids(app):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            commands[pid] = Path(f"/proc/{pid}/cmdline").read_bytes()
+    return [pid for pid, command in commands.items() if b"exports.export_process" in command]
 
 
 async def create_large_campaign(
@@ -74,31 +78,30 @@ def start_export(
 
 
 async def test_a_client_that_disconnects_cancels_its_export(
-    own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
+    organizer: BookingClient, own_app: tuple[AppProcess, Path]
 ) -> None:
     app, folder = own_app
-    _, organizer = create_booking_clients(http, 0, app)
     campaign_id = await create_large_campaign(app, organizer, 300, 300)
     for file_format in ("csv", "xlsx"):
         request = start_export(organizer, campaign_id, file_format)
         await asyncio.to_thread(wait_until, lambda: child_pids(app) != [], "the export has started")
         request.cancel()
         await asyncio.to_thread(wait_until, lambda: not child_pids(app), "the export has ended")
-        assert leftover_files(folder) == []
+        await eventually(lambda: leftover_files(folder) == [], "its files are deleted")
     # Later exports do not wait for a cancelled one, and leave nothing behind either.
     small_campaign_id = await create_large_campaign(app, organizer, 2, 5)
     for file_format in ("csv", "xlsx"):
         await download_export(organizer, f"campaigns/{small_campaign_id}.{file_format}")
-    assert (leftover_files(folder), child_pids(app)) == ([], [])
+    await eventually(lambda: not leftover_files(folder) and not child_pids(app), "nothing is left")
     assert " ERROR " not in app.log
 
 
 async def test_an_organizer_who_signs_out_during_an_export_does_not_get_the_file(
-    own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
+    organizer: BookingClient, own_app: tuple[AppProcess, Path]
 ) -> None:
     app, folder = own_app
-    _, organizer = create_booking_clients(http, 0, app)
-    campaign_id = await create_large_campaign(app, organizer, 2, 5)
+    # Large enough for the test to stop its process before it ends.
+    campaign_id = await create_large_campaign(app, organizer, 300, 300)
     request = start_export(organizer, campaign_id, "csv")
     await asyncio.to_thread(wait_until, lambda: builder_pids(app) != [], "the export has started")
     (pid,) = builder_pids(app)
@@ -107,14 +110,13 @@ async def test_an_organizer_who_signs_out_during_an_export_does_not_get_the_file
     os.kill(pid, signal.SIGCONT)
     response = await request
     assert (response.status_code, response.json()["code"]) == (401, "UNAUTHENTICATED")
-    assert leftover_files(folder) == []
+    await eventually(lambda: leftover_files(folder) == [], "its files are deleted")
 
 
 async def test_a_server_that_is_killed_ends_its_exports(
-    own_app: tuple[AppProcess, Path], http: httpx.AsyncClient
+    organizer: BookingClient, own_app: tuple[AppProcess, Path]
 ) -> None:
     app, folder = own_app
-    _, organizer = create_booking_clients(http, 0, app)
     campaign_id = await create_large_campaign(app, organizer, 300, 300)
     request = start_export(organizer, campaign_id, "xlsx")
     await asyncio.to_thread(wait_until, lambda: leftover_files(folder) != [], "sheets are written")
@@ -133,39 +135,40 @@ async def test_exports_are_built_one_at_a_time_and_wait_for_a_limited_time(
     for outcome in outcomes:
         assert isinstance(outcome, ExportFile)
         outcome.file.close()
-    monkeypatch.setattr(builder, "WAIT_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(export_builder, "WAIT_TIMEOUT_S", 0.0)
     first = asyncio.create_task(exports.build("slot", UNKNOWN_ID, "csv"))
     await asyncio.sleep(0)
-    assert await exports.build("slot", UNKNOWN_ID, "csv") == ExportBusy(builder.RETRY_AFTER_S)
+    assert await exports.build("slot", UNKNOWN_ID, "csv") == ExportBusy(
+        export_builder.RETRY_AFTER_S
+    )
     outcome = await first
     assert isinstance(outcome, ExportFile)
     outcome.file.close()
 
 
+@pytest.mark.slow
 async def test_an_unavailable_mongodb_fails_an_export() -> None:
     url = f"mongodb://127.0.0.1:{free_port()}/own?replicaSet=rs0&directConnection=true"
     assert await ExportBuilder(url, utc_now).build("campaign", UNKNOWN_ID, "xlsx") == ExportFailed()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slot_count", [1_000, 1_001])
 async def test_up_to_a_thousand_slots_have_a_sheet_each_and_more_share_one(
+    organizer: BookingClient,
     app: AppProcess,
-    mongo_url: str,
-    http: httpx.AsyncClient,
     slot_count: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The soft limit of open files is below the number of sheets, as in many login shells.
     hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     run_with_few_files = (
         "import resource, sys, runpy; "
         f"resource.setrlimit(resource.RLIMIT_NOFILE, (256, {hard_limit})); "
-        "runpy.run_module('slotlock.api.exports.child', run_name='__main__')"
+        "runpy.run_module('slotlock.api.exports.export_process', run_name='__main__')"
     )
-    monkeypatch.setattr(builder, "COMMAND", (sys.executable, "-c", run_with_few_files))
-    _, organizer = create_booking_clients(http, 0, app)
+    monkeypatch.setattr(export_builder, "COMMAND", (sys.executable, "-c", run_with_few_files))
     campaign_id = await create_large_campaign(app, organizer, slot_count, 1)
-    exports = ExportBuilder(mongo_url, utc_now)
+    exports = ExportBuilder(app.environment["SLOTLOCK_MONGO_URL"], utc_now)
     outcome = await exports.build("campaign", campaign_id[-24:], "xlsx")
     assert isinstance(outcome, ExportFile)
     with outcome.file:

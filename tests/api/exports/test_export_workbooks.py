@@ -1,9 +1,16 @@
-"""Rosters as Excel workbooks: the summary, the sheets and typed cells."""
+"""Rosters as Excel workbooks: the summary, the sheets, their names and typed cells."""
 
+import re
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from tempfile import TemporaryDirectory
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from slotlock.api.exports.workbook import MAX_SHEET_NAME_LENGTH, RosterWorkbook, SheetNames
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
@@ -13,6 +20,7 @@ from tests.support.clients.exports import (
     download_export,
     load_workbook_bytes,
 )
+from tests.support.domain.builders import roster_of
 
 BERLIN = ZoneInfo("Europe/Berlin")
 COURSE: Json = {
@@ -34,9 +42,9 @@ async def download_workbook(organizer: BookingClient, path: str) -> Any:
 
 
 async def test_a_workbook_has_a_summary_and_a_sheet_for_each_slot_with_typed_cells(
-    roster_users: RosterUsers,
+    users: RosterUsers,
 ) -> None:
-    ada, ben, cleo, organizer = roster_users
+    ada, ben, cleo, organizer = users
     campaign_id = await create_campaign(organizer)
     later = {**COURSE, "startTime": "2035-07-02T08:00:00Z", "endTime": "2035-07-02T09:00:00Z"}
     second = await organizer.add_slot(**later, campaignId=campaign_id, capacity=1)
@@ -69,8 +77,33 @@ async def test_a_workbook_has_a_summary_and_a_sheet_for_each_slot_with_typed_cel
     assert abs(row[9].value - held_until) < timedelta(seconds=1)
 
 
-async def test_csv_and_excel_have_the_same_content(roster_users: RosterUsers) -> None:
-    ada, ben, _, organizer = roster_users
+# Parts of texts that a reader of workbooks could take for escapes or markup.
+PARTS = ["_", "x", "_x0041_", "_x00e9", "0042_", "_x005F_", "_X0041_", "_xD800_", "<r>", "</r>",
+         "<t>&amp;", "=1+1", "é", " "]  # fmt: skip
+
+
+def unescape(cell: str) -> str:
+    """Return the text of a cell as Excel reads it (ECMA-376, 22.9.2.19)."""
+    return re.sub("_x([0-9A-Fa-f]{4})_", lambda match: chr(int(match[1], 16)), cell)
+
+
+@settings(deadline=None, max_examples=3)  # each has many texts, because a workbook takes long
+@given(st.lists(st.lists(st.sampled_from(PARTS), min_size=1).map("".join), min_size=50))
+@example(["_x0041_x0042_", "__x0041__x0042__", "_x005F_x0041_", "<r>a</r>", "\x01_x0001_"])
+def test_every_text_is_read_back_exactly(texts: list[str]) -> None:
+    target = BytesIO()
+    with TemporaryDirectory() as folder:
+        workbook = RosterWorkbook(target, folder, sheet_per_slot=True)
+        workbook.add(roster_of(texts[0], texts))
+        workbook.close()
+    *_, sheet = load_workbook_bytes(target.getvalue())
+    rows = [[unescape(row[n].value) for n in (0, 5)] for row in sheet.iter_rows(min_row=2)]
+    assert rows == [[texts[0], text] for text in texts]
+    assert unescape(sheet.title) == sheet.title
+
+
+async def test_csv_and_excel_have_the_same_content(users: RosterUsers) -> None:
+    ada, ben, _, organizer = users
     slot_id = await organizer.add_slot(**COURSE, capacity=5)
     await ada.hold(slot_id)
     await organizer.book_slot(slot_id, userId=await ben.fetch_user_id())
@@ -85,10 +118,8 @@ async def test_csv_and_excel_have_the_same_content(roster_users: RosterUsers) ->
             assert text == (value or "")
 
 
-async def test_the_totals_count_published_slots_as_the_campaign_statistics_do(
-    roster_users: RosterUsers,
-) -> None:
-    ada, ben, _, organizer = roster_users
+async def test_the_totals_count_published_slots_as_the_statistics_do(users: RosterUsers) -> None:
+    ada, ben, _, organizer = users
     campaign_id = await create_campaign(organizer)
     await ada.book_slot(await organizer.add_slot(campaignId=campaign_id, capacity=4))
     cancelled = await organizer.add_slot(campaignId=campaign_id, capacity=3)
@@ -99,8 +130,8 @@ async def test_the_totals_count_published_slots_as_the_campaign_statistics_do(
     assert [cell.value for cell in summary[5]][6:12] == [4, 1, 0, 1, 0, 3]
 
 
-async def test_times_outside_the_calendar_of_excel_are_text(roster_users: RosterUsers) -> None:
-    organizer = roster_users.organizer
+async def test_times_outside_the_calendar_of_excel_are_text(users: RosterUsers) -> None:
+    organizer = users.organizer
     campaign_id = await create_campaign(organizer, published=False)
     for start, end in (
         ("0001-01-01T00:00:00Z", "0001-01-02T00:00:00Z"),
@@ -120,11 +151,41 @@ async def test_times_outside_the_calendar_of_excel_are_text(roster_users: Roster
     assert [cell.data_type for cell in summary["B"][1:5]] == ["s", "s", "d", "d"]
 
 
-async def test_an_empty_campaign_has_a_file_without_rows(roster_users: RosterUsers) -> None:
-    organizer = roster_users.organizer
+async def test_an_empty_campaign_has_a_file_without_rows(users: RosterUsers) -> None:
+    organizer = users.organizer
     campaign_id = await create_campaign(organizer, published=False)
     assert csv_rows(await download_export(organizer, f"campaigns/{campaign_id}.csv")) == []
     book = await download_workbook(organizer, f"campaigns/{campaign_id}")
     assert book.sheetnames == ["Summary", "Waiting lists"]
     assert [cell.value for cell in book["Summary"][2]][6:12] == [0, 0, 0, 0, 0, 0]
     assert book.properties.created.replace(tzinfo=UTC) < datetime.now(UTC)
+
+
+@given(st.lists(st.text(max_size=40), max_size=12))
+def test_every_title_gives_a_unique_sheet_name_that_excel_accepts(titles: list[str]) -> None:
+    names = SheetNames("Summary")
+    sheet_names = [names.name(title) for title in [*titles, *titles, "summary", "SUMMARY"]]
+    assert len({name.casefold() for name in [*sheet_names, "Summary"]}) == len(sheet_names) + 1
+    for name in sheet_names:
+        assert 1 <= len(name.encode("utf-16-le")) // 2 <= MAX_SHEET_NAME_LENGTH
+        assert not set(name) & set("[]:*?/\\\0\n")
+        assert not name.startswith("'")
+        assert not name.endswith("'")
+    second_names = SheetNames("Summary")
+    assert [
+        second_names.name(title) for title in [*titles, *titles, "summary", "SUMMARY"]
+    ] == sheet_names
+
+
+def test_equal_sheet_names_are_numbered() -> None:
+    names = SheetNames()
+    long_title = "Swimming for beginners of every age"
+    assert [
+        names.name(title) for title in (long_title, long_title.upper(), "'a/b'", "a b", "")
+    ] == [
+        "Swimming for beginners of every",
+        "SWIMMING FOR BEGINNERS OF E (2)",
+        "a b",
+        "a b (2)",
+        "Sheet",
+    ]

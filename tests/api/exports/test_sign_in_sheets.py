@@ -1,14 +1,19 @@
 """Sign-in sheets: what a printed page shows."""
 
+import re
+from dataclasses import replace
+from importlib.util import find_spec
 from io import BytesIO
 
 import pytest
 from pypdf import PdfReader
 
-from slotlock.api.exports.sign_in_sheets import SignInSheets, TooManyRowsError
+from slotlock.api.exports.sheet_texts import SHEET_TEXTS
+from slotlock.api.exports.sign_in_sheets import FONT_PACKAGES, SignInSheets, TooManyRowsError
+from slotlock.domain.booking.booking import Attendance
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.reports.roster import Roster
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json
 from tests.support.clients.exports import (
@@ -18,7 +23,7 @@ from tests.support.clients.exports import (
     get_checked,
     set_name_and_groups,
 )
-from tests.support.domain.rosters import roster_of
+from tests.support.domain.builders import hour_from, roster_of, with_values
 
 NO_GLYPH = "\U000f0000"  # no font of a system has characters for private use
 COURSE: Json = {
@@ -45,10 +50,8 @@ def render(*rosters: Roster, only_published: bool = True) -> list[str]:
     return page_texts(target.getvalue())
 
 
-async def test_a_sheet_lists_confirmed_users_by_name_and_the_slot_in_its_zone(
-    roster_users: RosterUsers,
-) -> None:
-    ada, ben, cleo, organizer = roster_users
+async def test_a_sheet_lists_confirmed_users_and_the_slot_in_its_zone(users: RosterUsers) -> None:
+    ada, ben, cleo, organizer = users
     slot_id = await organizer.add_slot(**COURSE, capacity=5)
     for user in (ben, ada):
         await user.book_slot(slot_id)
@@ -66,16 +69,16 @@ async def test_a_sheet_lists_confirmed_users_by_name_and_the_slot_in_its_zone(
     ]  # fmt: skip
 
 
-async def test_a_sheet_names_the_location_and_all_resources(roster_users: RosterUsers) -> None:
-    organizer = roster_users.organizer
+async def test_a_sheet_names_the_location_and_all_resources(users: RosterUsers) -> None:
+    organizer = users.organizer
     resources = await create_resources(organizer, "Halle 9", "Herr Öz")
     slot_id = await organizer.add_slot(**COURSE, resourceIds=resources)
     (page,) = page_texts(await download_export(organizer, f"slots/{slot_id}.pdf"))
     assert "Bad, Bahn 3, Halle 9, Herr Öz" in page
 
 
-async def test_a_campaign_has_a_sheet_for_each_published_slot(roster_users: RosterUsers) -> None:
-    ada, ben, _, organizer = roster_users
+async def test_a_campaign_has_a_sheet_for_each_published_slot(users: RosterUsers) -> None:
+    ada, ben, _, organizer = users
     campaign_id = await create_campaign(organizer)
     first = await organizer.add_slot(title="First", campaignId=campaign_id)
     second = await organizer.add_slot(title="Second", campaignId=campaign_id)
@@ -91,9 +94,9 @@ async def test_a_campaign_has_a_sheet_for_each_published_slot(roster_users: Rost
     assert body == await download_export(organizer, f"campaigns/{campaign_id}.pdf")
 
 
-async def test_only_organizers_get_sheets(roster_users: RosterUsers) -> None:
-    slot_id = await roster_users.organizer.add_slot()
-    response = await get_checked(roster_users.ada, f"exports/slots/{slot_id}.pdf")
+async def test_only_organizers_get_sheets(users: RosterUsers) -> None:
+    slot_id = await users.organizer.add_slot()
+    response = await get_checked(users.ada, f"exports/slots/{slot_id}.pdf")
     assert response.status_code == 403
 
 
@@ -108,24 +111,99 @@ def test_markup_in_names_is_printed_as_text() -> None:
         assert "".join(name.split()) in printed
 
 
-def test_only_characters_without_a_glyph_are_missing() -> None:
-    for name, is_missing in (("Жанна Ünal\u200d Ἀγάθη", False), (f"Ada {NO_GLYPH}", True)):
-        sheets = SignInSheets(BytesIO(), only_published=True)
-        sheets.add(roster_of("Course", [name]))
-        assert sheets.has_missing_glyphs() is is_missing
+def test_only_the_sheets_with_boxes_for_missing_glyphs_say_so() -> None:
+    complete = roster_of("Erster", ["Жанна Ünal\u200d Ἀγάθη"])
+    for rosters in ([complete], [complete, roster_of("Zweiter", [f"Ada {NO_GLYPH}"])]):
+        target = BytesIO()
+        sheets = SignInSheets(target, only_published=True, language="de")
+        for roster in rosters:
+            sheets.add(roster)
+        sheets.close()
+        assert sheets.has_missing_glyphs is (len(rosters) == 2)
+        says_so = ["Kästchen stehen" in page for page in page_texts(target.getvalue())]
+        assert says_so == [False, True][: len(rosters)]
+
+
+@pytest.mark.skipif(not all(map(find_spec, FONT_PACKAGES)), reason="the fonts are not installed")
+def test_the_font_packages_have_the_scripts_of_many_names() -> None:
+    names = ["张伟", "田中さくら", "김민지", "محمد", "דוד", "राम", "สมชาย", "ივანი", "😀"]
+    sheets = SignInSheets(BytesIO(), only_published=True)
+    sheets.add(roster_of("Course", names))
+    sheets.close()
+    assert not sheets.has_missing_glyphs
+
+
+@pytest.mark.parametrize("language", SHEET_TEXTS)
+def test_headings_are_in_the_language_of_the_viewer_if_a_font_has_it(language: str) -> None:
+    target = BytesIO()
+    sheets = SignInSheets(target, only_published=False, language=language)
+    sheets.add(roster_of("Course", ["Ada"], status=SlotStatus.CANCELLED))
+    sheets.close()
+    page = "".join(page_texts(target.getvalue())[0].split())
+    texts = SHEET_TEXTS[language]
+    if language == "zh" and texts.here not in page:  # this system has no Chinese font
+        texts = SHEET_TEXTS["en"]
+    saturday = texts.weekdays.split()[5]
+    expected = (
+        *(texts.number, texts.here, texts.name, texts.groups, texts.signature, texts.cancelled),
+        f"{saturday},2030-05-1816:00{texts.to}17:00(Europe/Berlin)",
+    )
+    for text in expected:
+        assert "".join(text.split()) in page
+
+
+@pytest.mark.parametrize(
+    ("accepted", "heading"),
+    [("de-AT,de;q=0.9,en;q=0.5", "Unterschrift"), ("ja, fr;q=0.2", "émargement"), ("*", "Here")],
+)
+async def test_the_request_names_the_language(
+    users: RosterUsers, accepted: str, heading: str
+) -> None:
+    organizer = users.organizer
+    slot_id = await organizer.add_slot()
+    headers = {**organizer.headers, "accept-language": accepted}
+    path = f"{organizer.url}/exports/slots/{slot_id}.pdf"
+    response = await organizer.http.get(path, headers=headers)
+    reader = PdfReader(BytesIO(response.content))
+    title = reader.metadata and reader.metadata.title
+    assert heading in f"{title} {reader.pages[0].extract_text()}"
+    assert "x-missing-glyphs" not in response.headers
+
+
+# So many letters W are as wide as the title, a name and a group.
+FITTING = {"title": 33, "name": 16, "group": 9}
+
+
+HYPHENS = "Sachsen-Weimar-Eisenach-Schwarzburg-Sondershausen"
+
+
+def test_a_word_without_a_break_stays_in_its_cell() -> None:
+    lengths = {"title": 60, "name": 100, "group": 50}
+    title, name, group = ("W" * length for length in lengths.values())
+    roster = roster_of(title, [name, f"Anna {'我' * 90}", "😀" * 60, HYPHENS])
+    rows = tuple(replace(row, groups=(group, "5a")) for row in roster.rows)
+    page = "".join(render(replace(roster, rows=rows)))
+    runs = [len(run) for run in re.findall("W+", page)]
+    for word, length in lengths.items():
+        whole, rest = divmod(length, FITTING[word])
+        assert runs.count(FITTING[word]) == whole * (1 if word != "group" else 4)
+        assert rest in runs
+    lines = page.splitlines()
+    assert all(any(part in line for line in lines) for part in HYPHENS.split("-"))
 
 
 async def test_a_sheet_with_missing_glyphs_is_logged_once_without_the_name(
-    two_apps: tuple[AppProcess, AppProcess], roster_users: RosterUsers
+    two_apps: Pair, users: RosterUsers
 ) -> None:
-    ada, ben, _, organizer = roster_users
+    ada, ben, _, organizer = users
     url = two_apps[0].environment["SLOTLOCK_MONGO_URL"]
     await set_name_and_groups(url, ada, f"Zoé {NO_GLYPH}", NO_GLYPH)
     (app,) = (app for app in two_apps if app.url == organizer.url)
     for user, warnings in ((ben, 0), (ada, 1)):
         slot_id = await organizer.add_slot()
         await user.book_slot(slot_id)
-        await download_export(organizer, f"slots/{slot_id}.pdf")
+        response = await get_checked(organizer, f"exports/slots/{slot_id}.pdf")
+        assert ("x-missing-glyphs" in response.headers) is bool(warnings)
         lines = [line for line in app.log.splitlines() if slot_id.removeprefix("slot_") in line]
         assert len(lines) == warnings
         assert all("no font has" in line and "Zoé" not in line for line in lines)
@@ -138,6 +216,20 @@ def test_the_heading_and_the_columns_repeat_on_each_of_several_pages() -> None:
     assert all("Long course" in page and "Signature" in page for page in pages)
     for name in names:
         assert sum(name in page for page in pages) == 1
+
+
+def test_a_long_course_continues_with_other_meetings_on_the_next_page() -> None:
+    roster = roster_of("Choir", ["Ada"])
+    starts = [f"2031-{month:02}-{day:02}" for month in (3, 4) for day in range(1, 21)]
+    course = replace(
+        roster,
+        slot=with_values(roster.slot, meetings=tuple(hour_from(f"{day}T09:00") for day in starts)),
+        rows=(replace(roster.rows[0], meeting_attendances=(Attendance.CHECKED_IN,) * 40),),
+    )
+    pages = render(course)
+    assert [sum(day in page for day in starts) for page in pages] == [25, 15]
+    assert all("Choir" in page and "Ada" in page for page in pages)
+    assert [page.split().count("X") for page in pages] == [25, 15]
 
 
 def test_a_file_that_would_take_too_much_memory_is_refused() -> None:

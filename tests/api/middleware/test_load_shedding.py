@@ -84,6 +84,7 @@ async def open_socket(app: AppProcess, address: str) -> AsyncIterator[ClientConn
         subprotocols=[Subprotocol("graphql-transport-ws")],
         additional_headers={"X-Forwarded-For": address},
         proxy=None,
+        open_timeout=30,
     ) as connection:
         yield connection
 
@@ -99,13 +100,18 @@ async def wait_for_room(app: AppProcess, address: str) -> None:
 
 @asynccontextmanager
 async def incomplete_request(app: AppProcess) -> AsyncIterator[asyncio.StreamReader]:
-    """Send a request with an incomplete body; yield the reader of its response."""
+    """Send a request with an incomplete body, and wait until the server has its header.
+
+    Yields the reader of its response.
+    """
     url = httpx.URL(app.url)
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write(
         b"POST /graphql HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
-        b"Content-Length: 100\r\n\r\n{"
+        b"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n"
     )
+    assert b"100" in await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"{")
     await writer.drain()
     yield reader
     writer.transport.abort()

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 from websockets.frames import Frame
 
 from slotlock.api.server import websockets
-from slotlock.api.server.timeouts import TimeoutConfig
+from slotlock.api.server.http_protocol import ServerConfig
 from tests.support.polling import wait_until
 from tests.support.transport.raw_connection import WEBSOCKET_HANDSHAKE, read_until, websocket_frame
 
@@ -48,7 +48,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 def send_flood() -> None:
     """Send pongs and a message to a server at once, and wait for the echo of the message."""
-    config = TimeoutConfig(
+    config = ServerConfig(
         echo,
         10,
         10,

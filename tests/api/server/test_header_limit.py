@@ -8,7 +8,7 @@ from itertools import repeat
 import httpx
 import pytest
 
-from slotlock.api.server.header_limit import MAX_HEADER_BYTES
+from slotlock.api.server.request_headers import MAX_HEADER_BYTES
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.teams import CREATE_TEAM, create_team_clients
 from tests.support.transport.raw_connection import (
@@ -63,7 +63,8 @@ def test_an_endless_request_is_cut_off_and_not_buffered(small_app: AppProcess, k
         with pytest.raises(ConnectionError):  # noqa: PT012 - a later send notices the close
             for _ in repeat(None, ENDLESS_BYTES // len(piece)):
                 peer.sendall(piece)
-    assert httpx.get(f"{small_app.url}/healthz", trust_env=False).status_code == 200
+    response = httpx.get(f"{small_app.url}/healthz", trust_env=False, timeout=30)
+    assert response.status_code == 200
 
 
 def test_a_large_body_does_not_allow_endless_trailers(small_app: AppProcess) -> None:

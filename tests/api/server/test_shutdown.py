@@ -6,17 +6,21 @@ graphql/transport/websocket/test_unresponsive_sockets (messages on a socket).
 
 import asyncio
 import json
+import signal
 import socket
-from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from redis import Redis
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 from websockets.exceptions import ConnectionClosed
 
-from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.api.server.graceful_shutdown import stop_accepting
 from tests.support.apps.deployment import (
     PausePoint,
     app_variant,
@@ -25,7 +29,7 @@ from tests.support.apps.deployment import (
     slot_document,
 )
 from tests.support.apps.fork_server import forked_app
-from tests.support.apps.processes import SERVE_COMMAND, AppProcess, app_process
+from tests.support.apps.processes import SERVE_COMMAND, AppProcess, Pair, app_process
 from tests.support.clients.client import (
     BOOK_SLOT,
     WATCH_AVAILABILITY,
@@ -42,8 +46,7 @@ from tests.support.transport.raw_connection import (
     read_until_closed,
     websocket_frame,
 )
-
-Pair = tuple[AppProcess, AppProcess]
+from tests.support.transport.uvicorn_server import connected, running_server
 
 TWO_WORKERS = (*SERVE_COMMAND, "--workers", "2")
 BODY = json.dumps({"query": "{ __typename }"}).encode()
@@ -53,14 +56,8 @@ HEADER = (
     b"Expect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(BODY)
 )
 SMALL_REQUEST = b"GET / HTTP/1.1\r\nHost: slotlock\r\n\r\n"
+DIRECT_REQUEST = HEADER.replace(b"Expect: 100-continue\r\n", b"") + BODY
 PING_OPCODE = 9
-
-
-@pytest.fixture
-def redis(servers: EmbeddedServers) -> Iterator[Redis]:
-    """Yield a client of the Redis that the apps use."""
-    with Redis.from_url(servers.redis_url) as client:
-        yield client
 
 
 async def create_slot(app: AppProcess, token: str) -> str:
@@ -145,9 +142,59 @@ async def test_a_stop_accepts_no_new_connections_while_it_finishes_operations(
         assert await stopping == 0
 
 
-async def test_workers_stop_together_and_accept_no_new_connections(
+async def test_a_request_on_an_idle_connection_is_answered_at_a_stop_and_ends_it(
     two_apps: Pair, log_dir: Path
 ) -> None:
+    environment = two_apps[0].environment
+    with (
+        app_variant(environment, log_dir, without_guards="long-idle-stop") as app,
+        open_tcp_connection(app) as direct,
+        open_tcp_connection(app) as parsed,
+    ):
+        app.process.send_signal(signal.SIGTERM)
+        await asyncio.to_thread(wait_until, lambda: refuses_connections(app), "it refuses")
+        direct.sendall(DIRECT_REQUEST)
+        parsed.sendall(SMALL_REQUEST)
+        response = read_until_closed(direct)
+        assert b"__typename" in response
+        assert b"connection: close" in response
+        assert read_until_closed(parsed).startswith(b"HTTP/1.1 ")
+        assert await asyncio.to_thread(app.process.wait, 30) == 0
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("has_guard", [True, False])
+def test_connections_that_nobody_has_accepted_are_served_at_a_stop(
+    loop: Literal["asyncio", "uvloop"], has_guard: bool
+) -> None:
+    waiting: list[socket.socket] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == "/stop":  # the server accepts nothing while this runs
+            for _ in range(3):
+                waiting.append(stack.enter_context(connected(address)))
+                waiting[-1].sendall(SMALL_REQUEST)
+            if has_guard:
+                stop_accepting(server)
+            else:
+                server.servers[0].close()
+        await PlainTextResponse("served")(scope, receive, send)
+
+    with ExitStack() as stack:
+        server, address = stack.enter_context(running_server(app, 10, loop=loop))
+        stopping = stack.enter_context(connected(address))
+        stopping.sendall(SMALL_REQUEST.replace(b"/", b"/stop", 1))
+        read_until(stopping, b"served")
+        for connection in waiting:
+            if has_guard:
+                assert b"served" in read_until_closed(connection)
+            else:
+                with pytest.raises(ConnectionResetError):
+                    connection.recv(1)
+
+
+@pytest.mark.slow
+async def test_workers_stop_together_and_accept_nothing_new(two_apps: Pair, log_dir: Path) -> None:
     with (
         app_process(two_apps[0].environment, log_dir, TWO_WORKERS) as app,
         open_tcp_connection(app) as waiting,
@@ -160,9 +207,8 @@ async def test_workers_stop_together_and_accept_no_new_connections(
         wait_until(lambda: not _responds(app), "no worker responds")
 
 
-async def test_a_socket_that_reads_nothing_does_not_delay_a_stop(
-    two_apps: Pair, log_dir: Path
-) -> None:
+@pytest.mark.slow
+async def test_a_socket_that_reads_nothing_delays_no_stop(two_apps: Pair, log_dir: Path) -> None:
     # Without a limit of its own, the stop would take minutes.
     settings = {**two_apps[0].environment, "SLOTLOCK_GRACEFUL_STOP_S": "600"}
     with (
@@ -191,9 +237,8 @@ async def test_a_stop_completes_event_streams(
         assert await stopping == 0
 
 
-async def test_workers_stop_when_their_parent_process_is_killed(
-    two_apps: Pair, log_dir: Path
-) -> None:
+@pytest.mark.slow
+async def test_workers_stop_when_their_parent_is_killed(two_apps: Pair, log_dir: Path) -> None:
     with app_process(two_apps[0].environment, log_dir, TWO_WORKERS) as app:
         assert "with 2 server processes" in app.log
         app.kill()
@@ -221,7 +266,7 @@ def refuses_connections(app: AppProcess) -> bool:
     assert address.hostname is not None
     assert address.port is not None
     try:
-        socket.create_connection((address.hostname, address.port), 1).close()
+        socket.create_connection((address.hostname, address.port), 20).close()
     except (ConnectionRefusedError, ConnectionResetError):  # reset: while it closes the listener
         return True
     return False
@@ -243,6 +288,6 @@ def fill_send_buffer(peer: socket.socket) -> None:
 
 def _responds(app: AppProcess) -> bool:
     try:
-        return httpx.get(app.url + "/healthz", trust_env=False).is_success
+        return httpx.get(app.url + "/healthz", trust_env=False, timeout=30).is_success
     except httpx.TransportError:
         return False

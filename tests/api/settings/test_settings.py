@@ -1,4 +1,4 @@
-"""Invalid settings are reported by variable and reason, one line each, without secrets."""
+"""Invalid and misspelled settings are reported, one line each, without secrets."""
 
 import contextlib
 import io
@@ -9,6 +9,7 @@ import pytest
 
 from slotlock.api.settings.settings import SettingsError, read_settings, require
 from slotlock.cli.main import main
+from tests.support.cli.command_line import command_errors
 
 KEY = "the current key that is longer than 32 bytes"
 OLD_KEY = "the old key that is longer than 32 bytes"
@@ -44,6 +45,32 @@ def reported_problems() -> list[str]:
         ("SLOTLOCK_PUBLIC_URL", "https://example.org/#top", "is not like"),
         ("SLOTLOCK_PUBLIC_URL", "https://example.org/a//b", "is not like"),
         ("SLOTLOCK_PUBLIC_URL", "https://example.org:99999", "has no valid port"),
+        *(
+            ("SLOTLOCK_ALLOWED_ORIGINS", origin, f"'{origin}' is not like https://app.example.org")
+            for origin in (
+                "app.example.org",
+                "https://",
+                "https://app.example.org/",
+                "https://a.example?x",
+                "https://ada@app.example",
+                "https://a..example",
+                "https://schüler.example",
+                "https://a.example:0",
+                "https://a.example:65536",
+                "https://a.example:",
+                "https://*",
+                "https://a.*.example",
+                "https://*a.example",
+                "http://localhost:*",
+                "https://*.10.0.0.1",
+                "http://127.1",
+                "http://[::g]",
+                "capacitor://",
+                "wss://app.example.org",
+                "ftp://app.example.org",
+                "file:///android_asset",
+            )
+        ),
         ("SLOTLOCK_MONGO_URL", "localhost", "mongodb"),
         ("SLOTLOCK_MONGO_URL", "mongodb://", "hostname"),
         ("SLOTLOCK_MONGO_URL", "mongodb://host:99999/", "between 0 and 65535"),
@@ -96,9 +123,7 @@ def test_an_invalid_value_is_reported_with_its_variable(
     assert reason in line
 
 
-def test_a_public_address_may_have_a_path_prefix_and_end_with_a_slash(
-    environ: pytest.MonkeyPatch,
-) -> None:
+def test_a_public_address_may_have_a_path_and_a_last_slash(environ: pytest.MonkeyPatch) -> None:
     for value, expected in (
         ("https://example.org/", "https://example.org"),
         ("http://[::1]:8000/slotlock/v1/", "http://[::1]:8000/slotlock/v1"),
@@ -122,8 +147,8 @@ def test_all_invalid_settings_are_reported_together(environ: pytest.MonkeyPatch)
         ("x" * 7, "the password must have 8 to 128 characters"),
         ("x" * 129, "the password must have 8 to 128 characters"),
         ("password", "this password is too easy to guess"),
-        ("headmistress-1", "the password must not contain the name or the e-mail address"),
-        ("administrator-1", "the password must not contain the name or the e-mail address"),
+        ("headmistress-1", "the password must not contain the name, the e-mail address"),
+        ("administrator-1", "the password must not contain the name, the e-mail address"),
     ],
 )
 def test_a_weak_password_of_the_admin_stops_the_start(
@@ -157,6 +182,27 @@ def test_keys_and_origins_are_separated_by_commas(environ: pytest.MonkeyPatch) -
     settings = read_settings()
     assert [key.get_secret_value() for key in settings.secret_key] == [KEY, OLD_KEY]
     assert settings.allowed_origins == ("https://a.example", "https://b.example")
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        ("HTTPS://App.example.org:443", "https://app.example.org"),
+        ("http://localhost:080", "http://localhost"),
+        ("http://localhost:3000", "http://localhost:3000"),
+        ("https://*.example.org:443", "https://*.example.org"),
+        ("http://[0:0::1]:5173", "http://[::1]:5173"),
+        ("capacitor://localhost", "capacitor://localhost"),
+        ("chrome-extension://abcdefgh", "chrome-extension://abcdefgh"),
+        ("file://", "file://"),
+        ("null", "null"),
+    ],
+)
+def test_an_origin_has_the_form_that_browsers_send(
+    environ: pytest.MonkeyPatch, origin: str, expected: str
+) -> None:
+    environ.setenv("SLOTLOCK_ALLOWED_ORIGINS", origin)
+    assert read_settings().allowed_origins == (expected,)
 
 
 def test_the_length_of_a_key_counts_bytes(environ: pytest.MonkeyPatch) -> None:
@@ -202,3 +248,51 @@ def test_the_settings_page_of_the_docs_is_what_the_command_prints() -> None:
         assert main(["settings"]) == 0
     page = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
     assert page.read_text() == printed.getvalue(), "run `make settings`"
+
+
+@pytest.mark.parametrize(
+    ("variable", "nearest"),
+    [
+        ("SLOTLOCK_RATE_LIMIT", "SLOTLOCK_RATE_LIMITS"),
+        ("SLOTLOCK_MONGODB_URL", "SLOTLOCK_MONGO_URL"),
+        ("SLOTLOCK_ADMIN_PASWORD", "SLOTLOCK_ADMIN_PASSWORD"),
+        ("SLOTLOCK_GRACEFUL_STOP", "SLOTLOCK_GRACEFUL_STOP_S"),
+        ("SLOTLOCK_SERVER_PORT", "SLOTLOCK_PORT"),
+        ("slotlock_host_", "SLOTLOCK_HOST"),
+    ],
+)
+def test_a_misspelled_setting_is_an_error_that_names_the_nearest_one(
+    environ: pytest.MonkeyPatch, variable: str, nearest: str
+) -> None:
+    environ.setenv(variable, "hush")
+    with pytest.raises(SettingsError) as error:
+        read_settings()
+    assert str(error.value) == f"{variable}: is not a setting; the nearest one is {nearest}"
+
+
+def test_misspelled_and_invalid_settings_are_reported_together(
+    environ: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environ.setenv("SLOTLOCK_PORTS", "80")
+    environ.setenv("SLOTLOCK_MAX_BODY", "1")
+    lines = command_errors(capsys, "serve")
+    assert [line.partition(":")[0] for line in lines] == ["SLOTLOCK_PORTS", "SLOTLOCK_MAX_BODY"]
+
+
+def test_empty_variables_and_those_of_others_are_no_errors(environ: pytest.MonkeyPatch) -> None:
+    defaults = read_settings()
+    of_others = {
+        "SLOTLOCK_TYPO": "",
+        "SLOTLOCK": "yes",
+        "MY_SLOTLOCK_PORTS": "80",
+        "SLOTLOCK_URL": "http://127.0.0.1:8000/graphql",
+        # Kubernetes: the services `slotlock` and `slotlock-mongo`.
+        "SLOTLOCK_SERVICE_HOST": "10.0.0.7",
+        "SLOTLOCK_SERVICE_PORT_HTTP": "8000",
+        "SLOTLOCK_PORT_8000_TCP_ADDR": "10.0.0.7",
+        "SLOTLOCK_MONGO_SERVICE_PORT": "27017",
+        "SLOTLOCK_MONGO_PORT": "tcp://10.0.0.8:27017",
+    }
+    for name, value in of_others.items():
+        environ.setenv(name, value)
+    assert read_settings() == defaults

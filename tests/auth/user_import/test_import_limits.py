@@ -2,7 +2,7 @@
 
 import secrets
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
@@ -13,13 +13,14 @@ from pymongo.errors import BulkWriteError, OperationFailure, PyMongoError
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from slotlock.api.endpoints import users
-from slotlock.auth import accounts, user_import
+from slotlock.api.endpoints import user_file_endpoints
+from slotlock.auth import accounts
+from slotlock.auth.admin import user_import
+from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.container import Auth
-from slotlock.auth.user_import import import_users
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.users.import_file import MAX_IMPORTED_USERS, InvalidUserFile
+from slotlock.domain.users.import_file import MAX_IMPORTED_USERS
 from slotlock.domain.users.import_plan import (
     MAX_INDEX_CHANGES,
     ImportBusy,
@@ -27,8 +28,9 @@ from slotlock.domain.users.import_plan import (
     ImportResult,
     ImportTooLarge,
 )
+from slotlock.domain.users.import_problems import InvalidUserFile
 from slotlock.domain.users.user import Role, UserId
-from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.infrastructure.mongo.users import imports
 from slotlock.infrastructure.mongo.users.imports import (
     ImportAttempt,
@@ -42,12 +44,6 @@ from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 COMMIT = UserImportWriter.commit
 FailImports = Callable[[PyMongoError], None]
-
-
-@pytest.fixture
-async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
-    async with auth_for_database(database_url(servers, "import_limits")) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -87,57 +83,57 @@ def group_list(count: int) -> str:
     return ";".join(f"group {number}" for number in range(count))
 
 
-async def test_a_file_with_the_maximum_of_changes_is_imported(
-    auth: Auth, email_domain: str
-) -> None:
+@pytest.mark.slow
+async def test_a_file_with_the_maximum_of_changes_is_imported(auth: Auth, domain: str) -> None:
     size = MAX_INDEX_CHANGES // 24  # each user has 20 groups and at most 4 search words
-    body = generated_user_csv(email_domain, size, group_list(20))
+    body = generated_user_csv(domain, size, group_list(20))
     assert await import_users(auth, body, dry_run=False) == ImportResult(size, 0, 0, dry_run=False)
-    without_groups = generated_user_csv(email_domain, size, "")
+    without_groups = generated_user_csv(domain, size, "")
     assert await import_users(auth, without_groups, dry_run=False) == ImportResult(
         0, size, 0, dry_run=False
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dry_run", [True, False])
-async def test_a_file_with_too_many_changes_imports_nothing(
-    auth: Auth, email_domain: str, dry_run: bool
-) -> None:
+async def test_too_many_changes_import_nothing(auth: Auth, domain: str, dry_run: bool) -> None:
     outcome = await import_users(
-        auth, generated_user_csv(email_domain, MAX_IMPORTED_USERS, group_list(20)), dry_run=dry_run
+        auth, generated_user_csv(domain, MAX_IMPORTED_USERS, group_list(20)), dry_run=dry_run
     )
     assert isinstance(outcome, InvalidUserFile)
-    assert not await users_by_local_part(auth, email_domain)
+    assert not await users_by_local_part(auth, domain)
 
 
+@pytest.mark.slow
 async def test_an_import_that_exceeds_the_cache_is_too_large_and_not_busy(
-    tmp_path: Path, email_domain: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with restartable_server(tmp_path / "mongod", "mongod") as server:
         async with auth_for_database(server.url) as auth:
-            admin = auth.users._database.client.admin
+            admin = auth.repositories.users._database.client.admin
             await admin.command("setParameter", 1, wiredTigerEngineRuntimeConfig="cache_size=8MB")
             with monkeypatch.context() as no_retries:
                 no_retries.setattr(user_import, "RETRY_FOR_S", 0.0)
-                body = generated_user_csv(email_domain, MAX_IMPORTED_USERS, "5a;b")
+                body = generated_user_csv(domain, MAX_IMPORTED_USERS, "5a;b")
                 assert await import_users(auth, body, dry_run=False) == ImportTooLarge()
-            assert not await users_by_local_part(auth, email_domain)
-            smaller = await import_users(auth, generated_user_csv(email_domain, 100), dry_run=False)
+            assert not await users_by_local_part(auth, domain)
+            smaller = await import_users(auth, generated_user_csv(domain, 100), dry_run=False)
             assert smaller == ImportResult(100, 0, 0, dry_run=False)
 
 
+@pytest.mark.slow
 async def test_an_import_that_runs_out_of_time_is_too_large_and_blocks_no_later_one(
-    auth: Auth, email_domain: str, monkeypatch: pytest.MonkeyPatch
+    auth: Auth, domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as short_timeouts:
         short_timeouts.setattr(imports, "OPERATION_TIMEOUT_MS", 100)
         short_timeouts.setattr(user_import, "RETRY_FOR_S", 0.0)
         outcome = await import_users(
-            auth, generated_user_csv(email_domain, MAX_IMPORTED_USERS), dry_run=False
+            auth, generated_user_csv(domain, MAX_IMPORTED_USERS), dry_run=False
         )
     assert outcome == ImportTooLarge()
-    assert not await users_by_local_part(auth, email_domain)
-    smaller = await import_users(auth, generated_user_csv(email_domain, 100), dry_run=False)
+    assert not await users_by_local_part(auth, domain)
+    smaller = await import_users(auth, generated_user_csv(domain, 100), dry_run=False)
     assert smaller == ImportResult(100, 0, 0, dry_run=False)
 
 
@@ -145,12 +141,12 @@ async def test_an_import_that_runs_out_of_time_is_too_large_and_blocks_no_later_
     "error", [transient_error(388), OperationFailure("no", 388), bulk_write_error(388)]
 )
 async def test_an_import_that_can_never_fit_is_too_large_without_retries(
-    auth: Auth, email_domain: str, fail_imports: FailImports, error: PyMongoError
+    auth: Auth, domain: str, fail_imports: FailImports, error: PyMongoError
 ) -> None:
     fail_imports(error)
-    outcome = await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
+    outcome = await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False)
     assert outcome == ImportTooLarge()
-    assert not await users_by_local_part(auth, email_domain)
+    assert not await users_by_local_part(auth, domain)
 
 
 @pytest.mark.usefixtures("single_attempt")
@@ -159,16 +155,16 @@ async def test_an_import_that_can_never_fit_is_too_large_without_retries(
     [transient_error(112), bulk_write_error(112), transient_error(251), OperationFailure("no", 50)],
 )
 async def test_timeouts_and_conflicts_without_another_writer_are_too_large(
-    auth: Auth, email_domain: str, fail_imports: FailImports, error: PyMongoError
+    auth: Auth, domain: str, fail_imports: FailImports, error: PyMongoError
 ) -> None:
     fail_imports(error)
-    outcome = await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
+    outcome = await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False)
     assert outcome == ImportTooLarge()
-    assert not await users_by_local_part(auth, email_domain)
+    assert not await users_by_local_part(auth, domain)
 
 
 async def test_an_import_that_ran_out_of_time_is_retried(
-    auth: Auth, email_domain: str, monkeypatch: pytest.MonkeyPatch
+    auth: Auth, domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempts: list[ImportAttempt] = []
 
@@ -186,7 +182,7 @@ async def test_an_import_that_ran_out_of_time_is_retried(
         return attempts[-1]
 
     monkeypatch.setattr(UserImportWriter, "commit", commit_with_short_timeout)
-    outcome = await import_users(auth, generated_user_csv(email_domain, 3_000), dry_run=False)
+    outcome = await import_users(auth, generated_user_csv(domain, 3_000), dry_run=False)
     assert outcome == ImportResult(3_000, 0, 0, dry_run=False)
     first, *others, last = attempts
     assert (first, last) == (ImportAttempt.FAILED, ImportAttempt.WRITTEN)
@@ -197,7 +193,7 @@ async def test_an_import_that_ran_out_of_time_is_retried(
 @pytest.mark.parametrize("error", [transient_error(112), transient_error(388)])
 async def test_control_an_import_with_a_real_conflict_is_busy(
     auth: Auth,
-    email_domain: str,
+    domain: str,
     fail_imports: FailImports,
     error: PyMongoError,
     monkeypatch: pytest.MonkeyPatch,
@@ -212,55 +208,53 @@ async def test_control_an_import_with_a_real_conflict_is_busy(
         actor_id: UserId | None = None,
     ) -> ImportAttempt:
         attempt = await COMMIT(self, plan, snapshot, now, actor_id)
-        await accounts.register(auth, "Eve", f"ada@{email_domain}", "correct horse battery")
+        await accounts.register(auth, "Eve", f"ada@{domain}", "correct horse battery")
         return attempt
 
     monkeypatch.setattr(UserImportWriter, "commit", commit_before_conflict)
-    outcome = await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
+    outcome = await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False)
     assert isinstance(outcome, ImportBusy)
 
 
-async def error_of_rejected_user(servers: EmbeddedServers, email_domain: str) -> str:
+async def error_of_rejected_user(servers: EmbeddedServers, domain: str) -> str:
     """Return the error of an import in which MongoDB rejects a user by name."""
-    name = f"Ada {email_domain}"
+    name = f"Ada {domain}"
     async with auth_for_database(database_url(servers, f"refused_{secrets.token_hex(4)}")) as auth:
-        database = auth.users._database
+        database = auth.repositories.users._database
         await database.command("collMod", "users", validator={"name": {"$ne": name}})
         with pytest.raises(PyMongoError) as caught:
-            await import_users(auth, user_csv(email_domain, {"ada": name}), dry_run=False)
+            await import_users(auth, user_csv(domain, {"ada": name}), dry_run=False)
         await database.client.drop_database(database)
     return "".join(traceback.format_exception(caught.value))
 
 
-async def test_errors_of_an_import_contain_no_name_or_address(
-    servers: EmbeddedServers, email_domain: str
-) -> None:
-    error_text = await error_of_rejected_user(servers, email_domain)
+async def test_errors_contain_no_name_or_address(servers: EmbeddedServers, domain: str) -> None:
+    error_text = await error_of_rejected_user(servers, domain)
     assert "121" in error_text  # DocumentValidationFailure
-    assert email_domain not in error_text
+    assert domain not in error_text
 
 
 async def test_control_unredacted_errors_contain_names_and_addresses(
-    servers: EmbeddedServers, email_domain: str, monkeypatch: pytest.MonkeyPatch
+    servers: EmbeddedServers, domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imports, "_redacted", lambda error: error)
-    error_text = await error_of_rejected_user(servers, email_domain)
-    assert f"'name': 'Ada {email_domain}', 'email': 'ada@{email_domain}'" in error_text
+    error_text = await error_of_rejected_user(servers, domain)
+    assert f"'name': 'Ada {domain}', 'email': 'ada@{domain}'" in error_text
 
 
 async def test_an_import_that_is_too_large_returns_413_with_advice(
-    auth: Auth, email_domain: str, fail_imports: FailImports
+    auth: Auth, domain: str, fail_imports: FailImports
 ) -> None:
     fail_imports(transient_error(388))
     headers = {
         "Authorization": f"Bearer {await sign_in_new_user(auth, Role.ORGANIZER)}",
         "Content-Type": "text/csv",
     }
-    endpoint = users.import_endpoint(auth, OperationRateLimits(None, 1, 1, 1))
+    endpoint = user_file_endpoints.import_endpoint(auth, OperationRateLimits(None, 1, 1, 1))
     app = Starlette(routes=[Route("/users/import", endpoint)])
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://slotlock.test") as http:
-        body = user_csv(email_domain, {"ada": "Ada"})
+        body = user_csv(domain, {"ada": "Ada"})
         response = await http.post("/users/import", content=body, headers=headers)
     assert response.status_code == 413
     assert response.json() == {
@@ -271,7 +265,7 @@ async def test_an_import_that_is_too_large_returns_413_with_advice(
 
 def test_the_command_line_reports_an_import_that_is_too_large(
     servers: EmbeddedServers,
-    email_domain: str,
+    domain: str,
     fail_imports: FailImports,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -281,7 +275,7 @@ def test_the_command_line_reports_an_import_that_is_too_large(
         monkeypatch.setenv(name, value)
     fail_imports(transient_error(388))
     file = tmp_path / "users.csv"
-    file.write_bytes(user_csv(email_domain, {"ada": "Ada"}))
+    file.write_bytes(user_csv(domain, {"ada": "Ada"}))
     assert main(["users", "import", str(file)]) == 1
     error_output = capsys.readouterr().err
     assert (

@@ -1,7 +1,7 @@
 """Imports concurrent with other writes: each import is complete, and two are serialized."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -9,12 +9,11 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from slotlock.auth import accounts
+from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.tokens import BadTokenError
-from slotlock.auth.user_import import import_users
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.import_plan import ImportPlan, ImportResult
 from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.mongo.client import Document
@@ -25,9 +24,8 @@ from slotlock.infrastructure.mongo.users.imports import (
     UserSnapshot,
 )
 from slotlock.infrastructure.mongo.users.sessions import NewSession, SessionRepository
-from tests.support.apps.processes import database_url
+from slotlock.services.container import utc_now
 from tests.support.clients.user_files import generated_user_csv, user_csv, users_by_local_part
-from tests.support.stores.users import auth_for_database
 
 PASSWORD = "correct horse battery"
 COMMIT = UserImportWriter.commit
@@ -39,46 +37,33 @@ Commit = Callable[
 LoadBothBeforeCommit = Callable[[Commit], None]
 
 
-@pytest.fixture
-async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
-    async with auth_for_database(database_url(servers, "import_races")) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def other_process(servers: EmbeddedServers) -> AsyncIterator[Auth]:
-    async with auth_for_database(database_url(servers, "import_races")) as opened:
-        yield opened
-
-
 GROUPS = ("a", "b")
 
 
-async def create_groups_and_files(auth: Auth, email_domain: str, size: int) -> list[bytes]:
+async def create_groups_and_files(auth: Auth, domain: str, size: int) -> list[bytes]:
     """Import users in two groups. Return two files, each of which puts all users in one group.
 
     Each of the two imports writes the half of the users that the other does not change.
     """
     for group in GROUPS:
-        body = generated_user_csv(f"{group}.{email_domain}", size, group)
+        body = generated_user_csv(f"{group}.{domain}", size, group)
         await import_users(auth, body, dry_run=False)
     header = b"email,name,groups"
     halves = [
-        [generated_user_csv(f"{half}.{email_domain}", size, group) for half in GROUPS]
-        for group in GROUPS
+        [generated_user_csv(f"{half}.{domain}", size, group) for half in GROUPS] for group in GROUPS
     ]
     return [first + second.removeprefix(header) for first, second in halves]
 
 
 async def import_concurrently(
-    one: Auth, other: Auth, email_domain: str, files: Sequence[bytes]
+    one: Auth, other: Auth, domain: str, files: Sequence[bytes]
 ) -> set[tuple[str, ...]]:
     """Import both files concurrently. Return the groups that the users have then."""
     outcomes = await asyncio.gather(
         import_users(one, files[0], dry_run=False), import_users(other, files[1], dry_run=False)
     )
     assert all(isinstance(outcome, ImportResult) for outcome in outcomes)
-    return {user.groups for user in (await users_by_local_part(one, email_domain)).values()}
+    return {user.groups for user in (await users_by_local_part(one, domain)).values()}
 
 
 @pytest.fixture
@@ -104,31 +89,26 @@ def load_both_before_commit(monkeypatch: pytest.MonkeyPatch) -> LoadBothBeforeCo
     return patch_commit
 
 
+@pytest.mark.slow
 async def test_after_two_concurrent_imports_all_users_match_one_file(
-    auth: Auth, other_process: Auth, email_domain: str
+    auth: Auth, other_process: Auth, domain: str
 ) -> None:
     for number in range(4):
-        domain = f"{number}.{email_domain}"
-        files = await create_groups_and_files(auth, domain, 200)
-        assert len(await import_concurrently(auth, other_process, domain, files)) == 1
+        subdomain = f"{number}.{domain}"
+        files = await create_groups_and_files(auth, subdomain, 200)
+        assert len(await import_concurrently(auth, other_process, subdomain, files)) == 1
 
 
 async def test_an_import_with_a_conflict_loads_the_users_again(
-    auth: Auth,
-    other_process: Auth,
-    email_domain: str,
-    load_both_before_commit: LoadBothBeforeCommit,
+    auth: Auth, other_process: Auth, domain: str, load_both_before_commit: LoadBothBeforeCommit
 ) -> None:
-    files = await create_groups_and_files(auth, email_domain, 2)
+    files = await create_groups_and_files(auth, domain, 2)
     load_both_before_commit(COMMIT)
-    assert len(await import_concurrently(auth, other_process, email_domain, files)) == 1
+    assert len(await import_concurrently(auth, other_process, domain, files)) == 1
 
 
 async def test_control_without_the_version_check_two_imports_are_mixed(
-    auth: Auth,
-    other_process: Auth,
-    email_domain: str,
-    load_both_before_commit: LoadBothBeforeCommit,
+    auth: Auth, other_process: Auth, domain: str, load_both_before_commit: LoadBothBeforeCommit
 ) -> None:
     commit_lock = asyncio.Lock()
 
@@ -142,25 +122,29 @@ async def test_control_without_the_version_check_two_imports_are_mixed(
         async with commit_lock:
             current_version = (await self.load_snapshot([])).version
             return await COMMIT(
-                self, plan, UserSnapshot(current_version, snapshot.users_by_email), now, actor_id
+                self,
+                plan,
+                UserSnapshot(current_version, snapshot.users_by_login_name),
+                now,
+                actor_id,
             )
 
-    files = await create_groups_and_files(auth, email_domain, 2)
+    files = await create_groups_and_files(auth, domain, 2)
     load_both_before_commit(commit_without_version_check)
-    assert await import_concurrently(auth, other_process, email_domain, files) == {("a",), ("b",)}
+    assert await import_concurrently(auth, other_process, domain, files) == {("a",), ("b",)}
 
 
 async def test_an_import_concurrent_with_a_registration_is_complete_and_addresses_stay_unique(
-    auth: Auth, other_process: Auth, email_domain: str
+    auth: Auth, other_process: Auth, domain: str
 ) -> None:
     for number in range(4):
-        domain = f"{number}.{email_domain}"
-        email = f"person399@{domain}"
+        subdomain = f"{number}.{domain}"
+        email = f"person399@{subdomain}"
         outcome, registered = await asyncio.gather(
-            import_users(auth, generated_user_csv(domain, 400), dry_run=False),
+            import_users(auth, generated_user_csv(subdomain, 400), dry_run=False),
             accounts.register(other_process, "Eve", email, PASSWORD),
         )
-        users_by_name = await users_by_local_part(auth, domain)
+        users_by_name = await users_by_local_part(auth, subdomain)
         assert len(users_by_name) == 400
         registered_first = isinstance(registered, SignedInSession)
         assert isinstance(outcome, ImportResult)
@@ -174,9 +158,10 @@ async def test_an_import_concurrent_with_a_registration_is_complete_and_addresse
         assert users_by_name["person399"].has_password is registered_first
 
 
-async def test_a_registration_between_read_and_write_is_a_conflict(
-    auth: Auth, other_process: Auth, email_domain: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def run_before_first_write(
+    monkeypatch: pytest.MonkeyPatch, act: Awaitable[object]
+) -> list[ImportAttempt]:
+    """Run an act between the read and the first write of an import; return its attempts."""
     attempts: list[ImportAttempt] = []
 
     async def commit(
@@ -187,13 +172,21 @@ async def test_a_registration_between_read_and_write_is_a_conflict(
         actor_id: ActorId,
     ) -> ImportAttempt:
         if not attempts:
-            await accounts.register(other_process, "Eve", f"eve@{email_domain}", PASSWORD)
+            await act
         attempts.append(await COMMIT(self, plan, snapshot, now, actor_id))
         return attempts[-1]
 
     monkeypatch.setattr(UserImportWriter, "commit", commit)
+    return attempts
+
+
+async def test_a_registration_between_read_and_write_is_a_conflict(
+    auth: Auth, other_process: Auth, domain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registration = accounts.register(other_process, "Eve", f"eve@{domain}", PASSWORD)
+    attempts = run_before_first_write(monkeypatch, registration)
     outcome = await import_users(
-        auth, user_csv(email_domain, {"ada": "Ada", "eve": "Eve"}), dry_run=False
+        auth, user_csv(domain, {"ada": "Ada", "eve": "Eve"}), dry_run=False
     )
     assert attempts == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
     assert isinstance(outcome, ImportResult)
@@ -203,21 +196,21 @@ async def test_a_registration_between_read_and_write_is_a_conflict(
 async def sign_in_before_claim(
     auth: Auth,
     other_process: Auth,
-    email_domain: str,
+    domain: str,
     monkeypatch: pytest.MonkeyPatch,
     guard: Callable[[NewSession], NewSession],
     *,
     has_account: bool,
 ) -> SignedInSession:
     """Register, or sign in if there is an account, which is claimed before the session opens."""
-    email, open_session = f"ada@{email_domain}", SessionRepository.open
+    email, open_session = f"ada@{domain}", SessionRepository.open
     if has_account:
         await accounts.register(auth, "Eve", email, PASSWORD)
 
     async def claim_and_open(
         self: SessionRepository, new_session: NewSession
     ) -> tuple[str, User] | None:
-        body = user_csv(email_domain, {"ada": "Ada"})
+        body = user_csv(domain, {"ada": "Ada"})
         claimed = await import_users(other_process, body, dry_run=False, claim=True)
         assert claimed == ImportResult(0, 0, 0, dry_run=False, claimed=1)
         return await open_session(self, guard(new_session))
@@ -234,14 +227,10 @@ async def sign_in_before_claim(
 
 @pytest.mark.parametrize("has_account", [False, True], ids=["register", "login"])
 async def test_no_session_opens_with_a_password_from_before_a_claim(
-    auth: Auth,
-    other_process: Auth,
-    email_domain: str,
-    monkeypatch: pytest.MonkeyPatch,
-    has_account: bool,
+    auth: Auth, other_process: Auth, domain: str, monkeypatch: pytest.MonkeyPatch, has_account: bool
 ) -> None:
     session = await sign_in_before_claim(
-        auth, other_process, email_domain, monkeypatch, lambda new: new, has_account=has_account
+        auth, other_process, domain, monkeypatch, lambda new: new, has_account=has_account
     )
     with pytest.raises(BadTokenError):
         await authenticate(auth, f"Bearer {session.access_token}")
@@ -249,16 +238,12 @@ async def test_no_session_opens_with_a_password_from_before_a_claim(
 
 @pytest.mark.parametrize("has_account", [False, True], ids=["register", "login"])
 async def test_control_without_the_password_hash_a_session_survives_a_claim(
-    auth: Auth,
-    other_process: Auth,
-    email_domain: str,
-    monkeypatch: pytest.MonkeyPatch,
-    has_account: bool,
+    auth: Auth, other_process: Auth, domain: str, monkeypatch: pytest.MonkeyPatch, has_account: bool
 ) -> None:
     session = await sign_in_before_claim(
         auth,
         other_process,
-        email_domain,
+        domain,
         monkeypatch,
         lambda new: replace(new, password_hash=None),
         has_account=has_account,
@@ -267,44 +252,32 @@ async def test_control_without_the_password_hash_a_session_survives_a_claim(
 
 
 async def test_new_groups_between_read_and_write_are_a_conflict(
-    auth: Auth, other_process: Auth, email_domain: str, monkeypatch: pytest.MonkeyPatch
+    auth: Auth, other_process: Auth, domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
-    ada = (await users_by_local_part(auth, email_domain))["ada"]
-    attempts: list[ImportAttempt] = []
-
-    async def commit(
-        self: UserImportWriter,
-        plan: ImportPlan,
-        snapshot: UserSnapshot,
-        now: datetime,
-        actor_id: ActorId,
-    ) -> ImportAttempt:
-        if not attempts:
-            await other_process.users.set_groups(ada.id, ["choir"], None, now)
-        attempts.append(await COMMIT(self, plan, snapshot, now, actor_id))
-        return attempts[-1]
-
-    monkeypatch.setattr(UserImportWriter, "commit", commit)
-    outcome = await import_users(auth, user_csv(email_domain, {"ada": "Ada L."}), dry_run=False)
+    await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False)
+    ada = (await users_by_local_part(auth, domain))["ada"]
+    change = other_process.repositories.users.set_groups(ada.id, ["choir"], None, utc_now())
+    attempts = run_before_first_write(monkeypatch, change)
+    outcome = await import_users(auth, user_csv(domain, {"ada": "Ada L."}), dry_run=False)
     assert attempts == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
     assert outcome == ImportResult(0, 1, 0, dry_run=False)
-    assert (await users_by_local_part(auth, email_domain))["ada"].groups == ("5a",)
+    assert (await users_by_local_part(auth, domain))["ada"].groups == ("5a",)
 
 
+@pytest.mark.slow
 async def test_the_import_of_a_killed_process_leaves_nothing_and_blocks_no_later_one(
-    auth: Auth, servers: EmbeddedServers, email_domain: str
+    auth: Auth, mongo_url: str, domain: str
 ) -> None:
-    await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
-    client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "import_races"))
+    await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False)
+    client: AsyncMongoClient[Document] = AsyncMongoClient(mongo_url)
     async with client, client.start_session() as session:
         await session.start_transaction()
         database = client.get_default_database()
         imports, users = database["imports"], database["users"]
         await imports.update_one({"_id": IMPORT_ID}, {"$inc": {"version": 1}}, session=session)
         # MongoDB aborts this transaction after 5 s; the other import waits without an error.
-        user = {"email": f"dead@{email_domain}", "name": "Dead", "searchWords": [email_domain]}
+        user = {"email": f"dead@{domain}", "name": "Dead", "searchWords": [domain]}
         await users.insert_one(user, session=session)
-        outcome = await import_users(auth, user_csv(email_domain, {"ben": "Ben"}), dry_run=False)
+        outcome = await import_users(auth, user_csv(domain, {"ben": "Ben"}), dry_run=False)
     assert outcome == ImportResult(1, 0, 0, dry_run=False)
-    assert set(await users_by_local_part(auth, email_domain)) == {"ada", "ben"}
+    assert set(await users_by_local_part(auth, domain)) == {"ada", "ben"}

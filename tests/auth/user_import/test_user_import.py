@@ -1,4 +1,4 @@
-"""Importing a file of users: all or nothing, with a dry run, and repeatable."""
+"""Imports of users, and claims of accounts that a stranger registered first."""
 
 import asyncio
 import secrets
@@ -9,127 +9,105 @@ import pytest
 from pymongo import AsyncMongoClient
 from pymongo.errors import PyMongoError
 
-from slotlock.auth import accounts, user_import
+from slotlock.auth import accounts, calendar_tokens
+from slotlock.auth.accounts import InvalidCredentials, RegistrationClosed, login, register
+from slotlock.auth.admin import account_admin, user_import
+from slotlock.auth.admin.user_import import import_users
+from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
-from slotlock.auth.sessions import SignedInSession
-from slotlock.auth.user_import import import_users
+from slotlock.auth.invitations import create_password_reset, invite, set_password
+from slotlock.auth.sessions import InvalidSession, SignedInSession, refresh_session
+from slotlock.auth.tokens import BadTokenError
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.users.import_file import MAX_IMPORTED_USERS, InvalidUserFile
-from slotlock.domain.users.import_plan import ImportBusy, ImportPlan, ImportResult, NewUser
-from slotlock.domain.users.user import Role, User, UserFilter
+from slotlock.domain.audit.audit_log import AuditFilter
+from slotlock.domain.teams import membership
+from slotlock.domain.teams.team import Member, TeamId
+from slotlock.domain.teams.team_outcomes import TeamSaved
+from slotlock.domain.users.import_file import MAX_IMPORTED_USERS
+from slotlock.domain.users.import_plan import (
+    ImportBusy,
+    ImportPlan,
+    ImportResult,
+    NewUser,
+    UnclaimedAccount,
+)
+from slotlock.domain.users.user import Caller, Registration, Role, User, UserFilter
 from slotlock.infrastructure.mongo.client import Document, connect
-from slotlock.infrastructure.mongo.repositories import repositories_on
+from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.imports import IMPORT_ID, ImportAttempt, UserSnapshot
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import database_url
 from tests.support.clients.user_files import generated_user_csv, user_csv, users_by_local_part
 from tests.support.polling import eventually
-from tests.support.stores.users import auth_for_database
+from tests.support.stores.users import auth_for_database, insert_user
 
 PASSWORD = "correct horse battery"
+NEW_PASSWORD = "another horse battery"
 
 
-@pytest.fixture
-async def auth(servers: EmbeddedServers) -> AsyncIterator[Auth]:
-    async with auth_for_database(database_url(servers, "importing")) as opened:
-        yield opened
-
-
-async def test_users_are_created_as_members_without_a_password(
-    auth: Auth, email_domain: str
-) -> None:
+async def test_users_are_created_as_members_without_a_password(auth: Auth, domain: str) -> None:
     outcome = await import_users(
-        auth, user_csv(email_domain, {"Ada": "Ada L."}, "5a;choir"), dry_run=False
+        auth, user_csv(domain, {"Ada": "Ada L."}, "5a;choir"), dry_run=False
     )
     assert outcome == ImportResult(1, 0, 0, dry_run=False)
-    ada = (await users_by_local_part(auth, email_domain))["ada"]
+    ada = (await users_by_local_part(auth, domain))["ada"]
     assert (ada.name, ada.groups, ada.role) == ("Ada L.", ("5a", "choir"), Role.MEMBER)
     assert not ada.has_password
 
 
-async def test_the_same_file_again_changes_nothing(auth: Auth, email_domain: str) -> None:
-    body = generated_user_csv(email_domain, 20)
-    await import_users(auth, body, dry_run=False)
-    before = await users_by_local_part(auth, email_domain)
-    assert await import_users(auth, body, dry_run=False) == ImportResult(0, 0, 20, dry_run=False)
-    assert await users_by_local_part(auth, email_domain) == before
-
-
-async def test_a_dry_run_returns_the_result_and_writes_nothing(
-    auth: Auth, email_domain: str
-) -> None:
-    await import_users(auth, user_csv(email_domain, {"ada": "Ada", "ben": "Ben"}), dry_run=False)
-    body = user_csv(email_domain, {"ada": "Ada", "ben": "Benjamin", "cleo": "Cleo"})
-    before = await users_by_local_part(auth, email_domain)
-    expected = await import_users(auth, body, dry_run=True)
-    assert expected == ImportResult(1, 1, 1, dry_run=True)
-    assert await users_by_local_part(auth, email_domain) == before
-    assert await import_users(auth, body, dry_run=False) == replace(expected, dry_run=False)
-    names = {user.name for user in (await users_by_local_part(auth, email_domain)).values()}
-    assert names == {"Ada", "Benjamin", "Cleo"}
-
-
-async def test_an_existing_account_preserves_password_and_role(
-    auth: Auth, email_domain: str
-) -> None:
-    email = f"ada@{email_domain}"
+async def test_an_existing_account_preserves_password_and_role(auth: Auth, domain: str) -> None:
+    email = f"ada@{domain}"
     created = await accounts.create_user(auth, "Ada", email, PASSWORD, Role.ORGANIZER)
     assert isinstance(created, User)
-    await import_users(auth, user_csv(email_domain, {"ADA": "Ada L."}, "staff"), dry_run=False)
+    await import_users(auth, user_csv(domain, {"ADA": "Ada L."}, "staff"), dry_run=False)
     session = await accounts.login(auth, email, PASSWORD)
     assert isinstance(session, SignedInSession)
     assert session.user == replace(created, name="Ada L.", groups=("staff",))
 
 
-async def test_imported_users_are_found_by_their_latest_name(auth: Auth, email_domain: str) -> None:
-    await import_users(auth, user_csv(email_domain, {"ada": "Lovelace"}), dry_run=False)
-    await import_users(auth, user_csv(email_domain, {"ada": "Byron"}), dry_run=False)
-    assert (await auth.users.page(UserFilter(f"byr {email_domain}"), 10, None)).items
-    assert not (await auth.users.page(UserFilter(f"lovel {email_domain}"), 10, None)).items
+async def test_imported_users_are_found_by_their_latest_name(auth: Auth, domain: str) -> None:
+    await import_users(auth, user_csv(domain, {"ada": "Lovelace"}), dry_run=False)
+    await import_users(auth, user_csv(domain, {"ada": "Byron"}), dry_run=False)
+    assert (await auth.repositories.users.page(UserFilter(f"byr {domain}"), 10, None)).items
+    assert not (await auth.repositories.users.page(UserFilter(f"lovel {domain}"), 10, None)).items
 
 
-async def test_a_file_with_an_invalid_line_imports_nothing(auth: Auth, email_domain: str) -> None:
-    body = generated_user_csv(email_domain, 20) + b"\nnobody,Eve,5a"
-    outcome = await import_users(auth, body, dry_run=False)
-    assert isinstance(outcome, InvalidUserFile)
-    assert not await users_by_local_part(auth, email_domain)
-
-
-async def test_10_000_users_fit_into_one_transaction(auth: Auth, email_domain: str) -> None:
+@pytest.mark.slow
+async def test_10_000_users_fit_into_one_transaction(auth: Auth, domain: str) -> None:
     # The test servers abort a transaction after 5 s, as the servers in production do.
     created = await import_users(
-        auth, generated_user_csv(email_domain, MAX_IMPORTED_USERS), dry_run=False
+        auth, generated_user_csv(domain, MAX_IMPORTED_USERS), dry_run=False
     )
     assert created == ImportResult(MAX_IMPORTED_USERS, 0, 0, dry_run=False)
-    updated = await import_users(auth, generated_user_csv(email_domain, 2_000, "6a"), dry_run=False)
+    updated = await import_users(auth, generated_user_csv(domain, 2_000, "6a"), dry_run=False)
     assert updated == ImportResult(0, 2_000, 0, dry_run=False)
 
 
 async def test_an_import_blocked_by_an_open_transaction_is_busy(
-    auth: Auth, servers: EmbeddedServers, email_domain: str, monkeypatch: pytest.MonkeyPatch
+    auth: Auth, mongo_url: str, domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Like the transaction of a killed process until MongoDB aborts it.
-    await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
+    await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False)
     monkeypatch.setattr(user_import, "RETRY_FOR_S", 0.0)
-    client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "importing"))
+    client: AsyncMongoClient[Document] = AsyncMongoClient(mongo_url)
     async with client, client.start_session() as session:
         await session.start_transaction()
         imports = client.get_default_database()["imports"]
         await imports.update_one({"_id": IMPORT_ID}, {"$inc": {"version": 1}}, session=session)
-        outcome = await import_users(auth, user_csv(email_domain, {"ben": "Ben"}), dry_run=False)
+        outcome = await import_users(auth, user_csv(domain, {"ben": "Ben"}), dry_run=False)
         await session.abort_transaction()
     assert isinstance(outcome, ImportBusy)
-    assert list(await users_by_local_part(auth, email_domain)) == ["ada"]
-    again = await import_users(auth, user_csv(email_domain, {"ben": "Ben"}), dry_run=False)
+    assert list(await users_by_local_part(auth, domain)) == ["ada"]
+    again = await import_users(auth, user_csv(domain, {"ben": "Ben"}), dry_run=False)
     assert again == ImportResult(1, 0, 0, dry_run=False)
 
 
 async def test_an_unexpected_error_during_the_import_is_raised_and_writes_nothing(
-    auth: Auth, email_domain: str
+    auth: Auth, domain: str
 ) -> None:
-    new_users = [NewUser(f"{number}@{email_domain}", "Ada", ()) for number in range(1_000)]
+    new_users = [NewUser(f"{number}@{domain}", "Ada", ()) for number in range(1_000)]
     new_users.append(
-        NewUser(f"last@{email_domain}", "x" * 17_000_000, ())
+        NewUser(f"last@{domain}", "x" * 17_000_000, ())
     )  # larger than a document can be
     plan = ImportPlan(tuple(new_users), (), 0)
 
@@ -138,12 +116,12 @@ async def test_an_unexpected_error_during_the_import_is_raised_and_writes_nothin
             ImportAttempt.CONFLICT
         )  # with the transaction of an earlier test that MongoDB is aborting
         while attempt is ImportAttempt.CONFLICT:
-            snapshot = await auth.user_imports.load_snapshot([])
-            attempt = await auth.user_imports.commit(plan, snapshot, utc_now())
+            snapshot = await auth.repositories.user_imports.load_snapshot([])
+            attempt = await auth.repositories.user_imports.commit(plan, snapshot, utc_now())
 
     with pytest.raises(PyMongoError):
         await commit()
-    assert not await users_by_local_part(auth, email_domain)
+    assert not await users_by_local_part(auth, domain)
 
 
 async def test_of_two_concurrent_first_imports_one_is_written(servers: EmbeddedServers) -> None:
@@ -155,26 +133,149 @@ async def test_of_two_concurrent_first_imports_one_is_written(servers: EmbeddedS
         plan = ImportPlan((NewUser("ada@slotlock.test", "Ada", ()),), (), 0)
         snapshot = UserSnapshot(0, {})
         attempts = await asyncio.gather(
-            auth.user_imports.commit(plan, snapshot, utc_now()),
-            other.user_imports.commit(plan, snapshot, utc_now()),
+            auth.repositories.user_imports.commit(plan, snapshot, utc_now()),
+            other.repositories.user_imports.commit(plan, snapshot, utc_now()),
         )
         assert attempts.count(ImportAttempt.WRITTEN) == 1
-        assert (await auth.user_imports.load_snapshot(["ada@slotlock.test"])).version == 1
+        assert (
+            await auth.repositories.user_imports.load_snapshot(["ada@slotlock.test"])
+        ).version == 1
 
 
 async def test_users_without_search_words_get_them_at_the_next_start(
-    auth: Auth, servers: EmbeddedServers, email_domain: str
+    auth: Auth, mongo_url: str, domain: str
 ) -> None:
-    await import_users(auth, user_csv(email_domain, {"ada": "Ada"}), dry_run=False)
-    client: AsyncMongoClient[Document] = AsyncMongoClient(database_url(servers, "importing"))
+    await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False)
+    client: AsyncMongoClient[Document] = AsyncMongoClient(mongo_url)
     async with client:
         users = client.get_default_database()["users"]
-        await users.update_one({"email": f"ada@{email_domain}"}, {"$unset": {"searchWords": ""}})
-    assert not await users_by_local_part(auth, email_domain)
+        await users.update_one({"email": f"ada@{domain}"}, {"$unset": {"searchWords": ""}})
+    assert not await users_by_local_part(auth, domain)
 
     async def is_found() -> bool:
-        return list(await users_by_local_part(auth, email_domain)) == ["ada"]
+        return list(await users_by_local_part(auth, domain)) == ["ada"]
 
-    restarted, database = connect(database_url(servers, "importing"))
-    async with restarted, repositories_on(database).indexes.running():
+    restarted, database = connect(mongo_url)
+    async with restarted, Repositories(database).indexes.running():
         await eventually(is_found, "the user is found")
+
+
+@pytest.fixture
+async def repositories(mongo_url: str) -> AsyncIterator[Repositories]:
+    client, database = connect(mongo_url)
+    yield Repositories(database)
+    await client.close()
+
+
+async def squat(auth: Auth, email: str) -> SignedInSession:
+    """Register the address of somebody else."""
+    session = await register(auth, "Eve", email, PASSWORD)
+    assert isinstance(session, SignedInSession)
+    return session
+
+
+async def test_an_import_lists_accounts_that_registered_themselves_and_leaves_them_alone(
+    auth: Auth, domain: str
+) -> None:
+    eve = (await squat(auth, f"ada@{domain}")).user
+    body = user_csv(domain, {"ada": "Ada", "ben": "Ben"})
+    unclaimed = (UnclaimedAccount(2, replace(eve, self_registered=True)),)
+    for dry_run in (True, False):
+        outcome = await import_users(auth, body, dry_run=dry_run)
+        assert outcome == ImportResult(1, 0, 0, dry_run, 0, unclaimed)
+    users = await users_by_local_part(auth, domain)
+    assert (users["ada"].name, users["ada"].groups) == ("Eve", ())
+    assert users["ben"].groups == ("5a",)
+
+
+async def test_a_claim_locks_out_the_user_who_registered_the_account(
+    auth: Auth, repositories: Repositories, domain: str
+) -> None:
+    email = f"ada@{domain}"
+    session = await squat(auth, email)
+    user_id = session.user.id
+    caller = Caller(user_id, Role.MEMBER, "session", auth.now())
+    feed = await calendar_tokens.create(auth, caller)
+    accomplice = await insert_user(auth)
+    alone, shared = TeamId(user_id), TeamId(accomplice.id)
+    for team_id, others in ((alone, ()), (shared, (Member(accomplice.id, auth.now(), 1),))):
+        created = membership.create(team_id, "Friends", user_id, len(others), auth.now())
+        assert isinstance(created, TeamSaved)
+        team = created.team
+        assert await repositories.teams.insert(replace(team, members=(*team.members, *others)))
+
+    body = user_csv(domain, {"ada": "Ada"})
+    assert await import_users(auth, body, dry_run=False, claim=True) == ImportResult(
+        0, 0, 0, dry_run=False, claimed=1
+    )
+
+    with pytest.raises(BadTokenError):
+        await authenticate(auth, f"Bearer {session.access_token}")
+    assert await refresh_session(auth, session.refresh_token) == InvalidSession()
+    assert await login(auth, email, PASSWORD) == InvalidCredentials()
+    late_feed = await calendar_tokens.create(auth, caller)  # of a request that began before
+    for each in (feed, late_feed):
+        assert await calendar_tokens.user_of(auth, each.token) is None
+    assert await repositories.teams.find(alone) is None
+    left = await repositories.teams.find(shared)
+    assert left is not None
+    assert [member.user_id for member in left.members] == [accomplice.id]
+    assert not (await repositories.teams.find_teammates(accomplice.id, [user_id]))[0]
+
+    (invitation,) = [
+        each async for each in invite(auth, "5a", (Role.MEMBER,)) if each.user.email == email
+    ]
+    accepted = await set_password(auth, invitation.token, NEW_PASSWORD)
+    assert isinstance(accepted, SignedInSession)
+    assert (accepted.user.name, accepted.user.groups) == ("Ada", ("5a",))
+    again = await import_users(auth, user_csv(domain, {"ada": "Ada B."}), dry_run=False)
+    assert again == ImportResult(0, 1, 0, dry_run=False)
+
+
+async def test_the_log_has_a_claim(auth: Auth, repositories: Repositories, domain: str) -> None:
+    eve = (await squat(auth, f"ada@{domain}")).user
+    await import_users(auth, user_csv(domain, {"ada": "Eve"}), dry_run=False, claim=True)
+    page = await repositories.audit_log.page(AuditFilter(user_id=eve.id), 10, None, auth.now())
+    (entry,) = page.items
+    edits = {(edit.field, edit.before, edit.after) for edit in entry.edits}
+    assert edits == {("groups", None, "5a"), ("hasPassword", "true", "false")}
+
+
+async def test_an_account_whose_user_is_known_needs_no_claim(auth: Auth, domain: str) -> None:
+    names = {"appointed": "Ada", "created": "Ada", "reset": "Ada"}
+    emails = {name: f"{name}@{domain}" for name in names}
+    appointed = (await squat(auth, emails["appointed"])).user
+    await account_admin.set_role(auth, None, appointed.id, Role.ORGANIZER)
+    await account_admin.set_role(auth, None, appointed.id, Role.MEMBER)
+    await accounts.create_user(auth, "Eve", emails["created"], PASSWORD, Role.MEMBER)
+    reset = await create_password_reset(auth, (await squat(auth, emails["reset"])).user)
+    assert reset is not None
+    await set_password(auth, reset.token, NEW_PASSWORD)
+    outcome = await import_users(auth, user_csv(domain, names), dry_run=False)
+    assert outcome == ImportResult(0, 3, 0, dry_run=False)
+
+
+@pytest.mark.parametrize("registration", [Registration.INVITED, Registration.CLOSED])
+async def test_nobody_registers_where_registration_is_not_open(
+    auth: Auth, domain: str, registration: Registration
+) -> None:
+    closed = replace(auth, registration=registration)
+    email = f"ada@{domain}"
+    assert await register(closed, "Ada", email, PASSWORD) == RegistrationClosed()
+    created = await accounts.create_user(closed, "Ada", email, PASSWORD, Role.MEMBER)
+    assert isinstance(created, User)
+    assert isinstance(await login(closed, email, PASSWORD), SignedInSession)
+    reset = await create_password_reset(closed, created)
+    assert reset is not None
+    assert isinstance(await set_password(closed, reset.token, NEW_PASSWORD), SignedInSession)
+
+
+async def test_an_invitation_sets_a_first_password_unless_registration_is_closed(
+    auth: Auth, domain: str
+) -> None:
+    await import_users(auth, user_csv(domain, {"ada": "Ada"}, domain), dry_run=False)
+    (invitation,) = [each async for each in invite(auth, domain, (Role.MEMBER,))]
+    closed = replace(auth, registration=Registration.CLOSED)
+    assert await set_password(closed, invitation.token, PASSWORD) == RegistrationClosed()
+    invited = replace(auth, registration=Registration.INVITED)
+    assert isinstance(await set_password(invited, invitation.token, PASSWORD), SignedInSession)

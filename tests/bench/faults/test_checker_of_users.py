@@ -1,25 +1,15 @@
 """The checker reports users who are signed out, keys with two effects and limits exceeded."""
 
-from pathlib import Path
-
 import pytest
 
 from bench.faults.history import Json
-from tests.support.bench.fault_scene import ANN, BEN, SLOT, Scene, live, shown
+from tests.support.bench.fault_scene import ANN, AT, BEN, SLOT, Scene, booking_id, live, shown
 
 OTHER_SLOT = "6" * 24
 CREATED: Json = {"title": "Slot of k", "idempotencyKey": "k"}
 LIMITED: Json = {"campaign": {"id": "c" * 24, "maxBookings": 1}, "capacity": 3}
 SESSION: Json = {"__typename": "Session", "accessToken": "new", "refreshToken": "next"}
 INVALID: Json = {"__typename": "InvalidSession"}
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    scene = Scene(tmp_path)
-    scene.version()
-    scene.now += 5
-    return scene
 
 
 def created(slot: str) -> Json:
@@ -105,11 +95,13 @@ def test_a_booking_that_moves_in_one_transaction_exceeds_no_limit(scene: Scene) 
     scene.version(live(1, ANN), **LIMITED)
     scene.booked(1, ANN)
     since = scene.now
-    scene.version(live(2, ANN), slot=OTHER_SLOT, **LIMITED)
+    moved = {"at": AT, "by": ANN, "action": "moved", "status": "confirmed"}
+    booking = {**live(2, ANN), "movedFrom": {"id": booking_id(1)}, "history": [moved]}
+    scene.version(booking, slot=OTHER_SLOT, **LIMITED)
     scene.version(slot=SLOT, **LIMITED)
     scene.lines[-1]["cluster_time"] = scene.lines[-2]["cluster_time"]
-    scene.ended(1, ANN, "moved")
-    moved = {"__typename": "BookingMoved", "booking": shown(2, OTHER_SLOT)}
+    scene.ended(1, ANN, "moved", moved_to=2)
+    response = {"__typename": "BookingMoved", "booking": shown(2, OTHER_SLOT)}
     given: Json = {"slotId": f"slot_{OTHER_SLOT}", "bookingId": shown(1)["id"]}
-    scene.act("move", ANN, moved, since, **given)
+    scene.act("move", ANN, response, since, **given)
     assert scene.kinds() == set()

@@ -14,7 +14,7 @@ from bench.faults.history import FENCES, read_lines
 from bench.faults.topology.links import Links
 from bench.faults.topology.redis_servers import RedisNode, start_redis
 from slotlock.infrastructure.redis.keys import lock_keys
-from slotlock.infrastructure.redis.locks.scripts import ACQUIRE, RELEASE
+from slotlock.infrastructure.redis.locks.lock_scripts import ACQUIRE, RELEASE
 from tests.support.polling import poll_until
 
 

@@ -12,7 +12,7 @@ CLIENT = """
 import socket, sys
 for line in sys.stdin:
     try:
-        with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=1.5) as server:
+        with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=4) as server:
             server.sendall(b"ping")
             print("answered" if server.recv(4) else "reset", flush=True)
     except TimeoutError:

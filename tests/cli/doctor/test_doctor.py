@@ -12,15 +12,15 @@ import pytest
 from pymongo import MongoClient
 from redis import Redis
 
-from slotlock.cli.doctor.finding import Level
-from slotlock.cli.doctor.machine import check_clock
+from slotlock.cli.doctor.finding import Level, check_clock
 from slotlock.cli.main import main
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.client import Document
 from tests.support.apps.processes import app_environment, database_url, free_port
 from tests.support.apps.redis_topologies import RedisNode, start_node
 from tests.support.apps.restartable_servers import RestartableServer
-from tests.support.cli.command_line import command_errors, replace_environment, run_command
+from tests.support.cli.command_line import command_errors, replace_environment
+from tests.support.sign_on.lying_provider import lying_provider
 
 DATABASE = "doctor"
 
@@ -58,7 +58,8 @@ def examine(capsys: pytest.CaptureFixture[str], exit_code: int = 0) -> dict[str,
 def test_a_healthy_deployment_has_no_failure(
     capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch
 ) -> None:
-    run_command(capsys, "users", "list")  # creates the indexes
+    assert main(["migrate"]) == 0  # writes to the log, too
+    capsys.readouterr()
     findings = examine(capsys)
     assert {text.split()[0] for text in findings.values()} <= {"ok", "warning"}
     assert findings["MongoDB indexes"].startswith("ok all ")
@@ -112,7 +113,8 @@ def test_indexes_that_are_missing_or_different_and_newer_documents_are_reported(
     url = database_url(servers, "doctor_indexes")
     environ.setenv("SLOTLOCK_MONGO_URL", url)
     assert "the first start creates them" in examine(capsys)["MongoDB indexes"]
-    run_command(capsys, "users", "list")
+    assert main(["migrate"]) == 0  # writes to the log, too
+    capsys.readouterr()
     with closing(MongoClient[Document](url)) as client:
         database = client.get_default_database()
         index = next(name for name in database["slots"].index_information() if name != "_id_")
@@ -130,6 +132,7 @@ def test_indexes_that_are_missing_or_different_and_newer_documents_are_reported(
         client.drop_database(database)
 
 
+@pytest.mark.slow
 def test_a_standalone_mongod_and_one_that_does_not_respond_fail_with_the_remedy(
     capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -137,9 +140,10 @@ def test_a_standalone_mongod_and_one_that_does_not_respond_fail_with_the_remedy(
     address = f"ada:hush@127.0.0.1:{server.port}"
     try:
         server.launch()  # belongs to no replica set before it is initiated
-        environ.setenv(
-            "SLOTLOCK_MONGO_URL", f"mongodb://127.0.0.1:{server.port}/?directConnection=true"
-        )
+        url = f"mongodb://127.0.0.1:{server.port}/?directConnection=true"
+        with closing(MongoClient[Document](url)) as client:
+            client.admin.command("ping")  # waits for the start, which may take seconds
+        environ.setenv("SLOTLOCK_MONGO_URL", url)
         assert "--replSet" in examine(capsys, exit_code=1)["MongoDB topology"]
         server.wait_until_writable()
         environ.setenv("SLOTLOCK_MONGO_URL", server.url)
@@ -222,3 +226,24 @@ def test_a_limit_on_open_files_below_the_connections_is_reported(
     assert line.startswith("warning")
     assert "256, but" in line
     assert "ulimit -n" in line
+
+
+def test_the_providers_of_sign_ins_are_checked_with_their_keys_and_clocks(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "providers.toml"
+    environ.setenv("SLOTLOCK_PROVIDERS", str(file))
+    environ.setenv("SLOTLOCK_PUBLIC_URL", "https://slots.example.org")
+    with lying_provider() as provider:
+        fields = {"id": "school", "name": "School", "issuer": provider.issuer, "client_id": "a"}
+        lines = [f"{name} = {value!r}" for name, value in fields.items()]
+        file.write_text("\n".join(["[[provider]]", *lines]))
+        findings = examine(capsys)
+        assert findings["sign-on school"].startswith("ok 1 keys")
+        assert "https://slots.example.org/board" in findings["sign-on school"]
+        assert findings["sign-on school clock"].startswith("ok ")
+        provider.published = []
+        assert "no key for RS256" in examine(capsys, 1)["sign-on school"]
+        provider.metadata = {"issuer": "https://elsewhere.example"}
+        assert "its issuer is" in examine(capsys, 1)["sign-on school"]
+    assert examine(capsys, 1)["sign-on school"].startswith("FAIL")

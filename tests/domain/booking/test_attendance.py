@@ -1,81 +1,160 @@
-"""Attendance is what the history of a booking says last, and a move starts without one."""
+"""Attendance of the meetings of a slot: which meeting counts, and what corrections leave."""
 
-from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
-from slotlock.domain.booking.booking import Attendance
-from slotlock.domain.booking.decision import Decision
-from slotlock.domain.booking.outcomes import BookingMoved, CheckedIn, NoShowMarked
-from slotlock.domain.booking.refusals import BookingNotFound, CheckInNotOpen, SlotNotStarted
+from slotlock.domain.booking.booking import (
+    Attendance,
+    Booking,
+    BookingAction,
+    BookingStatus,
+    HistoryEntry,
+)
+from slotlock.domain.booking.booking_outcomes import (
+    CheckedIn,
+    CheckInUndone,
+    NoShowMarked,
+    NoShowUndone,
+)
+from slotlock.domain.booking.booking_refusals import (
+    AlreadyCheckedIn,
+    CheckInNotOpen,
+    SlotNotStarted,
+)
+from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.attendance import (
-    CHECK_IN_OPENS_BEFORE_START,
     check_in,
     mark_no_show,
+    undo_check_in,
     undo_no_show,
 )
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Role
 from tests.support.domain.builders import (
-    INSTANT,
-    book_place,
-    booking_command,
-    booking_request,
+    HOUR,
+    NOW,
+    book_users,
     build_slot,
-    with_facts,
+    change_request,
 )
-from tests.support.domain.decisions import decide, decide_move
+from tests.support.domain.decisions import decide
 
-SLOT, BOOKING = book_place(build_slot(), booking_request("ada"))
-START, OPENS_AT = SLOT.slot.start, SLOT.slot.start - CHECK_IN_OPENS_BEFORE_START
-COMMAND = booking_command(BOOKING, "olga", Role.ORGANIZER)
-
-
-def attendance_in(state: SlotState) -> Attendance:
-    """Return the attendance of the only booking."""
-    (booking,) = state.bookings
-    return booking.attendance
+WEEK = timedelta(days=7)
+# Two meetings on the first day, and one in each of the two weeks after it.
+STARTS = [NOW + WEEK, NOW + WEEK + 3 * HOUR, NOW + 2 * WEEK, NOW + 3 * WEEK]
+MEETINGS = tuple(Meeting(start, start + HOUR) for start in STARTS)
+CAME, MISSED, OPEN = Attendance.CHECKED_IN, Attendance.NO_SHOW, Attendance.NOT_RECORDED
 
 
-def test_check_in_opens_12_hours_before_the_start() -> None:
-    _, refused = decide(check_in, SLOT, COMMAND, OPENS_AT - INSTANT)
-    assert refused == CheckInNotOpen(SLOT.id, OPENS_AT)
-    after, outcome = decide(check_in, SLOT, COMMAND, OPENS_AT)
-    assert isinstance(outcome, CheckedIn)
-    assert attendance_in(after) is Attendance.CHECKED_IN
-    assert outcome.booking.check_in is outcome.booking.history[-1]
+def booked_course() -> tuple[SlotState, BookingChangeRequest]:
+    """Return a course with a booking, and the request of an organizer to change it."""
+    course = build_slot(start=STARTS[0], end=MEETINGS[-1].end, meetings=MEETINGS)
+    state, (booking,) = book_users(course, "ada")
+    return state, change_request(booking, "eve", Role.ORGANIZER)
 
 
-def test_a_no_show_is_one_from_the_start_of_the_slot_on() -> None:
-    _, refused = decide(mark_no_show, SLOT, COMMAND, START - INSTANT)
-    assert refused == SlotNotStarted(SLOT.id)
-    after, outcome = decide(mark_no_show, SLOT, COMMAND, START)
-    assert isinstance(outcome, NoShowMarked)
-    undone, _ = decide(undo_no_show, after, COMMAND, START)
-    assert (attendance_in(after), attendance_in(undone)) == (
-        Attendance.NO_SHOW,
-        Attendance.NOT_RECORDED,
-    )
+def of_meetings(state: SlotState) -> list[Attendance]:
+    """Return the attendance of the only booking at each meeting."""
+    return [each.attendance for each in state.bookings[0].attendance_at(state.slot.all_meetings)]
 
 
-def test_attendance_leaves_the_places_as_they_are() -> None:
-    after, _ = decide(check_in, SLOT, COMMAND, START)
-    assert (after.remaining, after.booked_count) == (SLOT.remaining, SLOT.booked_count)
+@pytest.mark.parametrize(
+    ("now", "checked_in", "missed"),
+    [
+        (STARTS[0] - 13 * HOUR, None, None),
+        (STARTS[0] - 12 * HOUR, 0, None),
+        (STARTS[0], 0, 0),
+        (STARTS[0] + HOUR, 1, 0),  # the first is over, the second not
+        (STARTS[1] + HOUR, 1, 1),  # nothing follows within 12 hours
+        (STARTS[2] - 12 * HOUR, 2, 1),
+        (STARTS[3] + 30 * WEEK, 3, 3),
+    ],
+)
+def test_without_a_name_it_is_the_meeting_of_now(
+    now: datetime, checked_in: int | None, missed: int | None
+) -> None:
+    state, command = booked_course()
+    _, came = decide(check_in, state, command, now)
+    _, did_not_come = decide(mark_no_show, state, command, now)
+    if checked_in is None:
+        assert came == CheckInNotOpen(state.id, STARTS[0] - 12 * HOUR)
+    else:
+        assert isinstance(came, CheckedIn)
+        assert came.meeting == MEETINGS[checked_in]
+    if missed is None:
+        assert isinstance(did_not_come, SlotNotStarted)
+    else:
+        assert isinstance(did_not_come, NoShowMarked)
+        assert did_not_come.meeting == MEETINGS[missed]
 
 
-@pytest.mark.parametrize("rule", [check_in, mark_no_show, undo_no_show])
-def test_a_member_cannot_record_attendance(rule: Callable[..., Decision[object]]) -> None:
-    command = booking_command(BOOKING, "ada")
-    after, refused = decide(rule, SLOT, command, START)
-    assert (after, refused) == (SLOT, BookingNotFound(SLOT.id, BOOKING.id))
+def test_each_meeting_has_an_attendance_of_its_own() -> None:
+    state, command = booked_course()
+    now = STARTS[2]
+    state, _ = decide(check_in, state, command, now, meeting_start=STARTS[0])
+    state, _ = decide(mark_no_show, state, command, now, meeting_start=STARTS[1])
+    state, last = decide(check_in, state, command, now)
+    assert of_meetings(state) == [CAME, MISSED, CAME, OPEN]
+    assert isinstance(last, CheckedIn)
+    assert last.booking.attendance is CAME
+    _, again = decide(check_in, state, command, now + HOUR, meeting_start=STARTS[0])
+    assert isinstance(again, AlreadyCheckedIn)
+    assert (again.meeting, again.checked_in_at) == (MEETINGS[0], now)
+    _, refused = decide(mark_no_show, state, command, now)
+    assert isinstance(refused, AlreadyCheckedIn)
+    state, undone = decide(undo_check_in, state, command, now)
+    assert isinstance(undone, CheckInUndone)
+    assert of_meetings(state) == [CAME, MISSED, OPEN, OPEN]
+    state, undone = decide(undo_check_in, state, command, now, meeting_start=STARTS[0])
+    assert isinstance(undone, CheckInUndone)
+    assert undone.booking.attendance is MISSED  # came to none, and missed one
+    state, taken_back = decide(undo_no_show, state, command, now, meeting_start=STARTS[1])
+    assert isinstance(taken_back, NoShowUndone)
+    assert taken_back.booking.attendance is OPEN
 
 
-def test_a_moved_booking_has_no_attendance() -> None:
-    checked_in, _ = decide(check_in, SLOT, COMMAND, OPENS_AT)
-    other = with_facts(build_slot(), id="other", start=START + timedelta(days=1))
-    request = booking_request("ada", organizer="olga")
-    _, _, moved = decide_move(checked_in, other, COMMAND, request, OPENS_AT)
-    assert isinstance(moved, BookingMoved)
-    assert moved.booking.attendance is Attendance.NOT_RECORDED
-    assert moved.old_booking.attendance is Attendance.CHECKED_IN
+def test_a_meeting_of_the_future_is_refused_and_a_time_without_a_meeting_is_invalid() -> None:
+    state, command = booked_course()
+    early = CheckInNotOpen(state.id, STARTS[3] - 12 * HOUR)
+    assert decide(check_in, state, command, STARTS[0], meeting_start=STARTS[3])[1] == early
+    _, missed = decide(mark_no_show, state, command, STARTS[0], meeting_start=STARTS[1])
+    assert isinstance(missed, SlotNotStarted)
+    for change in (check_in, undo_check_in, mark_no_show, undo_no_show):
+        _, refused = decide(change, state, command, STARTS[0], meeting_start=STARTS[0] + HOUR)
+        assert isinstance(refused, InvalidInput)
+        assert refused.problems[0].field == "meetingStartTime"
+
+
+def recorded_before_meetings(booking: Booking, action: BookingAction) -> Booking:
+    """Return the booking with an entry as earlier versions wrote it for a course."""
+    return booking.with_entry(HistoryEntry(STARTS[0], None, action, BookingStatus.CONFIRMED))
+
+
+def test_an_entry_without_a_meeting_is_about_all_of_them_until_one_is_corrected() -> None:
+    state, command = booked_course()
+    recorded = recorded_before_meetings(state.bookings[0], BookingAction.CHECKED_IN)
+    state = replace(state, bookings=(recorded,))
+    assert recorded.attendance is CAME
+    assert of_meetings(state) == [CAME] * 4
+    assert isinstance(decide(check_in, state, command, STARTS[1])[1], AlreadyCheckedIn)
+    corrected, _ = decide(undo_check_in, state, command, STARTS[1], meeting_start=STARTS[1])
+    assert of_meetings(corrected) == [CAME, OPEN, CAME, CAME]
+    undone, _ = decide(undo_check_in, state, command, STARTS[1])
+    assert of_meetings(undone) == [OPEN] * 4
+    assert undone.bookings[0].attendance is OPEN
+
+
+def test_the_only_meeting_of_a_slot_can_be_named_and_its_entry_does_not_name_it() -> None:
+    state, (booking,) = book_users(build_slot(), "ada")
+    command = change_request(booking, "eve", Role.ORGANIZER)
+    moved_later = state.slot.start + HOUR
+    start = state.slot.start
+    state, done = decide(check_in, state, command, start, meeting_start=start)
+    assert isinstance(done, CheckedIn)
+    assert done.booking.history[-1].meeting_start is None
+    moved = replace(state, slot=replace(state.slot, start=moved_later))
+    assert of_meetings(moved) == [CAME]

@@ -5,15 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from slotlock.domain.booking.booking import (
-    BookingAction,
-    BookingLimit,
-    BookingStatus,
-    SlotId,
-)
-from slotlock.domain.booking.decision import LoadedState
-from slotlock.domain.booking.outcomes import AllBooked, NoneBooked
-from slotlock.domain.booking.refusals import (
+from slotlock.domain.booking.booking import BookingAction, BookingLimit, BookingStatus, SlotId
+from slotlock.domain.booking.booking_outcomes import AllBooked, NoneBooked
+from slotlock.domain.booking.booking_refusals import (
     AlreadyBooked,
     LimitReached,
     QueueOnly,
@@ -22,8 +16,9 @@ from slotlock.domain.booking.refusals import (
     SlotNotFound,
     SlotStarted,
 )
-from slotlock.domain.booking.rules.book import MAX_HOLD_MINUTES, SlotClaim, book
-from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.decision import LoadedState
+from slotlock.domain.booking.rules.book import SlotClaim, book
+from slotlock.domain.booking.slot import MAX_HOLD_MINUTES, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.users.user import UserId
@@ -106,13 +101,13 @@ def test_nobody_books_a_draft_or_a_cancelled_slot() -> None:
 def test_a_slot_for_the_queue_only_refuses_requests_that_are_not_admitted(slot: SlotState) -> None:
     request = booking_request("ada")
     assert decide(book, slot, request, NOW)[1] == QueueOnly(slot.id)
-    book_place(slot, replace(request, is_admitted=True))
+    book_place(slot, replace(request, admission=SlotAdmission.QUEUE_ONLY))
 
 
 def test_a_slot_for_the_queue_only_is_hidden_first_and_booked_by_its_own_user() -> None:
     slot = build_campaign_slot(admission=SlotAdmission.QUEUE_ONLY, published=False)
     assert decide(book, slot, booking_request("ada"), NOW)[1] == SlotNotFound(slot.id)
-    admitted = replace(booking_request("ada"), is_admitted=True)
+    admitted = replace(booking_request("ada"), admission=SlotAdmission.QUEUE_ONLY)
     taken, booking = book_place(build_slot(admission=SlotAdmission.QUEUE_ONLY), admitted)
     outcome = decide(book, taken, booking_request("ada"), NOW)[1]
     assert outcome == AlreadyBooked(taken.id, booking)

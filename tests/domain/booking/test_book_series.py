@@ -7,9 +7,8 @@ from datetime import timedelta
 import pytest
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.decision import Decision, LoadedState
-from slotlock.domain.booking.outcomes import Booked, NoneBooked, SeriesBooked
-from slotlock.domain.booking.refusals import (
+from slotlock.domain.booking.booking_outcomes import Booked, NoneBooked, SeriesBooked
+from slotlock.domain.booking.booking_refusals import (
     LimitReached,
     NothingToBook,
     SeriesNotFound,
@@ -17,10 +16,11 @@ from slotlock.domain.booking.refusals import (
     SlotFull,
     TimeConflict,
 )
-from slotlock.domain.booking.rules.book import SlotClaim
-from slotlock.domain.booking.rules.series import (
+from slotlock.domain.booking.decision import Decision, LoadedState
+from slotlock.domain.booking.rules.book import (
     MAX_SERIES_CLAIMS,
     SeriesMode,
+    SlotClaim,
     book_series,
     slots_to_book,
 )

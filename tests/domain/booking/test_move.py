@@ -12,8 +12,8 @@ from slotlock.domain.booking.booking import (
     BookingStatus,
     SlotId,
 )
-from slotlock.domain.booking.outcomes import BookingMoved, HoldExtended
-from slotlock.domain.booking.refusals import (
+from slotlock.domain.booking.booking_outcomes import BookingMoved, HoldExtended
+from slotlock.domain.booking.booking_refusals import (
     AlreadyBooked,
     BookingNotFound,
     CutoffPassed,
@@ -24,7 +24,8 @@ from slotlock.domain.booking.refusals import (
     SlotNotFound,
     SlotStarted,
 )
-from slotlock.domain.booking.rules.changes import BookingCommand, extend
+from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.rules.booking_changes import extend
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
@@ -33,9 +34,9 @@ from tests.support.domain.builders import (
     NOW,
     book_place,
     book_users,
-    booking_command,
     booking_request,
     build_slot,
+    change_request,
     in_choice_group,
     minutes_from_now,
     users_with_bookings,
@@ -55,7 +56,7 @@ def there(capacity: int = 1, **facts: object) -> SlotState:
 def moved(
     old: SlotState,
     new: SlotState,
-    which: BookingCommand,
+    which: BookingChangeRequest,
     by: str | None = None,
     users: UserContexts = NO_CONTEXTS,
 ) -> tuple[SlotState, SlotState, Booking]:
@@ -71,7 +72,7 @@ def moved(
 
 def test_a_move_ends_one_booking_and_makes_the_other_and_they_refer_to_each_other() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
-    left, taken, new = moved(old, there(), booking_command(booking))
+    left, taken, new = moved(old, there(), change_request(booking))
     assert (left.remaining, taken.remaining) == (1, 0)
     assert left.change.ended[0].moved_to == BookingRef(taken.id, new.id)
     assert new.moved_from == BookingRef(left.id, booking.id)
@@ -96,7 +97,7 @@ def test_a_refused_move_leaves_the_old_booking() -> None:
         (begun, SlotStarted(THERE)),
         (with_waitlist(there(), "ben"), SlotFull(THERE)),
     ]:
-        assert decide_move(old, new, booking_command(booking), booking_request("ada"), NOW) == (
+        assert decide_move(old, new, change_request(booking), booking_request("ada"), NOW) == (
             old,
             new,
             refusal,
@@ -107,7 +108,7 @@ def test_a_moved_hold_stays_a_hold_and_is_not_extended() -> None:
     old, hold = book_place(
         build_slot(hold_minutes=5), booking_request("ada", hold=True), minutes_from_now(-4)
     )
-    _, _, new = moved(old, there(hold_minutes=60), booking_command(hold))
+    _, _, new = moved(old, there(hold_minutes=60), change_request(hold))
     assert new.status is BookingStatus.HELD
     assert new.held_until == hold.held_until == minutes_from_now(1)
 
@@ -115,7 +116,7 @@ def test_a_moved_hold_stays_a_hold_and_is_not_extended() -> None:
 def test_a_moved_hold_expires_when_its_new_slot_starts_at_the_latest() -> None:
     old, hold = book_place(build_slot(hold_minutes=60), booking_request("ada", hold=True))
     soon = there(start=minutes_from_now(2), end=minutes_from_now(3))
-    assert moved(old, soon, booking_command(hold))[2].held_until == soon.slot.start
+    assert moved(old, soon, change_request(hold))[2].held_until == soon.slot.start
 
 
 def test_moves_and_extensions_never_pass_the_maximum_of_an_hour() -> None:
@@ -128,10 +129,10 @@ def test_moves_and_extensions_never_pass_the_maximum_of_an_hour() -> None:
         )
         if here.booking_by_id(hold.id) is None:
             break
-        after, outcome = decide(extend, here, booking_command(hold), minutes_from_now(minute))
+        after, outcome = decide(extend, here, change_request(hold), minutes_from_now(minute))
         here = after if isinstance(outcome, HoldExtended) else here
         left, taken, answer = decide_move(
-            here, other, booking_command(hold), booking_request("ada"), minutes_from_now(minute)
+            here, other, change_request(hold), booking_request("ada"), minutes_from_now(minute)
         )
         assert isinstance(answer, BookingMoved)
         here, other, hold = taken, left, answer.booking
@@ -142,21 +143,21 @@ def test_moves_and_extensions_never_pass_the_maximum_of_an_hour() -> None:
 def test_a_hold_that_an_organizer_moves_to_a_started_slot_does_not_expire_at_once() -> None:
     old, hold = book_place(build_slot(hold_minutes=30), booking_request("ada", hold=True))
     begun = there(start=minutes_from_now(-10))
-    _, taken, new = moved(old, begun, booking_command(hold, "eve", Role.ORGANIZER), by="eve")
+    _, taken, new = moved(old, begun, change_request(hold, "eve", Role.ORGANIZER), by="eve")
     assert new.history[0].overridden_limits == (BookingLimit.SLOT_STARTED,)
     assert expire_and_promote(taken, NOW).booking_by_id(new.id) == new
 
 
 def test_the_old_place_of_a_move_goes_to_the_waiting_list_in_the_same_write() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
-    left, _, _ = moved(with_waitlist(old, "ben"), there(), booking_command(booking))
+    left, _, _ = moved(with_waitlist(old, "ben"), there(), change_request(booking))
     assert [b.user_id for b in expire_and_promote(left, NOW).bookings] == ["ben"]
 
 
 def test_the_old_booking_of_a_move_does_not_count_in_the_choice_group() -> None:
     old, (booking,) = book_users(build_slot(choice_group="week"), "ada")
     users = users_with_bookings("ada", booking)
-    _, _, new = moved(old, in_choice_group(there()), booking_command(booking), users=users)
+    _, _, new = moved(old, in_choice_group(there()), change_request(booking), users=users)
     assert new.history[0].overridden_limits == ()
 
 
@@ -164,30 +165,26 @@ def test_a_third_booking_of_the_choice_group_refuses_a_move() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
     _, (third,) = book_users(build_slot(id=SlotId("third")), "ada")
     new, users = in_choice_group(there()), users_with_bookings("ada", third)
-    refused = decide_move(old, new, booking_command(booking), booking_request("ada"), NOW, users)
+    refused = decide_move(old, new, change_request(booking), booking_request("ada"), NOW, users)
     assert refused == (old, new, LimitReached(THERE, 1, third))
 
 
 def test_after_the_cutoff_only_organizers_move_and_the_history_names_it() -> None:
     old, (booking,) = book_users(build_slot(cancel_cutoff_minutes=7 * 24 * 60), "ada")
-    refused = decide_move(old, there(), booking_command(booking), booking_request("ada"), NOW)
+    refused = decide_move(old, there(), change_request(booking), booking_request("ada"), NOW)
     assert refused == (old, there(), CutoffPassed(old.id, old.slot.cancel_cutoff))
-    left, _, new = moved(old, there(), booking_command(booking, "eve", Role.ORGANIZER), by="eve")
+    left, _, new = moved(old, there(), change_request(booking, "eve", Role.ORGANIZER), by="eve")
     assert left.change.ended[0].history[-1].overridden_limits == (BookingLimit.CANCEL_CUTOFF,)
-    assert (left.change.ended[0].history[-1].by, new.made_by, new.user_id) == (
-        "eve",
-        "eve",
-        "ada",
-    )
+    assert (left.change.ended[0].history[-1].by, new.made_by, new.user_id) == ("eve", "eve", "ada")
 
 
 def test_only_organizers_move_bookings_out_of_a_started_slot() -> None:
     old, (booking,) = book_users(build_slot(), "ada")
     begun = with_facts(old, start=NOW - timedelta(minutes=1))
-    assert decide_move(begun, there(), booking_command(booking), booking_request("ada"), NOW)[
+    assert decide_move(begun, there(), change_request(booking), booking_request("ada"), NOW)[
         2
     ] == SlotStarted(begun.id)
-    left, _, _ = moved(begun, there(), booking_command(booking, "eve", Role.ADMIN), by="eve")
+    left, _, _ = moved(begun, there(), change_request(booking, "eve", Role.ADMIN), by="eve")
     assert left.change.ended[0].history[-1].overridden_limits == (BookingLimit.SLOT_STARTED,)
 
 
@@ -196,6 +193,6 @@ def test_an_expired_hold_cannot_be_moved_and_its_owner_learns_why(name: str, ref
     old, hold = book_place(build_slot(), booking_request("ada", hold=True), minutes_from_now(-5))
     now = expire_and_promote(old, NOW)
     left, taken, outcome = decide_move(
-        now, there(), booking_command(hold, name), booking_request(name), NOW
+        now, there(), change_request(hold, name), booking_request(name), NOW
     )
     assert (left, taken, type(outcome)) == (now, there(), refusal)

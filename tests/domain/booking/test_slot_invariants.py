@@ -1,6 +1,6 @@
 """Invariants of slots under any sequence of operations."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -15,11 +15,11 @@ from slotlock.domain.booking.booking import (
     WaitlistEntry,
 )
 from slotlock.domain.booking.decision import LoadedState
-from slotlock.domain.booking.rules.book import MAX_HOLD_MINUTES, SlotClaim, book
-from slotlock.domain.booking.rules.changes import cancel, confirm
+from slotlock.domain.booking.rules.book import SlotClaim, book
+from slotlock.domain.booking.rules.booking_changes import cancel, confirm
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.rules.waitlist import join
-from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.slot import MAX_HOLD_MINUTES, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContext, UserContexts
 from slotlock.domain.users.user import UserId
@@ -35,12 +35,26 @@ from tests.support.domain.step_sequences import (
     step_strategy,
 )
 
-often = settings(max_examples=100, deadline=None)
+CANCELLED = SlotStatus.CANCELLED
+often = settings(max_examples=2 * settings().max_examples)
+on_stories = given(slot=slot_strategy, story=step_sequences(24))
 
 
 def users(of: Iterable[Booking | WaitlistEntry]) -> list[UserId]:
     """Return the users of these bookings or waitlist entries."""
     return [each.user_id for each in of]
+
+
+def changes(
+    before: SlotState, story: list[Step]
+) -> Iterator[tuple[SlotState, SlotState, datetime]]:
+    """Yield the slot before and after each step, and its time."""
+    now = NOW
+    for step in story:
+        now += timedelta(minutes=step.minutes)
+        after = apply_step(before, step, now)
+        yield before, after, now
+        before = as_reloaded(after)
 
 
 def promotes_at(state: SlotState, now: datetime) -> bool:
@@ -49,14 +63,11 @@ def promotes_at(state: SlotState, now: datetime) -> bool:
 
 
 @often
-@given(before=slot_strategy, story=step_sequences(24))
+@on_stories
 def test_no_place_is_booked_twice_or_stays_free_while_a_user_waits(
-    before: SlotState, story: list[Step]
+    slot: SlotState, story: list[Step]
 ) -> None:
-    now = NOW
-    for step in story:
-        now += timedelta(minutes=step.minutes)
-        after = apply_step(before, step, now)
+    for before, after, now in changes(slot, story):
         assert after.booked_count == len(after.bookings) <= after.slot.capacity
         assert len(set(users(after.bookings))) == after.booked_count
         assert after.waitlist_length == len(after.waitlist)
@@ -64,10 +75,9 @@ def test_no_place_is_booked_twice_or_stays_free_while_a_user_waits(
         assert len(clients) == len(set(clients))
         if promotes_at(after, now):
             assert after.remaining == 0 or not after.waitlist
-        off = after.slot.status is SlotStatus.CANCELLED
-        assert off or not any(booking.is_expired_at(now) for booking in after.bookings)
+        is_cancelled = after.slot.status is CANCELLED
+        assert is_cancelled or not any(booking.is_expired_at(now) for booking in after.bookings)
         assert after.version == before.version + (after != before)
-        before = as_reloaded(after)
 
 
 @often
@@ -92,14 +102,9 @@ def test_the_recorded_change_makes_the_new_slot_of_the_loaded_one(
 
 
 @often
-@given(before=slot_strategy, story=step_sequences(24))
-def test_no_booking_is_lost_and_no_history_is_rewritten(
-    before: SlotState, story: list[Step]
-) -> None:
-    now = NOW
-    for step in story:
-        now += timedelta(minutes=step.minutes)
-        after = apply_step(before, step, now)
+@on_stories
+def test_no_booking_is_lost_and_no_history_altered(slot: SlotState, story: list[Step]) -> None:
+    for before, after, _ in changes(slot, story):
         live = {booking.id: booking for booking in after.bookings}
         ended = {booking.id: booking for booking in after.change.ended}
         assert len(ended) == len(after.change.ended)
@@ -112,16 +117,12 @@ def test_no_booking_is_lost_and_no_history_is_rewritten(
             times = [entry.at for entry in booking.history]
             assert times == sorted(times)
             assert booking.status.is_live == (booking.id in live)
-        before = as_reloaded(after)
 
 
 @often
-@given(before=slot_strategy, story=step_sequences(24))
-def test_the_waiting_list_is_promoted_in_order(before: SlotState, story: list[Step]) -> None:
-    now = NOW
-    for step in story:
-        now += timedelta(minutes=step.minutes)
-        after = apply_step(before, step, now)
+@on_stories
+def test_the_waiting_list_is_promoted_in_order(slot: SlotState, story: list[Step]) -> None:
+    for before, after, _ in changes(slot, story):
         left = {one.entry.id for one in after.change.ended_entries}
         stayed = [waiting for waiting in before.waitlist if waiting.id not in left]
         line = list(after.waitlist)
@@ -131,48 +132,36 @@ def test_the_waiting_list_is_promoted_in_order(before: SlotState, story: list[St
         assert line == stayed[len(served) :] + joined
         got = {str(booking.id) for booking in (*after.bookings, *after.change.ended)}
         assert {str(waiting.id) for waiting in served} <= got
-        before = as_reloaded(after)
 
 
 @often
-@given(before=slot_strategy, story=step_sequences(24))
+@on_stories
 def test_every_hold_is_short_and_has_a_deadline_for_the_sweeper(
-    before: SlotState, story: list[Step]
+    slot: SlotState, story: list[Step]
 ) -> None:
-    now = NOW
-    for step in story:
-        now += timedelta(minutes=step.minutes)
-        before = as_reloaded(apply_step(before, step, now))
-        for booking in before.bookings:
-            if (
-                booking.status is not BookingStatus.HELD
-                or before.slot.status is SlotStatus.CANCELLED
-            ):
+    for _, after, _ in changes(slot, story):
+        for booking in after.bookings:
+            if booking.status is not BookingStatus.HELD or after.slot.status is CANCELLED:
                 continue
             assert booking.held_until is not None
             longest = booking.created_at + timedelta(minutes=MAX_HOLD_MINUTES)
             assert booking.held_until <= longest
             once_begun = BookingLimit.SLOT_STARTED in booking.history[0].overridden_limits
-            assert booking.held_until <= before.slot.start or once_begun
-            assert before.next_deadline is not None
-            assert before.next_deadline <= booking.held_until
+            assert booking.held_until <= after.slot.start or once_begun
+            assert after.next_deadline is not None
+            assert after.next_deadline <= booking.held_until
 
 
 @often
-@given(before=slot_strategy, story=step_sequences(24))
-def test_readers_see_the_places_that_a_booking_would_find(
-    before: SlotState, story: list[Step]
-) -> None:
-    now = NOW
-    for step in story:
-        now += timedelta(minutes=step.minutes)
+@on_stories
+def test_readers_see_the_places_a_booking_finds(slot: SlotState, story: list[Step]) -> None:
+    for before, _, now in changes(slot, story):
         seen, settled = as_of(before, now), expire_and_promote(before, now)
         if not before.waitlist:
             assert seen == settled
         elif promotes_at(before, now):
             assert seen.remaining <= settled.remaining
         assert set(seen.bookings) <= set(before.bookings)
-        before = as_reloaded(apply_step(before, step, now))
 
 
 CHOICE = tuple(SlotId(f"{number:024x}") for number in (11, 12, 13))
@@ -206,9 +195,9 @@ def decide_on_one_slot(
     if action == "join":
         return decide(join, state, step.waitlist_entry(state), now, users=users)[0]
     if action == "confirm":
-        return decide(confirm, state, step.booking_command(state), now, users=users)[0]
+        return decide(confirm, state, step.change_request(state), now, users=users)[0]
     if action == "cancel":
-        return decide(cancel, state, step.booking_command(state), now)[0]
+        return decide(cancel, state, step.change_request(state), now)[0]
     assert action == "wait and see"
     return state
 
@@ -222,7 +211,7 @@ def decide_on_slots(
         return {**slots, here: decide_on_one_slot(action, old, step, users, now)}
     if action == "move":
         left, taken, _ = decide_move(
-            old, new, step.booking_command(old), step.booking_request(), now, users
+            old, new, step.change_request(old), step.booking_request(), now, users
         )
         return {**slots, here: left, there: taken}
     claims = [SlotClaim(slot_id, step.booking_request()) for slot_id in (here, there)]

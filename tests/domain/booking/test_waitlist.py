@@ -11,8 +11,8 @@ from slotlock.domain.booking.booking import (
     WaitlistEntry,
     WaitlistEntryId,
 )
-from slotlock.domain.booking.outcomes import WaitlistJoined, WaitlistLeft
-from slotlock.domain.booking.refusals import (
+from slotlock.domain.booking.booking_outcomes import WaitlistJoined, WaitlistLeft
+from slotlock.domain.booking.booking_refusals import (
     AlreadyBooked,
     AlreadyWaiting,
     LimitReached,
@@ -24,7 +24,7 @@ from slotlock.domain.booking.refusals import (
     WaitlistFull,
 )
 from slotlock.domain.booking.rules.book import book
-from slotlock.domain.booking.rules.changes import cancel
+from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.domain.booking.rules.waitlist import join, leave
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
@@ -33,9 +33,9 @@ from tests.support.domain.builders import (
     NOW,
     book_place,
     book_users,
-    booking_command,
     booking_request,
     build_slot,
+    change_request,
     in_choice_group,
     users_with_bookings,
     with_facts,
@@ -104,9 +104,12 @@ def test_a_user_with_a_booking_or_an_entry_cannot_join() -> None:
 def test_a_full_waiting_list_refuses_more_users() -> None:
     short = full_slot(waitlist_capacity=1)
     waiting, _ = decide(join, short, waitlist_entry("ben"), NOW)
-    assert decide(join, waiting, waitlist_entry("cleo"), NOW) == (waiting, WaitlistFull(waiting.id))
+    assert decide(join, waiting, waitlist_entry("cleo"), NOW) == (
+        waiting,
+        WaitlistFull(waiting.id, 1),
+    )
     none = full_slot(waitlist_capacity=0)
-    assert decide(join, none, waitlist_entry("ben"), NOW) == (none, WaitlistFull(none.id))
+    assert decide(join, none, waitlist_entry("ben"), NOW) == (none, WaitlistFull(none.id, 0))
 
 
 @pytest.mark.parametrize(
@@ -117,9 +120,7 @@ def test_a_full_waiting_list_refuses_more_users() -> None:
         ({"start": NOW}, SlotStarted),
     ],
 )
-def test_nobody_joins_a_draft_a_cancelled_or_a_started_slot(
-    facts: dict[str, object], refusal: type
-) -> None:
+def test_nobody_joins_what_nobody_can_book(facts: dict[str, object], refusal: type) -> None:
     closed = full_slot(**facts)
     after, outcome = decide(join, closed, waitlist_entry("ben"), NOW)
     assert (after, type(outcome)) == (closed, refusal)
@@ -178,7 +179,7 @@ def test_leaving_beyond_the_loaded_entries_shifts_nobody() -> None:
 def test_the_first_waiting_user_is_promoted_in_the_batch_that_frees_the_place() -> None:
     full = full_slot()
     waiting, _ = decide(join, full, waitlist_entry("ben"), NOW)
-    freed, _ = decide(cancel, waiting, booking_command(full.bookings[0]), NOW)
+    freed, _ = decide(cancel, waiting, change_request(full.bookings[0]), NOW)
     assert [booking.user_id for booking in expire_and_promote(freed, NOW).bookings] == ["ben"]
 
 

@@ -9,6 +9,14 @@ import pytest
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SeriesId, Slot, SlotStatus
+from slotlock.domain.campaign_copies.campaign_copy_outcomes import (
+    MAX_COPIED_MEETINGS,
+    MAX_COPIED_SLOTS,
+    CampaignTooLarge,
+    CopyProblem,
+    CopyProblemKind,
+    CopyProblems,
+)
 from slotlock.domain.campaign_copies.copying import (
     MAX_WEEKS,
     CopyNames,
@@ -16,17 +24,10 @@ from slotlock.domain.campaign_copies.copying import (
     CopyRequest,
     CopySource,
     copied_choice_group,
+    draft_problems,
     is_too_large,
     plan_copy,
     resource_problems,
-)
-from slotlock.domain.campaign_copies.outcomes import (
-    MAX_COPIED_MEETINGS,
-    MAX_COPIED_SLOTS,
-    CampaignTooLarge,
-    CopyProblem,
-    CopyProblemKind,
-    CopyProblems,
 )
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import (
@@ -37,6 +38,7 @@ from slotlock.domain.campaigns.terms import (
     SlotAdmission,
 )
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.validation import InvalidInput
 from tests.support.domain.builders import build_slot, with_values
 
@@ -64,6 +66,7 @@ TERMS = CampaignTerms(
     no_show_limit=NoShowLimit(2, 14),
 )
 CAMPAIGN = Campaign(CampaignId("old"), "Spring", TERMS, "# Spring")
+DESCRIPTIONS = {"old 0": "Bring shoes."}
 
 
 def a_slot(number: int = 0, **facts: object) -> Slot:
@@ -93,7 +96,7 @@ def copy_of(
 ) -> CopyPlan:
     """Return the plan of a copy."""
     request = CopyRequest(CAMPAIGN.id, "Spring 2031", weeks, allow_past)
-    plan = plan_copy(CopySource(CAMPAIGN, slots), request, names_for(*slots), now)
+    plan = plan_copy(CopySource(CAMPAIGN, slots, DESCRIPTIONS), request, names_for(*slots), now)
     assert isinstance(plan, CopyPlan), plan
     return plan
 
@@ -106,7 +109,7 @@ def the_copy(slot: Slot, weeks: int = 52) -> Slot:
 
 def problems_of(slot: Slot, rivals: tuple[Any, ...] = (), known: tuple[str, ...] = ()) -> list[Any]:
     """Return the kinds and other slots of the problems with the resources of a copy."""
-    source = CopySource(CAMPAIGN, (slot,))
+    source = CopySource(CAMPAIGN, (slot,), {})
     found = resource_problems(source, copy_of(slot), rivals, known)
     return [(each.kind, each.source_id, each.other_id) for each in found]
 
@@ -159,14 +162,15 @@ def test_a_copied_slot_has_all_other_fields_of_the_original() -> None:
         resource="Room 1",
         several_resources=("Room 1", "Ada"),
         group_limits=(GroupLimit("5a", 1),),
-        description="Bring shoes.",
         revision=4,
     )
-    copied = the_copy(original)
+    (state,) = copy_of(original).slots
+    copied = state.slot
     for each in fields(Slot):
         if each.name not in changed:
             assert getattr(copied, each.name) == getattr(original, each.name), each.name
     assert (copied.id, copied.revision, copied.revised_at) == ("new 0", 0, NOW)
+    assert state.change.description == "Bring shoes."
     assert copied.terms == copy_of(original).campaign.terms
 
 
@@ -234,7 +238,7 @@ def test_dates_in_the_past_are_problems_unless_they_are_allowed() -> None:
 )
 def test_an_invalid_request_is_refused(request_fields: dict[str, Any], field: str) -> None:
     request = CopyRequest(CAMPAIGN.id, **{"name": "New", "weeks": 52, **request_fields})
-    refused = plan_copy(CopySource(CAMPAIGN, ()), request, names_for(), NOW)
+    refused = plan_copy(CopySource(CAMPAIGN, (), {}), request, names_for(), NOW)
     assert isinstance(refused, InvalidInput)
     assert [problem.field for problem in refused.problems] == [field]
 
@@ -242,7 +246,7 @@ def test_an_invalid_request_is_refused(request_fields: dict[str, Any], field: st
 def test_dates_that_no_calendar_has_are_refused() -> None:
     last = a_slot(start=berlin(9999, 12, 30, 9), end=berlin(9999, 12, 30, 10))
     request = CopyRequest(CAMPAIGN.id, "New", 52)
-    refused = plan_copy(CopySource(CAMPAIGN, (last,)), request, names_for(last), NOW)
+    refused = plan_copy(CopySource(CAMPAIGN, (last,), {}), request, names_for(last), NOW)
     assert isinstance(refused, InvalidInput)
     assert [problem.field for problem in refused.problems] == ["weeks"]
 
@@ -268,12 +272,26 @@ def test_copies_in_different_time_zones_can_be_in_the_way_of_each_other() -> Non
     summer = a_slot(0, resource="Room 1")
     start = berlin(2030, 5, 6, 10)
     utc = a_slot(1, resource="Room 1", start=start, end=start + timedelta(hours=1), time_zone="UTC")
-    source, plan = CopySource(CAMPAIGN, (summer, utc)), copy_of(summer, utc, weeks=30)
+    source, plan = CopySource(CAMPAIGN, (summer, utc), {}), copy_of(summer, utc, weeks=30)
     found = list(resource_problems(source, plan, [], ("Room 1",)))
     assert [(each.kind, each.source_id, each.other_id) for each in found] == [
         (CopyProblemKind.RESOURCE_TAKEN, summer.id, None),
         (CopyProblemKind.RESOURCE_TAKEN, utc.id, None),
     ]
+
+
+def test_drafts_of_a_copy_that_need_the_same_resource_are_named_but_can_be_copied() -> None:
+    draft = a_slot(0, resource="Room 1", status=SlotStatus.DRAFT)
+    other_draft = a_slot(1, resource="Room 1", status=SlotStatus.DRAFT)
+    published, elsewhere = a_slot(2, resource="Room 1"), a_slot(3, resource="Room 2")
+    for others, expected in (
+        ((other_draft,), [draft.id, other_draft.id]),
+        ((published,), [draft.id]),
+        ((elsewhere,), []),
+    ):
+        source, plan = CopySource(CAMPAIGN, (draft, *others), {}), copy_of(draft, *others)
+        assert list(resource_problems(source, plan, [], ("Room 1", "Room 2"))) == []
+        assert [each.source_id for each in draft_problems(source, plan, [])] == expected
 
 
 def test_a_campaign_with_too_many_slots_or_meetings_is_too_large() -> None:
@@ -286,7 +304,10 @@ def test_a_campaign_with_too_many_slots_or_meetings_is_too_large() -> None:
 
 
 def test_an_outcome_shows_the_first_problems_and_counts_all() -> None:
-    problems = [CopyProblem(CopyProblemKind.IN_PAST, str(number)) for number in range(150)]
+    problems = [
+        CopyProblem(CopyProblemKind.IN_PAST, ProblemCode.IN_PAST.problem(time=str(number)))
+        for number in range(150)
+    ]
     found = CopyProblems.of(problems)
     assert (len(found.problems), found.count) == (100, 150)
     assert found.problems[0] == problems[0]

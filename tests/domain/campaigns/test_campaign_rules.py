@@ -1,5 +1,6 @@
 """The rules that a campaign adds to bookings, moves and waitlists of its slots."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -11,8 +12,7 @@ from slotlock.domain.booking.booking import (
     WaitlistEntry,
     WaitlistEntryId,
 )
-from slotlock.domain.booking.decision import LoadedState
-from slotlock.domain.booking.outcomes import (
+from slotlock.domain.booking.booking_outcomes import (
     AllBooked,
     Booked,
     BookingCancelled,
@@ -21,22 +21,27 @@ from slotlock.domain.booking.outcomes import (
     NoneBooked,
     WaitlistLeft,
 )
-from slotlock.domain.booking.refusals import (
+from slotlock.domain.booking.booking_refusals import (
     Closed,
     CutoffPassed,
+    DrawOnly,
+    EmailNotVerified,
     LimitReached,
     NotEligible,
     NotYetOpen,
     SlotFull,
     SlotNotFound,
+    SlotStarted,
     TimeConflict,
 )
+from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book
-from slotlock.domain.booking.rules.changes import BookingCommand, cancel, confirm
+from slotlock.domain.booking.rules.booking_changes import cancel, confirm
 from slotlock.domain.booking.rules.waitlist import join, leave
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
+from slotlock.domain.booking.user_contexts import NO_CONTEXTS
+from slotlock.domain.campaigns.terms import CampaignId, GroupLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import (
@@ -45,9 +50,8 @@ from tests.support.domain.builders import (
     NOW,
     book_place,
     book_users,
-    booking_command,
     booking_request,
-    build_caller,
+    change_request,
     with_facts,
     with_waitlist,
 )
@@ -94,7 +98,7 @@ def test_a_slot_of_an_unpublished_campaign_does_not_exist_for_users(status: Slot
 def test_users_of_an_unpublished_campaign_can_cancel_and_stop_waiting() -> None:
     booked, (booking,) = book_users(build_campaign_slot(1), "ada")
     hidden = with_facts(with_waitlist(booked, "ben"), terms=build_terms(published=False))
-    assert isinstance(decide(cancel, hidden, booking_command(booking), NOW)[1], BookingCancelled)
+    assert isinstance(decide(cancel, hidden, change_request(booking), NOW)[1], BookingCancelled)
     assert decide(leave, hidden, UserId("ben"), NOW)[1] == WaitlistLeft(hidden.id)
 
 
@@ -108,14 +112,27 @@ def test_users_of_an_unpublished_campaign_can_cancel_and_stop_waiting() -> None:
         ((), False),
     ],
 )
-def test_an_eligible_user_has_a_group_of_every_set(
-    groups: tuple[str, ...], is_eligible: bool
-) -> None:
+def test_eligible_users_match_every_set(groups: tuple[str, ...], is_eligible: bool) -> None:
     group_sets = (("grade:5", "grade:6"), ("class:5a", "class:6a"))
     before = build_campaign_slot(eligible_groups=group_sets)
     users = contexts(user_in_groups("ada", *groups))
     _, outcome = decide(book, before, booking_request("ada"), NOW, users=users)
     assert isinstance(outcome, Booked) if is_eligible else outcome == NotEligible(before.id)
+
+
+@pytest.mark.parametrize("of_site", [True, False])
+def test_a_campaign_or_the_site_can_require_a_verified_address(of_site: bool) -> None:
+    before = build_campaign_slot(require_verified_email=not of_site)
+    ada = replace(user_in_groups("ada"), email_verified=False)
+    users = replace(contexts(ada, user_in_groups("ben")), require_verified_email=of_site)
+    assert refusal_of(before, "ada", users=users) == EmailNotVerified(before.id)
+    book_place(before, booking_request("ben"), users=users)
+    _, outcome = decide(book, before, organizer_request("ada"), NOW, users=users)
+    assert isinstance(outcome, Booked)
+    [overridden] = outcome.booking.history[0].overridden_limits
+    assert overridden is BookingLimit.EMAIL_NOT_VERIFIED
+    entry = WaitlistEntry(WaitlistEntryId("w"), before.id, UserId("ada"), NOW)
+    assert decide(join, before, entry, NOW, users=users)[1] == EmailNotVerified(before.id)
 
 
 def test_a_campaign_without_group_sets_is_open_to_everyone() -> None:
@@ -207,7 +224,7 @@ def test_no_waiting_user_is_promoted_after_the_campaign_closed() -> None:
     users = contexts(user_in_groups("ada"), user_in_groups("ben"))
     full, (booking,) = book_users(build_campaign_slot(1), "ada", users=users)
     waiting = with_waitlist(full, "ben", users=users)
-    freed, _ = decide(cancel, waiting, BookingCommand(booking.id, build_caller("ada")), NOW)
+    freed, _ = decide(cancel, waiting, change_request(booking), NOW)
     promoted = expire_and_promote(freed, NOW, users).bookings
     assert [booking.user_id for booking in promoted] == ["ben"]
     assert expire_and_promote(freed, CLOSES_AT, users).bookings == ()
@@ -216,7 +233,7 @@ def test_no_waiting_user_is_promoted_after_the_campaign_closed() -> None:
 def test_members_can_cancel_until_the_cutoff_of_the_campaign() -> None:
     until = NOW + timedelta(minutes=5)
     one, (booking,) = book_users(build_campaign_slot(1, cancel_until=until), "ada")
-    command = BookingCommand(booking.id, build_caller("ada"))
+    command = change_request(booking)
     assert decide(cancel, one, command, until) == (one, CutoffPassed(one.id, until))
     assert isinstance(decide(cancel, one, command, until - INSTANT)[1], BookingCancelled)
 
@@ -226,7 +243,7 @@ def test_a_hold_can_be_confirmed_after_the_campaign_closed() -> None:
         book, build_campaign_slot(), booking_request("ada", hold=True), CLOSES_AT - INSTANT
     )
     assert isinstance(outcome, Booked)
-    command = BookingCommand(outcome.booking.id, build_caller("ada"))
+    command = change_request(outcome.booking)
     assert isinstance(decide(confirm, before, command, CLOSES_AT)[1], BookingConfirmed)
 
 
@@ -235,7 +252,7 @@ def test_a_move_within_a_campaign_needs_no_second_booking() -> None:
     old, (booking,) = book_users(other, "ada")
     new = build_campaign_slot(max_bookings=1, forbid_overlap=True)
     users = contexts(user_with_booking("ada", old, booking))
-    command = BookingCommand(booking.id, build_caller("ada"))
+    command = change_request(booking)
     _, _, outcome = decide_move(old, new, command, booking_request("ada"), NOW, users)
     assert isinstance(outcome, BookingMoved)
 
@@ -319,3 +336,33 @@ def test_a_booking_records_the_groups_of_its_user() -> None:
     after, (booking,) = book_users(build_campaign_slot(), "ada", users=users)
     assert booking.groups == ("class:5a", "grade:5")
     assert after.booking_by_id(BookingId(booking.id)) == booking
+
+
+@pytest.mark.parametrize("where", ["campaign", "slot"])
+def test_until_a_draw_is_published_only_organizers_book_and_nobody_waits(where: str) -> None:
+    slot = with_facts(build_campaign_slot(2), admission=SlotAdmission.DRAW)
+    if where == "campaign":
+        slot = build_campaign_slot(2, admission=SlotAdmission.DRAW)
+    now, ada = OPENS_AT, booking_request("ada")
+    queued = replace(ada, admission=SlotAdmission.QUEUE_ONLY)
+    for request in (ada, queued):
+        assert book(slot, NO_CONTEXTS, request, now).outcome == DrawOnly(slot.id)
+    for_ada = booking_request("ada", organizer="olga")
+    for request in (replace(for_ada, admission=SlotAdmission.DRAW), drawn(ada)):
+        assert isinstance(book(slot, NO_CONTEXTS, request, now).outcome, Booked)
+    entry = WaitlistEntry(WaitlistEntryId("w"), slot.id, UserId("ada"), now)
+    assert join(slot, NO_CONTEXTS, entry, now).outcome == DrawOnly(slot.id)
+
+
+def test_a_drawn_place_needs_no_open_campaign_but_a_slot_that_has_not_started() -> None:
+    slot = build_campaign_slot(1)
+    for now in (OPENS_AT - HOUR, CLOSES_AT + INSTANT):
+        decision = book(slot, NO_CONTEXTS, drawn(booking_request("ada")), now)
+        assert isinstance(decision.outcome, Booked)
+    started = book(slot, NO_CONTEXTS, drawn(booking_request("ada")), slot.slot.start)
+    assert started.outcome == SlotStarted(slot.id)
+
+
+def drawn(request: BookingRequest) -> BookingRequest:
+    """Return the request of a draw for the same user."""
+    return replace(request, admission=SlotAdmission.DRAW, is_drawn=True)

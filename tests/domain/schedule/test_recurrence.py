@@ -6,8 +6,7 @@ import pytest
 
 from slotlock.domain.schedule.recurrence import occurrences
 from slotlock.domain.shared.validation import InvalidInput
-from tests.support.domain.builders import HOUR
-from tests.support.domain.meetings import BERLIN, hour_from
+from tests.support.domain.builders import BERLIN, HOUR, hour_from
 
 
 def starts(start: str, rule: str, zone: str = BERLIN) -> list[str]:
@@ -165,9 +164,7 @@ def test_byhour_and_byminute_give_several_times_per_day() -> None:
         ("20300318", 1),
     ],
 )
-def test_until_is_inclusive_as_a_date_a_local_time_and_an_instant(
-    until: str, expected: int
-) -> None:
+def test_until_is_inclusive_as_date_local_time_and_instant(until: str, expected: int) -> None:
     assert len(starts("2030-03-18T08:00", f"FREQ=WEEKLY;UNTIL={until}")) == expected
 
 

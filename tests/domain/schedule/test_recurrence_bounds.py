@@ -1,6 +1,6 @@
 """Limits of recurrence rules: number, time range, CPU time and malformed input."""
 
-import os
+import re
 from datetime import UTC, datetime, timedelta
 from time import process_time
 
@@ -12,8 +12,7 @@ from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.recurrence import MAX_SPAN, occurrences
 from slotlock.domain.schedule.recurrence_rules import MAX_OCCURRENCES
 from slotlock.domain.shared.validation import InvalidInput
-from tests.support.domain.builders import HOUR
-from tests.support.domain.meetings import BERLIN, hour_from
+from tests.support.domain.builders import BERLIN, HOUR, hour_from
 
 
 def problem_of(rule: str, start: str = "2030-03-18T08:00", zone: str = BERLIN) -> str:
@@ -21,7 +20,9 @@ def problem_of(rule: str, start: str = "2030-03-18T08:00", zone: str = BERLIN) -
     outcome = occurrences(hour_from(start), rule, zone)
     assert isinstance(outcome, InvalidInput), outcome
     assert [problem.field for problem in outcome.problems] == ["rrule"]
-    return outcome.problems[0].message
+    message = outcome.problems[0].message
+    invalid = re.fullmatch(r"This recurrence rule is invalid \((.*)\)\.", message)
+    return f"{invalid[1]}." if invalid else message
 
 
 @pytest.mark.parametrize("rule", ["FREQ=DAILY", "FREQ=DAILY;COUNT=2;UNTIL=20300401"])
@@ -188,7 +189,7 @@ INSTANTS = st.datetimes(timezones=st.just(UTC))
 RECENT_INSTANTS = st.datetimes(datetime(1960, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 
 
-@settings(deadline=None, max_examples=int(os.environ.get("TEST_CAMPAIGN", "200")))
+@settings(max_examples=2 * settings().max_examples)
 @given(
     first=st.builds(Meeting, INSTANTS, INSTANTS)
     | st.tuples(RECENT_INSTANTS, st.timedeltas(timedelta(0), 2 * HOUR)).map(

@@ -1,11 +1,10 @@
 """Random rules in UTC, compared with a second implementation that tests every single day."""
 
-import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from slotlock.domain.schedule.meetings import Meeting
@@ -143,8 +142,6 @@ STARTS = st.datetimes(
 )
 
 
-# TEST_CAMPAIGN sets the number of examples.
-@settings(deadline=None, max_examples=int(os.environ.get("TEST_CAMPAIGN", "50")))
 @given(parts=RULES, start=STARTS, count=st.integers(1, 40))
 def test_a_series_has_exactly_the_days_that_match_the_rule(
     parts: Parts, start: datetime, count: int

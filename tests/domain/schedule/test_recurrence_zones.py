@@ -143,9 +143,7 @@ def count_matching_series(time: datetime, zone: ZoneInfo) -> int:
 
 
 @pytest.mark.parametrize("name", UNUSUAL_ZONES)
-def test_series_have_the_same_local_times_across_every_change_of_unusual_zones(
-    name: str,
-) -> None:
+def test_series_have_the_same_local_times_across_every_change_of_unusual_zones(name: str) -> None:
     zone = ZoneInfo(name)
     found = list(offset_changes(zone, *YEARS))
     for change in found:

@@ -1,19 +1,25 @@
-"""The meetings of a timetable, and the validation of timetables."""
+"""Timetables give meetings: in local time, sorted, without overlaps, and in bounds."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from slotlock.domain.schedule.meetings import MAX_MEETINGS, Meeting, validate_meetings
+from slotlock.domain.schedule.meetings import (
+    MAX_MEETINGS,
+    Meeting,
+    first_overlap,
+    validate_meetings,
+)
 from slotlock.domain.schedule.timetables import Timetable, Weekday, WeeklyMeeting, to_meetings
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 
 BERLIN = "Europe/Berlin"
 MONDAY_NINE = WeeklyMeeting(Weekday.MONDAY, time(9), time(10, 30))
 MARCH = Timetable(date(2030, 3, 18), date(2030, 4, 8), (MONDAY_NINE,))
+DAY = datetime(2030, 5, 17, tzinfo=UTC)
 
 
 def instant(text: str) -> datetime:
@@ -169,7 +175,7 @@ def test_an_overlap_is_named_in_local_time() -> None:
     )
     outcome = to_meetings(replace(MARCH, weekly=weekly), "Europe/Berlin")
     assert isinstance(outcome, InvalidInput)
-    assert "T09:00:00+01:00 and " in outcome.problems[0].message
+    assert " 09:00:00 Europe/Berlin and " in outcome.problems[0].message
 
 
 dates = st.dates() | st.dates(date(2029, 1, 1), date(2031, 12, 31))
@@ -179,7 +185,6 @@ extra_meetings = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(
     timetable=st.builds(
         Timetable,
@@ -197,3 +202,74 @@ def test_any_timetable_gives_valid_meetings_or_problems(timetable: Timetable, zo
         assert outcome.problems
     else:
         assert validate_meetings(outcome, UTC) is None
+
+
+def meeting(start: int, end: int) -> Meeting:
+    """Return a meeting between two hours of one day."""
+    return Meeting(DAY + timedelta(hours=start), DAY + timedelta(hours=end))
+
+
+hour_ranges = st.tuples(st.integers(0, 60), st.integers(1, 12))
+sorted_meetings = st.lists(
+    hour_ranges.map(lambda hours: meeting(hours[0], hours[0] + hours[1])), max_size=12
+).map(lambda meetings: sorted(meetings, key=lambda item: item.start))
+
+
+def overlap(one: Meeting, other: Meeting) -> bool:
+    """Return whether both meetings include the same instant."""
+    return max(one.start, other.start) < min(one.end, other.end)
+
+
+def test_meetings_that_touch_do_not_overlap() -> None:
+    assert first_overlap([meeting(9, 10), meeting(11, 12)], [meeting(10, 11)]) is None
+
+
+def test_the_first_overlapping_pair_is_returned_in_argument_order() -> None:
+    one, other = [meeting(8, 9), meeting(10, 12)], [meeting(9, 10), meeting(11, 13)]
+    assert first_overlap(one, other) == (meeting(10, 12), meeting(11, 13))
+    assert first_overlap(other, one) == (meeting(11, 13), meeting(10, 12))
+
+
+def test_a_long_meeting_overlaps_a_meeting_within_it() -> None:
+    assert first_overlap([meeting(0, 23)], [meeting(5, 6)]) == (meeting(0, 23), meeting(5, 6))
+
+
+@given(one=sorted_meetings, other=sorted_meetings)
+def test_first_overlap_finds_a_pair_if_any(one: list[Meeting], other: list[Meeting]) -> None:
+    found = first_overlap(one, other)
+    assert (found is not None) == any(overlap(a, b) for a in one for b in other)
+    if found:
+        assert found[0] in one
+        assert found[1] in other
+        assert overlap(*found)
+
+
+def test_a_slot_needs_1_to_500_meetings() -> None:
+    too_many = [meeting(hour, hour + 1) for hour in range(MAX_MEETINGS + 1)]
+    assert validate_meetings(too_many[:-1], UTC) is None
+    for meetings in ([], too_many):
+        assert validate_meetings(meetings, UTC) == "A slot needs 1 to 500 meetings."
+
+
+@pytest.mark.parametrize(
+    ("meetings", "problem"),
+    [
+        ([meeting(9, 9)], "The meeting at 2030-05-17 09:00:00 UTC must end after it starts."),
+        ([meeting(9, 8)], "The meeting at 2030-05-17 09:00:00 UTC must end after it starts."),
+        (
+            [meeting(9, 10), meeting(7, 8)],
+            "Please sort the meetings by start: the one at 2030-05-17 07:00:00 UTC comes too late.",
+        ),
+        (
+            [meeting(9, 11), meeting(10, 12)],
+            "The meetings at 2030-05-17 09:00:00 UTC and 2030-05-17 10:00:00 UTC overlap.",
+        ),
+        (
+            [meeting(9, 10), meeting(9, 10)],
+            "The meetings at 2030-05-17 09:00:00 UTC and 2030-05-17 09:00:00 UTC overlap.",
+        ),
+    ],
+)
+def test_invalid_meetings_are_named_in_the_problem(meetings: list[Meeting], problem: str) -> None:
+    assert validate_meetings(meetings, UTC) == problem
+    assert validate_meetings([meeting(9, 10), meeting(10, 11)], UTC) is None

@@ -1,4 +1,4 @@
-"""Validation of slots, and what can be edited."""
+"""Validation of slots, what can be edited, and which slots can be deleted."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -8,21 +8,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.refusals import CapacityBelowTaken, SlotCancelled
+from slotlock.domain.booking.booking_refusals import CapacityBelowTaken, SlotCancelled
 from slotlock.domain.booking.slot import SlotCancellation, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.timetables import Timetable
 from slotlock.domain.shared.validation import InvalidInput
-from slotlock.domain.slots.changes import SlotChanges
-from slotlock.domain.slots.editing import SlotDraft, cancel_slot, create, edit, publish
-from slotlock.domain.slots.outcomes import SlotNotPublished, SlotSaved
+from slotlock.domain.slots.editing import cancel_slot, create, delete_slots, edit, publish
+from slotlock.domain.slots.slot_outcomes import (
+    SlotHasBookings,
+    SlotNotPublished,
+    SlotSaved,
+    SlotsDeleted,
+)
+from slotlock.domain.slots.slot_patch import SlotDraft, SlotPatch
 from slotlock.domain.users.user import UserId
 from tests.support.domain.builders import (
     INSTANT,
     NOW,
+    book_place,
     book_users,
+    booking_request,
     build_slot,
     with_facts,
     with_waitlist,
@@ -68,6 +75,8 @@ def problem_fields(outcome: object) -> list[str]:
         ({"hold_minutes": 61}, "holdMinutes"),
         ({"hold_cooldown_minutes": -1}, "holdCooldownMinutes"),
         ({"hold_cooldown_minutes": 10_081}, "holdCooldownMinutes"),
+        ({"reminder_minutes": -1}, "reminderMinutes"),
+        ({"reminder_minutes": 20_161}, "reminderMinutes"),
         ({"cancel_cutoff_minutes": -1}, "cancelCutoffMinutes"),
         ({"cancel_cutoff_minutes": 86_401}, "cancelCutoffMinutes"),
         ({"waitlist_capacity": -1}, "waitlistCapacity"),
@@ -99,14 +108,14 @@ def test_resources_and_choice_groups_are_compared_in_canonical_unicode() -> None
     assert (made.slot.resource, made.slot.choice_group) == (composed, composed)
     moved = create(SlotId("s"), draft(resource="Room 5"), NOW)
     assert isinstance(moved, SlotState)
-    after, _ = decide(edit, moved, SlotChanges(resource=decomposed), NOW)
+    after, _ = decide(edit, moved, SlotPatch(resource=decomposed), NOW)
     assert after.slot.resource == composed
 
 
 @given(taken=st.integers(0, 10), capacity=st.integers(-5, 1005))
 def test_the_capacity_never_falls_below_the_bookings(taken: int, capacity: int) -> None:
     before, _ = book_users(build_slot(10), *(f"p{n}" for n in range(taken)))
-    after, outcome = decide(edit, before, SlotChanges(capacity=capacity), NOW)
+    after, outcome = decide(edit, before, SlotPatch(capacity=capacity), NOW)
     if isinstance(outcome, SlotSaved):
         assert max(1, taken) <= after.slot.capacity <= 1000
         assert after.remaining == capacity - taken
@@ -114,7 +123,7 @@ def test_the_capacity_never_falls_below_the_bookings(taken: int, capacity: int) 
     else:
         assert after == before
         if 1 <= capacity <= 1000:
-            assert outcome == CapacityBelowTaken(before.id, capacity)
+            assert outcome == CapacityBelowTaken(before.id, taken)
             assert capacity < taken
 
 
@@ -130,6 +139,7 @@ def test_the_capacity_never_falls_below_the_bookings(taken: int, capacity: int) 
         ("capacity", 77),
         ("hold_minutes", 7),
         ("hold_cooldown_minutes", 6),
+        ("reminder_minutes", 7),
         ("cancel_cutoff_minutes", 8),
         ("waitlist_capacity", 9),
         ("waitlist_offer_minutes", 10),
@@ -140,7 +150,7 @@ def test_the_capacity_never_falls_below_the_bookings(taken: int, capacity: int) 
 def test_an_edit_changes_the_given_field_and_no_other(name: str, value: object) -> None:
     before = build_slot()
     assert getattr(before.slot, name) != value
-    after, _ = decide(edit, before, SlotChanges(**{name: value}), NOW)  # type: ignore[arg-type]
+    after, _ = decide(edit, before, SlotPatch(**{name: value}), NOW)  # type: ignore[arg-type]
     expected = with_facts(before, **{name: value}, revision=after.slot.revision)
     # The bookings per group are counted when the slot is loaded with its new limits.
     group_counts = None if name == "group_limits" else before.group_counts
@@ -149,14 +159,12 @@ def test_an_edit_changes_the_given_field_and_no_other(name: str, value: object) 
 
 def test_an_edit_that_changes_nothing_writes_nothing() -> None:
     before = build_slot()
-    assert decide(edit, before, SlotChanges(title=" Yoga "), NOW) == (before, SlotSaved(before.id))
+    assert decide(edit, before, SlotPatch(title=" Yoga "), NOW) == (before, SlotSaved(before.id))
 
 
 def test_added_places_go_to_the_waiting_list() -> None:
     full, _ = book_users(build_slot(1), "ada")
-    raised, _ = decide(
-        edit, with_waitlist(full, "ben", "cleo", "dan"), SlotChanges(capacity=3), NOW
-    )
+    raised, _ = decide(edit, with_waitlist(full, "ben", "cleo", "dan"), SlotPatch(capacity=3), NOW)
     after = expire_and_promote(raised, NOW)
     assert [booking.user_id for booking in after.bookings] == ["ada", "ben", "cleo"]
     assert [waiting.user_id for waiting in after.waitlist] == ["dan"]
@@ -190,11 +198,11 @@ def test_a_cancelled_slot_preserves_its_roster_and_cannot_be_edited() -> None:
     assert off.slot.cancellation == SlotCancellation(NOW, EVE)
     assert decide(cancel_slot, off, EVE, NOW) == (off, outcome)
     assert decide(publish, off) == (off, SlotCancelled(off.id))
-    assert decide(edit, off, SlotChanges(title="On again"), NOW) == (off, SlotCancelled(off.id))
+    assert decide(edit, off, SlotPatch(title="On again"), NOW) == (off, SlotCancelled(off.id))
 
 
 def test_group_limits_cannot_be_added_once_there_are_bookings_without_groups() -> None:
-    changes = SlotChanges(group_limits=(GroupLimit("class:*", 1),))
+    changes = SlotPatch(group_limits=(GroupLimit("class:*", 1),))
     after, outcome = decide(edit, build_slot(2), changes, NOW)
     assert isinstance(outcome, SlotSaved)
     one, _ = book_users(build_slot(2), "ada")
@@ -203,7 +211,7 @@ def test_group_limits_cannot_be_added_once_there_are_bookings_without_groups() -
         assert refused == before
         assert isinstance(outcome, InvalidInput)
         assert [problem.field for problem in outcome.problems] == ["groupLimits"]
-    looser = SlotChanges(group_limits=(GroupLimit("class:*", 2),))
+    looser = SlotPatch(group_limits=(GroupLimit("class:*", 2),))
     assert isinstance(decide(edit, book_users(after, "ada")[0], looser, NOW)[1], SlotSaved)
 
 
@@ -229,7 +237,7 @@ def test_a_slot_in_the_past_is_refused_unless_the_past_is_allowed(
 ) -> None:
     assert problem_fields(create(SlotId("s"), draft(**times), NOW)) == [field]
     assert problem_fields(create(SlotId("s"), draft(**times, allow_past=True), NOW)) == []
-    changes = SlotChanges(**{k: v for k, v in times.items() if v})  # type: ignore[arg-type]
+    changes = SlotPatch(**{k: v for k, v in times.items() if v})  # type: ignore[arg-type]
     assert problem_fields(decide(edit, build_slot(), changes, NOW)[1]) == [field]
     allowed = replace(changes, allow_past=True)
     assert problem_fields(decide(edit, build_slot(), allowed, NOW)[1]) == []
@@ -242,7 +250,32 @@ def test_a_slot_that_has_begun_is_not_in_the_past() -> None:
 
 def test_an_edit_that_retains_the_times_of_a_past_slot_is_accepted() -> None:
     past = build_slot(start=NOW - timedelta(hours=2), end=NOW - timedelta(hours=1))
-    for changes in (SlotChanges(title="Pilates"), SlotChanges(end=past.slot.end, capacity=2)):
+    for changes in (SlotPatch(title="Pilates"), SlotPatch(end=past.slot.end, capacity=2)):
         assert problem_fields(decide(edit, past, changes, NOW)[1]) == []
-    moved = SlotChanges(start=past.slot.start - timedelta(hours=1))
+    moved = SlotPatch(start=past.slot.start - timedelta(hours=1))
     assert problem_fields(decide(edit, past, moved, NOW)[1]) == ["endTime"]
+
+
+@pytest.mark.parametrize("status", list(SlotStatus))
+def test_a_slot_without_bookings_is_deleted_whatever_its_status(status: SlotStatus) -> None:
+    slot = build_slot(status=status)
+    assert delete_slots([slot], ()) == SlotsDeleted((slot.id,))
+
+
+def test_a_slot_with_a_booking_a_hold_or_a_waiting_user_is_not_deleted() -> None:
+    booked, _ = book_users(build_slot(), "ada")
+    held, _ = book_place(build_slot(), booking_request("ada", hold=True), NOW)
+    waited_for = with_waitlist(build_slot(), "ben")
+    for slot in (booked, held, waited_for):
+        assert delete_slots([slot], ()) == SlotHasBookings(slot.id)
+
+
+def test_a_slot_whose_bookings_have_ended_is_not_deleted() -> None:
+    slot = build_slot()
+    assert delete_slots([slot], {slot.id}) == SlotHasBookings(slot.id)
+
+
+def test_of_several_slots_all_are_deleted_or_none() -> None:
+    first, second = build_slot(id="one"), build_slot(id="two")
+    assert delete_slots([first, second], ()) == SlotsDeleted((first.id, second.id))
+    assert delete_slots([first, second], {second.id}) == SlotHasBookings(second.id)

@@ -11,7 +11,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.slots.resources import ResourceUsage
+from slotlock.domain.slots.resource_conflicts import ResourceUsage
 from slotlock.domain.slots.series import split_conflicts
 from tests.support.domain.builders import NOW, build_slot, with_facts
 
@@ -99,9 +99,7 @@ courses = st.sets(st.integers(0, 20), min_size=1, max_size=4).map(sorted)
 
 
 @given(st.lists(st.tuples(courses, st.integers(1, 3), st.sampled_from("AB")), max_size=8))
-def test_for_courses_the_search_finds_every_conflict(
-    made: list[tuple[list[int], int, str]],
-) -> None:
+def test_the_search_finds_all_course_conflicts(made: list[tuple[list[int], int, str]]) -> None:
     slots = [course(str(n), *each) for n, each in enumerate(made)]
     for one in slots:
         others = [
@@ -124,9 +122,7 @@ FIRST, LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize("times", [(FIRST, LAST), (NOW, LAST), (FIRST, NOW + 2 * HOUR)])
-def test_a_very_long_slot_conflicts_like_any_other(
-    times: tuple[datetime, datetime],
-) -> None:
+def test_a_very_long_slot_conflicts_like_any_other(times: tuple[datetime, datetime]) -> None:
     ages = with_facts(use("ages", 0), start=times[0], end=times[1])
     usage = ResourceUsage.from_slots([ages, use("long over", -48)])
     clash = usage.conflict_with(use("a", 1).slot)

@@ -1,4 +1,4 @@
-"""Which slots are added to a series, and how slots are removed from it."""
+"""The dates of a series, and what a reading selects of a slot."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -12,6 +12,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import GroupLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.slots.selected_slot import SelectedSlot
 from slotlock.domain.slots.series import split_conflicts
 from slotlock.domain.slots.series_dates import (
     PlannedDates,
@@ -21,7 +22,15 @@ from slotlock.domain.slots.series_dates import (
     plan_removal,
 )
 from slotlock.domain.users.user import UserId
-from tests.support.domain.builders import NOW, book_users, build_slot, with_facts
+from tests.support.domain.builders import (
+    NOW,
+    book_place,
+    book_users,
+    booking_request,
+    build_slot,
+    minutes_from_now,
+    with_facts,
+)
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -121,7 +130,8 @@ def test_a_course_in_the_series_is_not_copied() -> None:
 
 
 def test_a_date_in_the_past_needs_permission() -> None:
-    assert problem([on_day(0)], -2, 1).endswith(" lies in the past.")
+    past = "The slot at 2030-05-16 16:00:00 Europe/Berlin lies in the past."
+    assert problem([on_day(0)], -1, -2, 1) == past
     assert isinstance(plan([on_day(0)], -2, 1, allow_past=True), PlannedDates)
 
 
@@ -157,3 +167,30 @@ def test_slots_without_a_history_are_deleted_and_others_only_cancelled_on_reques
 def test_a_slot_without_a_history_is_deleted_whatever_its_status(status: SlotStatus) -> None:
     slot = on_day(0, status=status)
     assert plan_removal([slot], (), cancel_booked=True) == PlannedRemoval((slot,), (), ())
+
+
+def read_slot_with_a_hold() -> SelectedSlot:
+    """Return the bookings of a slot, which are one hold for five minutes, and its status."""
+    state, _ = book_place(build_slot(), booking_request("ada", hold=True))
+    reading = SelectedSlot()
+    reading.bookings = state.bookings
+    for name, value in (("id", state.id), ("status", SlotStatus.PUBLISHED)):
+        setattr(reading, name, value)
+    return reading
+
+
+def test_a_reading_without_expired_holds_has_its_other_attributes() -> None:
+    reading = read_slot_with_a_hold()
+    later = reading.without_expired(minutes_from_now(5))
+    assert (later.id, later.status, later.bookings) == (reading.id, reading.status, ())
+    assert len(reading.bookings) == 1
+    assert reading.without_expired(minutes_from_now(4)) is reading
+
+
+def test_an_attribute_that_was_not_selected_is_missing() -> None:
+    reading = read_slot_with_a_hold()
+    for each in (reading, reading.without_expired(minutes_from_now(5))):
+        with pytest.raises(AttributeError):
+            _ = each.title
+        with pytest.raises(AttributeError):
+            _ = each.remaining

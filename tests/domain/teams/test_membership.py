@@ -18,7 +18,8 @@ from slotlock.domain.teams.membership import (
     leave,
     withdraw,
 )
-from slotlock.domain.teams.outcomes import (
+from slotlock.domain.teams.team import MAX_TEAM_SIZE, Member, Team, TeamId, TeamVersion, shared_with
+from slotlock.domain.teams.team_outcomes import (
     AlreadyMember,
     InvitationDeclined,
     NotInvited,
@@ -29,7 +30,6 @@ from slotlock.domain.teams.outcomes import (
     TooManyInvitations,
     TooManyTeams,
 )
-from slotlock.domain.teams.team import MAX_TEAM_SIZE, Member, Team, TeamId, TeamVersion, shared_with
 from slotlock.domain.users.user import UserId
 
 NOW = datetime(2030, 5, 17, 14, 0, tzinfo=UTC)

@@ -8,27 +8,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slotlock.domain.shared.text import is_blank
-from slotlock.domain.users.import_file import (
-    MAX_IMPORTED_USERS,
+from slotlock.domain.users.identity import Identity, parse_subject
+from slotlock.domain.users.import_file import MAX_IMPORTED_USERS, UserFile, UserRow, parse_user_file
+from slotlock.domain.users.import_problems import (
     MAX_PROBLEMS,
+    MAX_SHOWN_LINES,
     InvalidUserFile,
     LineProblem,
-    UserRow,
-    parse_user_file,
 )
 
 
+def parse_bytes(body: bytes) -> tuple[UserRow, ...] | InvalidUserFile:
+    file = parse_user_file(body)
+    return file if isinstance(file, InvalidUserFile) else file.rows
+
+
 def parse(text: str) -> tuple[UserRow, ...] | InvalidUserFile:
-    return parse_user_file(text.encode())
+    return parse_bytes(text.encode())
 
 
 def problem_cells(text: str) -> list[tuple[int, str | None]]:
     """Return the line and column of each problem."""
     outcome = parse(text)
     assert isinstance(outcome, InvalidUserFile)
-    assert outcome.count == len(outcome.problems)
+    assert outcome.count == sum(problem.count for problem in outcome.problems)
     assert all(problem.message for problem in outcome.problems)
-    return [(problem.line, problem.column) for problem in outcome.problems]
+    return sorted(
+        ((line, problem.column) for problem in outcome.problems for line in problem.lines),
+        key=lambda cell: cell[0],
+    )
 
 
 ADA = UserRow(2, "ada@x.org", "Ada", ("5a", "choir"))
@@ -72,17 +80,21 @@ def test_a_file_without_a_header_names_the_missing_column(text: str) -> None:
     assert (1, "email") in problem_cells(text)
 
 
-def test_unknown_and_repeated_columns_are_named() -> None:
-    assert problem_cells("email,phone,name,name\na@x.org,1,A,B\n") == [(1, "phone"), (1, "name")]
-    assert problem_cells("email,,name\na@x.org,,A\n") == [(1, "")]
-    assert problem_cells(f"email,{'x' * 900}\n") == [(1, "x" * 40)]
+def test_unknown_columns_are_named_and_ignored() -> None:
+    text = f"Telefon,email,,phone,name,{'x' * 900}\n1,a@x.org,2,3,A,4\n"
+    rows = (UserRow(2, "a@x.org", "A", None),)
+    assert parse_user_file(text.encode()) == UserFile(rows, ("Telefon", "phone", "x" * 40))
+
+
+def test_repeated_columns_are_named() -> None:
+    assert problem_cells("email,name,name\na@x.org,A,B\n") == [(1, "name")]
 
 
 def test_an_import_cannot_set_roles() -> None:
     outcome = parse("email,role\nada@x.org,admin\n")
     assert isinstance(outcome, InvalidUserFile)
     (problem,) = outcome.problems
-    assert (problem.line, problem.column) == (1, "role")
+    assert (problem.lines, problem.column) == ((1,), "role")
     assert "cannot set roles" in problem.message
 
 
@@ -96,7 +108,7 @@ def test_every_problem_names_its_line_and_column() -> None:
         "dora@x.org,,\n"
         f"eve@x.org,{'e' * 101},{'g' * 51}\n"
         "ADA@x.org,Ada again,\n"
-        'fred@x.org,Fred,"a,b"\n'
+        'fred@x.org,Fred,"a*"\n'
         "gil@x.org,Gil\n"
         "hal@x.org,Hal,a,b\n"
     )
@@ -126,27 +138,132 @@ def test_a_very_long_cell_is_a_problem_of_its_line_only() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Nachname;Vorname;E-Mail;Klasse\nMüller;Zoé;a@x.org;7a, chor\n", "cp1252"),
+        ("Name;Vorname;E-Mail-Adresse;Klasse;Kurs\nMüller;Zoé;a@x.org;7a;chor\n", "cp1252"),
+        ("Nom;Prénom;Courriel;Classe\nMüller;Zoé;a@x.org;7a|chor\n", "cp1252"),
+        ("Apellidos;Nombre;Correo electrónico;Grupo\nMüller;Zoé;a@x.org;7a,chor\n", "cp1252"),
+        ("CORREO ELECTRONICO\tNombre y apellidos\tClase\na@x.org\tZoé Müller\t7a;chor\n", "utf-16"),
+        ("姓名,电子邮件,班级\nZoé Müller,a@x.org,7a、chor\n", "utf-8"),
+        ("First Name,last-name,E_MAIL,groups\nZoé,Müller,a@x.org,7a;chor\n", "utf-8-sig"),
+        ('name,first name,last name,email,class\nZoé Müller,Z,M,a@x.org,"7a\nchor"\n', "utf-16-be"),
+    ],
+)
+def test_the_files_of_schools_are_read_as_they_come(text: str, encoding: str) -> None:
+    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
+    rows = parse_bytes(mark + text.encode(encoding))
+    assert rows == (UserRow(2, "a@x.org", "Zoé Müller", ("7a", "chor")),)
+
+
+def test_chinese_names_are_joined_without_a_blank_and_a_slash_separates_no_groups() -> None:
+    text = "姓,名,用户名,班级\n王,小明, S-01 ,2025/26\nSmith,John,s02,\n李,,s03,\n"
+    for encoding in ("utf-8", "gb18030"):
+        assert parse_bytes(text.encode(encoding)) == (
+            UserRow(2, "s-01", "王小明", ("2025/26",)),
+            UserRow(3, "s02", "John Smith", ()),
+            UserRow(4, "s03", "李", ()),
+        )
+
+
+def test_an_account_has_an_address_or_a_user_name() -> None:
+    text = "email,username\na@x.org,\n,Anna\n,b@x.org\nc@x.org,C@x.org\n"
+    rows = parse(text)
+    assert isinstance(rows, tuple)
+    assert [row.login_name for row in rows] == ["a@x.org", "anna", "b@x.org", "c@x.org"]
+    text = "email,username\na@x.org,anna\n,\n,an na\nanna,\n,anna\n,ANNA\n"
+    assert problem_cells(text) == [
+        (2, "username"),
+        (4, "username"),
+        (5, "email"),
+        (7, "username"),
+    ]
+
+
+def test_a_subject_is_as_the_file_has_it_and_a_blank_cell_has_none() -> None:
+    rows = parse("Subject;E-Mail\n school:aB:1 ;a@x.org\n ;b@x.org\n")
+    assert isinstance(rows, tuple)
+    assert [row.subject for row in rows] == ["school:aB:1", None]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "expected"),
+    [
+        ("7", "s", ("s", "7")),
+        ("s:7", "s", ("s", "7")),
+        ("s:s:7", "s", ("s", "s:7")),
+        ("t:7", "st", ("t", "7")),
+        ("7", "st", None),
+        ("7", "", None),
+        ("u:7", "s", None),
+        ("S:7", "s", None),
+        ("s:", "s", None),
+        ("s: 7", "s", None),
+        ("s:é", "s", None),
+        ("1.0477E+20", "s", None),
+        ("x" * 255, "s", ("s", "x" * 255)),
+        ("x" * 256, "s", None),
+    ],
+)
+def test_a_subject_names_its_provider_unless_there_is_only_one(
+    text: str, ids: str, expected: tuple[str, str] | None
+) -> None:
+    issuers = {each: f"https://{each}.test" for each in ids}
+    identity = Identity(issuers[expected[0]], expected[1]) if expected else None
+    assert parse_subject(text, issuers) == identity
+
+
+@pytest.mark.parametrize(
     ("body", "line"),
     [
-        ("email,name\nada@x.org,Ada\nrene@x.org,Ren\u00e9\n".encode("latin-1"), 3),
-        ("email,name\nada@x.org,Ada\n".encode("utf-16"), 1),
-        (b"email\n\xff", 2),
+        ("email,name\nada@x.org,Ada\ni@x.org,Иван\n".encode("cp1251"), 3),
+        ("email,name\nada@x.org,王小明\n".encode("gb18030"), 2),
+        ("email,name\nada@x.org,Rene\nz@x.org,Zoé\n".encode("mac-roman"), 3),
+        ("email,name\nada@x.org,René\n".encode() + b"z@x.org,Zo\xeb\n", 3),
+        (b"email\n\x81", 2),
+        (b"\xff\xfee", 1),
     ],
 )
 def test_a_file_in_another_encoding_is_invalid(body: bytes, line: int) -> None:
-    outcome = parse_user_file(body)
+    outcome = parse_bytes(body)
     assert isinstance(outcome, InvalidUserFile)
-    assert [(problem.line, problem.column) for problem in outcome.problems] == [(line, None)]
+    assert [(problem.lines, problem.column) for problem in outcome.problems] == [((line,), None)]
     assert "UTF-8" in outcome.problems[0].message
 
 
-def test_the_first_problems_are_named_and_all_are_counted() -> None:
-    outcome = parse("email\n" + "nobody\n" * 1_000)
+def test_equal_problems_are_one_with_the_first_lines_and_their_number() -> None:
+    outcome = parse("email,name\n" + "nobody,Ben\na@x.org,\n" * 1_000)
     assert isinstance(outcome, InvalidUserFile)
-    assert len(outcome.problems) == MAX_PROBLEMS
-    assert outcome.count == 1_000
+    assert [(each.column, each.lines[:2], each.count) for each in outcome.problems] == [
+        ("email", (2, 4), 1_000),
+        ("name", (3, 5), 1_000),
+        ("email", (5, 7), 999),
+    ]
+    assert {len(problem.lines) for problem in outcome.problems} == {MAX_SHOWN_LINES}
+    assert outcome.count == 2_999
 
 
+def test_a_problem_has_a_code_and_the_name_that_the_file_gives_its_column() -> None:
+    outcome = parse(f"Nachname;Vorname;E-Mail;Klasse;Kurs\n{'x' * 150};Y;nobody;7a*;\nA;B\n")
+    assert isinstance(outcome, InvalidUserFile)
+    assert [(each.code, each.header, dict(each.values)) for each in outcome.problems] == [
+        ("INVALID_EMAIL", "E-Mail", {}),
+        ("INVALID_NAME", "Nachname, Vorname", {"maximum": 100}),
+        ("INVALID_GROUPS", "Klasse, Kurs", {"maximum": 20, "length": 50}),
+        ("WRONG_CELL_COUNT", None, {"cells": 2, "expected": 5}),
+    ]
+    outcome = parse("Name;Telefon\nA;1\n")
+    assert isinstance(outcome, InvalidUserFile)
+    assert [(each.code, each.header) for each in outcome.problems] == [("NO_LOGIN_COLUMN", None)]
+
+
+def test_at_most_100_different_problems_are_named() -> None:
+    outcome = parse("email,name\n" + "".join(f"a{',x' * n}\n" for n in range(2, 153)))
+    assert isinstance(outcome, InvalidUserFile)
+    assert (len(outcome.problems), outcome.count) == (MAX_PROBLEMS, 151)
+
+
+@pytest.mark.slow
 def test_a_file_with_too_many_users_is_invalid() -> None:
     text = "email\n" + "".join(f"{number}@x.org\n" for number in range(MAX_IMPORTED_USERS))
     rows = parse(text)
@@ -161,19 +278,33 @@ def assert_well_formed(outcome: tuple[UserRow, ...] | InvalidUserFile) -> None:
     """Assert that the rows have unique addresses, or that the problems name lines."""
     if isinstance(outcome, InvalidUserFile):
         assert outcome.count >= len(outcome.problems) > 0
-        assert all(isinstance(p, LineProblem) and p.line >= 1 for p in outcome.problems)
+        assert all(isinstance(p, LineProblem) and min(p.lines) >= 1 for p in outcome.problems)
     else:
-        assert len({row.email for row in outcome}) == len(outcome)
+        assert len({row.login_name for row in outcome}) == len(outcome)
 
 
 @given(st.binary())
 def test_any_bytes_give_rows_or_problems(body: bytes) -> None:
-    assert_well_formed(parse_user_file(body))
+    assert_well_formed(parse_bytes(body))
 
 
 # Fragments of user files: random bytes almost never resemble one.
 FRAGMENTS = st.sampled_from(
-    [*",;\"'\r\n\t\0 ", "\ufeff", "\u2028", "email", "name", "groups", "role", "a@x", "Ada", "5a"]
+    [
+        *",;\"'\r\n\t\0 ",
+        "\ufeff",
+        "\u2028",
+        "email",
+        "name",
+        "groups",
+        "role",
+        "a@x",
+        "Ada",
+        "5a",
+        "姓",
+        "Nom",
+        "login",
+    ]
 )
 
 
@@ -207,5 +338,5 @@ def test_rows_written_by_the_csv_module_are_parsed_back(
         writer.writerow([f"{number}@x.org", name, ";".join(groups)])
     rows = parse(written.getvalue())
     assert isinstance(rows, tuple)
-    assert [row.email for row in rows] == [f"{number}@x.org" for number in range(len(users))]
+    assert [row.login_name for row in rows] == [f"{number}@x.org" for number in range(len(users))]
     assert all(row.name is not None and row.groups is not None for row in rows)

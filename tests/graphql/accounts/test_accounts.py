@@ -12,7 +12,9 @@ SESSION = """{ __typename
   ... on Session { accessToken refreshToken expiresAt user { id name email role } }
   ... on Refusal { code message } }"""
 REGISTERED = (
-    SESSION[:-1] + "... on EmailTaken { email } ... on InvalidInput { fields { field message } } }"
+    SESSION[:-1]
+    + """... on EmailTaken { email }
+  ... on InvalidInput { fields { field message code values { name value } } } }"""
 )
 REGISTER = "mutation ($input: RegisterInput!) { register(input: $input) " + REGISTERED + "}"
 LOGIN = "mutation ($input: LoginInput!) { login(input: $input) " + SESSION + "}"
@@ -20,7 +22,6 @@ REFRESH = "mutation ($token: String!) { refreshSession(refreshToken: $token) " +
 ME = "{ me { id name email role } }"
 LOGOUT = "mutation { logout }"
 PASSWORD = "correct horse battery"
-LONG_PASSWORD = "key-" + "-".join(map(str, range(1000, 1030)))
 
 
 @pytest.fixture
@@ -92,46 +93,20 @@ async def test_all_invalid_fields_are_reported_together(client: GraphQLTestClien
     refused = await register(client, name=" ", email="nobody", password="short")
     assert (refused["__typename"], refused["code"]) == ("InvalidInput", "INVALID_INPUT")
     assert [field["field"] for field in refused["fields"]] == ["name", "email", "password"]
+    codes = [field["code"] for field in refused["fields"]]
+    assert codes == ["NAME_MISSING", "INVALID_EMAIL", "PASSWORD_LENGTH"]
+    lengths = [{"name": "minimum", "value": "8"}, {"name": "maximum", "value": "128"}]
+    assert refused["fields"][2]["values"] == lengths
     assert all(field["message"] in refused["message"] for field in refused["fields"])
-
-
-@pytest.mark.parametrize("email", ["", "A <a@b>"])
-async def test_an_invalid_address_is_rejected(client: GraphQLTestClient, email: str) -> None:
-    refused = await register(client, email=email)
-    assert [field["field"] for field in refused["fields"]] == ["email"]
-    assert (await login(client, email, PASSWORD))["__typename"] == "InvalidCredentials"
 
 
 @pytest.mark.parametrize(
     "name",
     ["", "x" * 101, "two\nlines", "\u0000", "\u2028", "x\u202eadA", "x\u2067Ada\u2069x", "\u3164"],
 )
-async def test_a_name_is_one_line_of_at_most_100_characters(
-    client: GraphQLTestClient, name: str
-) -> None:
+async def test_a_name_is_a_line_of_100_characters(client: GraphQLTestClient, name: str) -> None:
     refused = await register(client, name=name)
     assert [field["field"] for field in refused["fields"]] == ["name"]
-
-
-@pytest.mark.parametrize(
-    ("password", "valid"),
-    [
-        (LONG_PASSWORD[:7], False), (LONG_PASSWORD[:8], True), (LONG_PASSWORD[:128], True),
-        (LONG_PASSWORD[:129], False), ("\U0001f511 \u00e9\u4e00 key", True),
-        ("nul\u0000byte", True), ("password", False), ("adalovelace", False), (" " * 8, False),
-    ],
-)  # fmt: skip
-async def test_a_password_has_8_to_128_characters(
-    client: GraphQLTestClient, password: str, valid: bool
-) -> None:
-    email = new_address()
-    outcome = await register(client, name="Lovelace", email=email, password=password)
-    if valid:
-        assert (await login(client, email, password))["user"] == outcome["user"]
-        assert (await login(client, email, password[:-1]))["code"] == "INVALID_CREDENTIALS"
-    else:
-        assert [field["field"] for field in outcome["fields"]] == ["password"]
-        assert (await login(client, email, password))["code"] == "INVALID_CREDENTIALS"
 
 
 async def test_a_wrong_password_and_an_unknown_address_get_the_same_response(

@@ -2,14 +2,10 @@
 
 import secrets
 
-import httpx
-import pytest
-
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import GraphQLTestClient, open_websocket, slot_input
 from tests.support.clients.user_files import post_user_file
-from tests.support.stores.users import UserTokens
 
 PASSWORD = "correct horse battery"
 SESSION = "{ __typename ... on Session { accessToken refreshToken user { name email } } }"
@@ -43,15 +39,8 @@ def pasted(text: str) -> str:
     return AROUND[0] + text + AROUND[1]
 
 
-@pytest.fixture
-def organizer(
-    two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient, user_tokens: UserTokens
-) -> BookingClient:
-    return BookingClient(http, two_apps[0].url, user_tokens.organizer)
-
-
 async def test_addresses_names_and_tokens_of_accounts_may_be_pasted(
-    two_apps: tuple[AppProcess, AppProcess], organizer: BookingClient
+    two_apps: Pair, organizer: BookingClient
 ) -> None:
     app = two_apps[0]
     client = GraphQLTestClient(organizer.http, app.url)

@@ -6,10 +6,8 @@ import secrets
 import httpx
 import pytest
 
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.client import GraphQLTestClient, Json
-
-Pair = tuple[AppProcess, AppProcess]
 
 SESSION = "{ __typename ... on Session { accessToken refreshToken } ... on Refusal { code } }"
 REGISTER = "mutation($input: RegisterInput!) { register(input: $input) " + SESSION + " }"
@@ -82,7 +80,7 @@ async def test_a_user_sees_their_sessions_and_which_one_is_current(ada: AccountU
 
 async def test_a_refresh_updates_the_last_use_of_the_same_session(ada: AccountUser) -> None:
     await ada.register()
-    session = await ada.login()
+    session = await ada.login(1)  # by the clock of the process that refreshes it
     client = GraphQLTestClient(ada.http, ada.apps[1].url, session["accessToken"])
     before = (await client.execute(MY_SESSIONS))[0]
     await client.execute(REFRESH, token=session["refreshToken"])
@@ -147,9 +145,7 @@ async def test_a_password_change_ends_all_other_sessions(ada: AccountUser) -> No
     assert (await ada.login(1, NEW_PASSWORD))["__typename"] == "Session"
 
 
-async def test_a_password_change_requires_the_old_password_and_a_valid_new_one(
-    ada: AccountUser,
-) -> None:
+async def test_a_password_change_needs_the_old_and_a_valid_new_one(ada: AccountUser) -> None:
     here, other = await ada.register(), await ada.client(1)
     for wrong in (NEW_PASSWORD, "", "x" * 5_000):
         assert (await here.execute(CHANGE_PASSWORD, old=wrong, new=NEW_PASSWORD))[
@@ -162,9 +158,7 @@ async def test_a_password_change_requires_the_old_password_and_a_valid_new_one(
     assert (await ada.login())["__typename"] == "Session"
 
 
-async def test_no_concurrent_sign_in_or_refresh_survives_a_password_change(
-    ada: AccountUser,
-) -> None:
+async def test_no_concurrent_session_survives_a_password_change(ada: AccountUser) -> None:
     here = await ada.register()
     family = await ada.login(1)
     *outcomes, changed = await asyncio.gather(
@@ -183,16 +177,17 @@ async def test_no_concurrent_sign_in_or_refresh_survives_a_password_change(
 
 async def test_one_of_two_concurrent_password_changes_succeeds(ada: AccountUser) -> None:
     clients = [await ada.register(), await ada.client(1)]
-    outcomes = await asyncio.gather(
+    responses = await asyncio.gather(
         *(
-            client.execute(CHANGE_PASSWORD, old=PASSWORD, new=NEW_PASSWORD + str(index))
+            client.send(CHANGE_PASSWORD, old=PASSWORD, new=NEW_PASSWORD + str(index))
             for index, client in enumerate(clients)
         )
     )
     (winner,) = [
         index
-        for index, outcome in enumerate(outcomes)
-        if outcome["__typename"] == "PasswordChanged"
+        for index, response in enumerate(responses)
+        # The session of the other one may have ended before its request began.
+        if "PasswordChanged" in str(response["data"])
     ]
     assert [await is_signed_out(client) for client in clients] == [winner == 1, winner == 0]
     assert (await ada.login(0, NEW_PASSWORD + str(winner)))["__typename"] == "Session"

@@ -2,16 +2,12 @@
 
 from typing import Any
 
-import httpx
-import pytest
-
-from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import BookingClient, create_booking_clients, expire_holds
+from tests.support.apps.processes import Pair
+from tests.support.clients.booking_client import BookingClient, expire_holds
 from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.clients.fixtures import Three
 from tests.support.polling import poll_until
 
-Pair = tuple[AppProcess, AppProcess]
-Three = tuple[BookingClient, BookingClient, BookingClient]
 ENDED = """query($first: Int! = 20, $after: String) {
   myEndedBookings(first: $first, after: $after) {
     edges { cursor node { id } }
@@ -19,13 +15,6 @@ ENDED = """query($first: Int! = 20, $after: String) {
     pageInfo { hasNextPage hasPreviousPage startCursor endCursor }
   }
 }"""
-
-
-@pytest.fixture
-def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Return clients for Ada at one process, Ben at the other, and an organizer."""
-    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organizer
 
 
 async def ended(user: BookingClient, **page: Any) -> list[Json]:
@@ -77,9 +66,7 @@ async def test_bookings_ended_by_others_are_listed_too(clients: Three) -> None:
     assert await ended(organizer) == []
 
 
-async def test_the_ended_bookings_of_other_users_are_not_listed(
-    clients: Three, two_apps: Pair
-) -> None:
+async def test_ended_bookings_of_others_are_not_listed(clients: Three, two_apps: Pair) -> None:
     ada, ben, organizer = clients
     slot_id = await organizer.add_slot(capacity=2)
     adas, bens = await given_back(ada, slot_id), await given_back(ben, slot_id)
@@ -92,45 +79,3 @@ async def test_the_ended_bookings_of_other_users_are_not_listed(
     cursor = (await ada.execute(ENDED))["pageInfo"]["endCursor"]
     others = await ended(ben, after=cursor)
     assert adas not in [booking["id"] for booking in others]
-
-
-async def walk(user: BookingClient, first: int) -> list[str]:
-    """Return the ids on all pages of a user's list."""
-    walked: list[str] = []
-    after, more = None, True
-    while more:
-        page = await user.execute(ENDED, first=first, after=after)
-        edges, info = page["edges"], page["pageInfo"]
-        assert len(edges) <= first
-        assert [edge["node"]["id"] for edge in edges] == [node["id"] for node in page["nodes"]]
-        assert info["startCursor"] == edges[0]["cursor"]
-        assert info["hasPreviousPage"] is (after is not None)
-        walked += [edge["node"]["id"] for edge in edges]
-        after, more = info["endCursor"], info["hasNextPage"]
-    return walked
-
-
-async def test_pages_follow_each_other_without_gap_or_repeat(clients: Three) -> None:
-    ada, ben, organizer = clients
-    slot_ids = [await organizer.add_slot(capacity=2) for _ in range(2)]
-    made = []
-    for number in range(5):
-        made.append(await given_back(ada, slot_ids[number % 2]))
-        await given_back(ben, slot_ids[number % 2])
-    for first in (1, 2, 3, 5, 100):
-        assert await walk(ada, first) == made[::-1]
-
-
-async def test_a_booking_that_ends_meanwhile_shifts_no_page(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot_id = await organizer.add_slot()
-    made = [await given_back(ada, slot_id) for _ in range(4)]
-    page = await ada.execute(ENDED, first=2)
-    await given_back(ada, slot_id)
-    rest = await ended(ada, after=page["pageInfo"]["endCursor"])
-    assert [booking["id"] for booking in rest] == made[1::-1]
-
-
-@pytest.mark.parametrize("first", [0, -1, 101])
-async def test_a_page_has_1_to_100_items(clients: Three, first: int) -> None:
-    assert await clients[0].error_code(ENDED, first=first) == "BAD_USER_INPUT"

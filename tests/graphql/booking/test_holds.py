@@ -9,9 +9,8 @@ import pytest
 from bson import ObjectId
 from pymongo import MongoClient
 
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import (
-    BookingClient,
     create_booking_clients,
     expire_all_holds,
     expire_holds,
@@ -20,28 +19,12 @@ from tests.support.clients.client import (
     CREATE_SLOT,
     WATCH_AVAILABILITY,
     Json,
-    hours_from_now,
     open_websocket,
     slot_input,
 )
+from tests.support.clients.fixtures import Three
 from tests.support.clients.series import create_series
-from tests.support.polling import wait_until
-
-Pair = tuple[AppProcess, AppProcess]
-Three = tuple[BookingClient, BookingClient, BookingClient]
-
-
-@pytest.fixture
-def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Return clients for Ada at one process, Ben at the other, and an organizer."""
-    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organizer
-
-
-@pytest.fixture
-def mongo_url(two_apps: Pair) -> str:
-    """Return the database of both processes."""
-    return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+from tests.support.polling import poll_until, wait_until
 
 
 def lasts(hold: Json) -> timedelta:
@@ -60,15 +43,6 @@ async def test_a_hold_occupies_a_place(clients: Three) -> None:
     assert (await ada.fetch_slot(slot_id))["myBooking"] == hold
 
 
-async def test_each_hold_reduces_the_remaining_places_by_one(clients: Three) -> None:
-    ada, ben, organizer = clients
-    slot_id = await organizer.add_slot(capacity=3)
-    await ada.hold(slot_id)
-    assert (await ben.fetch_slot(slot_id))["remaining"] == 2
-    await ben.hold(slot_id)
-    assert (await ada.fetch_slot(slot_id))["remaining"] == 1
-
-
 @pytest.mark.parametrize(("fields", "minutes"), [({}, 5), ({"holdMinutes": 1}, 1)])
 async def test_a_hold_lasts_five_minutes_or_the_hold_time_of_its_slot(
     clients: Three, fields: Json, minutes: int
@@ -76,12 +50,6 @@ async def test_a_hold_lasts_five_minutes_or_the_hold_time_of_its_slot(
     ada, _, organizer = clients
     slot_id = await organizer.add_slot(**fields)
     assert lasts(await ada.hold(slot_id)) == timedelta(minutes=minutes)
-
-
-async def test_a_hold_ends_when_the_slot_starts_at_the_latest(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot = await organizer.create_slot(startTime=hours_from_now(0.5), holdMinutes=60)
-    assert (await ada.hold(slot["id"]))["heldUntil"] == slot["startTime"]
 
 
 @pytest.mark.parametrize("minutes", [0, 61, -1])
@@ -130,14 +98,6 @@ async def test_other_users_cannot_act_on_a_hold_or_learn_that_it_exists(clients:
     assert await ada.fetch_booking(hold["id"]) == hold
 
 
-async def test_an_organizer_confirms_for_somebody_and_is_recorded(clients: Three) -> None:
-    ada, _, organizer = clients
-    hold = await ada.hold(await organizer.add_slot())
-    booking = (await organizer.confirm(hold["id"]))["booking"]
-    assert (booking["status"], booking["user"]["id"]) == ("CONFIRMED", await ada.fetch_user_id())
-    assert booking["history"][-1]["by"]["id"] == await organizer.fetch_user_id()
-
-
 async def test_no_hold_is_confirmed_in_a_slot_that_was_cancelled(clients: Three) -> None:
     ada, _, organizer = clients
     slot_id = await organizer.add_slot()
@@ -146,9 +106,7 @@ async def test_no_hold_is_confirmed_in_a_slot_that_was_cancelled(clients: Three)
     assert (await ada.confirm(hold["id"]))["code"] == "SLOT_CANCELLED"
 
 
-async def test_a_confirmed_response_is_never_followed_by_a_cancelled_booking(
-    clients: Three,
-) -> None:
+async def test_a_confirmed_booking_is_never_cancelled_afterwards(clients: Three) -> None:
     ada, _, organizer = clients
     slot_id = await organizer.add_slot()
     booking = (await ada.book_slot(slot_id))["booking"]
@@ -180,12 +138,12 @@ async def test_an_expired_hold_cannot_be_confirmed_extended_moved_or_cancelled(
         "EXPIRED",
         None,
     )
-    assert [ended["id"] for ended in await organizer.fetch_slot_history(slot_id)] == [hold["id"]]
+    # The sweeper may not have recorded yet what the refusals say.
+    ended = await poll_until(lambda: organizer.fetch_slot_history(slot_id), len, "it has ended")
+    assert [booking["id"] for booking in ended] == [hold["id"]]
 
 
-async def test_the_place_of_an_expired_hold_is_free_at_that_instant(
-    clients: Three, mongo_url: str
-) -> None:
+async def test_the_place_of_an_expired_hold_is_free(clients: Three, mongo_url: str) -> None:
     ada, ben, organizer = clients
     slot_id = await organizer.add_slot()
     hold = await ada.hold(slot_id)
@@ -195,15 +153,6 @@ async def test_the_place_of_an_expired_hold_is_free_at_that_instant(
     assert (await ada.fetch_booking(hold["id"]))["status"] == "EXPIRED"
     assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
     assert (await ada.book_slot(slot_id))["__typename"] == "SlotFull"
-
-
-async def test_a_user_with_a_hold_cannot_book_the_slot_again(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot_id = await organizer.add_slot(capacity=5)
-    hold = await ada.hold(slot_id)
-    for again in (await ada.book_slot(slot_id), await ada.book_slot(slot_id, hold=True)):
-        assert (again["__typename"], again["booking"]["id"]) == ("AlreadyBooked", hold["id"])
-    assert (await ada.fetch_slot(slot_id))["remaining"] == 4
 
 
 async def test_an_expired_hold_does_not_block_another_slot_of_its_choice_group(
@@ -231,6 +180,7 @@ async def test_subscribers_of_the_other_process_see_the_place_of_an_expired_hold
         assert (await watcher.next_result())["remaining"] == 1
 
 
+@pytest.mark.slow
 async def test_1000_holds_in_200_slots_that_expire_together_are_all_released(
     two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
 ) -> None:

@@ -1,24 +1,27 @@
-"""Organizers act for anyone: recorded by whom, with every limit they override by name."""
+"""Booking for others, and the arguments of booking mutations."""
 
-import secrets
+from typing import Any
 
-import httpx
 import pytest
 
-from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.booking_client import (
+    BOOK_SEVERAL,
+    BOOK_WITH_OPTIONS,
+    CANCEL_WITH_OPTIONS,
+    CONFIRM_BOOKING,
+    EXTEND_HOLD,
+    MOVE_BOOKING,
+)
 from tests.support.clients.client import hours_from_now
+from tests.support.clients.fixtures import Three
 
-Pair = tuple[AppProcess, AppProcess]
-Three = tuple[BookingClient, BookingClient, BookingClient]
 NOBODY = "user_" + "0" * 24
-
-
-@pytest.fixture
-def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Return clients for Ada and Ben, who share no team, and an organizer."""
-    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organizer
+BAD_KEYS = ["", "k" * 256, "a\nb", "a\x00b", "\x7f", "a\u2028b"]
+BAD_WAITS = [-1, 20_001, 2**31 - 1]
+WAITING = "mutation($id: ID!, $wait: Int!) { %s(slotId: $id, waitMs: $wait) { __typename } }"
+EXTEND_SOON = """mutation($booking: ID!, $wait: Int!) {
+  extendHold(bookingId: $booking, waitMs: $wait) { __typename }
+}"""
 
 
 async def test_an_organizer_books_for_anyone_and_is_recorded(clients: Three) -> None:
@@ -53,31 +56,9 @@ async def test_an_organizer_holds_a_place_for_somebody_who_confirms_it(clients: 
     ]
 
 
-async def test_not_even_an_organizer_exceeds_the_capacity(clients: Three) -> None:
-    ada, ben, organizer = clients
-    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
-    await ada.book_slot(slot_id)
-    assert (await organizer.book_slot(slot_id, userId=await ben.fetch_user_id()))[
-        "code"
-    ] == "SLOT_FULL"
-    booking = (await ben.book_slot(other_id))["booking"]
-    assert (await organizer.move(booking["id"], slot_id))["code"] == "SLOT_FULL"
-    await organizer.update_slot(slot_id, startTime=hours_from_now(-1))
-    assert (await organizer.book_slot(slot_id, userId=await ben.fetch_user_id()))[
-        "code"
-    ] == "SLOT_FULL"
-    assert (await ben.fetch_slot(slot_id))["remaining"] == 0
-
-
-async def test_an_organizer_cannot_bypass_the_waitlist(clients: Three) -> None:
-    ada, ben, organizer = clients
-    slot_id = await organizer.add_slot(waitlistOfferMinutes=30)
-    booking = (await ada.book_slot(slot_id))["booking"]
-    await ben.join(slot_id)
-    await ada.cancel_booking(booking["id"])
-    assert (await organizer.book_slot(slot_id, userId=await ada.fetch_user_id()))[
-        "code"
-    ] == "SLOT_FULL"
+OVERRIDDEN = """query($id: ID!) { node(id: $id) {
+  ... on Booking { overriddenRefusals history { overriddenRefusals } }
+} }"""
 
 
 @pytest.mark.parametrize("user_id", [NOBODY, "", "nobody", "slot_" + "0" * 24])
@@ -108,19 +89,7 @@ async def test_an_organizer_can_book_others_into_a_started_slot(clients: Three) 
     assert (await ada.fetch_booking(booking["id"]))["overriddenLimits"] == ["SLOT_STARTED"]
 
 
-async def test_an_organizer_can_give_a_second_place_of_a_choice_group(clients: Three) -> None:
-    ada, _, organizer = clients
-    room = secrets.token_hex(8)
-    bed, other_bed = [await organizer.add_slot(choiceGroup=room) for _ in range(2)]
-    await ada.book_slot(bed)
-    assert (await ada.book_slot(other_bed))["code"] == "LIMIT_REACHED"
-    booking = (await organizer.book_slot(other_bed, userId=await ada.fetch_user_id()))["booking"]
-    assert booking["overriddenLimits"] == ["ONE_OF_CHOICE"]
-
-
-async def test_an_organizer_moves_a_booking_and_the_overridden_limits_are_named(
-    clients: Three,
-) -> None:
+async def test_an_organizer_moves_a_booking_past_named_limits(clients: Three) -> None:
     ada, _, organizer = clients
     slot_id = await organizer.add_slot(cancelCutoffMinutes=3 * 24 * 60)
     other_id = await organizer.add_slot(startTime=hours_from_now(-1))
@@ -134,38 +103,16 @@ async def test_an_organizer_moves_a_booking_and_the_overridden_limits_are_named(
         ["CANCEL_CUTOFF"],
         ["SLOT_STARTED"],
     )
+    # The words of the refusals that a member gets.
+    for booking_id, code in ((old["id"], "CUTOFF_PASSED"), (new["id"], "SLOT_STARTED")):
+        named = await organizer.execute(OVERRIDDEN, id=booking_id)
+        assert named["overriddenRefusals"] == named["history"][-1]["overriddenRefusals"] == [code]
     assert old["history"][-1]["by"]["id"] == new["history"][-1]["by"]["id"] == organizers
     assert await ada.fetch_booking(old["id"]) == old
     assert await organizer.fetch_slot_history(slot_id) == [old]
 
 
-async def test_an_organizer_cancels_for_somebody_and_is_recorded(clients: Three) -> None:
-    ada, _, organizer = clients
-    slot_id = await organizer.add_slot()
-    booking = (await ada.book_slot(slot_id))["booking"]
-    cancelled = (await organizer.cancel_booking(booking["id"]))["booking"]
-    assert cancelled["onBehalf"] is False
-    assert [entry["by"]["id"] for entry in cancelled["history"]] == [
-        await ada.fetch_user_id(),
-        await organizer.fetch_user_id(),
-    ]
-    assert await organizer.fetch_slot_history(slot_id) == [cancelled]
-
-
-async def test_a_hold_in_a_started_slot_can_be_confirmed_until_it_expires(
-    clients: Three,
-) -> None:
-    ada, _, organizer = clients
-    slot_id = await organizer.add_slot(startTime=hours_from_now(-1), holdMinutes=5)
-    hold = await organizer.hold(slot_id, userId=await ada.fetch_user_id())
-    assert hold["overriddenLimits"] == ["SLOT_STARTED"]
-    confirmed = (await ada.confirm(hold["id"]))["booking"]
-    assert (confirmed["status"], confirmed["overriddenLimits"]) == ("CONFIRMED", [])
-
-
-async def test_an_organizer_books_several_for_several_and_each_override_is_named(
-    clients: Three,
-) -> None:
+async def test_an_organizer_books_for_several_past_named_limits(clients: Three) -> None:
     ada, ben, organizer = clients
     begun, coming = (
         await organizer.add_slot(startTime=hours_from_now(-1)),
@@ -206,3 +153,116 @@ async def test_the_history_shows_its_owner_who_did_what(clients: Three) -> None:
         ("CANCELLED", adas),
     ]
     assert await ben.fetch_booking(hold["id"]) is None
+
+
+def operations_with_key(
+    slot_id: str, booking_id: str, key: str
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return every operation that takes a key, with this key."""
+    on_it = {"booking": booking_id, "key": key}
+    return [
+        (BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, "idempotencyKey": key}}),
+        (BOOK_SEVERAL, {"input": {"claims": [{"slotId": slot_id}], "idempotencyKey": key}}),
+        (
+            MOVE_BOOKING,
+            {"input": {"bookingId": booking_id, "slotId": slot_id, "idempotencyKey": key}},
+        ),
+        (CONFIRM_BOOKING, on_it),
+        (EXTEND_HOLD, on_it),
+        (CANCEL_WITH_OPTIONS, on_it),
+    ]
+
+
+def operations_with_wait(
+    slot_id: str, booking_id: str, wait: int
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return every operation that waits, with this timeout."""
+    on_it = {"booking": booking_id, "wait": wait}
+    return [
+        (BOOK_WITH_OPTIONS, {"input": {"slotId": slot_id, "waitMs": wait}}),
+        (BOOK_SEVERAL, {"input": {"claims": [{"slotId": slot_id}], "waitMs": wait}}),
+        (MOVE_BOOKING, {"input": {"bookingId": booking_id, "slotId": slot_id, "waitMs": wait}}),
+        (CONFIRM_BOOKING, on_it),
+        (EXTEND_SOON, on_it),
+        (CANCEL_WITH_OPTIONS, on_it),
+        (WAITING % "joinWaitlist", {"id": slot_id, "wait": wait}),
+        (WAITING % "leaveWaitlist", {"id": slot_id, "wait": wait}),
+    ]
+
+
+async def test_an_idempotency_key_is_one_line_of_1_to_255_characters(clients: Three) -> None:
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot(capacity=5)
+    hold = await ada.hold(slot_id)
+    for bad in BAD_KEYS:
+        for query, variables in (
+            *operations_with_key(slot_id, hold["id"], bad),
+            *operations_with_key("x", "x", bad),
+        ):
+            assert await ada.error_code(query, **variables) == "BAD_USER_INPUT"
+    assert await ada.fetch_booking(hold["id"]) == hold
+    assert (await ada.confirm(hold["id"], key="ключ ☕" * 42))["__typename"] == "BookingConfirmed"
+
+
+async def test_wait_ms_accepts_0_to_20000(clients: Three) -> None:
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot(capacity=5)
+    hold = await ada.hold(slot_id)
+    for bad in BAD_WAITS:
+        for query, variables in (
+            *operations_with_wait(slot_id, hold["id"], bad),
+            *operations_with_wait("x", "x", bad),
+        ):
+            assert await ada.error_code(query, **variables) == "BAD_USER_INPUT"
+    assert await ada.fetch_booking(hold["id"]) == hold
+    for good in (0, 20_000):
+        assert (await ada.confirm(hold["id"], wait=good))["__typename"] == "BookingConfirmed"
+
+
+async def test_the_booker_sees_and_changes_a_teammates_booking_and_others_do_not(
+    clients: Three,
+) -> None:
+    ada, ben, organizer = clients
+    slot_ids = [await organizer.add_slot() for _ in range(2)]
+    await ada.create_team_with(ben)
+    adas, bens = await ada.fetch_user_id(), await ben.fetch_user_id()
+    hold = await ada.hold(slot_ids[0], userId=bens)
+    assert (await ada.fetch_booking(hold["id"]))["madeBy"] == {"id": adas}
+    assert await ada.fetch_booking(hold["id"]) == hold == await ben.fetch_booking(hold["id"])
+    assert (await ada.extend(hold["id"]))["booking"]["id"] == hold["id"]
+    confirmed = (await ada.confirm(hold["id"]))["booking"]
+    assert (confirmed["user"]["id"], confirmed["status"]) == (bens, "CONFIRMED")
+    moved = (await ada.move(hold["id"], slot_ids[1]))["booking"]
+    assert (moved["user"]["id"], moved["madeBy"]["id"], moved["onBehalf"]) == (bens, adas, True)
+    cancelled = await ada.cancel_booking(moved["id"])
+    assert cancelled["slot"]["remaining"] == 1
+    assert await ada.cancel_booking(moved["id"]) == cancelled
+    assert (
+        await ada.fetch_booking(moved["id"])
+        == cancelled["booking"]
+        == await ben.fetch_booking(moved["id"])
+    )
+    assert (await ada.fetch_slot(slot_ids[0]))["myBooking"] is None
+
+
+async def test_the_booker_does_not_see_what_a_teammate_booked_alone(clients: Three) -> None:
+    ada, ben, organizer = clients
+    slot_ids = [await organizer.add_slot() for _ in range(2)]
+    await ada.create_team_with(ben)
+    booking = (await ada.book_slot(slot_ids[0], userId=await ben.fetch_user_id()))["booking"]
+    own = (await ben.move(booking["id"], slot_ids[1]))["booking"]
+    assert own["onBehalf"] is False
+    assert await ada.fetch_booking(own["id"]) is None
+    assert (await ada.cancel_booking(own["id"]))["code"] == "BOOKING_NOT_FOUND"
+    assert (await ada.fetch_booking(booking["id"]))["movedTo"] == own["id"]
+
+
+async def test_the_lists_of_own_bookings_leave_out_those_for_teammates(clients: Three) -> None:
+    ada, ben, organizer = clients
+    await ada.create_team_with(ben)
+    booking = await ada.hold(await organizer.add_slot(), userId=await ben.fetch_user_id())
+    lists = "{ myBookings { nodes { id } } }", "{ myEndedBookings { nodes { id } } }"
+    for own in lists:
+        assert await ada.execute(own) == {"nodes": []}
+        assert await ben.execute(own) == {"nodes": [{"id": booking["id"]}]}
+        await ada.cancel_booking(booking["id"])

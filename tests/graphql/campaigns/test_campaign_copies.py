@@ -10,21 +10,22 @@ import httpx
 import pytest
 from pymongo import MongoClient
 
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import AppProcess, Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign, publish_campaign
 from tests.support.clients.client import Json
 from tests.support.clients.series import create_series
 
-Pair = tuple[AppProcess, AppProcess]
 COPY = """mutation($input: CopyCampaignInput!) { copyCampaign(input: $input) {
   __typename
   ... on Refusal { code message }
   ... on CampaignCopy {
-    campaign { id name published description version maxBookings } opensAt closesAt cancelUntil
+    campaign { id name published description mailNote version maxBookings }
+    opensAt closesAt cancelUntil
     slotCount firstStartTime lastEndTime
     slots { sourceSlotId title startTime endTime timeZone } adjustedSlots { title }
     problemCount problems { kind message sourceSlotId otherSlotId }
+    draftProblemCount draftProblems { kind sourceSlotId otherSlotId }
   }
   ... on CampaignNotCopied { problemCount problems { kind sourceSlotId otherSlotId } }
   ... on CampaignNotFound { campaignId }
@@ -40,12 +41,6 @@ AUDIT = """query($campaign: ID!) { auditLog(filter: {campaignId: $campaign}) { n
   action edits { field after }
 } } }"""
 TIMES = {"startTime": "2031-05-05T09:00:00+02:00", "endTime": "2031-05-05T10:00:00+02:00"}
-
-
-@pytest.fixture
-def organizer(two_apps: Pair, http: httpx.AsyncClient) -> BookingClient:
-    """Return an organizer at the first process."""
-    return create_booking_clients(http, 0, *two_apps)[1]
 
 
 @pytest.fixture
@@ -95,7 +90,8 @@ def documents(app: AppProcess) -> Counter[str]:
 async def test_a_copy_has_the_slots_of_the_campaign_at_the_same_local_time_and_no_bookings(
     organizer: BookingClient, members: list[BookingClient]
 ) -> None:
-    fields = {"description": "# Courses", "cancelUntil": "2031-04-20T12:00:00+02:00"}
+    texts = {"description": "# Courses", "mailNote": "Bring shoes."}
+    fields = {**texts, "cancelUntil": "2031-04-20T12:00:00+02:00"}
     campaign_id = await a_campaign(organizer, maxBookings=3, **fields)
     more = {"holdCooldownMinutes": 7, "description": "Bring shoes.", "capacity": 1}
     slot_id = await a_slot(organizer, campaign_id, title="Yoga", **more)
@@ -107,10 +103,10 @@ async def test_a_copy_has_the_slots_of_the_campaign_at_the_same_local_time_and_n
 
     copied = await copy(organizer, campaign_id, name=" Next year ", weeks=40)
     new = copied["campaign"]
-    assert {name: new[name] for name in ("name", "published", "description", "version")} == {
+    assert {name: new[name] for name in ("name", "published", *texts, "version")} == {
         "name": "Next year",
         "published": False,
-        "description": "# Courses",
+        **texts,
         "version": 1,
     }
     assert (new["maxBookings"], copied["slotCount"], copied["problemCount"]) == (3, 2, 0)
@@ -202,6 +198,19 @@ async def test_what_prevents_a_copy_is_shown_by_a_dry_run_and_refused_by_the_cop
     assert later["__typename"] == "CampaignCopy"
 
 
+async def test_a_dry_run_names_the_drafts_that_need_the_room_of_another_copy(
+    organizer: BookingClient,
+) -> None:
+    campaign_id, room = await a_campaign(organizer), new_name()
+    for draft in (False, True):
+        slot_id = await a_slot(organizer, campaign_id, resource=room, draft=draft)
+    shown = await copy(organizer, campaign_id, dryRun=True)
+    assert (shown["problemCount"], shown["draftProblemCount"]) == (0, 1)
+    taken = {"kind": "RESOURCE_TAKEN", "sourceSlotId": slot_id, "otherSlotId": None}
+    assert shown["draftProblems"] == [taken]
+    assert (await copy(organizer, campaign_id))["campaign"]
+
+
 async def test_the_past_has_to_be_allowed(organizer: BookingClient) -> None:
     times = {"opensAt": "2021-02-01T00:00:00Z", "closesAt": "2021-02-08T00:00:00Z"}
     campaign_id = await a_campaign(organizer, allowPast=True, **times)
@@ -233,9 +242,7 @@ async def test_an_invalid_copy_is_refused(
     assert await anonymous.error_code(COPY, input=fields) == "UNAUTHENTICATED"
 
 
-async def test_the_audit_log_shows_the_new_campaign_and_each_of_its_slots(
-    organizer: BookingClient,
-) -> None:
+async def test_the_log_shows_the_new_campaign_and_its_slots(organizer: BookingClient) -> None:
     campaign_id = await a_campaign(organizer)
     await a_slot(organizer, campaign_id, title="Yoga")
     copied = await copy(organizer, campaign_id)

@@ -10,10 +10,8 @@ import pytest
 
 from tests.graphql.campaigns.test_campaign_copies import COPY, a_campaign, a_slot, copy, new_name
 from tests.support.apps.deployment import Deployment, open_deployment
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import AppProcess, Pair
 from tests.support.transport.simultaneous_requests import send_simultaneously
-
-Pair = tuple[AppProcess, AppProcess]
 
 
 @pytest.fixture

@@ -3,9 +3,8 @@
 from typing import Any
 
 import httpx
-import pytest
 
-from slotlock.domain.booking.rules.series import MAX_SERIES_CLAIMS
+from slotlock.domain.booking.rules.book import MAX_SERIES_CLAIMS
 from slotlock.domain.users.user import Role
 from tests.support.apps.processes import AppProcess
 from tests.support.apps.rate_limited import (
@@ -13,21 +12,14 @@ from tests.support.apps.rate_limited import (
     AddressedClient,
     client_at_new_address,
 )
-from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import Json, hours_from_now
-from tests.support.clients.series import BOOK_SERIES, book_series, cancel_series, create_series
+from tests.support.clients.client import Json
+from tests.support.clients.fixtures import Three
+from tests.support.clients.series import BOOK_SERIES, book_series, create_series
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
-Clients = tuple[BookingClient, BookingClient, BookingClient]
 NOWHERE = "series_" + "0" * 24
-
-
-@pytest.fixture
-def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
-    """Return clients for Ada, Ben and an organizer."""
-    (ada, ben), organizer = create_booking_clients(http, 2, app)
-    return ada, ben, organizer
 
 
 def codes(outcome: Json) -> dict[int, str]:
@@ -47,7 +39,7 @@ async def new_series(organizer: BookingClient, **fields: Any) -> tuple[str, list
     return created["seriesId"], created["slots"]
 
 
-async def test_a_series_is_booked_or_held_by_the_start_of_its_slots(clients: Clients) -> None:
+async def test_a_series_is_booked_or_held_by_the_start_of_its_slots(clients: Three) -> None:
     ada, ben, organizer = clients
     series_id, slots = await new_series(organizer, capacity=2)
     outcome = await book_series(ada, series_id)
@@ -59,7 +51,7 @@ async def test_a_series_is_booked_or_held_by_the_start_of_its_slots(clients: Cli
     assert {booking["slot"]["remaining"] for booking in held["bookings"]} == {0}
 
 
-async def test_a_full_slot_refuses_the_series_or_is_left_out(clients: Clients) -> None:
+async def test_a_full_slot_refuses_the_series_or_is_left_out(clients: Three) -> None:
     ada, ben, organizer = clients
     series_id, slots = await new_series(organizer)
     await ben.book_slot(slots[1]["id"])
@@ -74,18 +66,7 @@ async def test_a_full_slot_refuses_the_series_or_is_left_out(clients: Clients) -
     assert codes(again) == {**dict.fromkeys((0, 2, 3), "ALREADY_BOOKED"), 1: "SLOT_FULL"}
 
 
-async def test_started_and_cancelled_slots_are_left_out(clients: Clients) -> None:
-    ada, _, organizer = clients
-    times = {"startTime": hours_from_now(-1), "endTime": hours_from_now(0)}
-    series_id, slots = await new_series(organizer, rrule="FREQ=DAILY;COUNT=3", **times)
-    await cancel_series(organizer, slots[1], "THIS")
-    assert booked_slots(await book_series(ada, series_id)) == [slots[2]["id"]]
-    await cancel_series(organizer, slots[2], "THIS")
-    over = await book_series(ada, series_id)
-    assert (over["code"], over["seriesId"]) == ("NOTHING_TO_BOOK", series_id)
-
-
-async def test_a_hidden_series_is_refused_like_one_that_does_not_exist(clients: Clients) -> None:
+async def test_a_hidden_series_is_refused_like_one_that_does_not_exist(clients: Three) -> None:
     ada, _, organizer = clients
     campaign_id = await create_campaign(organizer, published=False)
     hidden = [
@@ -102,7 +83,7 @@ async def test_a_hidden_series_is_refused_like_one_that_does_not_exist(clients: 
     assert (await book_series(organizer, hidden[0]))["code"] == "NOTHING_TO_BOOK"
 
 
-async def test_a_series_is_booked_for_a_teammate_and_for_nobody_else(clients: Clients) -> None:
+async def test_a_series_is_booked_for_a_teammate_and_for_nobody_else(clients: Three) -> None:
     ada, ben, organizer = clients
     series_id, _ = await new_series(organizer)
     bens = await ben.fetch_user_id()
@@ -115,17 +96,7 @@ async def test_a_series_is_booked_for_a_teammate_and_for_nobody_else(clients: Cl
     assert (await book_series(ada, series_id, idempotencyKey="k"))["code"] == "KEY_REUSED"
 
 
-async def test_a_campaign_lets_a_user_book_as_many_slots_as_its_limit(clients: Clients) -> None:
-    ada, _, organizer = clients
-    campaign_id = await create_campaign(organizer, maxBookings=2)
-    series_id, slots = await new_series(organizer, campaignId=campaign_id)
-    assert codes(await book_series(ada, series_id)) == dict.fromkeys((2, 3), "LIMIT_REACHED")
-    partly = await book_series(ada, series_id, mode="WHAT_IS_FREE")
-    assert booked_slots(partly) == [slot["id"] for slot in slots[:2]]
-    assert codes(partly) == dict.fromkeys((2, 3), "LIMIT_REACHED")
-
-
-async def test_a_series_with_too_many_slots_is_refused_with_the_limit(clients: Clients) -> None:
+async def test_a_series_with_too_many_slots_is_refused_with_the_limit(clients: Three) -> None:
     ada, _, organizer = clients
     count = MAX_SERIES_CLAIMS + 1
     series_id, _ = await new_series(organizer, rrule=f"FREQ=DAILY;COUNT={count}")
@@ -135,7 +106,7 @@ async def test_a_series_with_too_many_slots_is_refused_with_the_limit(clients: C
 
 
 async def test_each_slot_of_a_series_counts_for_the_rate_of_mutations(
-    rate_limited: AppProcess, http: httpx.AsyncClient, member: AddressedClient
+    rate_limited: AppProcess, http: httpx.AsyncClient, caller: AddressedClient
 ) -> None:
     async with auth_for_database(rate_limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
         organizer = client_at_new_address(
@@ -144,11 +115,11 @@ async def test_each_slot_of_a_series_counts_for_the_rate_of_mutations(
     rrule = f"FREQ=WEEKLY;COUNT={WRITES_PER_MINUTE - 5}"
     first, second = [(await create_series(organizer, rrule))["seriesId"] for _ in range(2)]
     key = {"idempotencyKey": "k"}
-    outcome = await book_series(member, first, **key)
+    outcome = await book_series(caller, first, **key)
     assert len(outcome["bookings"]) == WRITES_PER_MINUTE - 5
     # A repeated request books nothing, and costs as much as one mutation.
-    assert await book_series(member, first, **key) == outcome
-    response = await member.send(BOOK_SERIES, input={"seriesId": second})
+    assert await book_series(caller, first, **key) == outcome
+    response = await caller.send(BOOK_SERIES, input={"seriesId": second})
     (error,) = response["errors"]
     assert error["extensions"]["code"] == "RATE_LIMITED"
     assert error["extensions"]["retryAfterMs"] > 0

@@ -5,36 +5,26 @@ import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-import httpx
 import pytest
 
 from tests.support.apps.deployment import assert_slot_consistent, slot_document
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import (
     BOOK_SEVERAL,
     BOOK_WITH_OPTIONS,
     MOVE_BOOKING,
     BookingClient,
-    create_booking_clients,
     expire_holds,
 )
 from tests.support.clients.client import Json
+from tests.support.clients.fixtures import Three
 from tests.support.transport.simultaneous_requests import send_simultaneously
 
-Pair = tuple[AppProcess, AppProcess]
-Three = tuple[BookingClient, BookingClient, BookingClient]
 BOOKED_BY = """mutation($booking: ID!, $key: String) {
   cancelBooking(bookingId: $booking, idempotencyKey: $key) {
     ... on BookingCancelled { slot { remaining bookedBy { id } myBooking { id } waitlistLength } }
   }
 }"""
-
-
-@pytest.fixture
-def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Return clients for Ada at one process, Ben at the other, and an organizer."""
-    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organizer
 
 
 @pytest.fixture
@@ -242,9 +232,7 @@ async def test_a_refusal_changes_nothing_and_is_not_recorded(
     assert (await ada.book_slot(slot_id, idempotencyKey=key))["__typename"] == "Booked"
 
 
-async def test_a_replay_to_an_organizer_is_the_same_after_a_promotion(
-    clients: Three, key: str
-) -> None:
+async def test_an_organizers_replay_survives_a_promotion(clients: Three, key: str) -> None:
     ada, ben, organizer = clients
     slot_id = await organizer.add_slot()
     booking = (await ada.book_slot(slot_id))["booking"]

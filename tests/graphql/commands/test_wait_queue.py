@@ -1,17 +1,16 @@
-"""Callers who are willing to wait are served in order of arrival instead of being refused."""
+"""Callers who wait are served in order of arrival; a refusal waits for no lock."""
 
 import asyncio
 import json
+import secrets
 from collections import Counter
-from collections.abc import Iterator
 
 import httpx
 import pytest
 from redis import Redis
 
-from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import assert_slot_consistent, lock_key, slot_document
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import (
     BOOK_WITH_OPTIONS,
     CANCEL_WITH_OPTIONS,
@@ -19,27 +18,15 @@ from tests.support.clients.booking_client import (
     create_booking_clients,
 )
 from tests.support.clients.client import Json
+from tests.support.clients.fixtures import Three
 from tests.support.stores.users import UserTokens
 from tests.support.transport.simultaneous_requests import send_simultaneously
 
-Pair = tuple[AppProcess, AppProcess]
-Three = tuple[BookingClient, BookingClient, BookingClient]
 LONGEST_MS = 20_000
 SOON = "mutation($id: ID!) { %s(slotId: $id, waitMs: 0) { __typename ...on Refusal { code } } }"
-
-
-@pytest.fixture
-def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Return clients for Ada at one process, Ben at the other, and an organizer."""
-    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organizer
-
-
-@pytest.fixture
-def redis(servers: EmbeddedServers) -> Iterator[Redis]:
-    """Yield the Redis of the apps."""
-    with Redis.from_url(servers.redis_url) as client:
-        yield client
+# Less than the callers' wait timeout, and far more than the responses take.
+AT_ONCE_S = 18
+LONG_WAIT = {"waitMs": 20_000}
 
 
 def acquire_lock(redis: Redis, slot_id: str, px: int | None = None) -> None:
@@ -150,7 +137,7 @@ async def test_a_caller_that_does_not_wait_receives_locked_with_retry_after_ms(
         assert (locked["code"], locked["slotId"]) == ("LOCKED", slot_id)
         assert 0 < locked["retryAfterMs"] <= 1000
         for outcome in (
-            await ben.book_all({"slotId": other_id}, {"slotId": slot_id}),
+            await ben.book_all({"slotId": other_id}, {"slotId": slot_id}, waitMs=0),
             await ada.confirm(hold["id"], wait=0),
             await ada.cancel_booking(hold["id"], wait=0),
             await ada.move(hold["id"], other_id, waitMs=0),
@@ -158,8 +145,8 @@ async def test_a_caller_that_does_not_wait_receives_locked_with_retry_after_ms(
         ):
             assert outcome["__typename"] == "Locked"
         # A refusal needs no lock.
-        assert (await ben.book_slot(full_id))["code"] == "SLOT_FULL"
-        assert (await ada.book_slot(slot_id))["code"] == "ALREADY_BOOKED"
+        assert (await ben.book_slot(full_id, waitMs=0))["code"] == "SLOT_FULL"
+        assert (await ada.book_slot(slot_id, waitMs=0))["code"] == "ALREADY_BOOKED"
         assert (await ben.execute(SOON % "leaveWaitlist", id=full_id))["code"] == "NOT_WAITING"
     finally:
         for each in (slot_id, full_id):
@@ -180,8 +167,8 @@ async def test_a_caller_whose_wait_ends_receives_locked(clients: Three, redis: R
     finally:
         release_lock(redis, slot_id)
     assert {outcome["__typename"] for outcome in outcomes} == {"Locked"}
-    assert (await ada.book_slot(slot_id, waitMs=300))["__typename"] == "Booked"
-    assert (await ben.book_slot(slot_id, waitMs=300))["__typename"] == "Booked"
+    assert (await ada.book_slot(slot_id))["__typename"] == "Booked"
+    assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
 
 
 async def test_a_waiting_caller_is_served_after_the_one_ahead_disconnects(
@@ -196,15 +183,89 @@ async def test_a_waiting_caller_is_served_after_the_one_ahead_disconnects(
     assert {outcome["__typename"] for outcome in outcomes} == {"Booked"}
 
 
-async def test_a_caller_with_a_longer_wait_outlasts_those_ahead(
-    clients: Three, redis: Redis
-) -> None:
+async def test_a_longer_wait_outlasts_those_ahead(clients: Three, redis: Redis) -> None:
     ada, ben, organizer = clients
     here = BookingClient(ben.http, ada.url, ben.token)
     slot_id = await organizer.add_slot(capacity=5)
-    acquire_lock(redis, slot_id, px=2_000)
+    acquire_lock(redis, slot_id)
     hasty = asyncio.create_task(ada.book_slot(slot_id, waitMs=700))
     await here.fetch_user_id()  # Ada's request is on its way before Ben's
     waiting = asyncio.create_task(here.book_slot(slot_id, waitMs=LONGEST_MS))
     assert (await hasty)["__typename"] == "Locked"
+    release_lock(redis, slot_id)
     assert (await waiting)["__typename"] == "Booked"
+
+
+def refused(outcome: Json) -> dict[int, str]:
+    """Return the code of each claim that was refused."""
+    assert outcome["__typename"] == "ClaimsRefused", outcome
+    return {each["claim"]: each["refusal"]["code"] for each in outcome["refusals"]}
+
+
+async def test_claims_that_will_be_refused_do_not_wait(clients: Three, redis: Redis) -> None:
+    ada, ben, organizer = clients
+    full, free, own = [await organizer.add_slot() for _ in range(3)]
+    off = await organizer.add_slot()
+    await ada.book_slot(full)
+    await ben.book_slot(own)
+    await organizer.cancel_slot(off)
+    locked = [full, free, own, off]
+    for slot_id in locked:
+        assert redis.set(lock_key(slot_id), "somebody-else:1")
+    try:
+        async with asyncio.timeout(AT_ONCE_S):
+            for refusing, code in ((full, "SLOT_FULL"), (off, "SLOT_CANCELLED")):
+                claims = {"slotId": free}, {"slotId": refusing}
+                assert refused(await ben.book_all(*claims, **LONG_WAIT)) == {1: code}
+                assert refused(await ben.book_all(*claims)) == {1: code}
+                key = secrets.token_hex(8)
+                again = await ben.book_all(*claims, **LONG_WAIT, idempotencyKey=key)
+                assert refused(again) == {1: code}
+            claims = {"slotId": own}, {"slotId": free}
+            assert refused(await ben.book_all(*claims, **LONG_WAIT)) == {0: "ALREADY_BOOKED"}
+        for slot_id in locked:
+            assert redis.get(lock_key(slot_id)) == b"somebody-else:1"
+            assert not redis.exists(lock_key(slot_id).replace(":lock", ":queue"))
+    finally:
+        redis.delete(*map(lock_key, locked))
+    assert (await ben.fetch_slot(free))["remaining"] == 1
+
+
+async def test_claims_that_can_succeed_wait_for_the_locks(clients: Three, redis: Redis) -> None:
+    """The control: a claim that is not refused does wait for the lock."""
+    _, ben, organizer = clients
+    slot_ids = [await organizer.add_slot() for _ in range(2)]
+    assert redis.set(lock_key(slot_ids[1]), "somebody-else:1")
+    try:
+        claims = [{"slotId": slot_id} for slot_id in slot_ids]
+        assert (await ben.book_all(*claims, waitMs=0))["__typename"] == "Locked"
+    finally:
+        redis.delete(lock_key(slot_ids[1]))
+    assert (await ben.book_all(*claims))["__typename"] == "AllBooked"
+
+
+async def test_20_users_who_claim_a_choice_group_at_once_each_get_one_place(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    users, organizer = create_booking_clients(http, 20, *two_apps)
+    await users[0].create_team_with(*users[1:])
+    ids = await asyncio.gather(*(user.fetch_user_id() for user in users))
+    room = secrets.token_hex(8)
+    beds = [await organizer.add_slot(choiceGroup=room, capacity=20) for _ in range(2)]
+    each = [{"slotId": beds[n % 2], "userId": user_id} for n, user_id in enumerate(ids)]
+    other = [{"slotId": beds[1 - n % 2], "userId": user_id} for n, user_id in enumerate(ids)]
+
+    twice = await users[0].book_all(*each, *other, **LONG_WAIT)
+    assert refused(twice) == dict.fromkeys(range(20, 40), "LIMIT_REACHED")
+    assert [(await organizer.fetch_slot(bed))["remaining"] for bed in beds] == [20, 20]
+
+    booked = await users[0].book_all(*each, **LONG_WAIT)
+    assert booked["__typename"] == "AllBooked"
+    assert [booking["user"]["id"] for booking in booked["bookings"]] == ids
+    assert Counter(b["slot"]["id"] for b in booked["bookings"]) == dict.fromkeys(beds, 10)
+
+    again = await users[0].book_all(*other, **LONG_WAIT)
+    assert refused(again) == dict.fromkeys(range(20), "LIMIT_REACHED")
+    own = await asyncio.gather(*(p.book_slot(beds[1 - n % 2]) for n, p in enumerate(users)))
+    assert {outcome["code"] for outcome in own} == {"LIMIT_REACHED"}
+    assert [(await organizer.fetch_slot(bed))["remaining"] for bed in beds] == [10, 10]

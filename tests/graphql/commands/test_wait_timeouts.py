@@ -3,42 +3,28 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable
 
 import httpx
 import pytest
 from redis import Redis
 
-from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import lock_key
-from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import (
-    BOOK_WITH_OPTIONS,
-    BookingClient,
-    create_booking_clients,
-)
+from tests.support.apps.processes import Pair
+from tests.support.clients.booking_client import BOOK_WITH_OPTIONS, create_booking_clients
 from tests.support.clients.client import Json
+from tests.support.clients.fixtures import Three
 from tests.support.polling import eventually
 
-Pair = tuple[AppProcess, AppProcess]
 # A busy machine is slow; a wait that begins anew would take a whole `PATIENCE_S` more.
-PATIENCE_S = 4.0
+PATIENCE_S = 6.0
 SLACK_S = 3.0
 # A request that repeats a key waits at least this long for the first outcome.
 KEY_WAIT_S = 5.0
 
 
 @pytest.fixture
-def redis(servers: EmbeddedServers) -> Iterator[Redis]:
-    """Yield the Redis of the apps."""
-    with Redis.from_url(servers.redis_url) as client:
-        yield client
-
-
-@pytest.fixture
-async def clients(
-    two_apps: Pair, http: httpx.AsyncClient
-) -> tuple[BookingClient, BookingClient, BookingClient]:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
     """Return clients for Ada and Ben, who are a team, and an organizer."""
     (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
     await ada.create_team_with(ben)
@@ -46,9 +32,7 @@ async def clients(
 
 
 @pytest.fixture
-async def busy(
-    clients: tuple[BookingClient, BookingClient, BookingClient], redis: Redis
-) -> AsyncIterator[list[str]]:
+async def busy(clients: Three, redis: Redis) -> AsyncIterator[list[str]]:
     """Yield slots whose locks are held until the test ends."""
     slot_ids = [await clients[2].add_slot(capacity=5) for _ in range(6)]
     for slot_id in slot_ids:
@@ -72,7 +56,7 @@ def outcome_or_code(response: Json) -> str:
 
 
 async def test_a_caller_waits_for_a_held_lock_no_longer_than_its_limit(
-    clients: tuple[BookingClient, BookingClient, BookingClient], busy: list[str]
+    clients: Three, busy: list[str]
 ) -> None:
     ada, ben, organizer = clients
     bens, long_wait = await ben.fetch_user_id(), {"waitMs": int(1000 * PATIENCE_S)}
@@ -89,11 +73,12 @@ async def test_a_caller_waits_for_a_held_lock_no_longer_than_its_limit(
     )
     assert {name for name, _ in outcomes} == {"Locked"}
     for _, took in outcomes:
-        assert PATIENCE_S - 0.5 < took < PATIENCE_S + SLACK_S, outcomes
+        assert PATIENCE_S - 0.5 < took < 2 * PATIENCE_S - 0.5, outcomes
 
 
+@pytest.mark.slow
 async def test_a_repeated_key_waits_no_longer_than_its_limit_in_total(
-    clients: tuple[BookingClient, BookingClient, BookingClient], busy: list[str], redis: Redis
+    clients: Three, busy: list[str], redis: Redis
 ) -> None:
     ada, *_ = clients
 

@@ -36,9 +36,6 @@ ROOT_FIELDS = [
 ACCOUNT = {"name": "Eve", "email": "eve@slotlock.test", "password": "correct horse battery"}
 CREDENTIALS = {"email": "eve@slotlock.test", "password": "correct horse battery"}
 PASSWORDS = {"currentPassword": "correct horse battery", "newPassword": "another horse battery"}
-UNKNOWN_FIELDS = [
-    "role", "id", "_id", "userId", "banned", "groups", "passwordHash", "__proto__", "$set",
-]  # fmt: skip
 NODE = "query($id: ID!) { node(id: $id) { id } }"
 NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }"
 CANCEL = "mutation($id: ID!) { cancelBooking(bookingId: $id) { ... on Refusal { code } } }"

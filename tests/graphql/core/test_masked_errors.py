@@ -1,24 +1,28 @@
-"""Clients learn nothing about an internal error but its id, which finds it in the log."""
+"""Clients learn only the id of an internal error, and the log has a line a second of them."""
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack, closing
+from types import SimpleNamespace
 
 import pytest
 from bson import ObjectId
-from pydantic import SecretStr
 from pymongo import MongoClient
+from pymongo.errors import NetworkTimeout
 
 from slotlock.api.app_state import open_app_state
+from slotlock.api.settings.fields import SecretStr
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.users.user import Role
 from slotlock.graphql.context import UNKNOWN_CLIENT
+from slotlock.graphql.core import errors
+from slotlock.graphql.core.errors import OUTAGE_LOG_INTERVAL_S, OutageLog, log_error
 from slotlock.graphql.execution.subscriptions import execute_stream
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
-from slotlock.services.live.availability import AvailabilitySubscription
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
+from slotlock.services.live.availability_hub import AvailabilitySubscription
 from tests.support.apps.deployment import app_variant
 from tests.support.apps.processes import SECRET, AppProcess, app_environment, database_url
 from tests.support.clients.client import (
@@ -68,11 +72,11 @@ async def test_an_error_in_a_subscription_is_masked(
         state = await stack.enter_async_context(open_app_state(settings, development=False))
         server = state.graphql_server
         slot_id = new_slot_id()
-        change_set = ChangeSet((), new_slots=(build_slot(5, id=slot_id),))
-        assert check_written(await server.services.slot_writer.commit(change_set))
+        write_set = WriteSet((), new_slots=(build_slot(5, id=slot_id),))
+        assert check_written(await server.services.slot_writer.commit(write_set))
         payload = {"query": WATCH_AVAILABILITY, "variables": {"slots": [f"slot_{slot_id}"]}}
         request = await server.parse_request(payload, None, UNKNOWN_CLIENT)
-        stream = execute_stream(request.operation, request.variables, server.create_context(None))
+        stream = execute_stream(*request, server.create_context(None))
         with caplog.at_level(logging.ERROR):
             first, last = [response async for response in stream]
     assert first.body["data"]
@@ -160,3 +164,53 @@ async def test_an_error_outside_the_fields_is_masked_and_logged_under_its_id(
     (logged,) = (line for line in failing_app.log.splitlines() if error_id in line)
     assert "failed outside its" in logged
     assert DETAIL in failing_app.log.partition(logged)[2]
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        """Return the present time in seconds."""
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Yield the clock of a log in which no outage was logged yet."""
+    clock = Clock()
+    monkeypatch.setattr(errors, "time", SimpleNamespace(monotonic=clock.monotonic))
+    monkeypatch.setattr(errors, "_outage_log", OutageLog())
+    return clock
+
+
+def fail(count: int) -> set[str]:
+    """Let requests fail in an outage. Return the error ids that their clients get."""
+    return {log_error("a field failed", NetworkTimeout("no reply")) for _ in range(count)}
+
+
+def test_an_outage_logs_one_line_a_second_with_the_count_of_the_others(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR, "slotlock.graphql")
+    ids = [fail(1000)]
+    clock.now += 0.99 * OUTAGE_LOG_INTERVAL_S
+    ids[0] |= fail(5)
+    for count in (3, 1):
+        clock.now += OUTAGE_LOG_INTERVAL_S
+        ids.append(fail(count))
+    lines = [record.getMessage() for record in caplog.records]
+    counts = [line.rpartition("(")[2] for line in lines]
+    assert counts == [f"{count} more since the last line)" for count in (0, 1004, 2)]
+    # Each client gets the id of a line that is in the log.
+    assert [{line.split()[1].rstrip(":")} for line in lines] == ids
+
+
+def test_an_error_that_is_no_outage_always_has_a_line_of_its_own(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    fail(2)
+    assert len({log_error("a field failed", KeyError("a bug")) for _ in range(3)}) == 3
+    assert sum("a bug" in record.exc_text for record in caplog.records if record.exc_text) == 3

@@ -1,4 +1,4 @@
-"""Messages that apps show speak to the user, and name no field of the API."""
+"""Messages speak to the user, name no field of the API, and follow from a declaration."""
 
 import ast
 from collections.abc import Iterator
@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from slotlock.domain.teams import outcomes
-from slotlock.domain.users import administration
+from slotlock.domain.shared.declare import declarations, refusal
+from slotlock.domain.teams import team_outcomes
+from slotlock.domain.teams.team_outcomes import TeamBusy
+from slotlock.domain.users import account_admin_rules
 from slotlock.domain.users.user import Caller, Role
-from slotlock.graphql.core.result_view import ResultView
-from slotlock.graphql.teams.refusals import AlreadyMember
-from slotlock.graphql.users.refusals import LastAdmin
+from slotlock.graphql.core.outcomes import ResultView, present, register_type
 from tests.support.domain.builders import build_caller
+from tools import explain
 
 PACKAGE = Path(__file__).parents[3] / "slotlock"
 # The layers whose texts are problems of fields and refusals, besides docstrings.
@@ -23,7 +24,9 @@ ADMIN = build_caller("admin", Role.ADMIN)
 
 
 def texts_below(node: ast.AST) -> Iterator[str]:
-    """Yield the string constants below a node without docstrings."""
+    """Yield the string constants below a node without docstrings and descriptions of fields."""
+    if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("shown"):
+        return
     children = list(ast.iter_child_nodes(node))
     if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
         children.remove(node.body[0])
@@ -66,14 +69,37 @@ def test_no_problem_of_a_field_and_no_refusal_names_a_field_of_the_api() -> None
     ],
 )
 def test_an_invitation_of_a_member_speaks_to_the_member(viewer: Caller, expected: str) -> None:
-    outcome = outcomes.AlreadyMember(ADA.user_id)
-    assert AlreadyMember.from_domain(outcome, ResultView(viewer)).message == expected
+    outcome = team_outcomes.AlreadyMember(ADA.user_id)
+    assert present(outcome, ResultView(viewer)).message == expected
 
 
 @pytest.mark.parametrize(
     ("viewer", "expected"), [(ADA, "This is the last admin."), (ADMIN, "You are the last admin.")]
 )
 def test_the_last_admin_is_spoken_to(viewer: Caller, expected: str) -> None:
-    outcome = administration.LastAdmin(ADMIN.user_id)
-    refusal = LastAdmin.from_domain(outcome, ResultView(viewer))
+    outcome = account_admin_rules.LastAdmin(ADMIN.user_id)
+    refusal = present(outcome, ResultView(viewer))
     assert refusal.message == f"{expected} Please make another user an admin first."
+
+
+def test_each_declaration_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    for declared, declaration in declarations.items():
+        assert explain.main([declared.__name__]) == 0
+        printed = capsys.readouterr().out
+        assert declared.__name__ in printed
+        assert f"type {declaration.name}" in printed
+        assert "unions    none" not in printed or declaration.name == "FieldProblem"
+    assert explain.main(["Unknown"]) == 1
+
+
+def test_a_message_contains_only_values_of_its_refusal() -> None:
+    with pytest.raises(TypeError, match="SlotPaused has no until"):
+
+        @refusal(message="Please come back at {until}.")
+        class SlotPaused:
+            """The slot is paused."""
+
+
+def test_a_type_cannot_be_written_by_hand_after_it_was_derived() -> None:
+    with pytest.raises(TypeError, match="TeamBusy is used before its type is registered"):
+        register_type(TeamBusy, object, present)

@@ -15,19 +15,19 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.graphql.context import UNKNOWN_CLIENT, Context
 from slotlock.graphql.core.ids import series_global_id, slot_global_id, user_global_id
-from slotlock.graphql.execution.documents import DocumentCache, Operation
+from slotlock.graphql.execution.document_cache import DocumentCache, Operation
 from slotlock.graphql.execution.operation_executor import GraphQLResponse, execute_operation
 from slotlock.graphql.execution.shared_operations import SharedOperations
 from slotlock.graphql.execution.subscriptions import execute_stream
-from slotlock.graphql.limits.rates import OperationRateLimits
+from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_series_id
-from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
+from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
-from slotlock.infrastructure.redis.client import MAX_BUDGET_MS, redis_client
-from slotlock.services.container import Services, build_services
+from slotlock.infrastructure.redis.client import redis_client
+from slotlock.infrastructure.redis.keys import MAX_BUDGET_MS
+from slotlock.services.container import Services
 from tests.support.clients.client import WATCH_AVAILABILITY, Json
 from tests.support.domain.builders import HOUR, NOW
 from tests.support.stores.query_plans import CommandRecorder, recorded_commands
@@ -107,15 +107,12 @@ async def api(
 ) -> AsyncIterator[RecordedApi]:
     """Yield the API on a new database."""
     database, recorder = recorded_commands
-    repositories = repositories_on(database)
-    await repositories.indexes.build_missing()
     redis = redis_client(servers.redis_url)
     pipeline = AutoPipeline(redis, MAX_BUDGET_MS)
     try:
-        services = build_services(
-            repositories, redis, pipeline, AdmissionQueue(pipeline), lambda: NOW
-        )
-        yield RecordedApi(SlotStore(database, repositories), services, recorder)
+        services = Services(database, redis, pipeline, AdmissionQueue(pipeline), lambda: NOW)
+        await services.indexes.build_missing()
+        yield RecordedApi(SlotStore(database, services), services, recorder)
     finally:
         await pipeline.close()
 
@@ -145,9 +142,7 @@ async def test_the_bookings_of_the_audit_log_take_two_more_commands_however_many
     assert len({each["id"] for each in shown}) == 16
 
 
-async def test_the_slots_of_a_series_are_read_once_for_all_slots_that_refer_to_it(
-    api: RecordedApi,
-) -> None:
+async def test_the_slots_of_a_series_are_read_once_for_all_that_refer(api: RecordedApi) -> None:
     series_id = new_series_id()
     for count in (5, 20):
         for _ in range(count):

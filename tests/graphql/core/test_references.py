@@ -7,18 +7,17 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign, unpublish_campaign
 from tests.support.clients.client import GraphQLTestClient, Json, open_websocket
+from tests.support.clients.fixtures import Four
 from tests.support.clients.series import CREATE_SERIES, MONDAY_TIMES, cancel_series
 from tests.support.queue.deployment import QueueDeployment, queue_deployment
 from tests.support.queue.documents import REQUEST_BOOKING
 
 __all__ = ["queue_deployment"]
 
-Pair = tuple[AppProcess, AppProcess]
-Four = tuple[BookingClient, BookingClient, BookingClient, BookingClient]
 
 WATCH_SLOT = """subscription($slots: [ID!]!) { slotAvailability(slotIds: $slots) {
   slotId version remaining slot { id version remaining myBooking { id } bookedBy { id } }
@@ -106,9 +105,7 @@ async def test_the_slot_of_an_availability_is_never_older_than_the_availability(
     assert all(state["slot"]["version"] >= state["version"] for state in states)
 
 
-async def test_the_slot_of_an_availability_is_null_while_it_is_hidden(
-    two_apps: Pair, clients: Four
-) -> None:
+async def test_the_slot_of_an_availability_can_be_hidden(two_apps: Pair, clients: Four) -> None:
     ada, _, _, organizer = clients
     campaign_id = await create_campaign(organizer)
     slot_id = await organizer.add_slot(campaignId=campaign_id)
@@ -120,17 +117,15 @@ async def test_the_slot_of_an_availability_is_null_while_it_is_hidden(
             await watcher.subscribe("1", WATCH_SLOT, slots=[slot_id])
             assert (await watcher.next_result())["slot"]["id"] == slot_id
         await unpublish_campaign(organizer, campaign_id)
+        assert (await member.next_result())["slot"] is None
         await organizer.update_slot(slot_id, capacity=3)
-        for watcher, shown in ((member, None), (organizing, slot_id)):
-            state = await watcher.next_result()
-            while state["remaining"] != 3:
-                state = await watcher.next_result()
-            assert (state["slot"] and state["slot"]["id"]) == shown
+        state = await organizing.next_result()
+        while state["remaining"] != 3:
+            state = await organizing.next_result()
+        assert state["slot"]["id"] == slot_id
 
 
-async def test_a_ticket_shows_its_slot_while_the_user_may_see_it(
-    two_apps: Pair, clients: Four
-) -> None:
+async def test_a_ticket_shows_its_slot_to_those_who_may(two_apps: Pair, clients: Four) -> None:
     ada, _, _, organizer = clients
     campaign_id = await create_campaign(organizer)
     slot_id = await organizer.add_slot(campaignId=campaign_id, capacity=2)
@@ -303,13 +298,3 @@ async def test_drafts_of_a_series_are_listed_for_organizers_only(clients: Four) 
     await organizer.execute(publish, id=created["slots"][2]["id"])
     assert [slot["id"] for slot in await fetch_series(ada, created)] == [created["slots"][2]["id"]]
     assert len(await fetch_series(organizer, created)) == 3
-
-
-async def test_a_cursor_of_another_list_and_an_invalid_size_are_rejected(clients: Four) -> None:
-    ada, _, _, organizer = clients
-    created = await create_series(organizer)
-    series = created["seriesId"]
-    page = await ada.execute("{ slots(first: 1) { pageInfo { endCursor } } }")
-    cursor = page["pageInfo"]["endCursor"]
-    assert await ada.error_code(SERIES_PAGE, id=series, first=1, after=cursor) == "BAD_USER_INPUT"
-    assert await ada.error_code(SERIES_PAGE, id=series, first=101) == "BAD_USER_INPUT"

@@ -1,4 +1,4 @@
-"""Scalars accept valid values and reject all others, as literals and as variables."""
+"""Scalars and periods accept valid values and reject all others, as literals and variables."""
 
 import json
 from datetime import UTC, datetime
@@ -12,8 +12,9 @@ from slotlock.graphql.core.scalars import parse_time
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.graphql.times import format_time
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import create_booking_clients
-from tests.support.clients.client import GraphQLTestClient
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.campaigns import create_campaign
+from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.clients.teams import CREATE_TEAM, INVITE_TO_TEAM
 
 COURSE = '{title: "A", timetable: {first: %s, last: "2030-02-01", weekly: [%s]}}'
@@ -87,11 +88,21 @@ OPERATIONS_WITH_TIMES = [
     ),
 ]
 EXTREME_TIMES = ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z")
-
-
-@pytest.fixture
-def anonymous(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
-    return GraphQLTestClient(http, app.url)
+EARLY, LATE = "2031-05-05T09:00:00Z", "2031-05-05T10:00:00Z"
+# The names of the beginning and the end, and the query with `%s` in the place of both.
+PERIODS = [
+    ("startsFrom", "startsBefore", "{ slots(filter: {%s}) { nodes { id } } }"),
+    ("meetsFrom", "meetsBefore", "{ slots(filter: {%s}) { nodes { id } } }"),
+    ("from", "until", "query($slot: ID!) { slot(id: $slot) { meetings(%s) { startTime } } }"),
+    ("from", "until", "{ auditLog(filter: {actions: SLOT_CREATED, %s}) { nodes { at } } }"),
+    (
+        "from",
+        "until",
+        "query($campaign: ID!) { campaignStatistics(campaignId: $campaign, timeSeries: {%s}) "
+        "{ __typename } }",
+    ),
+    ("from", "until", "{ freeBusy(resourceIds: [], %s) { isComplete } }"),
+]
 
 
 async def error_codes(client: GraphQLTestClient, query: str, **variables: object) -> set[str]:
@@ -113,9 +124,7 @@ def with_variable(name: str) -> str:
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name in VALID for value in VALID[name]]
 )
-async def test_a_valid_value_is_accepted(
-    anonymous: GraphQLTestClient, name: str, value: str
-) -> None:
+async def test_valid_values_pass(anonymous: GraphQLTestClient, name: str, value: str) -> None:
     literal = with_literal(name, json.dumps(value, ensure_ascii=False))
     assert await error_codes(anonymous, literal) <= {"UNAUTHENTICATED"}
     assert await error_codes(anonymous, with_variable(name), x=value) <= {"UNAUTHENTICATED"}
@@ -131,9 +140,7 @@ async def test_an_invalid_string_is_rejected(anonymous: GraphQLTestClient, name:
 
 
 @pytest.mark.parametrize("name", USES)
-async def test_a_value_that_is_no_string_is_rejected(
-    anonymous: GraphQLTestClient, name: str
-) -> None:
+async def test_values_that_are_no_string_fail(anonymous: GraphQLTestClient, name: str) -> None:
     for value in (7, -7, 1.5, 10**30, True, None, [], {}, {"$gt": ""}, ["2030-01-31"]):
         codes = await error_codes(anonymous, with_variable(name), x=value)
         assert codes == {"BAD_USER_INPUT"}, value
@@ -187,13 +194,39 @@ async def test_an_email_address_is_returned_in_its_normal_form(
     assert [i["email"] for i in invited["invitations"]] == ["\u00e9va@b\u00fccher.example"]
 
 
-async def test_the_first_and_the_last_valid_time_are_no_internal_error(
-    app: AppProcess, http: httpx.AsyncClient
-) -> None:
-    _, organizer = create_booking_clients(http, 0, app)
+async def test_the_first_and_the_last_time_are_no_internal_error(organizer: BookingClient) -> None:
     first, last = EXTREME_TIMES
     for query in OPERATIONS_WITH_TIMES:
         assert "errors" not in await organizer.send(query, x=first, y=last), query
         for x in (first, last):  # an empty period may be rejected
             errors = (await organizer.send(query, x=x, y=x)).get("errors", [])
             assert {error["extensions"]["code"] for error in errors} <= {"BAD_USER_INPUT"}, query
+
+
+async def send(organizer: BookingClient, document: str, begin: str, end: str) -> Json:
+    """Send a query with a period, about a new slot or campaign if the query needs one."""
+    variables = {}
+    if "$slot" in document:
+        variables["slot"] = await organizer.add_slot()
+    if "$campaign" in document:
+        variables["campaign"] = await create_campaign(organizer)
+    return await organizer.send(document % f"{begin}, {end}", **variables)
+
+
+@pytest.mark.parametrize(("begin", "end", "document"), PERIODS)
+async def test_a_period_that_ends_when_it_begins_or_earlier_is_an_error(
+    organizer: BookingClient, begin: str, end: str, document: str
+) -> None:
+    for first, last in ((LATE, EARLY), (EARLY, EARLY)):
+        found = await send(organizer, document, f'{begin}: "{first}"', f'{end}: "{last}"')
+        (error,) = found["errors"]
+        assert error["extensions"] == {"code": "BAD_USER_INPUT", "field": end}
+        assert error["message"] == f"`{end}` must be later than `{begin}`."
+
+
+@pytest.mark.parametrize(("begin", "end", "document"), PERIODS)
+async def test_a_period_that_ends_later_is_accepted(
+    organizer: BookingClient, begin: str, end: str, document: str
+) -> None:
+    found = await send(organizer, document, f'{begin}: "{EARLY}"', f'{end}: "{LATE}"')
+    assert "errors" not in found

@@ -13,10 +13,8 @@ from xml.etree.ElementTree import fromstring
 import httpx
 import pytest
 from graphql import (
-    GraphQLArgument,
     GraphQLEnumType,
     GraphQLField,
-    GraphQLInputField,
     GraphQLInputObjectType,
     GraphQLInputType,
     get_named_type,
@@ -33,7 +31,7 @@ from websockets.typing import Subprotocol
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
-from slotlock.graphql.qr_codes import to_qr_svg
+from slotlock.graphql.check_in_codes import to_qr_svg
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
@@ -60,7 +58,6 @@ VALUES: Mapping[str, Any] = {
 }
 EXPECTED_CODES = {"BAD_USER_INPUT", "UNAUTHENTICATED"}
 NO_TEXTS = ("Int", "Boolean")
-Inputs = Mapping[str, GraphQLArgument] | Mapping[str, GraphQLInputField]
 
 
 def valid_value(type_: GraphQLInputType, name: str, ids: Json) -> Any:
@@ -210,9 +207,8 @@ PATHS = (
 
 @pytest.mark.parametrize("part", UNUSUAL_PARTS)
 async def test_an_unusual_character_in_an_address_fails_nothing(
-    app: AppProcess, http: httpx.AsyncClient, part: str
+    organizer: BookingClient, app: AppProcess, http: httpx.AsyncClient, part: str
 ) -> None:
-    _, organizer = create_booking_clients(http, 0, app)
     headers = {**organizer.headers, "Accept": "application/json"}
     for path in PATHS:
         response = await http.get(app.url + path.replace("PART", part), headers=headers)
@@ -221,9 +217,8 @@ async def test_an_unusual_character_in_an_address_fails_nothing(
 
 @pytest.mark.parametrize("text", [*UNUSUAL_TEXTS, "a\ud800b"])
 async def test_an_unusual_character_outside_of_arguments_fails_nothing(
-    app: AppProcess, http: httpx.AsyncClient, text: str
+    organizer: BookingClient, app: AppProcess, http: httpx.AsyncClient, text: str
 ) -> None:
-    _, organizer = create_booking_clients(http, 0, app)
     json_headers = {**organizer.headers, "Content-Type": "application/json"}
     query = "{ __typename }"
     for request in (
@@ -250,7 +245,5 @@ async def test_an_unusual_character_outside_of_arguments_fails_nothing(
 
 
 @pytest.mark.parametrize("title", ["a\ufffe\uffffb", "<&>\ufdd0"])
-def test_the_svg_of_a_qr_code_is_xml_although_an_older_version_stored_noncharacters(
-    title: str,
-) -> None:
+def test_the_svg_of_a_qr_code_is_xml_although_noncharacters_are_stored(title: str) -> None:
     fromstring(to_qr_svg("A" * 56, title))  # noqa: S314

@@ -13,25 +13,22 @@ from strawberry import ID
 from slotlock.domain.campaigns.campaign import create_campaign
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.shared.validation import InvalidInput
-from slotlock.graphql.campaigns.mutations import CreateCampaignInput, NoShowLimitInput
+from slotlock.graphql.campaigns.campaign_mutations import CreateCampaignInput, NoShowLimitInput
 from slotlock.graphql.context import Context
-from slotlock.graphql.core.arguments import (
-    require_valid_key,
-    to_required_change,
-    to_wait_seconds,
-)
-from slotlock.graphql.core.connections import require_valid_first
-from slotlock.graphql.core.cursors import decode_name
+from slotlock.graphql.core.arguments import require_valid_key, to_required_change, to_wait_seconds
+from slotlock.graphql.core.connections import page_start
+from slotlock.graphql.core.cursors import BY_NAME, ListCursors
 from slotlock.graphql.core.errors import GraphQLRequestError, format_error
-from slotlock.graphql.execution.documents import DocumentCache, DocumentError
+from slotlock.graphql.execution.document_cache import DocumentCache, DocumentError
 from slotlock.graphql.execution.operation_executor import execute_operation
 from slotlock.graphql.reports.audit_queries import AuditLogFilter
-from slotlock.graphql.reports.queries import require_campaign_id
+from slotlock.graphql.reports.campaign_report_queries import require_campaign_id
 from slotlock.graphql.schema.schema import executable_schema
-from slotlock.graphql.slots.inputs.slots import CreateSlotInput, UpdateSlotInput
-from slotlock.graphql.users.queries import require_valid_group
+from slotlock.graphql.slots.inputs import CreateSlotInput, UpdateSlotInput
+from slotlock.graphql.users.user_queries import require_valid_group
 from tests.support.domain.builders import NOW
 
+ANY_LIST = ListCursors("any list", BY_NAME, str)
 CREATE = "mutation%s { createSlot(input: %s) { __typename } }"
 SLOTS = "query%s { slots(filter: %s) { nodes { id } } }"
 FIRST = "query%s { slots(first: %s) { nodes { id } } }"
@@ -40,6 +37,16 @@ BOOK = "mutation%s { bookSlot(input: %s) { __typename } }"
 BOOK_SEVERAL = "mutation%s { bookSlots(input: %s) { __typename } }"
 SERIES = "mutation%s { createSlotSeries(input: %s) { __typename } }"
 IN_FRAGMENT = "query%s { ...Found } fragment Found on Query { slots(filter: %s) { nodes { id } } }"
+INPUT_TYPES = {
+    CREATE: "CreateSlotInput!",
+    SLOTS: "SlotsFilter",
+    FIRST: "Int!",
+    CREATE_CAMPAIGN: "CreateCampaignInput!",
+    BOOK: "BookSlotInput!",
+    BOOK_SEVERAL: "BookSlotsInput!",
+    SERIES: "CreateSlotSeriesInput!",
+    IN_FRAGMENT: "SlotsFilter",
+}
 
 
 class Literal(str):
@@ -49,144 +56,94 @@ class Literal(str):
 
 
 class BadValue(NamedTuple):
-    """A value, its whole argument with `%s` in its place, and the error that it leads to."""
+    """A document, the argument in the place of its second `%s`, and the error of its value."""
 
     document: str
-    input_type: str
     argument: Any
     field: str
     message: str
 
 
+MESSAGE_OF_TIME = "Please use a time with an offset, like 2030-01-31T14:00:00+01:00."
 MESSAGE_OF_ZONE = "Please use an IANA time zone, such as Europe/Berlin."
-CAMPAIGN = {
-    "name": "A",
-    "opensAt": "2030-01-31T14:00:00Z",
-    "closesAt": "2030-02-28T14:00:00Z",
-}
+CAMPAIGN = {"name": "A", "opensAt": "2030-01-31T14:00:00Z", "closesAt": "2030-02-28T14:00:00Z"}
 COURSE = {"first": "2030-01-31", "last": "2030-02-28"}
 BAD_VALUES = {
-    "time": BadValue(
-        SLOTS,
-        "SlotsFilter",
-        {"startsFrom": "tomorrow"},
-        "startsFrom",
-        "Please use a time with an offset, like 2030-01-31T14:00:00+01:00.",
-    ),
+    "time": BadValue(SLOTS, {"startsFrom": "tomorrow"}, "startsFrom", MESSAGE_OF_TIME),
     "time that does not exist": BadValue(
         CREATE,
-        "CreateSlotInput!",
         {"title": "A", "startTime": "2030-02-29T14:00:00Z"},
         "startTime",
         "This time does not exist.",
     ),
-    "zone": BadValue(
-        CREATE, "CreateSlotInput!", {"title": "A", "timeZone": "Mars"}, "timeZone", MESSAGE_OF_ZONE
-    ),
+    "zone": BadValue(CREATE, {"title": "A", "timeZone": "Mars"}, "timeZone", MESSAGE_OF_ZONE),
     "date": BadValue(
         CREATE,
-        "CreateSlotInput!",
         {"title": "A", "timetable": {**COURSE, "first": "2030-02-30"}},
         "first",
         "This date does not exist.",
     ),
     "number": BadValue(
         CREATE,
-        "CreateSlotInput!",
         {"title": "A", "capacity": "ten"},
         "capacity",
         "Int cannot represent non-integer value.",
     ),
     "too large number": BadValue(
-        FIRST,
-        "Int!",
-        10**12,
-        "first",
-        "Int cannot represent non 32-bit signed integer value.",
+        FIRST, 10**12, "first", "Int cannot represent non 32-bit signed integer value."
     ),
-    "text": BadValue(
-        CREATE,
-        "CreateSlotInput!",
-        {"title": 5},
-        "title",
-        "String cannot represent a non string value.",
-    ),
+    "text": BadValue(CREATE, {"title": 5}, "title", "String cannot represent a non string value."),
     "enum value": BadValue(
         CREATE,
-        "CreateSlotInput!",
         {"title": "A", "kind": Literal("PARTY")},
         "kind",
         "Value 'PARTY' does not exist in 'SlotKind' enum.",
     ),
-    "id": BadValue(
-        BOOK,
-        "BookSlotInput!",
-        {"slotId": True},
-        "slotId",
-        "ID cannot represent",
-    ),
+    "id": BadValue(BOOK, {"slotId": True}, "slotId", "ID cannot represent"),
     "null": BadValue(
-        BOOK,
-        "BookSlotInput!",
-        {"slotId": None},
-        "slotId",
-        "Expected value of non-null type 'ID!' not to be None.",
+        BOOK, {"slotId": None}, "slotId", "Expected value of non-null type 'ID!' not to be None."
     ),
     "missing field": BadValue(
         BOOK,
-        "BookSlotInput!",
         {"hold": True},
         "slotId",
         "Expected value of type 'BookSlotInput' to include required field 'slotId'.",
     ),
     "unknown field": BadValue(
         BOOK,
-        "BookSlotInput!",
         {"slotId": "x", "seat": 7},
         "seat",
         "Expected value of type 'BookSlotInput' not to include unknown field 'seat'.",
     ),
     "no object": BadValue(
-        BOOK,
-        "BookSlotInput!",
-        7,
-        "input",
-        "Expected value of type 'BookSlotInput' to be an object.",
+        BOOK, 7, "input", "Expected value of type 'BookSlotInput' to be an object."
     ),
     "number of a nested input": BadValue(
         CREATE_CAMPAIGN,
-        "CreateCampaignInput!",
         {**CAMPAIGN, "noShowLimit": {"count": "two", "days": 1}},
         "count",
         "Int cannot represent non-integer value.",
     ),
     "item of a list": BadValue(
         BOOK_SEVERAL,
-        "BookSlotsInput!",
         {"claims": [{"slotId": "x"}, {"slotId": 1.5}]},
         "claims",
         "Item 2: ID cannot represent",
     ),
     "missing field of an item": BadValue(
         BOOK_SEVERAL,
-        "BookSlotsInput!",
         {"claims": [{"slotId": "x"}, {}]},
         "claims",
         "Item 2: Expected value of type 'ClaimInput' to include required field 'slotId'.",
     ),
     "field of an input in an input": BadValue(
         SERIES,
-        "CreateSlotSeriesInput!",
         {"slot": {"title": "A", "timeZone": "Mars"}, "rrule": "FREQ=DAILY"},
         "timeZone",
         MESSAGE_OF_ZONE,
     ),
     "variable of a fragment": BadValue(
-        IN_FRAGMENT,
-        "SlotsFilter",
-        {"startsBefore": "tomorrow"},
-        "startsBefore",
-        "Please use a time with an offset, like 2030-01-31T14:00:00+01:00.",
+        IN_FRAGMENT, {"startsBefore": "tomorrow"}, "startsBefore", MESSAGE_OF_TIME
     ),
 }
 
@@ -232,7 +189,7 @@ def assert_about(errors: list[dict[str, Any]], field: str, message: str) -> None
 @pytest.mark.parametrize("kind", BAD_VALUES)
 async def test_a_bad_value_in_a_variable_names_its_field(kind: str, is_compiled: bool) -> None:
     bad = BAD_VALUES[kind]
-    text = bad.document % (f"($sent: {bad.input_type})", "$sent")
+    text = bad.document % (f"($sent: {INPUT_TYPES[bad.document]})", "$sent")
     errors = await request_errors(text, {"sent": bad.argument}, is_compiled=is_compiled)
     assert_about(errors, bad.field, bad.message)
 
@@ -256,9 +213,7 @@ async def test_a_variable_inside_of_an_input_has_the_name_of_its_place(is_compil
 
 
 @pytest.mark.parametrize("is_compiled", [True, False], ids=["compiled", "uncompiled"])
-async def test_a_variable_without_a_value_and_a_missing_argument_name_their_field(
-    is_compiled: bool,
-) -> None:
+async def test_a_missing_value_and_a_missing_argument_name_their_field(is_compiled: bool) -> None:
     text = BOOK % ("($when: ID!)", "{slotId: $when}")
     (error,) = await request_errors(text, {}, is_compiled=is_compiled)
     assert error["extensions"] == {"code": "BAD_USER_INPUT", "field": "slotId"}
@@ -309,17 +264,15 @@ async def test_an_error_of_the_document_itself_has_no_field(text: str) -> None:
     [
         (lambda: to_wait_seconds(-1), "waitMs"),
         (lambda: require_valid_key(""), "idempotencyKey"),
-        (lambda: require_valid_first(0), "first"),
-        (lambda: decode_name("any list", "no cursor"), "after"),
+        (lambda: page_start(ANY_LIST, 0, None), "first"),
+        (lambda: page_start(ANY_LIST, 1, "no cursor"), "after"),
         (lambda: require_valid_group("a\nb"), "group"),
         (lambda: require_campaign_id("slot_1"), "campaignId"),
         (lambda: to_required_change("opensAt", None), "opensAt"),
         (lambda: AuditLogFilter(by=ID("nobody")).to_domain(), "by"),
     ],
 )
-def test_a_value_that_a_resolver_rejects_names_its_field(
-    convert: Callable[[], object], field: str
-) -> None:
+def test_a_value_rejected_later_names_its_field(convert: Callable[[], object], field: str) -> None:
     with pytest.raises(GraphQLRequestError) as rejected:
         convert()
     located = located_error(rejected.value, path=["any"])

@@ -23,11 +23,11 @@ from graphql import (
 )
 
 from slotlock.graphql.context import Context
-from slotlock.graphql.execution.documents import DocumentCache, DocumentError
+from slotlock.graphql.execution.document_cache import DocumentCache, DocumentError
 from slotlock.graphql.execution.operation_executor import execute_operation
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import create_booking_clients
+from tests.support.clients.booking_client import BookingClient
 
 SECRET_NAMES = ("password", "token", "email")
 MARK = "4711471147"
@@ -140,11 +140,7 @@ def test_the_secrets_of_the_schema_are_found() -> None:
 
 @pytest.mark.parametrize(("keyword", "name", "argument", "path"), SECRETS)
 async def test_a_secret_of_a_wrong_type_is_in_no_error_and_not_in_the_log(
-    keyword: str,
-    name: str,
-    argument: str,
-    path: tuple[str, ...],
-    caplog: pytest.LogCaptureFixture,
+    keyword: str, name: str, argument: str, path: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     type_ = dict(ROOT_TYPES)[keyword].fields[name].args[argument].type  # type: ignore[union-attr]
     with_variable = document(keyword, name, argument, "$sent", f"($sent: {type_})")
@@ -171,6 +167,7 @@ VALID_VALUES: dict[str, Any] = {
     "String": "a",
     "Int": 1,
     "Boolean": True,
+    "Date": "2031-05-05",
     "DateTime": "2031-05-05T09:00:00Z",
     "EmailAddress": "ben@school.example",
 }
@@ -230,9 +227,8 @@ IDS = [
 
 
 async def test_no_error_repeats_a_text_that_is_no_id(
-    app: AppProcess, http: httpx.AsyncClient
+    organizer: BookingClient, app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    _, organizer = create_booking_clients(http, 0, app)
     repeated = []
     for place in IDS:
         accept = "text/event-stream" if place[0] == "subscription" else "application/json"

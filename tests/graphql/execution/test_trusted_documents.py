@@ -12,7 +12,10 @@ from slotlock.api.app_state import document_cache
 from slotlock.api.settings.settings import Settings, SettingsError
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.execution.trusted_documents import load_trusted_documents
-from slotlock.graphql.transport.server import NOT_LISTED_MESSAGE
+from slotlock.graphql.transport.graphql_server import (
+    NOT_LISTED_MESSAGE,
+    PERSISTED_QUERY_NOT_SUPPORTED,
+)
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.clients.client import Json, open_websocket
@@ -28,6 +31,7 @@ MANIFEST = {
     ],
 }
 NOT_LISTED = {"errors": [{"message": NOT_LISTED_MESSAGE, "extensions": {"code": "BAD_USER_INPUT"}}]}
+GRAPHQL_JSON = "application/graphql-response+json"
 DATA = {"data": {"__typename": "Query"}}
 
 
@@ -100,10 +104,27 @@ async def test_over_a_websocket_only_listed_documents_are_executed(
     }
 
 
-@pytest.mark.parametrize("content", [IDS, MANIFEST])
-def test_the_list_is_a_manifest_or_an_object_of_documents_by_id(
-    tmp_path: Path, content: Json
+@pytest.mark.parametrize("accept", ["*/*", GRAPHQL_JSON, "text/event-stream"])
+@pytest.mark.parametrize("query", [{}, {"query": None}, {"query": ""}])
+async def test_without_a_list_clients_of_apollo_fall_back_to_the_text(
+    app: AppProcess, http: httpx.AsyncClient, accept: str, query: Json
 ) -> None:
+    url, extensions = app.url + "/graphql", persisted_query(TYPE)
+    persisted, headers = {**query, "extensions": extensions}, {"Accept": accept}
+    expected = {"errors": [PERSISTED_QUERY_NOT_SUPPORTED]}
+    response = await http.post(url, json=persisted, headers=headers)
+    assert (response.status_code, response.json()) == (200, expected)
+    parameters = {"query": "", "extensions": orjson.dumps(extensions).decode()}
+    by_get = {"Accept": GRAPHQL_JSON}
+    response = await http.get(url, params=parameters, headers=by_get)
+    assert (response.status_code, response.json()) == (200, expected)
+    assert expected["errors"][0]["message"] == "PersistedQueryNotSupported"
+    complete = {"query": TYPE, "extensions": extensions}
+    assert (await http.post(url, json=complete)).json() == DATA
+
+
+@pytest.mark.parametrize("content", [IDS, MANIFEST])
+def test_the_list_is_a_manifest_or_documents_by_id(tmp_path: Path, content: Json) -> None:
     path = tmp_path / "operations.json"
     path.write_bytes(orjson.dumps(content))
     hashes = {sha256(text.encode()).hexdigest(): text for text in (TYPE, SLOTS)}

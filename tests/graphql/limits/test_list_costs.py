@@ -1,15 +1,18 @@
-"""Nested lists multiply: the estimated size of a result is limited, and so is the actual one."""
+"""The size of a result is limited: nested lists as estimated and counted, and its bytes."""
 
-import httpx
+import json
+
 import pytest
 from graphql import GraphQLSchema, build_schema, parse
 
 from slotlock.graphql.limits import complexity
 from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
+from slotlock.graphql.limits.result_size import MAX_RESULT_BYTES, RESULT_TOO_LARGE_BODY
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.client import GraphQLTestClient, Json
-from tests.support.stores.users import create_user_tokens
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.client import GraphQLTestClient, Json, open_websocket
+from tests.support.clients.series import MONDAY_TIMES
 
 NESTED_SCHEMA = build_schema(
     """
@@ -36,6 +39,15 @@ CREATE_SLOT = (
     "%s: createSlot(input: $input) { ... on Slot { id meetings { startTime endTime __typename } } }"
 )
 MEETINGS = "query($ids: [ID!]!) { nodes(ids: $ids) { ... on Slot { meetings { %s } } } }"
+COUNT = 15
+DESCRIPTION_LENGTH = 10_000
+CREATE = """mutation($input: CreateSlotSeriesInput!) { createSlotSeries(input: $input) {
+  ... on SlotSeriesCreated { seriesId slots { id %s } }
+} }"""
+FOUND = """{ slots(filter: {text: "Zitherverein"}) {
+  totalCount
+} }"""
+NODES = "query($ids: [ID!]!) { nodes(ids: $ids) { ... on Slot { %s } } }"
 
 
 def estimated_values(text: str, schema: GraphQLSchema = NESTED_SCHEMA) -> int:
@@ -129,15 +141,7 @@ def test_a_hundred_items_with_all_their_fields_are_within_the_limit() -> None:
         assert complexity.exceeded_limit(executable_schema, parse(text)) is None
 
 
-@pytest.fixture
-def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
-    tokens = create_user_tokens(app.environment, 0)
-    return GraphQLTestClient(http, app.url, tokens.organizer)
-
-
-async def test_a_query_whose_result_exceeds_the_limit_gets_an_error(
-    organizer: GraphQLTestClient,
-) -> None:
+async def test_a_query_whose_result_is_too_large_gets_an_error(organizer: BookingClient) -> None:
     course = await organizer.execute(MUTATION % CREATE_SLOT % "course", input=COURSE)
     ten_fields = MEETINGS % " ".join(f"a{n}: startTime" for n in range(10))
     # Each meeting counts as an item and has ten fields.
@@ -149,7 +153,7 @@ async def test_a_query_whose_result_exceeds_the_limit_gets_an_error(
     assert len(await organizer.execute(MEETINGS % "startTime", ids=too_many)) == max_courses + 1
 
 
-async def test_the_result_of_a_mutation_may_exceed_the_limit(organizer: GraphQLTestClient) -> None:
+async def test_the_result_of_a_mutation_may_exceed_the_limit(organizer: BookingClient) -> None:
     names = [f"m{n}" for n in range(14)]
     assert len(names) * MEETING_COUNT * 4 > DOCUMENT_LIMITS.values
     mutation = MUTATION % " ".join(CREATE_SLOT % name for name in names)
@@ -157,3 +161,52 @@ async def test_the_result_of_a_mutation_may_exceed_the_limit(organizer: GraphQLT
     assert "errors" not in result
     meeting_counts = [len(result["data"][name]["meetings"]) for name in names]
     assert meeting_counts == [MEETING_COUNT] * len(names)
+
+
+async def create_slots(organizer: GraphQLTestClient, character: str) -> list[str]:
+    """Create as many slots as COUNT, with the longest description; return their ids."""
+    created = await organizer.execute(CREATE % "", input=series_input(character))
+    return [slot["id"] for slot in created["slots"]]
+
+
+def series_input(character: str, title: str = "Yoga") -> Json:
+    """Return the input of a series with the longest description."""
+    description = character * DESCRIPTION_LENGTH
+    slot = {"title": title, "timeZone": "Europe/Berlin", "description": description}
+    return {"slot": {**slot, **MONDAY_TIMES}, "rrule": f"FREQ=DAILY;COUNT={COUNT}"}
+
+
+def descriptions(count: int) -> str:
+    """Select the description so many times."""
+    return " ".join(f"a{n}: description" for n in range(count))
+
+
+@pytest.mark.parametrize("character", ["x", "\N{HEAVY BLACK HEART}"])
+async def test_a_response_beyond_the_limit_of_bytes_is_one_error_over_every_transport(
+    app: AppProcess, organizer: BookingClient, character: str
+) -> None:
+    ids = await create_slots(organizer, character)
+    allowed = MAX_RESULT_BYTES // (COUNT * DESCRIPTION_LENGTH * len(character.encode()))
+    within = await organizer.execute(NODES % descriptions(allowed), ids=ids)
+    assert [len(set(node.values())) for node in within] == [1] * COUNT
+    beyond = {"query": NODES % descriptions(allowed + 1), "variables": {"ids": ids}}
+    for accept in ("application/json", "application/graphql-response+json", "text/event-stream"):
+        headers = {**organizer.headers, "Accept": accept}
+        response = await organizer.http.post(app.url + "/graphql", json=beyond, headers=headers)
+        assert response.status_code == 200
+        data = response.text.removeprefix("event: next\ndata: ").partition("\n")[0]
+        assert json.loads(data) == RESULT_TOO_LARGE_BODY
+    async with open_websocket(app, organizer.token) as opened:
+        await opened.send({"id": "1", "type": "subscribe", "payload": beyond})
+        assert (await opened.receive())["payload"] == RESULT_TOO_LARGE_BODY
+
+
+async def test_a_mutation_whose_result_is_too_large_has_been_executed_and_says_so(
+    organizer: BookingClient,
+) -> None:
+    result = await organizer.send(
+        CREATE % descriptions(COUNT), input=series_input("x", title="Zitherverein")
+    )
+    assert result == RESULT_TOO_LARGE_BODY
+    assert "has been executed" in result["errors"][0]["message"]
+    assert (await organizer.execute(FOUND))["totalCount"] == COUNT

@@ -1,6 +1,5 @@
 """The audit log lists every event of bookings and waiting lists, newest first."""
 
-import asyncio
 import secrets
 from collections.abc import Callable
 from datetime import datetime
@@ -10,7 +9,7 @@ import httpx
 import pytest
 
 from slotlock.domain.booking.booking import BookingAction
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import Json, hours_from_now
@@ -22,11 +21,11 @@ from tests.support.scenarios.campaign_activity import (
 )
 
 Entry = tuple[Any, ...]
-Pair = tuple[AppProcess, AppProcess]
 AUDIT_LOG = """query($filter: AuditLogFilter!, $first: Int! = 100, $after: String) {
   auditLog(filter: $filter, first: $first, after: $after) {
     nodes {
-      at action bookingId before after heldUntil overriddenLimits by { id } user { id } slot { id }
+      at action bookingId before after heldUntil overriddenLimits overriddenRefusals
+      by { id } user { id } slot { id }
     }
     pageInfo { hasNextPage endCursor }
   } }"""
@@ -89,7 +88,7 @@ def expected_entries(fixture: CampaignFixture) -> list[Entry]:
     for slot_id, slot in slots.items():
         for booking in slot["bookings"]:
             log = booking_entries(booking, slot_id, booking["id"])
-            if cancellation := slot["cancellation"]:
+            if cancellation := slot.get("cancellation"):
                 by, last = str(cancellation["by"]), log[-1]
                 log.append((cancellation["at"], "cancelled", by, *last[3:6], last[-1], "cancelled"))
             entries += log
@@ -135,9 +134,7 @@ async def test_the_log_of_a_campaign_has_every_event_of_its_documents(
     )
 
 
-async def test_each_filter_returns_exactly_the_matching_entries(
-    busy_campaign: CampaignFixture,
-) -> None:
+async def test_each_filter_returns_the_matching_entries(busy_campaign: CampaignFixture) -> None:
     organizer, campaign = busy_campaign.organizer, busy_campaign.campaign_id
     all_entries = [
         to_entry(entry) for entry in await fetch_entries(organizer, {"campaignId": campaign})
@@ -181,15 +178,14 @@ async def test_each_filter_returns_exactly_the_matching_entries(
         )
 
 
-async def test_an_entry_lists_the_overridden_limits(
-    two_apps: Pair, http: httpx.AsyncClient
-) -> None:
+async def test_an_entry_lists_overridden_limits(two_apps: Pair, http: httpx.AsyncClient) -> None:
     (ada,), organizer = create_booking_clients(http, 1, *two_apps)
     campaign = await create_campaign(organizer, opensAt=hours_from_now(1), eligibleGroups=[["5a"]])
     slot = await organizer.add_slot(campaignId=campaign)
     await organizer.book_slot(slot, userId=await ada.fetch_user_id())
     (entry,) = await fetch_entries(organizer, {"slotId": slot})
-    assert set(entry["overriddenLimits"]) == {"NOT_YET_OPEN", "NOT_ELIGIBLE"}
+    limits = {"NOT_YET_OPEN", "NOT_ELIGIBLE"}
+    assert set(entry["overriddenLimits"]) == set(entry["overriddenRefusals"]) == limits
     assert (entry["action"], entry["by"]["id"]) == ("BOOKED", await organizer.fetch_user_id())
     assert entry["user"]["id"] == await ada.fetch_user_id()
 
@@ -218,43 +214,6 @@ async def test_an_expired_hold_is_logged_once_before_and_after_its_cleanup(
     assert rest["nodes"] == before_cleanup[1:]
 
 
-async def test_pages_neither_skip_nor_repeat_entries_during_new_activity(
-    two_apps: Pair, http: httpx.AsyncClient
-) -> None:
-    fixture = await create_campaign_fixture(
-        http, two_apps, unique_name(), member_count=6, slot_count=3
-    )
-    await run_random_actions(fixture, 30, 3)
-    before = await fetch_entries(fixture.organizer, {"campaignId": fixture.campaign_id})
-    activity = asyncio.create_task(run_random_actions(fixture, 40, 4))
-    nodes: list[Json] = []
-    after, more = None, True
-    while more:
-        page = await fixture.organizer.execute(
-            AUDIT_LOG,
-            filter={"campaignId": fixture.campaign_id, "actions": BOOKING_ACTIONS},
-            first=3,
-            after=after,
-        )
-        nodes += page["nodes"]
-        after, more = page["pageInfo"]["endCursor"], page["pageInfo"]["hasNextPage"]
-    await activity
-    events = [(e["at"], e["action"], e["bookingId"], e["user"]["id"]) for e in nodes]
-    assert len(set(events)) == len(events)
-    assert nodes[-len(before) :] == before
-
-
-async def test_only_organizers_can_read_the_audit_log(
-    two_apps: Pair, http: httpx.AsyncClient
-) -> None:
-    (ada,), organizer = create_booking_clients(http, 1, *two_apps)
-    filter_ = {"userId": await ada.fetch_user_id()}
-    assert await ada.error_code(AUDIT_LOG, filter=filter_) == "FORBIDDEN"
-    anonymous = BookingClient(http, two_apps[0].url)
-    assert await anonymous.error_code(AUDIT_LOG, filter=filter_) == "UNAUTHENTICATED"
-    assert await fetch_entries(organizer, filter_) == []
-
-
 @pytest.mark.parametrize(
     "invalid",
     [
@@ -267,18 +226,14 @@ async def test_only_organizers_can_read_the_audit_log(
     ],
 )
 async def test_invalid_audit_log_arguments_are_bad_user_input(
-    two_apps: Pair, http: httpx.AsyncClient, invalid: Json
+    organizer: BookingClient, invalid: Json
 ) -> None:
-    _, organizer = create_booking_clients(http, 0, *two_apps)
     variables = {"filter": {"userId": await organizer.fetch_user_id()}, **invalid}
     assert await organizer.error_code(AUDIT_LOG, **variables) == "BAD_USER_INPUT"
 
 
 @pytest.mark.parametrize("kind", ["campaign", "slot", "user", "by"])
-async def test_unknown_ids_have_no_log_entries(
-    two_apps: Pair, http: httpx.AsyncClient, kind: str
-) -> None:
-    _, organizer = create_booking_clients(http, 0, *two_apps)
+async def test_unknown_ids_have_no_log_entries(organizer: BookingClient, kind: str) -> None:
     prefix = "user" if kind == "by" else kind
     field = kind if kind == "by" else f"{kind}Id"
     all_time = {"from": "0001-01-01T00:00:00Z", "until": "9999-12-31T23:59:59Z"}

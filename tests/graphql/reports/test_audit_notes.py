@@ -3,18 +3,17 @@
 import secrets
 from typing import Any
 
-import httpx
-import pytest
-
-from slotlock.auth.administration import account_admin
+from slotlock.auth.admin import account_admin
 from slotlock.domain.users.user import Role, UserId
-from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.apps.processes import Pair
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign, set_groups
 from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.fixtures import Two
 from tests.support.stores.users import auth_for_database
 
-Pair = tuple[AppProcess, AppProcess]
+MEMBER_COUNT = 1
+
 AUDIT_LOG = """query($filter: AuditLogFilter!, $first: Int! = 100, $after: String) {
   auditLog(filter: $filter, first: $first, after: $after) {
     nodes {
@@ -35,13 +34,6 @@ BAN = """mutation($user: ID!, $reason: String) {
 UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"
 
 
-@pytest.fixture
-def clients(two_apps: Pair, http: httpx.AsyncClient) -> tuple[BookingClient, BookingClient]:
-    """Return a member and an organizer."""
-    (member,), organizer = create_booking_clients(http, 1, *two_apps)
-    return member, organizer
-
-
 async def fetch_log(organizer: BookingClient, first: int = 100, **filter_: Any) -> list[Json]:
     """Return all matching entries, oldest first, fetched in pages of `first` entries."""
     nodes: list[Json] = []
@@ -58,7 +50,7 @@ def edited_fields(entry: Json) -> dict[str, tuple[str | None, str | None]]:
     return {edit["field"]: (edit["before"], edit["after"]) for edit in entry["edits"]}
 
 
-async def test_slot_changes_are_logged(clients: tuple[BookingClient, BookingClient]) -> None:
+async def test_slot_changes_are_logged(clients: Two) -> None:
     _, organizer = clients
     slot = await organizer.add_slot(title="Yoga", capacity=2, draft=True)
     await organizer.update_slot(slot, capacity=3, location="Gym")
@@ -81,7 +73,7 @@ async def test_slot_changes_are_logged(clients: tuple[BookingClient, BookingClie
     assert edited_fields(entries[3]) == {"status": ("PUBLISHED", "CANCELLED")}
 
 
-async def test_a_refused_change_is_not_logged(clients: tuple[BookingClient, BookingClient]) -> None:
+async def test_a_refused_change_is_not_logged(clients: Two) -> None:
     member, organizer = clients
     slot = await organizer.add_slot(capacity=2)
     await member.book_slot(slot)
@@ -92,9 +84,7 @@ async def test_a_refused_change_is_not_logged(clients: tuple[BookingClient, Book
     ]
 
 
-async def test_each_slot_of_a_series_is_in_the_log_of_its_campaign(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
+async def test_each_slot_of_a_series_is_in_the_log_of_its_campaign(clients: Two) -> None:
     _, organizer = clients
     campaign = await create_campaign(organizer)
     times = {"startTime": hours_from_now(24), "endTime": hours_from_now(25), "campaignId": campaign}
@@ -105,7 +95,7 @@ async def test_each_slot_of_a_series_is_in_the_log_of_its_campaign(
     assert {entry["slot"]["id"] for entry in entries[1:]} == set(slots)
 
 
-async def test_campaign_changes_are_logged(clients: tuple[BookingClient, BookingClient]) -> None:
+async def test_campaign_changes_are_logged(clients: Two) -> None:
     _, organizer = clients
     campaign = await create_campaign(organizer, published=False, eligibleGroups=[["5b", "5a"]])
     changes = {"maxBookings": 2, "eligibleGroups": [["5a"], ["choir"]]}
@@ -129,9 +119,7 @@ async def test_campaign_changes_are_logged(clients: tuple[BookingClient, Booking
     assert unpublished["by"]["id"] == await organizer.fetch_user_id()
 
 
-async def test_user_changes_are_logged(
-    clients: tuple[BookingClient, BookingClient], two_apps: Pair
-) -> None:
+async def test_user_changes_are_logged(clients: Two, two_apps: Pair) -> None:
     member, organizer = clients
     member_id = await member.fetch_user_id()
     await set_groups(organizer, member, "5a", "choir")
@@ -158,9 +146,7 @@ async def test_user_changes_are_logged(
     assert {entry["user"]["id"] for entry in (grouped, banned, unbanned, promoted)} == {member_id}
 
 
-async def test_imports_and_invitations_are_logged_with_their_users(
-    clients: tuple[BookingClient, BookingClient], two_apps: Pair
-) -> None:
+async def test_imports_and_invitations_name_their_users(clients: Two, two_apps: Pair) -> None:
     _, organizer = clients
     school = f"{secrets.token_hex(6)}.test"
     headers = {"Authorization": f"Bearer {organizer.token}", "Content-Type": "text/csv"}
@@ -189,9 +175,7 @@ async def test_imports_and_invitations_are_logged_with_their_users(
     assert edited_fields(invitation) == {"users": (None, "1"), "group": (None, school)}
 
 
-async def test_organizer_actions_can_be_listed_by_action_alone(
-    clients: tuple[BookingClient, BookingClient],
-) -> None:
+async def test_organizer_actions_can_be_listed_by_action_alone(clients: Two) -> None:
     _, organizer = clients
     campaign = await create_campaign(organizer)
     page = await organizer.execute(

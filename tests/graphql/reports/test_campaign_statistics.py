@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from tests.support.apps.deployment import object_id
-from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.apps.processes import Pair
+from tests.support.clients.booking_client import BookingClient, backdate_bookings
 from tests.support.clients.campaigns import create_campaign
-from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.client import Json, hours_from_now, open_websocket
 from tests.support.model.stored_state import booking_history
 from tests.support.scenarios.campaign_activity import (
     CampaignFixture,
@@ -22,7 +22,6 @@ from tests.support.scenarios.campaign_activity import (
     run_random_actions,
 )
 
-Pair = tuple[AppProcess, AppProcess]
 NAMES = (f"{secrets.token_hex(4)} statistics" for _ in count())
 STATISTICS = """query($campaign: ID!, $time: TimeSeriesInput, $first: Int! = 100,
                    $slot: String, $group: String) {
@@ -112,7 +111,7 @@ def expected_changes(fixture: CampaignFixture, now: datetime) -> list[tuple[date
     for slot in slots.values():
         for booking in slot["bookings"]:
             changes.append((booking_history(booking)[0].at, 1))
-            if slot["cancellation"]:
+            if slot.get("cancellation"):
                 changes.append((slot["cancellation"]["at"], -1))
             elif booking not in live_bookings(slot, now):
                 changes.append((booking["heldUntil"], -1))
@@ -156,9 +155,7 @@ async def test_statistics_equal_the_counts_of_the_documents_after_random_actions
     assert points[-1]["taken"] == statistics["taken"]
 
 
-async def test_statistics_are_consistent_while_users_book(
-    two_apps: Pair, http: httpx.AsyncClient
-) -> None:
+async def test_statistics_agree_while_users_book(two_apps: Pair, http: httpx.AsyncClient) -> None:
     fixture = await create_campaign_fixture(http, two_apps, next(NAMES), member_count=6)
     activity = asyncio.create_task(run_random_actions(fixture, 40, 7))
     checks = 0
@@ -172,31 +169,7 @@ async def test_statistics_are_consistent_while_users_book(
     await activity
 
 
-async def test_slots_and_groups_are_paginated(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    fixture = await create_campaign_fixture(
-        http, two_apps, next(NAMES), member_count=3, slot_count=5
-    )
-    await run_random_actions(fixture, 10, 1)
-    whole = await fetch_statistics(fixture.organizer, fixture.campaign_id)
-    slots, groups, page_count, more = [], [], 0, True
-    cursors: dict[str, Any] = {}
-    while more:
-        page = await fetch_statistics(fixture.organizer, fixture.campaign_id, first=2, **cursors)
-        slots += page["slots"]["nodes"]
-        groups += page["groups"]["nodes"]
-        more = page["slots"]["pageInfo"]["hasNextPage"]
-        ends = {"slot": page["slots"]["pageInfo"]["endCursor"]}
-        ends["group"] = page["groups"]["pageInfo"]["endCursor"] or cursors.get("group")
-        cursors, page_count = ends, page_count + 1
-    assert page_count == 3
-    assert slots == whole["slots"]["nodes"]
-    assert groups == whole["groups"]["nodes"]
-
-
-async def test_the_time_series_covers_the_opening_until_now_by_default(
-    two_apps: Pair, http: httpx.AsyncClient
-) -> None:
-    _, organizer = create_booking_clients(http, 0, *two_apps)
+async def test_the_time_series_begins_at_the_opening_by_default(organizer: BookingClient) -> None:
     opens = hours_from_now(-2.5)
     campaign = await create_campaign(organizer, opensAt=opens)
     points = (await fetch_statistics(organizer, campaign, time={}))["timeSeries"]
@@ -226,17 +199,13 @@ async def test_the_time_series_covers_the_opening_until_now_by_default(
     ],
 )
 async def test_a_time_series_with_too_many_points_is_bad_user_input(
-    two_apps: Pair, http: httpx.AsyncClient, time: Json
+    organizer: BookingClient, time: Json
 ) -> None:
-    _, organizer = create_booking_clients(http, 0, *two_apps)
     campaign = await create_campaign(organizer)
     assert await organizer.error_code(STATISTICS, campaign=campaign, time=time) == "BAD_USER_INPUT"
 
 
-async def test_a_time_series_without_an_end_has_at_most_1000_points(
-    two_apps: Pair, http: httpx.AsyncClient
-) -> None:
-    _, organizer = create_booking_clients(http, 0, *two_apps)
+async def test_an_endless_time_series_has_at_most_1000_points(organizer: BookingClient) -> None:
     campaign = await create_campaign(organizer)
     for begin, number in (("0001-01-01T00:00:00Z", 1000), ("9999-12-31T23:59:59Z", 0)):
         for every in ("MINUTE", "DAY"):
@@ -245,34 +214,62 @@ async def test_a_time_series_without_an_end_has_at_most_1000_points(
             assert len(points) == number
 
 
-async def test_only_organizers_can_read_statistics(two_apps: Pair, http: httpx.AsyncClient) -> None:
-    (ada,), organizer = create_booking_clients(http, 1, *two_apps)
-    campaign = await create_campaign(organizer)
-    assert await ada.error_code(STATISTICS, campaign=campaign) == "FORBIDDEN"
-    anonymous = BookingClient(http, two_apps[0].url)
-    assert await anonymous.error_code(STATISTICS, campaign=campaign) == "UNAUTHENTICATED"
-    empty = await fetch_statistics(organizer, campaign)
-    assert (empty["slotCount"], empty["taken"], empty["userCount"]) == (0, 0, 0)
-    assert empty["slots"]["nodes"] == empty["groups"]["nodes"] == []
-
-
-@pytest.mark.parametrize(
-    "invalid",
-    [
-        {"campaign": "nonsense"},
-        {"campaign": "slot_" + "0" * 24},
-    ],
-)
+@pytest.mark.parametrize("invalid", [{"campaign": "nonsense"}, {"campaign": "slot_" + "0" * 24}])
 async def test_invalid_statistics_arguments_are_bad_user_input(
-    two_apps: Pair, http: httpx.AsyncClient, invalid: Json
+    organizer: BookingClient, invalid: Json
 ) -> None:
-    _, organizer = create_booking_clients(http, 0, *two_apps)
     variables = {"campaign": await create_campaign(organizer), **invalid}
     assert await organizer.error_code(STATISTICS, **variables) == "BAD_USER_INPUT"
 
 
-async def test_an_unknown_campaign_has_no_statistics(
+async def test_an_unknown_campaign_has_no_statistics(organizer: BookingClient) -> None:
+    assert await organizer.execute(STATISTICS, campaign="campaign_" + "0" * 24) is None
+
+
+PEAK = """query($campaign: ID!) { campaignStatistics(campaignId: $campaign) {
+  taken withoutBooking peak { at booked perSecond }
+} }"""
+WATCH_STATISTICS = """subscription($campaign: ID!) {
+  campaignStatistics(campaignId: $campaign) { taken free slotCount }
+}"""
+
+
+async def test_statistics_have_the_minute_with_the_most_bookings_and_who_may_still_book(
+    two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
+) -> None:
+    fixture = await create_campaign_fixture(http, two_apps, next(NAMES), member_count=6)
+    before = await fixture.organizer.execute(PEAK, campaign=fixture.campaign_id)
+    assert before == {"taken": 0, "withoutBooking": 6, "peak": None}
+    slot_id = await fixture.organizer.add_slot(campaignId=fixture.campaign_id, capacity=9)
+    for member in fixture.members[:2]:
+        await member.hold(slot_id)
+    cancelled = (await fixture.members[2].hold(slot_id))["id"]
+    backdate_bookings(mongo_url, slot_id, minutes=30)
+    await fixture.members[2].cancel(cancelled)
+    await fixture.members[3].book(slot_id)
+    found = await fixture.organizer.execute(PEAK, campaign=fixture.campaign_id)
+    assert (found["taken"], found["withoutBooking"]) == (3, 3)
+    # The holds of one minute, with the one that ended; a new minute may have begun among them.
+    assert found["peak"]["booked"] in (2, 3)
+    assert found["peak"]["perSecond"] == found["peak"]["booked"] / 60
+    assert parse_time(found["peak"]["at"]).second == 0
+    assert parse_time(found["peak"]["at"]) < datetime.now(UTC) - timedelta(minutes=29)
+
+
+async def test_statistics_are_watched_by_organizers_alone(
     two_apps: Pair, http: httpx.AsyncClient
 ) -> None:
-    _, organizer = create_booking_clients(http, 0, *two_apps)
-    assert await organizer.execute(STATISTICS, campaign="campaign_" + "0" * 24) is None
+    fixture = await create_campaign_fixture(http, two_apps, next(NAMES), 2, slot_count=1)
+    organizer, campaign = fixture.organizer, fixture.campaign_id
+    async with open_websocket(two_apps[1], organizer.token) as watcher:
+        await watcher.subscribe("1", WATCH_STATISTICS, campaign=campaign)
+        assert await watcher.next_result() == {"taken": 0, "free": 1, "slotCount": 1}
+        await fixture.members[0].book(fixture.slot_ids[0])
+        assert await watcher.next_result() == {"taken": 1, "free": 0, "slotCount": 1}
+        await organizer.add_slot(campaignId=campaign, capacity=3)
+        assert await watcher.next_result() == {"taken": 1, "free": 3, "slotCount": 2}
+        await watcher.subscribe("2", WATCH_STATISTICS, campaign="campaign_" + "0" * 24)
+        assert (await watcher.receive())["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
+    async with open_websocket(two_apps[0], fixture.members[0].token) as member:
+        await member.subscribe("1", WATCH_STATISTICS, campaign=campaign)
+        assert (await member.receive())["payload"][0]["extensions"]["code"] == "FORBIDDEN"

@@ -1,14 +1,15 @@
 """Resources: rooms, teachers and equipment that several slots need, but one at a time."""
 
 import secrets
+from pathlib import Path
 
 import httpx
-import pytest
 
+from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.client import GraphQLTestClient, Json, slot_input
 from tests.support.clients.series import MONDAY_TIMES
-from tests.support.stores.users import create_user_tokens
 
 CREATE = """mutation($name: String!, $kind: ResourceKind! = ROOM) {
   createResource(input: {name: $name, kind: $kind}) {
@@ -18,6 +19,12 @@ CREATE = """mutation($name: String!, $kind: ResourceKind! = ROOM) {
 UPDATE = """mutation($id: ID!) { updateResource(input: {resourceId: $id, kind: STAFF}) {
   ... on Resource { id name kind } ... on Refusal { code }
 } }"""
+RENAME = """mutation($id: ID!, $name: String!) {
+  updateResource(input: {resourceId: $id, name: $name}) {
+    ... on Resource { id name kind } ... on Refusal { code }
+    ... on InvalidInput { fields { field } }
+  }
+}"""
 DELETE = """mutation($id: ID!) { deleteResource(resourceId: $id) {
   ... on ResourceDeleted { resourceId } ... on ResourceInUse { code slotIds }
   ... on ResourceNotFound { code }
@@ -50,6 +57,7 @@ PUBLISH_SLOT = """mutation($slot: ID!) { publishSlot(slotId: $slot) {
 } }"""
 PAST = {"startTime": "2024-03-18T09:00:00Z", "endTime": "2024-03-18T10:00:00Z"}
 FUTURE = {"startTime": "2031-03-18T09:00:00Z", "endTime": "2031-03-18T10:00:00Z"}
+SLOT_RESOURCE_NAMES = "query($slot: ID!) { slot(id: $slot) { resources { name } } }"
 SLOT_RESOURCES = "query($slot: ID!) { slot(id: $slot) { resources { kind } } }"
 AUDIT_LOG = """query($by: ID!) { auditLog(filter: {by: $by}) {
   nodes { action resourceName by { id } edits { field before after } }
@@ -59,16 +67,6 @@ FREE_BUSY = """query($ids: [ID!]!, $from: DateTime!, $until: DateTime!) {
     resource { name } spans { startTime endTime slot { id } } isComplete
   }
 }"""
-
-
-@pytest.fixture
-def organizer(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
-    return GraphQLTestClient(http, app.url, create_user_tokens(app.environment, 0).organizer)
-
-
-@pytest.fixture
-def member(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
-    return GraphQLTestClient(http, app.url, create_user_tokens(app.environment, 1).members[0])
 
 
 def new_name() -> str:
@@ -86,9 +84,7 @@ async def create_slot(organizer: GraphQLTestClient, **fields: object) -> Json:
     return slot
 
 
-async def test_a_resource_is_created_found_changed_and_deleted(
-    organizer: GraphQLTestClient,
-) -> None:
+async def test_a_resource_is_created_found_changed_and_deleted(organizer: BookingClient) -> None:
     name = new_name()
     (room,) = await create(organizer, f" {name} ")
     shown = {"id": room, "name": name, "kind": "ROOM"}
@@ -100,12 +96,54 @@ async def test_a_resource_is_created_found_changed_and_deleted(
     assert await organizer.execute(UPDATE, id=room) == {"code": "RESOURCE_NOT_FOUND"}
 
 
-async def test_the_audit_log_names_the_resource_and_the_organizer_of_each_change(
-    organizer: GraphQLTestClient,
+async def test_a_renamed_resource_has_its_new_name_everywhere_and_its_old_id_finds_it(
+    app: AppProcess, organizer: BookingClient, http: httpx.AsyncClient
 ) -> None:
-    one, imported = new_name(), new_name()
-    (room,) = await create(organizer, one)
+    names = [new_name(), f"$new {new_name()}"]
+    room, beamer = await create(organizer, names[0], new_name())
+    start = slot_input()["startTime"]
+    one = await create_slot(organizer, resourceIds=[room])
+    two = await create_slot(organizer, resourceIds=[beamer, room], draft=True)
+    past = await create_slot(organizer, resourceIds=[room], allowPast=True, **PAST)
+    before = await organizer.fetch_slot(one["id"])
+    renamed = await organizer.execute(RENAME, id=room, name=f" {names[1]} ")
+    assert (renamed["name"], renamed["kind"]) == (names[1], "ROOM")
+    for slot in (one, two, past):
+        shown = await organizer.execute(SLOT_RESOURCE_NAMES, slot=slot["id"])
+        assert names[1] in [each["name"] for each in shown["resources"]]
+        assert len(shown["resources"]) == len(slot["resources"])
+    assert (await organizer.fetch_slot(one["id"]))["version"] == before["version"] + 1
+    for id_ in (room, renamed["id"]):
+        assert await organizer.execute(NODE, id=id_) == renamed
+        calendar = await http.get(f"{app.url}/calendars/resources/{id_}.ics")
+        assert (calendar.status_code, calendar.text.count("BEGIN:VEVENT")) == (200, 1)
+    taken = await create_slot(organizer, resourceIds=[room], startTime=start)
+    assert taken == {"__typename": "ResourceTaken", "resourceName": names[1]}
+    # Another resource may have the old name now; the old id is its id.
+    assert (await create(organizer, names[0])) == [room]
+    assert (await organizer.execute(NODE, id=room))["name"] == names[0]
+    assert (await create_slot(organizer, resourceIds=[room]))["resource"] == names[0]
+
+
+async def test_a_name_that_another_resource_has_is_refused_and_new_capitals_are_not(
+    organizer: BookingClient,
+) -> None:
+    name, other = new_name(), new_name()
+    room, _ = await create(organizer, name, other)
+    for wrong in (other, other.upper(), "", " ", "x" * 101, "a\nb"):
+        refused = await organizer.execute(RENAME, id=room, name=wrong)
+        assert refused["fields"] == [{"field": "name"}]
+    assert (await organizer.execute(RENAME, id=room, name=name.upper()))["name"] == name.upper()
+    assert (await organizer.execute(RENAME, id="none", name=name))["code"] == "RESOURCE_NOT_FOUND"
+
+
+async def test_the_audit_log_names_the_resource_and_the_organizer_of_each_change(
+    organizer: BookingClient,
+) -> None:
+    old, one, imported = new_name(), new_name(), new_name()
+    (room,) = await create(organizer, old)
     for _ in range(2):
+        await organizer.execute(RENAME, id=room, name=one)
         await organizer.execute(UPDATE, id=room)
         await organizer.execute(DELETE, id=room)
         await organizer.execute(IMPORT, names=[imported])
@@ -118,16 +156,15 @@ async def test_the_audit_log_names_the_resource_and_the_organizer_of_each_change
         return {"action": action, "resourceName": name, "edits": changed}
 
     assert entries[::-1] == [
-        entry("RESOURCE_CREATED", one, ("name", None, one), ("kind", None, "ROOM")),
+        entry("RESOURCE_CREATED", old, ("name", None, old), ("kind", None, "ROOM")),
+        entry("RESOURCE_EDITED", one, ("name", old, one)),
         entry("RESOURCE_EDITED", one, ("kind", "ROOM", "STAFF")),
         entry("RESOURCE_DELETED", one, ("name", one, None), ("kind", "STAFF", None)),
         entry("RESOURCE_CREATED", imported, ("name", None, imported), ("kind", None, "ROOM")),
     ]
 
 
-async def test_a_name_that_differs_in_capitals_only_is_refused(
-    organizer: GraphQLTestClient,
-) -> None:
+async def test_a_name_that_differs_in_capitals_only_is_refused(organizer: BookingClient) -> None:
     name = new_name()
     await create(organizer, name)
     for wrong in (name, name.upper(), "", " ", "x" * 101, "a\nb"):
@@ -136,7 +173,7 @@ async def test_a_name_that_differs_in_capitals_only_is_refused(
 
 
 async def test_members_see_no_resources_but_those_of_slots(
-    organizer: GraphQLTestClient, member: GraphQLTestClient
+    organizer: BookingClient, member: BookingClient
 ) -> None:
     (room,) = await create(organizer, new_name())
     assert await member.error_code(LIST) == "FORBIDDEN"
@@ -146,15 +183,11 @@ async def test_members_see_no_resources_but_those_of_slots(
     assert await member.error_code(DELETE, id=room) == "FORBIDDEN"
     assert await member.execute(NODE, id=room) is None
     slot_id = (await create_slot(organizer, resourceIds=[room]))["id"]
-    shown = await member.execute(
-        "query($s: ID!) { slot(id: $s) { resources { kind } } }", s=slot_id
-    )
+    shown = await member.execute(SLOT_RESOURCES, slot=slot_id)
     assert shown == {"resources": [{"kind": "ROOM"}]}
 
 
-async def test_an_import_creates_what_does_not_exist_and_a_dry_run_nothing(
-    organizer: GraphQLTestClient,
-) -> None:
+async def test_an_import_creates_new_ones_and_a_dry_run_nothing(organizer: BookingClient) -> None:
     old, new = new_name(), new_name()
     await create(organizer, old)
     names = [old.upper(), new, f" {new} "]
@@ -166,19 +199,8 @@ async def test_an_import_creates_what_does_not_exist_and_a_dry_run_nothing(
     assert (await organizer.execute(IMPORT, names=[""]))["fields"] == [{"field": "names"}]
 
 
-async def test_pages_of_resources_are_by_name(organizer: GraphQLTestClient) -> None:
-    prefix = secrets.token_hex(4)
-    await create(organizer, *(f"{prefix} {letter}" for letter in "cab"))
-    first = await organizer.execute(LIST, text=prefix, first=2)
-    assert [each["name"][-1] for each in first["nodes"]] == ["a", "b"]
-    after = first["pageInfo"]["endCursor"]
-    last = await organizer.execute(LIST, text=prefix, first=2, after=after)
-    assert [each["name"][-1] for each in last["nodes"]] == ["c"]
-    assert await organizer.error_code(LIST, after="x") == "BAD_USER_INPUT"
-
-
 async def test_a_search_for_resources_ignores_accents_and_rejects_control_characters(
-    organizer: GraphQLTestClient,
+    organizer: BookingClient,
 ) -> None:
     name = f"Große Éc\u00f4le {secrets.token_hex(4)}"
     await create(organizer, name)
@@ -187,18 +209,20 @@ async def test_a_search_for_resources_ignores_accents_and_rejects_control_charac
     assert await organizer.error_code(LIST, text="a\0") == "BAD_USER_INPUT"
 
 
-async def test_every_page_says_how_many_resources_match(organizer: GraphQLTestClient) -> None:
+async def test_pages_of_resources_are_by_name_and_count_all(organizer: BookingClient) -> None:
     prefix = secrets.token_hex(4)
-    await create(organizer, *(f"{prefix} {letter}" for letter in "abc"))
+    await create(organizer, *(f"{prefix} {letter}" for letter in "cab"))
     await organizer.execute(CREATE, name=f"{prefix} d", kind="OTHER")
     first = await organizer.execute(LIST, text=prefix, first=3)
     last = await organizer.execute(LIST, text=prefix, first=3, after=first["pageInfo"]["endCursor"])
     assert [page["totalCount"] for page in (first, last)] == [4, 4]
+    assert [each["name"][-1] for page in (first, last) for each in page["nodes"]] == [*"abcd"]
+    assert await organizer.error_code(LIST, after="x") == "BAD_USER_INPUT"
     for kind, count in (("ROOM", 3), ("OTHER", 1), ("STAFF", 0)):
         assert (await organizer.execute(LIST, text=prefix, kind=kind))["totalCount"] == count
 
 
-async def test_a_typo_is_no_new_resource(organizer: GraphQLTestClient) -> None:
+async def test_a_typo_is_no_new_resource(organizer: BookingClient) -> None:
     name = new_name()
     await create(organizer, name)
     refused = await create_slot(organizer, resource=name.replace("Room", "Roam"))
@@ -207,9 +231,7 @@ async def test_a_typo_is_no_new_resource(organizer: GraphQLTestClient) -> None:
     assert (await create_slot(organizer, resource=name.lower()))["resource"] == name
 
 
-async def test_an_unknown_resource_is_the_same_refusal_by_name_and_by_id(
-    organizer: GraphQLTestClient,
-) -> None:
+async def test_unknown_resources_are_one_refusal_by_name_and_id(organizer: BookingClient) -> None:
     name, deleted_name = new_name(), new_name()
     room, deleted = await create(organizer, name, deleted_name)
     await organizer.execute(DELETE, id=deleted)
@@ -235,9 +257,7 @@ async def test_an_unknown_resource_is_the_same_refusal_by_name_and_by_id(
     assert (updated["resource"], updated["resources"]) == (name, [{"name": name}])
 
 
-async def test_slots_with_one_common_resource_of_several_never_overlap(
-    organizer: GraphQLTestClient,
-) -> None:
+async def test_slots_with_a_common_resource_never_overlap(organizer: BookingClient) -> None:
     names = [new_name() for _ in range(3)]
     room, teacher, beamer = await create(organizer, *names)
     made = await create_slot(organizer, resourceIds=[room, teacher, room])
@@ -257,9 +277,7 @@ async def test_slots_with_one_common_resource_of_several_never_overlap(
     assert (await create_slot(organizer, resource=names[1]))["__typename"] == "Slot"
 
 
-async def test_a_resource_of_a_slot_that_is_not_over_is_not_deleted(
-    organizer: GraphQLTestClient,
-) -> None:
+async def test_a_resource_of_a_slot_not_yet_over_is_not_deleted(organizer: BookingClient) -> None:
     names = [new_name(), new_name()]
     room, beamer = await create(organizer, *names)
     slot_id = (await create_slot(organizer, resourceIds=[room, beamer], draft=True))["id"]
@@ -272,7 +290,7 @@ async def test_a_resource_of_a_slot_that_is_not_over_is_not_deleted(
 
 
 async def test_a_past_slot_of_a_deleted_resource_moves_to_the_future_only_without_it(
-    organizer: GraphQLTestClient,
+    organizer: BookingClient,
 ) -> None:
     name = new_name()
     (room,) = await create(organizer, name)
@@ -293,9 +311,7 @@ async def test_a_past_slot_of_a_deleted_resource_moves_to_the_future_only_withou
     }
 
 
-async def test_a_past_draft_of_a_deleted_resource_is_not_published(
-    organizer: GraphQLTestClient,
-) -> None:
+async def test_past_drafts_of_a_deleted_resource_stay_drafts(organizer: BookingClient) -> None:
     names = [new_name(), new_name()]
     room, beamer = await create(organizer, *names)
     fields = {"resourceIds": [room, beamer], "draft": True, "allowPast": True, **PAST}
@@ -310,7 +326,7 @@ async def test_a_past_draft_of_a_deleted_resource_is_not_published(
     assert published["__typename"] == "Slot"
 
 
-async def test_free_busy_lists_the_meetings_of_each_resource(organizer: GraphQLTestClient) -> None:
+async def test_free_busy_lists_the_meetings_of_each_resource(organizer: BookingClient) -> None:
     names = [new_name(), new_name()]
     room, beamer = await create(organizer, *names)
     slot = await create_slot(organizer, resourceIds=[room, beamer], **MONDAY_TIMES)
@@ -333,7 +349,7 @@ async def test_free_busy_lists_the_meetings_of_each_resource(organizer: GraphQLT
 
 
 async def test_the_calendar_of_a_resource_has_its_slots_and_names_it_as_their_location(
-    app: AppProcess, organizer: GraphQLTestClient, http: httpx.AsyncClient
+    app: AppProcess, organizer: BookingClient, http: httpx.AsyncClient
 ) -> None:
     names = [new_name(), new_name()]
     room, beamer = await create(organizer, *names)
@@ -346,3 +362,24 @@ async def test_the_calendar_of_a_resource_has_its_slots_and_names_it_as_their_lo
     assert f"SUMMARY:{title}" in text
     assert f"LOCATION:{names[0]}\\, {names[1]}" in text
     assert (await http.get(f"{app.url}/calendars/resources/none.ics")).status_code == 404
+
+
+async def test_the_calendars_of_resources_can_be_for_organizers_only(
+    app: AppProcess, organizer: BookingClient, http: httpx.AsyncClient, log_dir: Path
+) -> None:
+    (room,) = await create(organizer, new_name())
+    feeds = "mutation { createCalendarFeed { url } }"
+    settings = {**app.environment, "SLOTLOCK_PUBLIC_RESOURCE_CALENDARS": "false"}
+    (member,), _ = create_booking_clients(http, 1, app)
+    with forked_app(settings, log_dir / "private") as private_app:
+        path, url = f"/resources/{room}.ics", private_app.url
+
+        async def status(address: str, client: BookingClient | None = None) -> int:
+            return (await http.get(address, headers=client.headers if client else {})).status_code
+
+        assert await status(f"{url}/calendars{path}") == 404
+        assert await status(f"{url}/calendars{path}", member) == 404
+        assert await status(f"{url}/calendars{path}", organizer) == 200
+        for client, expected in ((organizer, 200), (member, 404)):
+            feed = (await client.execute(feeds))["url"].removesuffix(".ics")
+            assert await status(f"{url}{feed}{path}") == expected

@@ -3,14 +3,12 @@
 import secrets
 from typing import Any
 
-import httpx
-import pytest
-
-from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.apps.processes import Pair
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.booking_events import watch_bookings
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import WATCH_AVAILABILITY, Json, open_websocket
+from tests.support.clients.fixtures import Two
 from tests.support.clients.series import (
     RESOURCE_TAKEN_FRAGMENT,
     SERIES_SLOT_FRAGMENT,
@@ -19,8 +17,8 @@ from tests.support.clients.series import (
     start_times,
 )
 
-Pair = tuple[AppProcess, AppProcess]
-Clients = tuple[BookingClient, BookingClient]
+MEMBER_COUNT = 1
+
 
 ADD_DATES = f"""mutation($input: AddSeriesDatesInput!) {{ addSeriesDates(input: $input) {{
   __typename ... on Refusal {{ code message }}
@@ -45,13 +43,6 @@ AUDIT_LOG = """query($slot: ID!) { auditLog(filter: {slotId: $slot}) {
 } }"""
 APRIL = ["2031-04-14T09:00:00+02:00", "2031-04-21T09:00:00+02:00"]
 LAST_OF_MARCH = "2031-03-31T09:00:00+02:00"
-
-
-@pytest.fixture
-def clients(two_apps: Pair, http: httpx.AsyncClient) -> Clients:
-    """Return a member and an organizer."""
-    (ada,), organizer = create_booking_clients(http, 1, *two_apps)
-    return ada, organizer
 
 
 async def add_dates(client: BookingClient, series: Json, *starts: str, **options: Any) -> Json:
@@ -82,7 +73,7 @@ async def fetch_edits(organizer: BookingClient, slot_id: str, action: str) -> li
     return edits
 
 
-async def test_new_dates_are_published_copies_that_users_can_book(clients: Clients) -> None:
+async def test_new_dates_are_published_copies_that_users_can_book(clients: Two) -> None:
     ada, organizer = clients
     campaign_id = await create_campaign(organizer, name="Spring")
     settings: Json = {"capacity": 7, "description": "# Mats", "holdMinutes": 9}
@@ -106,7 +97,7 @@ async def test_new_dates_are_published_copies_that_users_can_book(clients: Clien
     assert {"field": "description", "before": None, "after": "# Mats"} in edits
 
 
-async def test_a_repeated_request_adds_nothing(clients: Clients) -> None:
+async def test_a_repeated_request_adds_nothing(clients: Two) -> None:
     _, organizer = clients
     series, key = await create_series(organizer), secrets.token_hex(8)
     added = await add_dates(organizer, series, *APRIL, idempotencyKey=key)
@@ -117,7 +108,7 @@ async def test_a_repeated_request_adds_nothing(clients: Clients) -> None:
     assert (without_key["slots"], len(without_key["existing"])) == ([], 2)
 
 
-async def test_dates_on_which_a_resource_is_taken_are_refused_or_skipped(clients: Clients) -> None:
+async def test_dates_on_which_a_resource_is_taken_are_refused_or_skipped(clients: Two) -> None:
     _, organizer = clients
     room = f"Room {secrets.token_hex(4)}"
     series = await create_series(organizer, resource=room)
@@ -135,7 +126,7 @@ async def test_dates_on_which_a_resource_is_taken_are_refused_or_skipped(clients
     assert await add_dates(organizer, series, *APRIL, **options) == skipped
 
 
-async def test_invalid_dates_and_unknown_series_are_refused(clients: Clients) -> None:
+async def test_invalid_dates_and_unknown_series_are_refused(clients: Two) -> None:
     ada, organizer = clients
     series = await create_series(organizer)
     for starts in ([], ["2024-03-18T09:00:00Z"], ["2041-03-18T09:00:00Z"]):
@@ -152,7 +143,7 @@ async def test_invalid_dates_and_unknown_series_are_refused(clients: Clients) ->
         assert await ada.error_code(mutation, input=body) == "FORBIDDEN"
 
 
-async def test_a_deleted_resource_of_the_copied_slot_is_named(clients: Clients) -> None:
+async def test_a_deleted_resource_of_the_copied_slot_is_named(clients: Two) -> None:
     _, organizer = clients
     room = f"Room {secrets.token_hex(4)}"
     past = {"startTime": "2024-03-18T09:00:00Z", "endTime": "2024-03-18T10:00:00Z"}
@@ -167,9 +158,7 @@ async def test_a_deleted_resource_of_the_copied_slot_is_named(clients: Clients) 
     assert room in invalid["fields"][0]["message"]
 
 
-async def test_dates_without_bookings_are_deleted_and_watchers_see_it(
-    clients: Clients, two_apps: Pair
-) -> None:
+async def test_unbooked_dates_are_deleted_and_watchers_see_it(clients: Two, two_apps: Pair) -> None:
     _, organizer = clients
     series = await create_series(organizer)
     first, second, third, fourth = slot_ids(series)
@@ -187,7 +176,7 @@ async def test_dates_without_bookings_are_deleted_and_watchers_see_it(
     assert len(await fetch_series_slots(organizer, series)) == 2
 
 
-async def test_a_repeated_removal_removes_nothing_and_returns_the_same(clients: Clients) -> None:
+async def test_a_repeated_removal_removes_nothing_and_returns_the_same(clients: Two) -> None:
     ada, organizer = clients
     series, key = await create_series(organizer), secrets.token_hex(8)
     first, second, third, _ = slot_ids(series)
@@ -210,7 +199,7 @@ async def test_a_repeated_removal_removes_nothing_and_returns_the_same(clients: 
     assert len(await fetch_series_slots(organizer, series)) == 2
 
 
-async def test_the_removal_of_a_whole_series_is_repeated(clients: Clients) -> None:
+async def test_the_removal_of_a_whole_series_is_repeated(clients: Two) -> None:
     _, organizer = clients
     series, key = await create_series(organizer), secrets.token_hex(8)
     removed = await remove_dates(organizer, series, *slot_ids(series), idempotencyKey=key)
@@ -219,7 +208,7 @@ async def test_the_removal_of_a_whole_series_is_repeated(clients: Clients) -> No
     assert again == removed
 
 
-async def test_a_removal_that_changes_nothing_uses_up_its_key(clients: Clients) -> None:
+async def test_a_removal_that_changes_nothing_uses_up_its_key(clients: Two) -> None:
     ada, organizer = clients
     series, key = await create_series(organizer), secrets.token_hex(8)
     first, second, *_ = slot_ids(series)
@@ -232,7 +221,7 @@ async def test_a_removal_that_changes_nothing_uses_up_its_key(clients: Clients) 
     assert reused["code"] == "KEY_REUSED"
 
 
-async def test_a_slot_of_another_series_is_not_removed(clients: Clients) -> None:
+async def test_a_slot_of_another_series_is_not_removed(clients: Two) -> None:
     _, organizer = clients
     series, other = await create_series(organizer), await create_series(organizer)
     refused = await remove_dates(organizer, series, slot_ids(other)[0])
@@ -240,7 +229,7 @@ async def test_a_slot_of_another_series_is_not_removed(clients: Clients) -> None
 
 
 async def test_dates_with_bookings_are_listed_and_cancelled_only_on_request(
-    clients: Clients, two_apps: Pair
+    clients: Two, two_apps: Pair
 ) -> None:
     ada, organizer = clients
     series = await create_series(organizer)

@@ -1,36 +1,21 @@
-"""A cancelled slot: its bookings and waiting list end with it, and nothing changes afterwards."""
+"""Bookings and holds of a slot that is cancelled or moved to an earlier time."""
 
 from datetime import datetime
 
 import httpx
-import pytest
 
 from tests.support.apps.deployment import slot_document
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients, expire_holds
-from tests.support.clients.client import Json
+from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.fixtures import Three
 from tests.support.polling import poll_until
 
-Pair = tuple[AppProcess, AppProcess]
-Three = tuple[BookingClient, BookingClient, BookingClient]
 MY_BOOKINGS = "{ myBookings { nodes { id status endedAt } } }"
 ROSTER = """query($slot: ID!) { slotRoster(slotId: $slot) {
   nodes { id status endedAt history { action by { id } } }
 } }"""
 WAITLIST = "query($slot: ID!) { slot(id: $slot) { waitlistLength myWaitlistEntry { id } } }"
-
-
-@pytest.fixture
-def clients(two_apps: Pair, http: httpx.AsyncClient) -> Three:
-    """Return clients for Ada on one process, Ben on the other, and an organizer."""
-    (ada, ben), organizer = create_booking_clients(http, 2, *two_apps)
-    return ada, ben, organizer
-
-
-@pytest.fixture
-def mongo_url(two_apps: Pair) -> str:
-    """Return the database of both processes."""
-    return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
 
 
 def assert_cancelled_with_slot(booking: Json, organizer_id: str, before: Json) -> None:
@@ -105,9 +90,7 @@ async def test_cancelling_a_booking_of_a_cancelled_slot_writes_nothing(
     assert await organizer.fetch_slot_history(slot_id) == []
 
 
-async def test_bookings_cannot_be_moved_out_of_a_cancelled_slot(
-    clients: Three, mongo_url: str
-) -> None:
+async def test_no_booking_moves_out_of_a_cancelled_slot(clients: Three, mongo_url: str) -> None:
     ada, ben, organizer = clients
     slot_id, other_id = await organizer.add_slot(capacity=2), await organizer.add_slot(capacity=2)
     booked, hold = (await ada.book_slot(slot_id))["booking"], await ben.hold(slot_id)
@@ -156,3 +139,61 @@ async def test_holds_of_a_cancelled_slot_do_not_expire(clients: Three, mongo_url
     assert [entry["action"] for entry in cancelled["history"]] == ["HELD", "CANCELLED"]
     assert (await ada.confirm(hold["id"]))["code"] == "SLOT_CANCELLED"
     assert (await ada.cancel_booking(hold["id"]))["__typename"] == "BookingCancelled"
+
+
+async def start_slot(organizer: BookingClient, slot_id: str) -> None:
+    """Move the start of a slot to one hour ago."""
+    changed = await organizer.update_slot(slot_id, startTime=hours_from_now(-1))
+    assert changed["__typename"] == "Slot", changed
+
+
+async def test_a_hold_can_be_confirmed_after_the_earlier_start(clients: Three) -> None:
+    ada, ben, organizer = clients
+    slot_id = await organizer.add_slot(capacity=2)
+    hold = await ada.hold(slot_id)
+    await start_slot(organizer, slot_id)
+    assert (await ada.fetch_booking(hold["id"]))["heldUntil"] == hold["heldUntil"]
+    confirmed = await ada.confirm(hold["id"])
+    assert confirmed["__typename"] == "BookingConfirmed"
+    assert confirmed["booking"]["status"] == "CONFIRMED"
+    assert confirmed["slot"]["remaining"] == 1
+    # For all other changes the slot has started.
+    assert (await ben.book_slot(slot_id))["code"] == "SLOT_STARTED"
+    assert (await ada.cancel_booking(hold["id"]))["code"] == "SLOT_STARTED"
+
+
+async def test_a_hold_can_be_cancelled_after_the_earlier_start(clients: Three) -> None:
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot(cancelCutoffMinutes=60)
+    hold = await ada.hold(slot_id)
+    await start_slot(organizer, slot_id)
+    cancelled = await ada.cancel_booking(hold["id"])
+    assert cancelled["__typename"] == "BookingCancelled"
+    assert (cancelled["booking"]["status"], cancelled["slot"]["remaining"]) == ("CANCELLED", 1)
+    assert cancelled["booking"]["overriddenLimits"] == []
+
+
+async def test_an_expired_hold_can_be_neither_confirmed_nor_cancelled_after_the_earlier_start(
+    two_apps: Pair, clients: Three
+) -> None:
+    ada, _, organizer = clients
+    slot_id = await organizer.add_slot()
+    hold = await ada.hold(slot_id)
+    await start_slot(organizer, slot_id)
+    expire_holds(two_apps[0].environment["SLOTLOCK_MONGO_URL"], slot_id)
+    assert (await ada.confirm(hold["id"]))["code"] == "HOLD_EXPIRED"
+    assert (await ada.cancel_booking(hold["id"]))["code"] == "HOLD_EXPIRED"
+    assert (await ada.fetch_slot(slot_id))["remaining"] == 1
+
+
+async def test_a_hold_can_be_moved_to_a_future_slot_after_the_earlier_start(clients: Three) -> None:
+    ada, _, organizer = clients
+    slot_id, other_id = await organizer.add_slot(), await organizer.add_slot()
+    hold = await ada.hold(slot_id)
+    await start_slot(organizer, slot_id)
+    moved = await ada.move(hold["id"], other_id)
+    assert moved["__typename"] == "BookingMoved"
+    assert moved["booking"]["status"] == "HELD"
+    assert datetime.fromisoformat(moved["booking"]["heldUntil"]) <= datetime.fromisoformat(
+        hold["heldUntil"]
+    )

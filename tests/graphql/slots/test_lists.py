@@ -3,15 +3,14 @@
 import secrets
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now
+from tests.support.clients.fixtures import Three
 
-Clients = tuple[BookingClient, BookingClient, BookingClient]
 SLOTS = """query(
   $filter: SlotsFilter, $order: SlotOrder! = START_ASC, $first: Int! = 50, $after: String
 ) {
@@ -41,13 +40,6 @@ TIMETABLE = {
 }
 
 
-@pytest.fixture
-def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
-    """Return clients for Ada, Ben and an organizer."""
-    (ada, ben), organizer = create_booking_clients(http, 2, app)
-    return ada, ben, organizer
-
-
 async def titles(client: GraphQLTestClient, order: str = "START_ASC", **wanted: Any) -> list[str]:
     """Return the titles of the slots that a filter selects."""
     page = await client.execute(SLOTS, filter=wanted, order=order)
@@ -63,7 +55,7 @@ async def add_course(organizer: BookingClient, **fields: Any) -> str:
     return str(created["id"])
 
 
-async def test_slots_that_are_over_are_listed_only_on_request(clients: Clients) -> None:
+async def test_slots_that_are_over_are_listed_only_on_request(clients: Three) -> None:
     ada, _, organizer = clients
     series = secrets.token_hex(8)
     for name, begin, end in (("over", -3, -2), ("now", -1, 1), ("later", 1, 2)):
@@ -79,7 +71,7 @@ async def test_slots_that_are_over_are_listed_only_on_request(clients: Clients) 
     assert await titles(ada, choiceGroup=series.upper()) == []
 
 
-async def test_a_weekly_course_is_found_in_the_week_of_its_third_meeting(clients: Clients) -> None:
+async def test_a_weekly_course_is_found_in_the_week_of_its_third_meeting(clients: Three) -> None:
     ada, _, organizer = clients
     group = secrets.token_hex(8)
     await add_course(organizer, choiceGroup=group)
@@ -97,7 +89,7 @@ async def test_a_weekly_course_is_found_in_the_week_of_its_third_meeting(clients
     assert await ada.error_code(SLOTS, filter=backward) == "BAD_USER_INPUT"
 
 
-async def test_titles_order_pages_whose_cursors_belong_to_their_order(clients: Clients) -> None:
+async def test_titles_order_pages_whose_cursors_belong_to_their_order(clients: Three) -> None:
     ada, _, organizer = clients
     group = secrets.token_hex(8)
     in_order = ["apple", "Éclair", "eclair", "Zoo"]
@@ -138,9 +130,7 @@ async def add_slots_of_every_refusal(
 
 
 @pytest.mark.parametrize("admission", ["ANY", "QUEUE_ONLY"])
-async def test_the_eligibility_is_the_result_that_booking_has(
-    clients: Clients, admission: str
-) -> None:
+async def test_the_eligibility_is_the_result_of_booking(clients: Three, admission: str) -> None:
     ada, ben, organizer = clients
     title = secrets.token_hex(8)
     await add_slots_of_every_refusal(ada, ben, organizer, title=title, admission=admission)
@@ -168,7 +158,7 @@ async def test_the_eligibility_is_the_result_that_booking_has(
     }
 
 
-async def test_an_anonymous_client_has_no_eligibility(app: AppProcess, clients: Clients) -> None:
+async def test_an_anonymous_client_has_no_eligibility(app: AppProcess, clients: Three) -> None:
     organizer, title = clients[2], secrets.token_hex(8)
     anonymous = GraphQLTestClient(organizer.http, app.url)
     await organizer.add_slot(title=title)
@@ -180,9 +170,7 @@ async def test_an_anonymous_client_has_no_eligibility(app: AppProcess, clients: 
     assert await organizer.error_code(SLOTS, filter=cancelled) == "BAD_USER_INPUT"
 
 
-async def test_pages_of_bookable_slots_may_be_short_and_lead_to_all_of_them(
-    clients: Clients,
-) -> None:
+async def test_pages_of_bookable_slots_may_be_short_and_lead_to_all_of_them(clients: Three) -> None:
     ada, ben, organizer = clients
     title = secrets.token_hex(8)
     ids = [await organizer.add_slot(title=title, capacity=2) for _ in range(7)]
@@ -200,9 +188,7 @@ async def test_pages_of_bookable_slots_may_be_short_and_lead_to_all_of_them(
     assert len(await titles(ben, text=title, bookableByMe=True)) == 7
 
 
-async def test_meetings_are_those_of_a_period_and_at_most_as_many_as_requested(
-    clients: Clients,
-) -> None:
+async def test_meetings_are_those_of_a_period_up_to_a_number(clients: Three) -> None:
     ada, _, organizer = clients
     slot_id = await add_course(organizer)
 
@@ -220,9 +206,7 @@ async def test_meetings_are_those_of_a_period_and_at_most_as_many_as_requested(
         assert await ada.error_code(MEETINGS, id=slot_id, first=first) == "BAD_USER_INPUT"
 
 
-async def test_lists_that_are_cheap_to_count_say_how_many_items_they_have(
-    clients: Clients,
-) -> None:
+async def test_lists_that_are_cheap_to_count_say_how_many_items_they_have(clients: Three) -> None:
     ada, ben, organizer = clients
     group = secrets.token_hex(8)
     ids = [await organizer.add_slot(location=group, capacity=2) for _ in range(3)]

@@ -2,18 +2,17 @@
 
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import book_with_refusal, create_campaign
 from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.clients.fixtures import Two
 
-Clients = tuple[BookingClient, BookingClient]
+MEMBER_COUNT = 1
+
 
 COURSE = """fragment K on Slot {
-  id title startTime endTime timeZone version meetings { startTime endTime } resource
+  id title startTime endTime timeZone version meetingCount meetings { startTime endTime } resource
 }"""
 CREATE = f"""mutation($input: CreateSlotInput!) {{ createSlot(input: $input) {{
   __typename ...K ... on InvalidInput {{ fields {{ field message }} }}
@@ -27,13 +26,6 @@ MONDAY_NINE = {"weekday": "MONDAY", "startTime": "09:00", "endTime": "10:30"}
 MARCH = {"first": "2031-03-17", "last": "2031-04-07", "weekly": [MONDAY_NINE]}
 STARTS = ["03-17T08:00", "03-24T08:00", "03-31T07:00", "04-07T07:00"]
 NINE, TEN = "2031-05-05T09:00:00.000Z", "2031-05-05T10:00:00.000Z"
-
-
-@pytest.fixture
-def clients(app: AppProcess, http: httpx.AsyncClient) -> Clients:
-    """Return a member and an organizer."""
-    (ada,), organizer = create_booking_clients(http, 1, app)
-    return ada, organizer
 
 
 async def create_course(
@@ -63,19 +55,7 @@ def invalid_fields(outcome: Json) -> list[str]:
     return [problem["field"] for problem in outcome["fields"]]
 
 
-async def test_a_course_has_the_same_local_time_on_both_sides_of_a_clock_change(
-    clients: Clients,
-) -> None:
-    ada, organizer = clients
-    created = await create_course(organizer)
-    assert starts(created) == STARTS
-    assert created["startTime"] == created["meetings"][0]["startTime"] == "2031-03-17T08:00:00.000Z"
-    assert created["endTime"] == created["meetings"][-1]["endTime"] == "2031-04-07T08:30:00.000Z"
-    del created["__typename"]
-    assert await ada.execute(READ, id=created["id"]) == created
-
-
-async def test_a_course_skips_holidays_and_has_extra_meetings(clients: Clients) -> None:
+async def test_a_course_skips_holidays_and_has_extra_meetings(clients: Two) -> None:
     _, organizer = clients
     extra = [{"startTime": "2031-03-24T18:00:00+01:00", "endTime": "2031-03-24T20:00:00+01:00"}]
     extra += [{"startTime": "2031-06-01T10:00:00+02:00", "endTime": "2031-06-01T16:00:00+02:00"}]
@@ -83,20 +63,10 @@ async def test_a_course_skips_holidays_and_has_extra_meetings(clients: Clients) 
     expected = ["03-17T08:00", "03-24T17:00", "03-31T07:00", "04-07T07:00", "06-01T08:00"]
     assert starts(created) == expected
     assert created["endTime"] == "2031-06-01T14:00:00.000Z"
+    assert created["meetingCount"] == 5
 
 
-async def test_a_night_class_ends_on_the_next_day(clients: Clients) -> None:
-    _, organizer = clients
-    night = {"weekday": "SATURDAY", "startTime": "22:00", "endTime": "06:00:30"}
-    created = await create_course(organizer, {**MARCH, "weekly": [night], "last": "2031-03-31"})
-    times = [(meeting["startTime"], meeting["endTime"]) for meeting in created["meetings"]]
-    assert times == [
-        ("2031-03-22T21:00:00.000Z", "2031-03-23T05:00:30.000Z"),
-        ("2031-03-29T21:00:00.000Z", "2031-03-30T04:00:30.000Z"),
-    ]
-
-
-async def test_a_slot_without_a_timetable_has_one_meeting(clients: Clients) -> None:
+async def test_a_slot_without_a_timetable_has_one_meeting(clients: Two) -> None:
     _, organizer = clients
     slot_id = await organizer.add_slot(startTime=NINE, endTime=TEN)
     meetings = (await organizer.execute(READ, id=slot_id))["meetings"]
@@ -115,11 +85,7 @@ INVALID: list[tuple[str, Json, list[str]]] = [
     ("year too early", {**MARCH, "first": "1969-12-31", "last": "1970-01-01"}, ["first"]),
     ("year too late", {**MARCH, "first": "2090-12-31", "last": "2091-01-01"}, ["last"]),
     ("no meeting", {**MARCH, "weekly": []}, ["weekly"]),
-    (
-        "only a holiday",
-        {**MARCH, "last": "2031-03-18", "holidays": ["2031-03-17"]},
-        ["weekly"],
-    ),
+    ("only a holiday", {**MARCH, "last": "2031-03-18", "holidays": ["2031-03-17"]}, ["weekly"]),
     ("no duration", weekly(endTime="09:00"), ["weekly"]),
     ("too many per week", {**MARCH, "weekly": [MONDAY_NINE] * 51}, ["weekly"]),
     ("twice the same", {**MARCH, "weekly": [MONDAY_NINE] * 2}, ["weekly"]),
@@ -164,7 +130,7 @@ INVALID: list[tuple[str, Json, list[str]]] = [
     ("timetable", "fields"), [w[1:] for w in INVALID], ids=[w[0] for w in INVALID]
 )
 async def test_an_invalid_timetable_is_reported_and_changes_nothing(
-    clients: Clients, timetable: Json, fields: list[str]
+    clients: Two, timetable: Json, fields: list[str]
 ) -> None:
     _, organizer = clients
     assert invalid_fields(await create_course(organizer, timetable)) == fields
@@ -189,7 +155,7 @@ async def test_an_invalid_timetable_is_reported_and_changes_nothing(
         {**MARCH, "extra": [{"startTime": "2031-05-05T09:00:00", "endTime": TEN}]},
     ],
 )
-async def test_a_malformed_date_or_time_is_bad_user_input(clients: Clients, wrong: Json) -> None:
+async def test_a_malformed_date_or_time_is_bad_user_input(clients: Two, wrong: Json) -> None:
     slot = {"title": "Choir", "timetable": wrong}
     assert await clients[1].error_code(CREATE, input=slot) == "BAD_USER_INPUT"
 
@@ -209,7 +175,7 @@ COMBINATIONS: list[tuple[Json, str | None]] = [
 
 @pytest.mark.parametrize(("times", "wrong"), COMBINATIONS)
 async def test_a_slot_has_either_a_start_and_an_end_or_a_timetable(
-    clients: Clients, times: Json, wrong: str | None
+    clients: Two, times: Json, wrong: str | None
 ) -> None:
     outcome = await clients[1].execute(CREATE, input={"title": "Choir", **times})
     if wrong is None:
@@ -218,7 +184,7 @@ async def test_a_slot_has_either_a_start_and_an_end_or_a_timetable(
         assert invalid_fields(outcome) == [wrong]
 
 
-async def test_a_new_timetable_preserves_the_bookings(clients: Clients) -> None:
+async def test_a_new_timetable_preserves_the_bookings(clients: Two) -> None:
     ada, organizer = clients
     created = await create_course(organizer)
     booking_id = (await book_with_refusal(ada, created["id"]))["booking"]["id"]
@@ -233,7 +199,7 @@ async def test_a_new_timetable_preserves_the_bookings(clients: Clients) -> None:
     assert starts(in_tokyo) == ["03-18T00:00", "03-25T00:00", "04-01T00:00"]
 
 
-async def test_a_course_becomes_a_single_meeting_and_a_course_again(clients: Clients) -> None:
+async def test_a_course_becomes_a_single_meeting_and_a_course_again(clients: Two) -> None:
     _, organizer = clients
     slot_id = (await create_course(organizer))["id"]
     assert invalid_fields(await update_course(organizer, slot_id, startTime=NINE)) == ["startTime"]
@@ -244,14 +210,14 @@ async def test_a_course_becomes_a_single_meeting_and_a_course_again(clients: Cli
     assert starts(await update_course(organizer, slot_id, timetable=MARCH)) == STARTS
 
 
-async def test_other_changes_of_a_course_do_not_change_its_meetings(clients: Clients) -> None:
+async def test_other_changes_of_a_course_do_not_change_its_meetings(clients: Two) -> None:
     _, organizer = clients
     slot_id = (await create_course(organizer))["id"]
     changed = await update_course(organizer, slot_id, title="Band", capacity=9, timeZone="UTC")
     assert (changed["title"], starts(changed)) == ("Band", STARTS)
 
 
-async def test_courses_conflict_if_one_of_their_meetings_overlaps(clients: Clients) -> None:
+async def test_courses_conflict_if_one_of_their_meetings_overlaps(clients: Two) -> None:
     ada, organizer = clients
     campaign_id = await create_campaign(organizer, forbidOverlap=True)
     campaign: Json = {"campaignId": campaign_id}
@@ -278,3 +244,50 @@ async def test_courses_conflict_if_one_of_their_meetings_overlaps(clients: Clien
         "__typename"
     ] == "Booked"
     assert (await book_with_refusal(ada, adjacent))["__typename"] == "Booked"
+
+
+MY_MEETINGS = """query($from: DateTime!, $until: DateTime!) {
+  myMeetings(from: $from, until: $until) {
+    startTime endTime slot { title } booking { status } waitlistEntry { position }
+  }
+}"""
+WEEK = {"from": "2031-03-24T00:00:00Z", "until": "2031-03-31T00:00:00Z"}
+
+
+async def test_my_meetings_of_a_week_are_those_of_bookings_and_waiting_list_entries(
+    clients: Two,
+) -> None:
+    member, organizer = clients
+    assert await member.execute(MY_MEETINGS, **WEEK) == []
+    course = await create_course(organizer)
+    full = await organizer.add_slot(
+        title="Full", startTime="2031-03-25T08:00:00Z", endTime="2031-03-25T09:00:00Z"
+    )
+    other = await organizer.add_slot(
+        title="Next week", startTime="2031-03-31T08:00:00Z", endTime="2031-03-31T09:00:00Z"
+    )
+    await organizer.book(full)
+    assert (await member.join(full))["__typename"] == "WaitlistJoined"
+    for slot_id in (course["id"], other):
+        assert (await member.book(slot_id))["__typename"] == "Booked"
+    choir, waiting = await member.execute(MY_MEETINGS, **WEEK)
+    assert choir == {
+        "startTime": "2031-03-24T08:00:00.000Z",
+        "endTime": "2031-03-24T09:30:00.000Z",
+        "slot": {"title": "Choir"},
+        "booking": {"status": "CONFIRMED"},
+        "waitlistEntry": None,
+    }
+    assert waiting["slot"] == {"title": "Full"}
+    assert (waiting["booking"], waiting["waitlistEntry"]) == (None, {"position": 1})
+    march = {"from": "2031-03-10T00:00:00Z", "until": "2031-04-10T00:00:00Z"}
+    titles = [each["slot"]["title"] for each in await member.execute(MY_MEETINGS, **march)]
+    assert titles == ["Choir", "Choir", "Full", "Choir", "Next week", "Choir"]
+
+
+@pytest.mark.parametrize("until", ["2031-03-24T00:00:00Z", "2031-04-24T00:00:01Z"])
+async def test_my_meetings_of_no_time_or_more_than_a_month_are_bad_user_input(
+    clients: Two, until: str
+) -> None:
+    code = await clients[0].error_code(MY_MEETINGS, **{**WEEK, "until": until})
+    assert code == "BAD_USER_INPUT"

@@ -10,6 +10,7 @@ import pytest
 from redis import Redis
 
 from slotlock.api.app_state import open_app_state
+from slotlock.api.settings.fields import SecretStr
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.admission.tickets import TICKET_TTL, Ticket
@@ -17,9 +18,9 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import Caller, Role
 from slotlock.graphql.core.ids import ticket_global_id
 from slotlock.graphql.execution.subscriptions import execute_stream
-from slotlock.graphql.transport.server import GraphQLServer
+from slotlock.graphql.transport.graphql_server import GraphQLServer
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.admission.enqueue import request_booking
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.container import Services, utc_now
@@ -47,7 +48,7 @@ class TicketDriver:
         self.slot_id = new_slot_id()
         slot = build_slot(capacity, id=self.slot_id, start=utc_now() + 2 * TICKET_TTL)
         assert check_written(
-            await self.services.slot_writer.commit(ChangeSet((), new_slots=(slot,)))
+            await self.services.slot_writer.commit(WriteSet((), new_slots=(slot,)))
         )
 
     async def request(self, number: int) -> Ticket:
@@ -76,13 +77,12 @@ async def driver(servers: EmbeddedServers) -> AsyncIterator[TicketDriver]:
     own_servers = with_own_redis_database(servers)
     with Redis.from_url(own_servers.redis_url) as redis:
         redis.flushdb()
-    settings = Settings.model_validate(
-        {
-            "mongo_url": database_url(own_servers, "ticket_memory"),
-            "redis_url": own_servers.redis_url,
-            "secret_key": SECRET,
-            "queue_worker": False,
-        }
+    settings = Settings(
+        mongo_url=database_url(own_servers, "ticket_memory"),
+        redis_url=own_servers.redis_url,
+        redis_budget_ms=1000,
+        secret_key=(SecretStr(SECRET),),
+        queue_worker=False,
     )
     async with open_app_state(settings, development=False) as app_state:
         server: GraphQLServer = app_state.graphql_server
@@ -102,9 +102,7 @@ def ticket_of(response: Any) -> Json:
     return ticket
 
 
-async def test_a_slow_subscriber_receives_the_latest_state_only(
-    driver: TicketDriver,
-) -> None:
+async def test_a_slow_subscriber_receives_the_latest_state_only(driver: TicketDriver) -> None:
     await driver.open_slot(20)
     for number in range(5):
         await driver.request(number)
@@ -121,9 +119,7 @@ async def test_a_slow_subscriber_receives_the_latest_state_only(
         assert [response async for response in received] == []
 
 
-async def test_a_subscription_started_after_the_outcome_receives_it_once(
-    driver: TicketDriver,
-) -> None:
+async def test_a_subscription_after_the_outcome_receives_it_once(driver: TicketDriver) -> None:
     await driver.open_slot(1)
     ticket = await driver.request(0)
     await driver.process_queue()
@@ -160,10 +156,7 @@ async def test_finished_tickets_leave_nothing_in_memory(
         counts.append(await objects_after_round())
         growth.append(counts[-1] - counts[-2])
     assert min(growth) < TICKETS_PER_ROUND, counts
-    assert (
-        driver.services.ticket_updates._subscriptions,
-        driver.services.ticket_updates._due,
-    ) == (
+    assert (driver.services.ticket_updates._subscriptions, driver.services.ticket_updates._due) == (
         {},
         set(),
     )

@@ -1,70 +1,41 @@
-"""Every request passes every check, however short its way through the server is."""
+"""Every request passes every check, however short its way through the server is.
+
+The front reads and serves usual requests itself. For each check, a request breaks it on a
+connection that the front serves, and many requests get the same responses as over ASGI.
+"""
 
 import asyncio
 import contextlib
-import functools
 import gc
+import itertools
 import json
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 import uvicorn
-from pydantic import SecretStr
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from slotlock.api.app import build_app
-from slotlock.api.middleware.load_shedding import ProcessLimit
-from slotlock.api.middleware.security_headers import SECURITY_HEADERS
-from slotlock.api.server.header_limit import HeaderLimitProtocol
-from slotlock.api.server.timeouts import TimeoutConfig, TimeoutProtocol
+from slotlock.api.middleware.response_headers import SECURITY_HEADERS
+from slotlock.api.server.http_protocol import ServerConfig
+from slotlock.api.settings.fields import SecretStr
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Role
 from slotlock.graphql.context import Context
-from slotlock.graphql.execution import documents, operation_executor
-from slotlock.graphql.execution.compiled.operation import CompiledOperation
-from slotlock.graphql.execution.documents import DocumentCache
-from slotlock.graphql.limits.rates import OperationRateLimits
-from slotlock.graphql.transport import http, server
-from slotlock.graphql.transport.http_messages import HttpPost
-from slotlock.infrastructure.mongo.users.sessions import SessionRepository
-from slotlock.infrastructure.redis.rate_leases import RateLeases
+from slotlock.graphql.execution.operation_executor import REQUESTS
+from slotlock.graphql.limits.complexity import MAX_VARIABLE_VALUES
+from slotlock.graphql.transport.http import HttpEndpoint
+from slotlock.graphql.transport.http_messages import HttpRequest
+from slotlock.infrastructure.telemetry import buffered_metrics
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.stores.users import auth_for_database, sign_in_new_user
 
-# The functions that check every request, each called once.
-CHECKS_OF_EVERY_REQUEST: list[tuple[Any, str]] = [
-    (HeaderLimitProtocol, "on_headers_complete"),
-    (ProcessLimit, "acquire"),
-    (http, "negotiate"),
-    (http, "check_declared_body"),
-    (server, "verify_authorization"),
-    (server, "has_too_many_values"),
-    (DocumentCache, "resolve_operation"),
-    (server, "user_to_charge"),
-    (RateLeases, "charge"),
-    (SessionRepository, "find_role"),
-    (CompiledOperation, "execute"),
-    (operation_executor, "record_metrics"),
-    (ProcessLimit, "release"),
-]
-# The timer is checked for a new connection as well; a body as declared and as received.
-CHECKS_MADE_TWICE: list[tuple[Any, str]] = [
-    (TimeoutProtocol, "_update_part_timer"),
-    (http, "check_body_size"),
-]
-# Their results for a header are the same each time, and a repeated header has passed them.
-CHECKS_OF_HEADERS = ("on_headers_complete", "negotiate")
-CHECKS_OF_NEW_DOCUMENTS: list[tuple[Any, str]] = [
-    (documents, "exceeded_limit"),
-    (documents, "field_merge_excess"),
-    (documents, "validate"),
-    (OperationRateLimits, "check_document"),
-    (OperationRateLimits, "document_charge"),
-]
+MAX_BODY = 40_000
+MAX_WRITES = 15
 QUERY = "{ me { id } }"
 
 
@@ -74,10 +45,13 @@ async def address(servers: EmbeddedServers) -> AsyncIterator[tuple[str, int]]:
     settings = Settings(
         mongo_url=database_url(servers, "checks"),
         redis_url=servers.redis_url,
+        redis_budget_ms=1000,
         secret_key=(SecretStr(SECRET),),
+        max_body=MAX_BODY,
+        rate_writes=MAX_WRITES,
     )
     app = build_app(settings, development=False)
-    running = uvicorn.Server(TimeoutConfig(app, 10, 10, 10, lifespan="on", log_config=None))
+    running = uvicorn.Server(ServerConfig(app, 10, 10, 10, lifespan="on", log_config=None))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         serving = asyncio.create_task(running._serve([listener]))
@@ -105,78 +79,189 @@ def post(token: str, query: str) -> bytes:
     )
 
 
-async def respond(address: tuple[str, int], request: bytes) -> bytes:
-    """Send a request on a new connection; return the response."""
-    reader, writer = await asyncio.open_connection(*address)
-    writer.write(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
-    response = await reader.read()
-    writer.close()
-    return response
+Responses = Callable[..., Awaitable[tuple[int, dict[str, Any]]]]
 
 
-def count_calls(
-    monkeypatch: pytest.MonkeyPatch, functions: list[tuple[Any, str]]
-) -> "Counter[str]":
-    """Count the calls of functions by their names."""
-    calls: Counter[str] = Counter()
-
-    def count(owner: Any, name: str) -> None:
-        original = getattr(owner, name)
-
-        @functools.wraps(original)
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            calls[name] += 1
-            return original(*args, **kwargs)
-
-        monkeypatch.setattr(owner, name, counted)
-
-    for owner, name in functions:
-        count(owner, name)
-    return calls
-
-
-async def test_a_request_with_a_known_document_passes_every_check_of_requests_once(
+@pytest.fixture
+async def direct(
     address: tuple[str, int], token: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    request = post(token, QUERY)
-    await respond(address, request)
-    functions = [*CHECKS_OF_EVERY_REQUEST, *CHECKS_MADE_TWICE, *CHECKS_OF_NEW_DOCUMENTS]
-    calls = count_calls(monkeypatch, functions)
-    head, _, body = (await respond(address, request)).partition(b"\r\n\r\n")
-    assert json.loads(body)["data"]["me"]["id"]
-    once = {name: 1 for _, name in CHECKS_OF_EVERY_REQUEST}
-    assert calls == once | {name: 2 for _, name in CHECKS_MADE_TWICE}
+) -> AsyncIterator[Responses]:
+    """Yield a function that sends a request on a connection which the front serves.
+
+    It changes a usual request: parts of its header, or its body. No request may pass through ASGI.
+    """
+    reader, writer = await asyncio.open_connection(*address)
+
+    async def send(
+        query: str | None = QUERY, old: bytes = b"", new: bytes = b"", **parts: Any
+    ) -> tuple[int, dict[str, Any]]:
+        request = post(parts.pop("token", token), query or QUERY)
+        if parts:
+            request = with_body(request, json.dumps({"query": query} | parts).encode())
+        writer.write(request.replace(old, new, 1) if old else request)
+        return await read_response(reader)
+
+    assert (await send())[1]["data"]["me"]["id"]
+
+    async def fail(*_: object) -> None:
+        raise AssertionError("a request passed through ASGI")
+
+    monkeypatch.setattr(HttpEndpoint, "__call__", fail)
+    yield send
+    with contextlib.suppress(asyncio.IncompleteReadError):  # too large a body ends the connection
+        assert "data" in (await send())[1]
+    writer.close()
+
+
+def with_body(request: bytes, body: bytes) -> bytes:
+    """Return a request with another body."""
+    head = request.partition(b"\r\nContent-Length")[0]
+    return b"%s\r\nContent-Length: %d\r\n\r\n%s" % (head, len(body), body)
+
+
+async def read_response(reader: asyncio.StreamReader) -> tuple[int, dict[str, Any]]:
+    """Return the status and the body of the next response."""
+    head = await reader.readuntil(b"\r\n\r\n")
     for header in SECURITY_HEADERS:
         assert head.count(b"\r\n%s: %s" % header) == 1
+    length = int(head.partition(b"content-length: ")[2].partition(b"\r")[0])
+    return int(head.split()[1]), json.loads(await reader.readexactly(length))
 
 
-async def test_a_request_that_repeats_a_header_passes_every_other_check(
-    address: tuple[str, int], token: str, monkeypatch: pytest.MonkeyPatch
+def code_of(body: dict[str, Any]) -> str:
+    """Return the code of the only error."""
+    (error,) = body["errors"]
+    code: str = error["extensions"]["code"]
+    return code
+
+
+HOST, TYPE = b"Host: here", b"application/json"
+BROKEN_REQUESTS: list[tuple[dict[str, Any], int, str]] = [
+    ({"old": TYPE, "new": b"text/plain"}, 415, "BAD_USER_INPUT"),
+    ({"old": TYPE, "new": TYPE + b"; charset=latin-1"}, 415, "BAD_USER_INPUT"),
+    ({"old": HOST, "new": HOST + b"\r\nContent-Encoding: gzip"}, 415, "BAD_USER_INPUT"),
+    ({"old": HOST, "new": HOST + b"\r\nAccept: image/png"}, 406, "BAD_USER_INPUT"),
+    ({"old": b'{"query"', "new": b'["query"'}, 400, "BAD_USER_INPUT"),
+    ({"query": None, "variables": {}}, 400, "BAD_USER_INPUT"),
+    ({"variables": []}, 400, "BAD_USER_INPUT"),
+    ({"variables": {"a": {"b": [1] * (MAX_VARIABLE_VALUES - 1)}}}, 400, "LIMIT_EXCEEDED"),
+    ({"extensions": []}, 400, "BAD_USER_INPUT"),
+    ({"operationName": "Other"}, 400, "BAD_USER_INPUT"),
+    ({"query": "{ me { id "}, 200, "GRAPHQL_PARSE_FAILED"),
+    ({"query": "{ nothing }"}, 200, "GRAPHQL_VALIDATION_FAILED"),
+    ({"query": "query Q($id: ID!) { slot(id: $id) { id } }"}, 200, "BAD_USER_INPUT"),
+    (
+        {"query": "subscription { slotAvailability(slotIds: []) { version } }"},
+        406,
+        "BAD_USER_INPUT",
+    ),
+    ({"token": "nonsense"}, 200, "UNAUTHENTICATED"),
+]
+
+
+@pytest.mark.parametrize(("changed", "status", "code"), BROKEN_REQUESTS)
+async def test_the_front_rejects_a_request_that_breaks_a_check(
+    direct: Responses, changed: dict[str, Any], status: int, code: str
 ) -> None:
-    reader, writer = await asyncio.open_connection(*address)
-    writer.write(post(token, QUERY))
-    await reader.readuntil(b"}}}")
-    functions = [*CHECKS_OF_EVERY_REQUEST, *CHECKS_MADE_TWICE, *CHECKS_OF_NEW_DOCUMENTS]
-    calls = count_calls(monkeypatch, functions)
-    writer.write(post(token, QUERY))
-    response = await reader.readuntil(b"}}}")
-    writer.close()
-    assert b'"errors"' not in response
-    for header in SECURITY_HEADERS:
-        assert response.count(b"\r\n%s: %s" % header) == 1
-    expected = {name: 1 for _, name in CHECKS_OF_EVERY_REQUEST} | {"check_body_size": 2}
-    for name in CHECKS_OF_HEADERS:
-        del expected[name]
-    assert calls == expected
+    found_status, body = await direct(**changed)
+    assert (found_status, code_of(body)) == (status, code)
 
 
-async def test_a_new_document_passes_the_checks_of_documents_as_well(
-    address: tuple[str, int], token: str, monkeypatch: pytest.MonkeyPatch
+async def test_the_front_rejects_too_large_a_body_and_closes(direct: Responses) -> None:
+    status, body = await direct(variables={"a": "x" * MAX_BODY})
+    assert (status, code_of(body)) == (413, "LIMIT_EXCEEDED")
+
+
+async def test_the_front_rejects_an_ended_session_and_counts_each_response(
+    direct: Responses, servers: EmbeddedServers
 ) -> None:
-    calls = count_calls(monkeypatch, [*CHECKS_OF_EVERY_REQUEST, *CHECKS_OF_NEW_DOCUMENTS])
-    await respond(address, post(token, QUERY))
-    expected = {name: 1 for _, name in [*CHECKS_OF_EVERY_REQUEST, *CHECKS_OF_NEW_DOCUMENTS]}
-    assert calls == expected | {"user_to_charge": 2}
+    async with auth_for_database(database_url(servers, "checks")) as auth:
+        other = await sign_in_new_user(auth, Role.MEMBER)
+    before = counted("logout", "ok"), counted("me", "UNAUTHENTICATED")
+    assert (await direct("mutation { logout }", token=other))[1]["data"]["logout"]
+    assert code_of((await direct(token=other))[1]) == "UNAUTHENTICATED"
+    assert (counted("logout", "ok"), counted("me", "UNAUTHENTICATED")) == (
+        before[0] + 1,
+        before[1] + 1,
+    )
+
+
+async def test_the_front_refuses_more_operations_than_the_rate_of_a_user(
+    direct: Responses, servers: EmbeddedServers
+) -> None:
+    query = 'mutation { cancelBooking(bookingId: "none") { __typename } }'
+    accepted = 0
+    while (response := await direct(query))[0] == 200:
+        assert "errors" not in response[1]
+        accepted += 1
+    # Time passes meanwhile, which permits some more.
+    assert accepted >= MAX_WRITES
+    status, body = response
+    assert (status, code_of(body)) == (429, "RATE_LIMITED")
+
+
+def counted(field: str, outcome: str) -> float:
+    """Return how many root fields had this outcome."""
+    buffered_metrics.flush()
+    value: float = REQUESTS.labels(field, outcome)._value.get()
+    return value
+
+
+FIELDS = [
+    b"",
+    b"Accept: application/graphql-response+json\r\n",
+    b"Accept: text/html\r\n",
+    b"Accept: \r\n",
+    b"Content-Type: application/json; charset=utf-8\r\n",
+    b"Content-Type: text/plain\r\n",
+    b"Authorization: Bearer x\r\n",
+    b"User-Agent: \xe9\r\n",
+]
+BODIES = [
+    b"",
+    b"[]",
+    b"{}",
+    b"\xff",
+    b'{"query": "{ __typename }"}',
+    b'{"query": "{ __typename }", "variables": {"a": [1]}}',
+    b'{"query": "query A { __typename } query B { me { id } }", "operationName": "B"}',
+    b'{"query": "query A { __typename } query B { me { id } }"}',
+    b'{"query": "{ slots(first: 0) { nodes { id } } }"}',
+    b'{"query": "{ slots(first: 1) { nodes { id startTime } pageInfo { endCursor } } }"}',
+    b'{"query": "mutation { logout }"}',
+    b'{"query": "{ a: me { id } b: __typename }"}',
+]
+
+
+async def respond(
+    connection: tuple[asyncio.StreamReader, asyncio.StreamWriter], request: bytes
+) -> tuple[list[bytes], bytes]:
+    """Return the status and the fields of a response without its date, and its body."""
+    reader, writer = connection
+    writer.write(request)
+    head = await reader.readuntil(b"\r\n\r\n")
+    lines = [line for line in head.split(b"\r\n") if not line.startswith(b"date: ")]
+    length = int(head.partition(b"content-length: ")[2].partition(b"\r")[0])
+    return sorted(lines), await reader.readexactly(length)
+
+
+async def test_the_front_responds_as_the_server_does_over_asgi(address: tuple[str, int]) -> None:
+    direct = await asyncio.open_connection(*address)
+    parsed = await asyncio.open_connection(*address)
+    for fields, body in itertools.product(FIELDS, BODIES):
+        # Only the parser reads capitals in the value of the field `Connection`.
+        responses = [
+            await respond(
+                connection,
+                b"POST /graphql HTTP/1.1\r\nHost: here\r\nX-Request-Id: same\r\n%s"
+                b"Connection: %s\r\nContent-Length: %d\r\n\r\n%s"
+                % (fields, value, len(body), body),
+            )
+            for connection, value in ((direct, b"keep-alive"), (parsed, b"Keep-Alive"))
+        ]
+        assert responses[0] == responses[1]
+    direct[1].close()
+    parsed[1].close()
 
 
 @contextlib.contextmanager
@@ -201,12 +286,11 @@ async def test_the_transport_leaves_no_garbage_for_a_collection(
 ) -> None:
     reader, writer = await asyncio.open_connection(*address)
     request = post(token, "{ __typename }")
-    await respond(address, request)
     with collected_garbage() as garbage:
         for _ in range(10):
             writer.write(request)
             await reader.readuntil(b"}}")
     writer.close()
     kinds = Counter(type(each).__name__ for each in garbage)
-    types = (RequestResponseCycle, HttpPost, Context)
+    types = (RequestResponseCycle, HttpRequest, Context)
     assert not any(isinstance(each, types) for each in garbage), kinds

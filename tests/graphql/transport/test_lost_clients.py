@@ -4,20 +4,19 @@ import json
 import signal
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from redis import Redis
 
-from slotlock.domain.users.user import Role
 from tests.support.apps.deployment import app_variant
 from tests.support.apps.processes import AppProcess
 from tests.support.apps.variants.websockets import MISSED_PONG_MESSAGE
-from tests.support.clients.client import WATCH_AVAILABILITY, GraphQLTestClient, http_client
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.client import WATCH_AVAILABILITY
 from tests.support.polling import wait_until
-from tests.support.stores.users import auth_for_database, sign_in_new_user
 from tests.support.transport.raw_connection import (
     initialize_websocket,
     open_tcp_connection,
@@ -33,15 +32,6 @@ UPDATE_SLOT = "mutation($input: UpdateSlotInput!) { updateSlot(input: $input) { 
 TITLES = "{" + " ".join(f"a{n}: title" for n in range(13)) + "}"
 LARGE_QUERY = f"query($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on Slot {TITLES} }} }}"
 SUBSCRIPTIONS_METRIC = "slotlock_subscriptions_active"
-
-
-@pytest.fixture
-async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
-    async with (
-        auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth,
-        http_client() as http,
-    ):
-        yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
 
 
 def active_subscriptions(app: AppProcess) -> float:
@@ -92,7 +82,7 @@ def kill_holder(peer: socket.socket) -> None:
 )
 async def test_the_subscriptions_of_a_client_that_ends_abruptly_end(
     app: AppProcess,
-    organizer: GraphQLTestClient,
+    organizer: BookingClient,
     subscribe: Callable[[socket.socket, str, str], None],
     subscriptions_per_peer: int,
     end: Callable[[socket.socket], None],
@@ -107,7 +97,7 @@ async def test_the_subscriptions_of_a_client_that_ends_abruptly_end(
         wait_until(
             lambda: active_subscriptions(app) == 5 * subscriptions_per_peer, "all are subscribed"
         )
-        assert redis_channel_count(app, slot_id) == 1
+        wait_until(lambda: redis_channel_count(app, slot_id) == 1, "the app listens to the slot")
         for peer in peers:
             end(peer)
         wait_until(lambda: active_subscriptions(app) == 0, "the subscriptions have ended")
@@ -118,7 +108,7 @@ async def test_the_subscriptions_of_a_client_that_ends_abruptly_end(
 
 
 async def test_an_event_stream_with_a_pipelined_request_ends_at_the_next_event(
-    app: AppProcess, organizer: GraphQLTestClient
+    app: AppProcess, organizer: BookingClient
 ) -> None:
     slot_id = (await organizer.create_slot())["id"]
     assert organizer.token
@@ -134,8 +124,9 @@ async def test_an_event_stream_with_a_pipelined_request_ends_at_the_next_event(
     pytest.fail("the subscription does not end")
 
 
+@pytest.mark.slow
 async def test_a_client_that_answers_no_ping_is_disconnected(
-    app: AppProcess, organizer: GraphQLTestClient, log_dir: Path
+    app: AppProcess, organizer: BookingClient, log_dir: Path
 ) -> None:
     slot_id = (await organizer.create_slot())["id"]
     assert organizer.token
@@ -163,8 +154,9 @@ def unresponsive_peer(
         yield pinging_app
 
 
+@pytest.mark.slow
 async def test_a_client_that_reads_nothing_is_disconnected(
-    app: AppProcess, organizer: GraphQLTestClient, log_dir: Path
+    app: AppProcess, organizer: BookingClient, log_dir: Path
 ) -> None:
     slot_id = (await organizer.create_slot(title="\N{SLOT MACHINE}" * 200))["id"]
     assert organizer.token
@@ -172,8 +164,9 @@ async def test_a_client_that_reads_nothing_is_disconnected(
         wait_until(lambda: active_subscriptions(pinging_app) == 0, "the subscriptions have ended")
 
 
+@pytest.mark.slow
 async def test_control_without_the_guard_a_client_that_reads_nothing_stays_connected(
-    app: AppProcess, organizer: GraphQLTestClient, log_dir: Path
+    app: AppProcess, organizer: BookingClient, log_dir: Path
 ) -> None:
     slot_id = (await organizer.create_slot(title="\N{SLOT MACHINE}" * 200))["id"]
     assert organizer.token

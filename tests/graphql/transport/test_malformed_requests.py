@@ -1,15 +1,65 @@
-"""Malformed requests get an error in JSON: never a 5xx and never a traceback."""
+"""Malformed and random requests get a response that is no 5xx, and log no traceback."""
 
+import json
+import re
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import http_client
+from tests.support.transport.random_requests import request_bodies
+from tests.support.transport.raw_connection import open_tcp_connection, read_until_closed
 
 JSON = "application/json"
 CODES = {"BAD_USER_INPUT", "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED"}
+OPENINGS = [b"[", b'{"a":', b'{"query":"{a', b'{"query":"{ a }","variables":{"x":[']
+CONTENT_TYPES = [
+    b"application/json; charset=utf-8",
+    b"application/json;;=;charset",
+    b"text/plain",
+    b"*",
+]
+ACCEPTS = [
+    b"*/*",
+    b"text/event-stream",
+    b"application/json;q=x",
+    b"text/html",
+    b",;q=1,",
+    b"a/b;" * 500,
+]
+AUTHORIZATIONS = [b"Bearer", b"Bearer a.b.c", b"Basic eDp5", b"Bearer \xff"]
+
+nested_bodies = st.builds(
+    lambda opening, times, inner: opening * times + inner,
+    st.sampled_from(OPENINGS),
+    st.integers(1, 5_000),
+    st.sampled_from([b"", b"1", b"]" * 5_000, b"}" * 5_000]),
+)
+bodies = st.one_of(
+    request_bodies.map(lambda body: json.dumps(body).encode()),
+    request_bodies.map(
+        lambda body: json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    ),
+    request_bodies.map(lambda body: json.dumps(body).encode("utf-16")),
+    st.lists(request_bodies, max_size=3).map(lambda batch: json.dumps(batch).encode()),
+    st.binary(max_size=300),
+    nested_bodies,
+)
+# Values of headers, including those that the grammar of HTTP forbids.
+header_values = st.binary(max_size=60).map(lambda raw: raw.translate(None, b"\r\n\0"))
+header_sets = st.fixed_dictionaries(
+    {"Content-Type": st.just(b"application/json") | st.sampled_from(CONTENT_TYPES) | header_values},
+    optional={
+        "Accept": st.sampled_from(ACCEPTS) | header_values,
+        "Authorization": st.sampled_from(AUTHORIZATIONS) | header_values,
+        "Content-Encoding": st.sampled_from([b"gzip", b"identity"]) | header_values,
+    },
+)
+methods = st.sampled_from(["POST"] * 6 + ["GET", "GET", "PUT", "HEAD", "OPTIONS", "DELETE"])
 
 
 @pytest.fixture
@@ -72,3 +122,84 @@ async def test_a_malformed_query_string_gets_an_error_in_json(
 ) -> None:
     response = await http.get(f"/graphql?{query}", headers={"Accept": "application/json"})
     assert error_code(response) in CODES
+
+
+def encode_request(
+    method: str, query: bytes, headers: dict[str, bytes], body: bytes, chunk_count: int
+) -> bytes:
+    """Return the bytes of a request; with a `chunk_count` of 0 the body is not chunked."""
+    lines = [f"{method} /graphql?".encode() + query + b" HTTP/1.1", b"Host: slotlock"]
+    lines += [name.encode() + b": " + value for name, value in headers.items()]
+    lines += [b"Connection: close"]
+    if chunk_count == 0:
+        return b"\r\n".join([*lines, b"Content-Length: %d" % len(body), b"", body])
+    size = len(body) // chunk_count + 1
+    chunks = [body[start : start + size] for start in range(0, len(body), size)]
+    encoded = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in (*chunks, b""))
+    return b"\r\n".join([*lines, b"Transfer-Encoding: chunked", b"", encoded])
+
+
+@settings(
+    max_examples=6 * settings().max_examples,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    method=methods,
+    query=st.sampled_from([b"", b"query={__typename}", b"query=%FF&variables=[[", b"variables={"])
+    | st.text("abcquery=&%{}[]1F+", max_size=40).map(str.encode),
+    headers=header_sets,
+    body=bodies,
+    chunk_count=st.sampled_from([0, 0, 1, 3]),
+)
+@pytest.mark.timeout(600)
+def test_any_request_gets_a_response_that_is_not_a_5xx(
+    error_free_app: AppProcess,
+    method: str,
+    query: bytes,
+    headers: dict[str, bytes],
+    body: bytes,
+    chunk_count: int,
+) -> None:
+    with open_tcp_connection(error_free_app) as peer:
+        peer.sendall(encode_request(method, query, headers, body, chunk_count))
+        response = read_until_closed(peer)
+    head, _, content = response.partition(b"\r\n\r\n")
+    assert 200 <= int(head.split()[1]) < 500, response
+    if b"content-type: application/json" in head.lower() and method != "HEAD":
+        assert json.loads(content).keys() <= {"data", "errors"}
+
+
+VARYING = re.compile(rb"date:|x-request-id: (?!same\r)")
+
+
+def responses(app: AppProcess, request: bytes) -> list[tuple[list[bytes], bytes]]:
+    """Return the headers and the bodies of the responses with and without the fast front.
+
+    Only the parser, before ASGI, reads capitals in the value of the field `Connection`.
+    """
+    found = []
+    for value in (b"keep-alive", b"Keep-Alive"):
+        with open_tcp_connection(app) as peer, peer.makefile("rb") as reader:
+            peer.sendall(request.replace(b"Connection: close", b"Connection: " + value, 1))
+            lines = [line.lower() for line in iter(reader.readline, b"\r\n") if line]
+            length = [int(line.split()[1]) for line in lines if line.startswith(b"content-length")]
+            body = reader.read(*length) if length else b""  # an event stream goes on
+        # A request that is no HTTP gets a new id.
+        lines = [line for line in lines if not VARYING.match(line)]
+        found.append((sorted(lines), body))
+    return found
+
+
+@settings(
+    max_examples=2 * settings().max_examples,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(headers=header_sets, body=bodies, query=st.sampled_from([b"", b"", b"", b"a=b"]))
+@pytest.mark.timeout(600)
+def test_any_request_gets_the_same_response_with_and_without_the_fast_front(
+    error_free_app: AppProcess, headers: dict[str, bytes], body: bytes, query: bytes
+) -> None:
+    request = encode_request("POST", query, headers | {"X-Request-Id": b"same"}, body, 0)
+    request = request if query else request.replace(b"/graphql?", b"/graphql", 1)
+    direct, parsed = responses(error_free_app, request)
+    assert direct == parsed

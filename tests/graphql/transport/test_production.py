@@ -4,12 +4,12 @@ from typing import cast
 
 import httpx
 import pytest
-from pydantic import SecretStr
 
 from slotlock.api.app_state import document_cache
+from slotlock.api.settings.fields import SecretStr
 from slotlock.api.settings.settings import Settings
 from slotlock.graphql.context import Context
-from slotlock.graphql.execution.documents import DocumentCache, DocumentError
+from slotlock.graphql.execution.document_cache import DocumentCache, DocumentError
 from slotlock.graphql.execution.subscriptions import execute_stream
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.processes import SECRET, AppProcess
@@ -126,9 +126,7 @@ async def test_a_get_that_names_no_media_type_of_graphql_gets_406(
         "text/event-stream, multipart/mixed",
     ],
 )
-async def test_a_get_that_names_a_media_type_of_graphql_is_executed(
-    app: AppProcess, accept: str
-) -> None:
+async def test_a_get_for_a_graphql_type_is_executed(app: AppProcess, accept: str) -> None:
     response = await send_get(app, QUERY["query"], {"Accept": accept})
     assert response.json() == {"data": {"__typename": "Query"}}
 

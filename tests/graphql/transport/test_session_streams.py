@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 from websockets.exceptions import ConnectionClosed
 
-from slotlock.auth.administration import account_admin
+from slotlock.auth.admin import account_admin
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import open_session
 from slotlock.devserver.embedded import EmbeddedServers
@@ -18,7 +18,7 @@ from slotlock.domain.users.user import Role
 from slotlock.infrastructure.redis.keys import SESSION_EVENTS_CHANNEL
 from tests.support.apps.deployment import app_variant
 from tests.support.apps.fork_server import forked_app
-from tests.support.apps.processes import AppProcess, app_environment, database_url
+from tests.support.apps.processes import AppProcess, Pair, app_environment, database_url
 from tests.support.apps.restartable_servers import restartable_server
 from tests.support.clients.client import (
     WATCH_AVAILABILITY,
@@ -28,8 +28,6 @@ from tests.support.clients.client import (
 )
 from tests.support.polling import wait_until
 from tests.support.stores.users import auth_for_database, insert_user
-
-Pair = tuple[AppProcess, AppProcess]
 
 LOGOUT = "mutation { logout }"
 EVENT_STREAM = {"Accept": "text/event-stream"}
@@ -116,9 +114,7 @@ async def test_an_event_stream_completes_when_its_session_ends(
         assert [line async for line in lines][-3:] == ["event: complete", "data:", ""]
 
 
-async def test_a_user_with_a_new_role_has_to_open_their_socket_again(
-    two_apps: Pair, auth: Auth
-) -> None:
+async def test_a_user_with_a_new_role_reopens_the_socket(two_apps: Pair, auth: Auth) -> None:
     user = await insert_user(auth, Role.ORGANIZER)
     token = (await open_session(auth, user)).access_token
     async with open_websocket(two_apps[0], token) as opened:

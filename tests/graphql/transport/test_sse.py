@@ -8,33 +8,17 @@ import pytest
 from redis import Redis
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.users.user import Role
 from tests.support.apps.deployment import lock_key
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.client import (
-    CREATE_SLOT,
-    WATCH_AVAILABILITY,
-    GraphQLTestClient,
-    Json,
-    http_client,
-    slot_input,
-)
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.campaigns import create_campaign, unpublish_campaign
+from tests.support.clients.client import CREATE_SLOT, WATCH_AVAILABILITY, Json, slot_input
 from tests.support.polling import eventually, wait_until
-from tests.support.stores.users import auth_for_database, sign_in_new_user
 
 ACCEPT_EVENTS = {"Accept": "text/event-stream, application/json;q=0.5"}
 BOOK_AND_WAIT = """mutation($id: ID!) {
   bookSlot(input: {slotId: $id, waitMs: 20000}) { __typename }
 }"""
-
-
-@pytest.fixture
-async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
-    async with (
-        auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth,
-        http_client() as http,
-    ):
-        yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
 
 
 def subscription_to(slot_id: str) -> Json:
@@ -55,7 +39,7 @@ async def next_event(lines: AsyncIterator[str]) -> tuple[str, Json]:
 
 
 async def test_a_document_beyond_a_limit_gets_the_same_400_as_without_events(
-    organizer: GraphQLTestClient,
+    organizer: BookingClient,
 ) -> None:
     query = "{ slots { nodes {" + " myBooking { slot {" * 5 + " id " + "} }" * 5 + " } } }"
     url = organizer.url + "/graphql"
@@ -67,7 +51,7 @@ async def test_a_document_beyond_a_limit_gets_the_same_400_as_without_events(
     assert response.content == without_events.content
 
 
-async def test_a_query_has_one_event_and_a_completion(organizer: GraphQLTestClient) -> None:
+async def test_a_query_has_one_event_and_a_completion(organizer: BookingClient) -> None:
     response = await organizer.http.post(
         organizer.url + "/graphql", json={"query": "{ __typename }"}, headers=ACCEPT_EVENTS
     )
@@ -79,7 +63,7 @@ async def test_a_query_has_one_event_and_a_completion(organizer: GraphQLTestClie
 
 
 async def test_a_subscription_sends_the_current_state_and_then_every_newer_one(
-    organizer: GraphQLTestClient,
+    organizer: BookingClient,
 ) -> None:
     slot = await organizer.create_slot(capacity=2)
     url, params = organizer.url + "/graphql", {"query": WATCH_AVAILABILITY}
@@ -96,8 +80,23 @@ async def test_a_subscription_sends_the_current_state_and_then_every_newer_one(
         assert second["data"]["slotAvailability"]["remaining"] == 1
 
 
+async def test_a_subscription_completes_after_its_slot_became_hidden(
+    organizer: BookingClient,
+) -> None:
+    campaign_id = await create_campaign(organizer)
+    body = subscription_to(await organizer.add_slot(campaignId=campaign_id))
+    body["query"] = body["query"].replace("version", "isHidden version")
+    url = organizer.url + "/graphql"
+    async with organizer.http.stream("POST", url, json=body, headers=ACCEPT_EVENTS) as response:
+        lines = response.aiter_lines()
+        assert (await next_event(lines))[1]["data"]["slotAvailability"]["isHidden"] is False
+        await unpublish_campaign(organizer, campaign_id)
+        assert (await next_event(lines))[1]["data"]["slotAvailability"]["isHidden"] is True
+        assert await next_event(lines) == ("complete", {})
+
+
 async def test_a_client_that_disconnects_ends_its_subscription(
-    app: AppProcess, organizer: GraphQLTestClient
+    app: AppProcess, organizer: BookingClient
 ) -> None:
     body = subscription_to((await organizer.create_slot())["id"])
     url = organizer.url + "/graphql"
@@ -110,7 +109,7 @@ async def test_a_client_that_disconnects_ends_its_subscription(
 
 
 async def test_a_rejected_subscription_has_one_event_with_the_error_and_a_completion(
-    organizer: GraphQLTestClient,
+    organizer: BookingClient,
 ) -> None:
     body = subscription_to("slot_" + "0" * 24)
     url = organizer.url + "/graphql"
@@ -124,7 +123,7 @@ async def test_a_rejected_subscription_has_one_event_with_the_error_and_a_comple
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_a_subscription_without_a_stream_gets_406_with_the_possible_transports(
-    organizer: GraphQLTestClient, method: str
+    organizer: BookingClient, method: str
 ) -> None:
     body = {"query": 'subscription { slotAvailability(slotIds: ["x"]) { version } }'}
     response = await organizer.http.request(
@@ -141,7 +140,7 @@ async def test_a_subscription_without_a_stream_gets_406_with_the_possible_transp
     assert "text/event-stream" in error["message"]
 
 
-async def test_a_mutation_may_be_sent_for_events(organizer: GraphQLTestClient) -> None:
+async def test_a_mutation_may_be_sent_for_events(organizer: BookingClient) -> None:
     body = {"query": CREATE_SLOT, "variables": {"input": slot_input()}}
     response = await organizer.http.post(
         organizer.url + "/graphql", json=body, headers=ACCEPT_EVENTS | organizer.headers
@@ -153,7 +152,7 @@ async def test_a_mutation_may_be_sent_for_events(organizer: GraphQLTestClient) -
 
 
 async def test_a_mutation_in_progress_gets_its_result_although_its_session_ends(
-    organizer: GraphQLTestClient, servers: EmbeddedServers
+    organizer: BookingClient, servers: EmbeddedServers
 ) -> None:
     slot = await organizer.create_slot()
     lock = lock_key(slot["id"])

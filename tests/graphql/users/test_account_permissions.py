@@ -1,21 +1,24 @@
-"""Which caller may change which account: the same at every door, one user or a file of them."""
+"""Who may change which account, and references to users that are not read."""
 
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import cast
 
 import httpx
 import pytest
 from bson import ObjectId
+from graphql import FieldNode, FragmentDefinitionNode, OperationDefinitionNode, parse
 
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import open_session
-from slotlock.domain.users.user import Role, User
+from slotlock.domain.users.user import Role, User, UserId
+from slotlock.graphql.context import Info
+from slotlock.graphql.users.user_queries import load_referenced_user
 from slotlock.infrastructure.mongo.client import connect
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.client import GraphQLTestClient
 from tests.support.clients.user_files import post_user_file
 from tests.support.stores.users import auth_for_database, insert_user, new_email
-
-Pair = tuple[AppProcess, AppProcess]
 
 REFUSAL = "__typename ... on Refusal { code }"
 # By name, in an order in which none prevents the next one.
@@ -23,6 +26,7 @@ DOORS = {
     "updateUser": 'updateUser(input: {userId: $user, name: "Ada"})',
     "setGroups": 'setGroups(input: {userId: $user, groups: ["5a"]})',
     "inviteUser": "inviteUser(userId: $user)",
+    "createPasswordReset": "createPasswordReset(userId: $user)",
     "unbanUser": "unbanUser(userId: $user)",
     "setUserRole": "setUserRole(userId: $user, role: {role})",
     "endUserSessions": "endUserSessions(userId: $user)",
@@ -32,13 +36,14 @@ DOORS = {
 HAS_PASSWORD = "INVALID_INPUT"  # of a user who may be invited otherwise
 OK = "allowed"
 ALL_DOORS = ("import", *DOORS)
-FOR_ADMINS = dict.fromkeys(("setUserRole", "eraseUser"), "FORBIDDEN")
+FOR_ADMINS = dict.fromkeys(("createPasswordReset", "setUserRole", "eraseUser"), "FORBIDDEN")
 FORBIDDEN = dict.fromkeys(ALL_DOORS, "FORBIDDEN")
 REFUSED = dict.fromkeys(ALL_DOORS, "ADMIN_REQUIRED") | FOR_ADMINS
 ALLOWED = dict.fromkeys(ALL_DOORS, OK) | {"inviteUser": HAS_PASSWORD}
 OWN = ALLOWED | {
     "banUser": "CANNOT_BAN_SELF",
     "unbanUser": "CANNOT_BAN_SELF",
+    "createPasswordReset": "INVALID_INPUT",
     "eraseUser": "CANNOT_ERASE_SELF",
 }
 MATRIX = {
@@ -55,6 +60,7 @@ MATRIX = {
     (Role.ADMIN, Role.ORGANIZER): ALLOWED,
     (Role.ADMIN, Role.ADMIN): ALLOWED,
 }
+USER_ID = UserId("0" * 23 + "7")
 
 
 @pytest.fixture
@@ -114,7 +120,7 @@ async def test_a_file_that_changes_an_admin_imports_nothing_of_an_organizer(
     response = await post_user_file(client, body.format(name="Byron").encode())
     assert response.status_code == 422
     assert [problem["line"] for problem in response.json()["problems"]] == [3]
-    assert await auth.users.find_with_password_hash(email) is None
+    assert await auth.repositories.users.find_with_password_hash(email) is None
     # A line that changes nothing needs no permission: a list of everybody can be imported again.
     unchanged = await post_user_file(client, body.format(name=admin.name).encode())
     assert (unchanged.json()["created"], unchanged.json()["unchanged"]) == (1, 1)
@@ -137,3 +143,62 @@ async def test_a_user_with_a_role_of_a_later_version_can_be_changed_later(
         assert error["extensions"].keys() >= {"errorId", "retryAfterMs"}
         assert error["extensions"]["code"] == "INTERNAL"
         assert await database["users"].find_one(query) == before
+
+
+class UserReadError(Exception):
+    """The user was read."""
+
+
+class Context:
+    """A context that cannot read users."""
+
+    @property
+    def loaders(self) -> None:
+        """Fail."""
+        raise UserReadError
+
+
+def info_of(text: str) -> Info:
+    """Return the info for the first field of an operation."""
+    document = parse(text)
+    operation = document.definitions[0]
+    assert isinstance(operation, OperationDefinitionNode)
+    fragments = {
+        node.name.value: node
+        for node in document.definitions
+        if isinstance(node, FragmentDefinitionNode)
+    }
+    nodes = [node for node in operation.selection_set.selections if isinstance(node, FieldNode)]
+    raw_info = SimpleNamespace(field_nodes=nodes, fragments=fragments)
+    return cast("Info", SimpleNamespace(_raw_info=raw_info, context=Context()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ user { id } }",
+        "{ user { __typename } }",
+        "{ user { key: id } user { __typename } }",
+        "{ user { ... on Node { id } ...F } } fragment F on User { id }",
+    ],
+)
+async def test_a_reference_with_only_the_id_is_not_read(text: str) -> None:
+    info = info_of(text)
+    for _ in range(2):  # the names that are selected are remembered
+        user = await load_referenced_user(info, USER_ID)
+        assert user is not None
+        assert user.id == f"user_{USER_ID}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ user { id name } }",
+        "{ user { id } user { email } }",
+        "{ user { id ...F } } fragment F on User { ... on User { role } }",
+        "query($no: Boolean!) { user { id name @include(if: $no) } }",
+    ],
+)
+async def test_control_any_other_field_is_read(text: str) -> None:
+    with pytest.raises(UserReadError):
+        await load_referenced_user(info_of(text), USER_ID)

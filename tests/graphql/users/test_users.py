@@ -6,14 +6,15 @@ from typing import Any
 import httpx
 import pytest
 
-from slotlock.auth.user_import import import_users
-from tests.support.apps.processes import ADMIN_EMAIL, ADMIN_PASSWORD, AppProcess
-from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from slotlock.auth.admin.user_import import import_users
+from tests.support.apps.processes import ADMIN_EMAIL, ADMIN_PASSWORD, Pair
 from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.clients.fixtures import Two
 from tests.support.clients.user_files import generated_user_csv, user_csv
 from tests.support.stores.users import auth_for_database
 
-Pair = tuple[AppProcess, AppProcess]
+MEMBER_COUNT = 1
+
 
 USER_FRAGMENT = (
     "fragment U on User { id name email role groups hasPassword banned bannedAt banReason }"
@@ -38,15 +39,6 @@ REGISTER = """mutation($input: RegisterInput!) { register(input: $input) {
   ... on Session { accessToken refreshToken } } }"""
 REFRESH = "mutation($token: String!) { refreshSession(refreshToken: $token) { __typename } }"
 PASSWORD = "correct horse battery"
-
-
-@pytest.fixture
-def member_and_organizer(
-    two_apps: Pair, http: httpx.AsyncClient
-) -> tuple[BookingClient, BookingClient]:
-    """Return a member and an organizer, connected to two processes."""
-    (_, member), organizer = create_booking_clients(http, 2, *two_apps)
-    return member, organizer
 
 
 @pytest.fixture
@@ -83,10 +75,8 @@ async def search_names(organizer: GraphQLTestClient, **filter_: Any) -> list[str
     return [node["name"] for node in await search(organizer, **filter_)]
 
 
-async def test_pages_list_every_user_once_ordered_by_email(
-    member_and_organizer: tuple[BookingClient, BookingClient], school: str
-) -> None:
-    emails = [node["email"] for node in await search(member_and_organizer[1], group=school)]
+async def test_pages_list_every_user_once_ordered_by_email(clients: Two, school: str) -> None:
+    emails = [node["email"] for node in await search(clients[1], group=school)]
     assert emails == sorted(f"person{number}@{school}" for number in range(25))
 
 
@@ -94,34 +84,26 @@ async def test_pages_list_every_user_once_ordered_by_email(
     "text", ["Ada", "love", "byron", "ada.byr", "LOVELACE ada", "ada.byron@{school}", "  ad "]
 )
 async def test_a_search_matches_prefixes_of_words_in_names_and_emails(
-    member_and_organizer: tuple[BookingClient, BookingClient], school: str, text: str
+    clients: Two, school: str, text: str
 ) -> None:
-    organizer = member_and_organizer[1]
+    organizer = clients[1]
     assert await search_names(organizer, text=f"{text.format(school=school)} {school}") == [
         "Ada Lovelace"
     ]
     assert await search_names(organizer, text=f"ovelace {school}") == []
 
 
-async def test_a_search_ignores_case_and_unicode_composition(
-    member_and_organizer: tuple[BookingClient, BookingClient], school: str
-) -> None:
+async def test_a_search_ignores_case_and_unicode_composition(clients: Two, school: str) -> None:
     for text in ("ren\u00e9", "rene\u0301", "M\u00dcLL", "mu\u0308ller"):
-        assert await search_names(member_and_organizer[1], text=f"{text} {school}") == [
-            "Ren\u00e9 M\u00fcller"
-        ]
+        assert await search_names(clients[1], text=f"{text} {school}") == ["Ren\u00e9 M\u00fcller"]
 
 
-async def test_a_search_without_words_finds_no_user(
-    member_and_organizer: tuple[BookingClient, BookingClient],
-) -> None:
-    assert await search_names(member_and_organizer[1], text="!?.") == []
+async def test_a_search_without_words_finds_no_user(clients: Two) -> None:
+    assert await search_names(clients[1], text="!?.") == []
 
 
-async def test_search_filters_are_combined(
-    member_and_organizer: tuple[BookingClient, BookingClient], school: str
-) -> None:
-    organizer = member_and_organizer[1]
+async def test_search_filters_are_combined(clients: Two, school: str) -> None:
+    organizer = clients[1]
     (ada,) = await search(organizer, text=f"ada {school}", group="choir")
     assert ada["groups"] == ["choir"]
     assert ada["hasPassword"] is False
@@ -133,32 +115,12 @@ async def test_search_filters_are_combined(
 
 
 @pytest.mark.parametrize("filter_", [{"text": "x" * 201}, {"group": "a,b"}, {"group": "x" * 51}])
-async def test_an_invalid_filter_is_bad_user_input(
-    member_and_organizer: tuple[BookingClient, BookingClient], filter_: Json
-) -> None:
-    assert await member_and_organizer[1].error_code(USERS, filter=filter_) == "BAD_USER_INPUT"
+async def test_an_invalid_filter_is_bad_user_input(clients: Two, filter_: Json) -> None:
+    assert await clients[1].error_code(USERS, filter=filter_) == "BAD_USER_INPUT"
 
 
-async def test_only_organizers_can_search_and_manage_users(
-    member_and_organizer: tuple[BookingClient, BookingClient], http: httpx.AsyncClient
-) -> None:
-    member, organizer = member_and_organizer
-    member_id, anonymous = await member.fetch_user_id(), GraphQLTestClient(http, member.url)
-    operations: list[tuple[str, Json]] = [
-        (USERS, {}),
-        (SET_GROUPS, {"input": {"userId": member_id, "groups": []}}),
-        (BAN, {"user": await organizer.fetch_user_id()}),
-        (UNBAN, {"user": member_id}),
-    ]
-    for query, variables in operations:
-        assert await member.error_code(query, **variables) == "FORBIDDEN"
-        assert await anonymous.error_code(query, **variables) == "UNAUTHENTICATED"
-
-
-async def test_setting_groups_normalizes_and_replaces_them(
-    member_and_organizer: tuple[BookingClient, BookingClient],
-) -> None:
-    member, organizer = member_and_organizer
+async def test_setting_groups_normalizes_and_replaces_them(clients: Two) -> None:
+    member, organizer = clients
     user_id = await member.fetch_user_id()
     input_ = {"userId": user_id, "groups": [" 5a ", "choir", "5a", ""]}
     for _ in range(2):
@@ -172,10 +134,8 @@ async def test_setting_groups_normalizes_and_replaces_them(
 @pytest.mark.parametrize(
     "groups", [["a;b"], ["a,b"], ["*"], ["x" * 51], ["a\nb"], [str(n) for n in range(21)]]
 )
-async def test_invalid_groups_change_nothing(
-    member_and_organizer: tuple[BookingClient, BookingClient], groups: list[str]
-) -> None:
-    member, organizer = member_and_organizer
+async def test_invalid_groups_change_nothing(clients: Two, groups: list[str]) -> None:
+    member, organizer = clients
     user_id = await member.fetch_user_id()
     await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": ["5a"]})
     outcome = await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": groups})
@@ -185,10 +145,8 @@ async def test_invalid_groups_change_nothing(
 
 
 @pytest.mark.parametrize("user_id", ["", "x", "user_" + "f" * 24, "slot_" + "0" * 24, "\0"])
-async def test_an_unknown_user_id_is_not_found(
-    member_and_organizer: tuple[BookingClient, BookingClient], user_id: str
-) -> None:
-    organizer = member_and_organizer[1]
+async def test_an_unknown_user_id_is_not_found(clients: Two, user_id: str) -> None:
+    organizer = clients[1]
     outcomes = [
         await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": []}),
         await organizer.execute(BAN, user=user_id),
@@ -197,10 +155,8 @@ async def test_an_unknown_user_id_is_not_found(
     assert [outcome["code"] for outcome in outcomes] == ["USER_NOT_FOUND"] * 3
 
 
-async def test_a_user_sees_their_groups_and_an_organizer_also_sees_bans(
-    member_and_organizer: tuple[BookingClient, BookingClient],
-) -> None:
-    member, organizer = member_and_organizer
+async def test_a_user_sees_their_groups_and_an_organizer_also_sees_bans(clients: Two) -> None:
+    member, organizer = clients
     user_id = await member.fetch_user_id()
     await organizer.execute(SET_GROUPS, input={"userId": user_id, "groups": ["5a"]})
     own = await member.execute(ME)
@@ -216,11 +172,9 @@ async def test_a_user_sees_their_groups_and_an_organizer_also_sees_bans(
 
 
 async def test_a_ban_signs_the_user_out_everywhere_and_preserves_bookings(
-    two_apps: Pair,
-    member_and_organizer: tuple[BookingClient, BookingClient],
-    http: httpx.AsyncClient,
+    two_apps: Pair, clients: Two, http: httpx.AsyncClient
 ) -> None:
-    organizer = member_and_organizer[1]
+    organizer = clients[1]
     email = f"{secrets.token_hex(8)}@slotlock.test"
     fields = {"name": "Eve", "email": email, "password": PASSWORD}
     session = await GraphQLTestClient(http, two_apps[1].url).execute(REGISTER, input=fields)
@@ -249,11 +203,9 @@ async def test_a_ban_signs_the_user_out_everywhere_and_preserves_bookings(
 
 
 async def test_ban_permissions_and_reason_length_are_enforced(
-    two_apps: Pair,
-    member_and_organizer: tuple[BookingClient, BookingClient],
-    http: httpx.AsyncClient,
+    two_apps: Pair, clients: Two, http: httpx.AsyncClient
 ) -> None:
-    member, organizer = member_and_organizer
+    member, organizer = clients
     organizer_id = await organizer.fetch_user_id()
     assert (await organizer.execute(BAN, user=organizer_id))["code"] == "CANNOT_BAN_SELF"
     credentials = {"email": ADMIN_EMAIL, "password": ADMIN_PASSWORD}
@@ -268,3 +220,56 @@ async def test_ban_permissions_and_reason_length_are_enforced(
     assert (await admin.execute(UNBAN, user=organizer_id))["banned"] is False
     outcome = await admin.execute(BAN, user=await member.fetch_user_id(), reason="x" * 201)
     assert outcome["code"] == "INVALID_INPUT"
+
+
+UPDATE_ME = """mutation($locale: String) { updateMe(locale: $locale) {
+  __typename ... on User { locale } ... on InvalidInput { fields { field } } } }"""
+WANTS = "wantsReminders wantsAnnouncements"
+PREFER = f"""mutation($reminders: Boolean, $announcements: Boolean) {{
+  updateMe(wantsReminders: $reminders, wantsAnnouncements: $announcements) {{
+    ... on User {{ locale {WANTS} }} }} }}"""
+LOCALE = "query($id: ID!) { node(id: $id) { ... on User { locale } } }"
+
+
+async def test_users_choose_a_language_that_they_and_organizers_see(clients: Two) -> None:
+    member, organizer = clients
+    user_id = await member.fetch_user_id()
+    assert await member.execute("{ me { locale } }") == {"locale": None}
+    for tag, stored in ((" ZH-hant-tw ", "zh-Hant-TW"), ("de", "de"), ("gsw-CH", "gsw-CH")):
+        assert (await member.execute(UPDATE_ME, locale=tag))["locale"] == stored
+        assert await organizer.execute(LOCALE, id=user_id) == {"locale": stored}
+    assert (await member.execute("mutation { updateMe { ... on User { locale } } }")) == {
+        "locale": "gsw-CH"
+    }
+    for invalid in ("", "d", "de_DE", "de-", "deutsch!", "x" * 36, "de-" + "a" * 33):
+        refused = await member.execute(UPDATE_ME, locale=invalid)
+        assert refused == {"__typename": "InvalidInput", "fields": [{"field": "locale"}]}, invalid
+    assert (await member.execute(UPDATE_ME, locale=None))["locale"] is None
+    slot_id = await organizer.add_slot()
+    booked_by = (
+        "mutation($s: ID!) { bookSlot(input: {slotId: $s}) { ... on Booked { slot {id} } } }"
+    )
+    await organizer.execute(UPDATE_ME, locale="de")
+    await organizer.execute(booked_by, s=slot_id)
+    organizer_id = await organizer.fetch_user_id()
+    assert await member.execute(LOCALE, id=organizer_id) in (None, {"locale": None})
+
+
+async def test_users_choose_which_mails_they_get_and_only_they_and_organizers_see_it(
+    clients: Two,
+) -> None:
+    member, organizer = clients
+    both = {"wantsReminders": True, "wantsAnnouncements": True}
+    assert await member.execute(f"{{ me {{ {WANTS} }} }}") == both
+    await member.execute(UPDATE_ME, locale="de")
+    changed = await member.execute(PREFER, reminders=False)
+    assert changed == {"locale": "de", **both, "wantsReminders": False}
+    changed = await member.execute(PREFER, announcements=False)
+    assert changed == {"locale": "de", "wantsReminders": False, "wantsAnnouncements": False}
+    changed = await member.execute(PREFER, reminders=True)
+    assert changed == {"locale": "de", **both, "wantsAnnouncements": False}
+    user_id = await member.fetch_user_id()
+    query = f"query($id: ID!) {{ node(id: $id) {{ ... on User {{ {WANTS} }} }} }}"
+    assert await organizer.execute(query, id=user_id) == {**both, "wantsAnnouncements": False}
+    with pytest.raises(AssertionError, match="cannot be null"):
+        await member.execute(PREFER, reminders=None)

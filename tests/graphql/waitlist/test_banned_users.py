@@ -3,11 +3,9 @@
 import httpx
 import pytest
 
-from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import BookingClient, create_booking_clients
-
-Pair = tuple[AppProcess, AppProcess]
-Three = tuple[BookingClient, BookingClient, BookingClient]
+from tests.support.apps.processes import Pair
+from tests.support.clients.booking_client import create_booking_clients
+from tests.support.clients.fixtures import Three
 
 BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
 UNBAN = "mutation($user: ID!) { unbanUser(userId: $user) { __typename } }"

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.campaigns import (
     book_with_refusal,
@@ -21,15 +21,13 @@ from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.user_files import import_users
 from tests.support.polling import poll_until
 
-Pair = tuple[AppProcess, AppProcess]
+Class = tuple[list[BookingClient], BookingClient]
 ONE_OF_A_CLASS = [{"group": "class:*", "limit": 1}]
 NINE, TEN, ELEVEN = (f"2040-05-07T{hour}:00:00.000Z" for hour in ("09", "10", "11"))
 
 
 @pytest.fixture
-async def clients(
-    two_apps: Pair, http: httpx.AsyncClient
-) -> tuple[list[BookingClient], BookingClient]:
+async def clients(two_apps: Pair, http: httpx.AsyncClient) -> Class:
     """Return five users at alternating processes and an organizer.
 
     Users 0 and 1 are in group 5a, and user 2 is in 5b.
@@ -65,7 +63,7 @@ async def wait_for_promotion(user: BookingClient, slot_id: str) -> Json:
 
 
 async def test_a_waiting_user_whose_class_is_full_is_skipped_but_stays_on_the_waitlist(
-    clients: tuple[list[BookingClient], BookingClient],
+    clients: Class,
 ) -> None:
     (ada, ben, cleo, dan, _), organizer = clients
     campaign_id = await create_campaign(organizer, groupLimits=ONE_OF_A_CLASS)
@@ -82,7 +80,7 @@ async def test_a_waiting_user_whose_class_is_full_is_skipped_but_stays_on_the_wa
 
 @pytest.mark.parametrize("how", ["by hand", "by a file"])
 async def test_a_waiting_user_who_changes_class_is_promoted_by_the_new_class(
-    clients: tuple[list[BookingClient], BookingClient], how: str
+    clients: Class, how: str
 ) -> None:
     (ada, ben, *_), organizer = clients
     campaign_id = await create_campaign(organizer, groupLimits=ONE_OF_A_CLASS)
@@ -97,9 +95,7 @@ async def test_a_waiting_user_who_changes_class_is_promoted_by_the_new_class(
     assert (await wait_for_promotion(ben, slot_id))["status"] == "CONFIRMED"
 
 
-async def test_a_waiting_user_who_joins_a_full_class_is_skipped(
-    clients: tuple[list[BookingClient], BookingClient],
-) -> None:
+async def test_a_waiting_user_who_joins_a_full_class_is_skipped(clients: Class) -> None:
     (ada, ben, cleo, dan, _), organizer = clients
     campaign_id = await create_campaign(organizer, groupLimits=ONE_OF_A_CLASS)
     slot_id, _ = await full(organizer, ada, campaign_id, capacity=2)
@@ -113,22 +109,9 @@ async def test_a_waiting_user_who_joins_a_full_class_is_skipped(
     assert await place(ben, slot_id) is None
 
 
-async def test_a_user_of_another_class_books_what_no_waiting_user_may_have(
-    clients: tuple[list[BookingClient], BookingClient],
-) -> None:
-    (ada, ben, cleo, _, _), organizer = clients
-    campaign_id = await create_campaign(organizer, groupLimits=ONE_OF_A_CLASS)
-    slot_id, _ = await full(organizer, ada, campaign_id, capacity=3)
-    assert (await ben.join(slot_id))["position"] == 1
-    assert (await ben.fetch_slot(slot_id))["remaining"] == 2
-    assert (await cleo.join(slot_id))["code"] == "SLOT_NOT_FULL"
-    assert (await book_with_refusal(cleo, slot_id))["__typename"] == "Booked"
-    assert (await ben.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
-
-
 @pytest.mark.parametrize("rule", ["most", "overlap", "not for them"])
 async def test_a_waiting_user_who_lost_eligibility_is_removed_for_the_next(
-    clients: tuple[list[BookingClient], BookingClient], rule: str
+    clients: Class, rule: str
 ) -> None:
     (ada, ben, cleo, _, _), organizer = clients
     rules: Json = {"most": {"maxBookings": 1}, "overlap": {"forbidOverlap": True}}
@@ -148,30 +131,8 @@ async def test_a_waiting_user_who_lost_eligibility_is_removed_for_the_next(
     assert (bens["myBooking"], bens["myWaitlistEntry"]) == (None, None)
 
 
-async def test_one_overlapping_meeting_prevents_promotion_and_adjacency_does_not(
-    clients: tuple[list[BookingClient], BookingClient],
-) -> None:
-    (ada, ben, cleo, _, _), organizer = clients
-    campaign_id = await create_campaign(organizer, forbidOverlap=True)
-    times = {"startTime": NINE, "endTime": TEN}
-    slot_id, adas = await full(organizer, ada, campaign_id, **times)
-    for user in (ben, cleo):
-        await user.join(slot_id)
-    overlapping, adjacent = [
-        await organizer.add_slot(campaignId=campaign_id, startTime=start, endTime=ELEVEN)
-        for start in ("2040-05-07T09:59:59Z", TEN)
-    ]
-    assert (await book_with_refusal(ben, overlapping))["__typename"] == "Booked"
-    assert (await book_with_refusal(cleo, adjacent))["__typename"] == "Booked"
-    await ada.cancel_booking(adas)
-    assert await place(ben, slot_id) is None
-    assert (await place(cleo, slot_id) or {})["status"] == "CONFIRMED"
-
-
 @pytest.mark.parametrize("how", ["hidden", "closed"])
-async def test_a_closed_campaign_promotes_nobody_until_it_reopens(
-    clients: tuple[list[BookingClient], BookingClient], how: str
-) -> None:
+async def test_a_closed_campaign_promotes_nobody_until_it_reopens(clients: Class, how: str) -> None:
     (ada, ben, cleo, _, _), organizer = clients
     campaign_id = await create_campaign(organizer, opensAt=hours_from_now(-3))
     slot_id, adas = await full(organizer, ada, campaign_id)
@@ -193,15 +154,14 @@ async def test_a_closed_campaign_promotes_nobody_until_it_reopens(
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-async def test_waitlist_entries_are_promoted_when_their_campaign_reopens(
-    clients: tuple[list[BookingClient], BookingClient],
-) -> None:
+@pytest.mark.slow
+async def test_waitlist_entries_are_promoted_when_their_campaign_reopens(clients: Class) -> None:
     (ada, ben, cleo, dan, _), organizer = clients
     campaign_id = await create_campaign(organizer)
     slot_id, adas = await full(organizer, ada, campaign_id)
     for user in (ben, cleo, dan):
         await user.join(slot_id)
-    soon = datetime.now(UTC) + timedelta(seconds=4)
+    soon = datetime.now(UTC) + timedelta(seconds=10)
     opens = (await update_campaign(organizer, campaign_id, opensAt=soon.isoformat()))["opensAt"]
     # Both are written between the change and the opening, and neither may forget it.
     assert (await ada.cancel_booking(adas))["slot"]["remaining"] == 1
@@ -211,25 +171,7 @@ async def test_waitlist_entries_are_promoted_when_their_campaign_reopens(
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-async def test_an_organizer_can_book_a_waiting_user_after_the_closing_time(
-    clients: tuple[list[BookingClient], BookingClient],
-) -> None:
-    (ada, ben, cleo, _, _), organizer = clients
-    campaign_id = await create_campaign(organizer, opensAt=hours_from_now(-3))
-    slot_id, adas = await full(organizer, ada, campaign_id)
-    for user in (ben, cleo):
-        await user.join(slot_id)
-    await update_campaign(organizer, campaign_id, closesAt=hours_from_now(-1), allowPast=True)
-    await ada.cancel_booking(adas)
-    response = await book_with_refusal(organizer, slot_id, userId=await cleo.fetch_user_id())
-    assert response["booking"]["overriddenLimits"] == ["CLOSED"]
-    assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"] is None
-    assert (await ben.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
-
-
-async def test_added_places_skip_waiting_users_whose_group_is_full(
-    clients: tuple[list[BookingClient], BookingClient],
-) -> None:
+async def test_added_places_skip_waiting_users_whose_group_is_full(clients: Class) -> None:
     (ada, ben, cleo, dan, eve), organizer = clients
     campaign_id = await create_campaign(organizer, groupLimits=ONE_OF_A_CLASS)
     slot_id, _ = await full(organizer, ada, campaign_id)
@@ -249,9 +191,7 @@ async def test_added_places_skip_waiting_users_whose_group_is_full(
     assert all(await asyncio.gather(place(ben, slot_id), place(eve, slot_id)))
 
 
-async def test_limits_added_with_more_places_apply_to_waiting_users(
-    clients: tuple[list[BookingClient], BookingClient],
-) -> None:
+async def test_limits_added_with_more_places_apply_to_waiting_users(clients: Class) -> None:
     (ada, ben, cleo, _, _), organizer = clients
     slot_id, _ = await full(organizer, ada, await create_campaign(organizer))
     for user in (ben, cleo):

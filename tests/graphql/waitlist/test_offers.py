@@ -6,26 +6,13 @@ from datetime import datetime, timedelta
 import httpx
 import pytest
 
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients, expire_holds
 from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.fixtures import Five
 from tests.support.polling import poll_until
 
-Pair = tuple[AppProcess, AppProcess]
-Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, BookingClient]
-
-
-@pytest.fixture
-def clients(two_apps: Pair, http: httpx.AsyncClient) -> Five:
-    """Return clients for Ada, Ben, Cleo and Dan, at alternating processes, and an organizer."""
-    (ada, ben, cleo, dan), organizer = create_booking_clients(http, 4, *two_apps)
-    return ada, ben, cleo, dan, organizer
-
-
-@pytest.fixture
-def mongo_url(two_apps: Pair) -> str:
-    """Return the database of both processes."""
-    return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+MEMBER_COUNT = 4
 
 
 async def offering(clients: Five, **fields: int | str) -> str:
@@ -61,14 +48,6 @@ async def test_an_offer_is_a_hold_with_the_time_limit_of_its_slot(clients: Five)
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-async def test_an_offer_ends_when_the_slot_starts_at_the_latest(clients: Five) -> None:
-    _, ben, *_ = clients
-    start = hours_from_now(0.25)
-    slot_id = await offering(clients, startTime=start)
-    offer = await offered_to(ben, slot_id)
-    assert datetime.fromisoformat(offer["heldUntil"]) == datetime.fromisoformat(start)
-
-
 async def test_accepting_an_offer_books_the_place(clients: Five, mongo_url: str) -> None:
     _, ben, cleo, *_ = clients
     slot_id = await offering(clients)
@@ -77,20 +56,6 @@ async def test_accepting_an_offer_books_the_place(clients: Five, mongo_url: str)
     assert [entry["action"] for entry in confirmed["history"]] == ["OFFERED", "CONFIRMED"]
     expire_holds(mongo_url, slot_id)
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
-
-
-async def test_an_offer_cannot_be_extended_because_others_wait_for_it(clients: Five) -> None:
-    _, ben, *_ = clients
-    offer = await offered_to(ben, await offering(clients, waitlistOfferMinutes=1, holdMinutes=60))
-    assert (await ben.extend(offer["id"]))["code"] == "HOLD_LIMIT_REACHED"
-    assert await ben.fetch_booking(offer["id"]) == offer
-
-
-async def test_an_offer_can_be_accepted_only_by_its_user(clients: Five) -> None:
-    _, ben, cleo, *_ = clients
-    offer = await offered_to(ben, await offering(clients))
-    assert (await cleo.confirm(offer["id"]))["code"] == "BOOKING_NOT_FOUND"
-    assert (await ben.fetch_booking(offer["id"]))["status"] == "HELD"
 
 
 async def test_an_offered_place_cannot_be_booked_by_others(
@@ -118,7 +83,11 @@ async def test_an_expired_offer_passes_to_the_next_entry_again_and_again(
         expire_holds(mongo_url, slot_id)
         assert (await user.confirm(offers[-1]["id"]))["code"] == "HOLD_EXPIRED"
     assert (await ben.fetch_slot(slot_id))["remaining"] == 1
-    ended = await organizer.fetch_slot_history(slot_id)
+    ended = await poll_until(
+        lambda: organizer.fetch_slot_history(slot_id),
+        lambda history: len(history) == 1 + len(offers),
+        "the sweeper has recorded the end of each offer",
+    )
     assert [(b["id"], b["status"]) for b in ended[1:]] == [(o["id"], "EXPIRED") for o in offers]
     assert (await ben.book_slot(slot_id))["__typename"] == "Booked"
 
@@ -132,19 +101,6 @@ async def test_a_declined_offer_passes_to_the_next_entry_at_once(clients: Five) 
     seen = await cleo.fetch_slot(slot_id)
     assert (seen["myBooking"]["status"], seen["myWaitlistEntry"]) == ("HELD", None)
     assert (await dan.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
-
-
-async def test_an_offer_can_be_declined_after_the_cutoff(clients: Five) -> None:
-    ada, ben, cleo, _, organizer = clients
-    slot_id = await organizer.add_slot(waitlistOfferMinutes=30)
-    booking = (await ada.book_slot(slot_id))["booking"]
-    await ben.join(slot_id)
-    await cleo.join(slot_id)
-    await organizer.update_slot(slot_id, cancelCutoffMinutes=3 * 24 * 60)
-    await organizer.cancel_booking(booking["id"])
-    offer = await offered_to(ben, slot_id)
-    assert (await ben.cancel_booking(offer["id"]))["__typename"] == "BookingCancelled"
-    await offered_to(cleo, slot_id)
 
 
 async def test_several_places_are_offered_at_once_to_as_many(clients: Five) -> None:
@@ -161,9 +117,7 @@ async def test_several_places_are_offered_at_once_to_as_many(clients: Five) -> N
     ]
 
 
-async def test_a_moved_offer_is_held_no_longer_than_a_hold_may_last(
-    clients: Five,
-) -> None:
+async def test_a_moved_offer_is_held_no_longer_than_a_hold_may_last(clients: Five) -> None:
     _, ben, *_, organizer = clients
     week = 7 * 24 * 60
     month = {"startTime": hours_from_now(720), "endTime": hours_from_now(721)}

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.support.apps.processes import AppProcess
+from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
 from tests.support.clients.client import Json
 
@@ -21,7 +21,7 @@ AUDIT_LOG = """query($filter: AuditLogFilter!) { auditLog(filter: $filter, first
 
 
 @pytest.fixture
-def clients(two_apps: tuple[AppProcess, AppProcess], http: httpx.AsyncClient) -> Clients:
+def clients(two_apps: Pair, http: httpx.AsyncClient) -> Clients:
     """Return four members at alternating processes, and an organizer."""
     return create_booking_clients(http, 4, *two_apps)
 
@@ -101,18 +101,13 @@ async def test_an_organizer_puts_a_user_on_the_list_and_the_log_names_the_organi
     assert (left["__typename"], left["slot"]["waitlistLength"]) == ("WaitlistLeft", 0)
     missing = await organizer.leave(slot_id, ben_id)
     assert missing["message"] == "This user is not on the waiting list of this slot."
-    expected = [
-        ("WAITLIST_JOINED", organizer_id, ben_id),
-        ("WAITLIST_LEFT", organizer_id, ben_id),
-    ]
+    expected = [("WAITLIST_JOINED", organizer_id, ben_id), ("WAITLIST_LEFT", organizer_id, ben_id)]
     assert await log_entries(organizer, slotId=slot_id) == expected
     assert await log_entries(organizer, slotId=slot_id, by=organizer_id) == expected
     assert await log_entries(organizer, slotId=slot_id, by=ben_id) == []
 
 
-async def test_the_log_names_the_organizer_also_after_the_user_got_a_place(
-    clients: Clients,
-) -> None:
+async def test_the_log_names_the_organizer_after_the_user_got_a_place(clients: Clients) -> None:
     (ada, ben, *_), organizer = clients
     slot_id = await full_slot(organizer, ada)
     ben_id, organizer_id = await user_ids(ben, organizer)

@@ -9,17 +9,17 @@ from pymongo import AsyncMongoClient
 from pymongo.errors import OperationFailure
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.audit.log import AuditAction
-from slotlock.domain.audit.notes import AuditNote, note_campaign_change, note_slot_change
+from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_notes import AuditNote, note_campaign_change, note_slot_change
 from slotlock.domain.users.user import Role, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet
+from slotlock.infrastructure.mongo.repositories import Repositories
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import build_slot
-from tests.support.stores.campaigns import insert_open_campaign
+from tests.support.stores.slots import insert_open_campaign
 
 ORGANIZER = UserId("b" * 24)
 
@@ -33,7 +33,7 @@ async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
     )
     try:
         database = client.get_default_database()
-        await repositories_on(database).indexes.build_missing()
+        await Repositories(database).indexes.build_missing()
         never_valid = {"never": {"$exists": True}}
         await database.command("collMod", "audit_notes", validator=never_valid)
         yield database
@@ -44,16 +44,16 @@ async def database(servers: EmbeddedServers) -> AsyncIterator[Database]:
 
 async def test_a_slot_is_not_created_without_its_note(database: Database) -> None:
     slot = build_slot(id=new_slot_id())
-    note = note_slot_change(None, slot.slot, ORGANIZER, slot.changed_at)
+    note = note_slot_change(None, slot, ORGANIZER)
     assert note is not None
-    changes = ChangeSet((), new_slots=(slot,), audit_notes=(note,))
+    changes = WriteSet((), new_slots=(slot,), audit_notes=(note,))
     with pytest.raises(OperationFailure):
-        await repositories_on(database).slot_writer.commit(changes)
+        await Repositories(database).slot_writer.commit(changes)
     assert await database["slots"].count_documents({}) == 0
 
 
 async def test_a_campaign_is_not_changed_without_its_note(database: Database) -> None:
-    campaigns, now = repositories_on(database).campaigns, utc_now()
+    campaigns, now = Repositories(database).campaigns, utc_now()
     before = await insert_open_campaign(database, ())
     closes_at = before.terms.closes_at + timedelta(days=1)
     after = replace(before, terms=replace(before.terms, version=2, closes_at=closes_at))
@@ -64,13 +64,13 @@ async def test_a_campaign_is_not_changed_without_its_note(database: Database) ->
 
 
 async def test_a_user_is_not_changed_without_a_note(database: Database) -> None:
-    repositories, now = repositories_on(database), utc_now()
+    repositories, now = Repositories(database), utc_now()
     users = repositories.users
     ada = await users.insert("Ada", "ada@slotlock.test", Role.MEMBER, "hash", now)
     assert ada is not None
     for change in (
         users.set_groups(ada.id, ["5a"], ORGANIZER, now),
-        repositories.administration.set_role(ada.id, Role.ADMIN, None, now),
+        repositories.account_admin_writer.set_role(ada.id, Role.ADMIN, None, now),
         repositories.bans.ban(ada, ORGANIZER, "Loud", now),
         users.insert("Ben", "ben@slotlock.test", Role.ORGANIZER, "hash", now),
     ):
@@ -80,7 +80,7 @@ async def test_a_user_is_not_changed_without_a_note(database: Database) -> None:
 
 
 async def test_nobody_is_invited_without_a_note(database: Database) -> None:
-    invitations, now = repositories_on(database).invitations, utc_now()
+    invitations, now = Repositories(database).invitations, utc_now()
     await database["users"].insert_one(
         {"name": "Ada", "email": "ada@slotlock.test", "role": "member", "createdAt": now}
         | {"searchWords": [], "withoutPassword": True}

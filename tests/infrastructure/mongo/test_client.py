@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bson import decode, encode
 from pymongo import AsyncMongoClient
-from pymongo.errors import PyMongoError
+from pymongo.errors import BulkWriteError, PyMongoError
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.client import (
@@ -34,6 +34,7 @@ def unjoined_server(tmp_path: Path) -> Iterator[RestartableServer]:
     server.kill()
 
 
+@pytest.mark.slow
 async def test_a_server_is_unavailable_until_it_has_joined_its_replica_set(
     unjoined_server: RestartableServer,
 ) -> None:
@@ -58,6 +59,23 @@ async def test_a_server_is_unavailable_until_it_has_joined_its_replica_set(
     await database["slots"].insert_one({"_id": 1})
     assert await read_snapshot() == {"_id": 1}
     await client.close()
+
+
+@pytest.mark.parametrize(
+    ("write_codes", "concern_codes", "expected"),
+    [
+        ((), (11602,), True),
+        ((11600, 189), (), True),
+        ((11000,), (), False),
+        ((11000,), (91,), False),
+    ],
+)
+def test_a_bulk_write_is_unavailable_if_all_its_errors_are(
+    write_codes: tuple[int, ...], concern_codes: tuple[int, ...], *, expected: bool
+) -> None:
+    errors = {"writeErrors": write_codes, "writeConcernErrors": concern_codes}
+    details = {key: [{"code": code} for code in codes] for key, codes in errors.items()}
+    assert is_unavailable(BulkWriteError(details)) is expected
 
 
 async def profiled_concerns(database: Database) -> list[Document]:
@@ -109,11 +127,11 @@ async def test_a_probe_has_the_result_of_its_check_although_the_next_check_has_b
 ) -> None:
     client, database = connect(database_url(servers, "health"))
     health = MongoHealth(database)
-    first = asyncio.create_task(health.is_available())
+    first = asyncio.create_task(health.is_available(20.0))
     await asyncio.sleep(0)
     assert health._running_check is not None
     await health._running_check  # continues before the probe that waits for it
-    assert await health.is_available()
+    assert await health.is_available(20.0)
     assert await first
     await client.close()
 
@@ -123,7 +141,7 @@ async def test_a_probe_has_the_result_of_its_check_although_the_next_check_has_b
     [
         "mongodb://user:p#x@host/named",
         "mongodb://user:p%2Fx@host/named.collection?w=1",
-        "mongodb://host/named?appName=other",
+        "mongodb://host/na%2Dmed?appName=other/x",
         "mongodb://host",
     ],
 )

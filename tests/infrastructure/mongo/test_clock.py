@@ -10,6 +10,7 @@ from pymongo.errors import NotPrimaryError
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.clock import (
+    MAX_SAMPLES,
     ClockSample,
     MongoClock,
     measure,
@@ -67,6 +68,19 @@ def test_the_sample_with_the_shortest_round_trip_counts() -> None:
     clock = MongoClock(sample(0), 2.0)
     clock.add(sample(-0.4, round_trip_s=0.5))
     assert abs(ahead_of_host(clock.now())) < 0.1
+
+
+def test_a_step_of_the_server_clock_is_logged_and_a_long_round_trip_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = MongoClock(sample(0), 2.0)
+    for _ in range(MAX_SAMPLES):
+        clock.add(sample(-0.4, round_trip_s=0.5))
+    assert not caplog.records
+    clock.add(sample(-1.5))
+    assert [record.message.split(" by ")[0] for record in caplog.records] == [
+        "MongoDB's clock went back"
+    ]
 
 
 def test_skew_is_logged_once_per_change(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,20 +8,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any
 
 import httpx
+import pymongo.lock
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
-from slotlock.infrastructure.mongo import concurrency
+from slotlock.infrastructure.mongo import concurrency_limiter
 from slotlock.infrastructure.mongo.client import Database, connect
-from slotlock.infrastructure.mongo.concurrency import (
+from slotlock.infrastructure.mongo.concurrency_limiter import (
     ConcurrencyLimiter,
     MongoOverloadedError,
     NestedOperationError,
 )
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.repositories import Repositories
+from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 from slotlock.services.container import utc_now
@@ -50,10 +51,11 @@ def slots(database: Database) -> SlotRepository:
     return SlotRepository(database)
 
 
+@pytest.mark.slow
 async def test_mongodb_stays_usable_after_thousands_of_callers_were_cancelled(
     slots: SlotRepository, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await repositories_on(database).indexes.build_missing()
+    await Repositories(database).indexes.build_missing()
     new, rng = build_slot(5, id=new_slot_id()), random.Random(7)
     await insert_new_slots(database, new)
 
@@ -72,10 +74,44 @@ async def test_mongodb_stays_usable_after_thousands_of_callers_were_cancelled(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     # The queries of the cancelled callers run first, for longer than 5 s on a busy machine.
-    monkeypatch.setattr(concurrency, "WAIT_TIMEOUT_S", 20)
+    monkeypatch.setattr(concurrency_limiter, "WAIT_TIMEOUT_S", 20)
     async with asyncio.timeout(20):
         found = await asyncio.gather(*(slots.find_with_roster(new.id) for _ in range(50)))
     assert [each and each.id for each in found] == [new.id] * 50
+
+
+async def lock_is_free_after_a_cancelled_wait() -> bool:
+    """Cancel a caller of the driver just when it gets the lock again after its wait."""
+    lock = pymongo.lock._async_create_lock()
+    condition = pymongo.lock._async_create_condition(lock)
+
+    async def wait_for_a_change() -> None:
+        async with lock:
+            await pymongo.lock._async_cond_wait(condition, 0.01)
+
+    waiter = asyncio.create_task(wait_for_a_change())
+    await asyncio.sleep(0)
+    await lock.acquire()
+    while not lock._waiters:
+        await asyncio.sleep(0)
+    waiter.cancel()
+    lock.release()
+    await asyncio.wait([waiter])
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return not lock.locked()
+
+
+async def test_a_caller_that_is_cancelled_frees_the_lock_of_the_driver() -> None:
+    assert await lock_is_free_after_a_cancelled_wait()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="wait_for is right since Python 3.12")
+async def test_control_with_wait_for_of_python_311_the_lock_is_never_free_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pymongo.lock, "wait_for", asyncio.wait_for)
+    assert not await lock_is_free_after_a_cancelled_wait()
 
 
 async def test_no_more_operations_run_at_once_than_the_limit() -> None:
@@ -96,7 +132,7 @@ async def test_no_more_operations_run_at_once_than_the_limit() -> None:
 async def test_a_wait_that_is_too_long_is_an_error_and_the_limiter_stays_usable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(concurrency, "WAIT_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(concurrency_limiter, "WAIT_TIMEOUT_S", 0.01)
     limiter, done = ConcurrencyLimiter(1), asyncio.Event()
     first = asyncio.create_task(limiter.run(done.wait))
     await asyncio.sleep(0)
@@ -176,6 +212,7 @@ async def test_control_without_the_limiter_a_cancellation_is_lost_while_a_query_
     assert not all(cancelled) or sys.version_info >= (3, 12)
 
 
+@pytest.mark.slow
 async def test_event_streams_that_are_dropped_at_any_moment_do_not_harm_the_app(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
@@ -196,7 +233,7 @@ async def test_event_streams_that_are_dropped_at_any_moment_do_not_harm_the_app(
         # While the queries of the dropped streams run, the response may be that MongoDB is busy.
         client = GraphQLTestClient(http, app.url)
         response = await client.send("{ slots(first: 1) { nodes { id } } }")
-        return bool(response["data"])
+        return bool(response.get("data"))
 
     for _ in range(6):
         await asyncio.gather(*(drop_stream() for _ in range(40)))

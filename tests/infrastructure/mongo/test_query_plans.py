@@ -7,17 +7,18 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from slotlock.domain.audit.log import AuditAction, AuditFilter, AuditPosition
-from slotlock.domain.audit.notes import AuditNote
+from slotlock.domain.audit.audit_log import AuditAction, AuditFilter, AuditPosition
+from slotlock.domain.audit.audit_notes import AuditNote
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.reports.campaign_reports import Interval, TimeWindow, to_time_window
+from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.users.user import Role
-from slotlock.infrastructure.mongo.audit.notes import note_to_document
+from slotlock.infrastructure.mongo.audit.audit_note_repository import note_to_document
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
-from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
+from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.slots.reads.rosters import open_roster_snapshot
 from slotlock.services.container import utc_now
 from tests.support.domain.builders import build_slot
@@ -29,14 +30,13 @@ from tests.support.stores.all_queries import (
     load_for_update,
     run_all_queries,
 )
-from tests.support.stores.campaigns import insert_open_campaign
 from tests.support.stores.query_plans import (
     CommandRecorder,
     plan_indexes,
     plan_stages,
     recorded_commands,
 )
-from tests.support.stores.slots import insert_new_slots
+from tests.support.stores.slots import insert_new_slots, insert_open_campaign
 
 __all__ = ["recorded_commands"]
 
@@ -47,7 +47,7 @@ ELIGIBLE: tuple[tuple[tuple[str, ...], ...], ...] = ((), (("5a", "5b"),), (("5a"
 async def with_slots(recorded: Recorded) -> tuple[Repositories, CommandRecorder]:
     """Create the indexes, insert slots, and forget the commands that this took."""
     database, recorder = recorded
-    repositories = repositories_on(database)
+    repositories = Repositories(database)
     await repositories.indexes.build_missing()
     await insert_slots(database)
     recorder.commands.clear()
@@ -89,7 +89,7 @@ async def test_control_a_query_without_an_index_is_seen_to_scan(
     recorded_commands: Recorded,
 ) -> None:
     database, recorder = recorded_commands
-    await repositories_on(database).indexes.build_missing()
+    await Repositories(database).indexes.build_missing()
     await database["slots"].find_one({"title": "Yoga"})
     assert "COLLSCAN" in await plan_stages(database, recorder.commands[-1])
 
@@ -98,7 +98,7 @@ async def test_the_most_frequent_queries_have_indexes_of_their_own(
     recorded_commands: Recorded,
 ) -> None:
     database, recorder = recorded_commands
-    repositories = repositories_on(database)
+    repositories = Repositories(database)
     slots, now = repositories.slots, utc_now()
     await repositories.indexes.build_missing()
     ids = await insert_slots(database)
@@ -107,6 +107,8 @@ async def test_the_most_frequent_queries_have_indexes_of_their_own(
     assert "choice_group" in await plan_indexes(database, recorder.commands[-1])
     await slots.find_due(now, 10)
     assert "next_deadline" in await plan_indexes(database, recorder.commands[-1])
+    await repositories.scheduled_mails.find_slots(Meeting(now, now), now)
+    assert "reminder" in await plan_indexes(database, recorder.commands[-1])
     await slots.find_by_users([ADA], now, now)
     assert "booked_user" in await plan_indexes(database, recorder.commands[-1])
     await repositories.ended_bookings.page_of_slot(ids[0], 10, Position(now, ids[0]))

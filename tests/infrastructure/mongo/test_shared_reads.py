@@ -26,9 +26,9 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.booking_documents import booking_to_subdocument
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SharedSlot, SlotQuery
-from slotlock.infrastructure.mongo.slots.user_contexts import UserContextLoader, _ContextQuery
+from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.user_context_loader import UserContextLoader, _ContextQuery
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot, with_facts
 from tests.support.stores.slots import insert_new_slots

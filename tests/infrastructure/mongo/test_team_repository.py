@@ -11,7 +11,11 @@ from slotlock.domain.teams.team import Invitation, Member, Team
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.ids import new_slot_id, new_team_id
-from slotlock.infrastructure.mongo.teams import TeamRepository, touch_update, version_filter
+from slotlock.infrastructure.mongo.team_repository import (
+    TeamRepository,
+    touch_update,
+    version_filter,
+)
 from slotlock.services.container import utc_now
 from tests.support.polling import eventually
 from tests.support.stores.slot_store import SlotStore

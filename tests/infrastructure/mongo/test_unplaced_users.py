@@ -14,10 +14,10 @@ from slotlock.domain.reports.campaign_reports import UnplacedUserPage
 from slotlock.infrastructure.mongo.campaigns import unplaced
 from slotlock.infrastructure.mongo.campaigns.unplaced import UnplacedUserQueries
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.repositories import repositories_on
+from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import database_url
-from tests.support.stores.campaigns import insert_open_campaign
+from tests.support.stores.slots import insert_open_campaign
 
 USER_COUNT, UNPLACED = 40, (7, 8, 35)
 
@@ -63,7 +63,7 @@ async def crowded(servers: EmbeddedServers) -> AsyncIterator[CrowdedCampaign]:
     )
     try:
         database = client.get_default_database()
-        repositories = repositories_on(database)
+        repositories = Repositories(database)
         await repositories.indexes.build_missing()
         campaign = await insert_open_campaign(database, (("5a",),))
         users = [user_document(number) for number in range(USER_COUNT)]
@@ -89,7 +89,7 @@ def user_document(number: int) -> Document:
 
 def numbers_of(page: UnplacedUserPage) -> list[str]:
     """Return the numbers of a page's users."""
-    return [item.user.email[:3] for item in page.items]
+    return [item.user.login_name[:3] for item in page.items]
 
 
 async def test_a_page_reads_a_limited_number_of_users_and_says_how_far_it_got(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.redis.locks.leases import RedisLease
-from slotlock.infrastructure.redis.locks.scripts import GRANT_TTL_MS, INSTANCE_ID_CHARS
+from slotlock.infrastructure.redis.locks.lock_leases import RedisLockLease
+from slotlock.infrastructure.redis.locks.lock_scripts import GRANT_TTL_MS, INSTANCE_ID_CHARS
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.polling import eventually
 from tests.support.stores.lock_nodes import (
@@ -16,7 +16,7 @@ from tests.support.stores.lock_nodes import (
     acquire_lease,
     start_waiter,
     stored_lock,
-    waiter_count,
+    wait_for_waiters,
     waiting_process,
 )
 
@@ -35,10 +35,7 @@ async def test_a_waiter_that_gives_up_leaves_the_queue(lock_nodes: LockNodes, re
     await asyncio.gather(waiter, return_exceptions=True)
     assert waiter.cancelled() or waiter.result() is None
 
-    async def is_empty() -> bool:
-        return await waiter_count(lock_nodes[0], slot_id) == 0
-
-    await eventually(is_empty, "an empty queue")
+    await wait_for_waiters(lock_nodes[0], slot_id, 0)
     await lock_nodes[0].release(lease)
     assert await stored_lock(lock_nodes[0], slot_id) is None
 
@@ -70,15 +67,11 @@ async def grants_to_dead_waiters(
     slot_id = new_slot_id()
     lease = await acquire_lease(lock_nodes[0], slot_id)
     sample = await acquire_lease(lock_nodes[1], new_slot_id())
-    assert isinstance(sample, RedisLease)
+    assert isinstance(sample, RedisLockLease)
     await lock_nodes[1].release(sample)
     live_instance = sample.token[:INSTANCE_ID_CHARS].encode()
     with waiting_process(redis_topology.url, slot_id, DEAD_WAITERS) as doomed:
-
-        async def all_wait() -> bool:
-            return await waiter_count(lock_nodes[0], slot_id) == DEAD_WAITERS
-
-        await eventually(all_wait, "all waiters in the queue")
+        await wait_for_waiters(lock_nodes[0], slot_id, DEAD_WAITERS)
         later_waiter = await start_waiter(lock_nodes[1], slot_id)
         doomed.kill()
         doomed.wait()
@@ -101,6 +94,7 @@ def test_a_lock_granted_to_a_dead_waiter_lasts_less_than_two_seconds() -> None:
     assert GRANT_TTL_MS < MAX_DELAY_MS
 
 
+@pytest.mark.slow
 async def test_at_most_one_waiter_of_a_killed_process_is_granted_the_lock(
     lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:

@@ -9,8 +9,8 @@ import pytest
 from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.keys import lock_keys
-from slotlock.infrastructure.redis.locks import leases, redis_locks
-from slotlock.infrastructure.redis.locks.leases import FencingTokens, Lease, RedisLease
+from slotlock.infrastructure.redis.locks import lock_leases, redis_locks
+from slotlock.infrastructure.redis.locks.lock_leases import FencingTokens, LockLease, RedisLockLease
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.apps.variants.locks import RELEASE_WITHOUT_OWNER, RENEW_NOTHING
@@ -25,7 +25,10 @@ from tests.support.stores.lock_nodes import (
 )
 
 CANCELLATIONS = 4_000
-SHORT_TTL_MS = 600
+# A lease is renewed after a third of it: a busy machine may hold up each step for 2 s.
+SHORT_TTL_MS = 3_000
+# More than the messages about the last grants need.
+CLEANUP_ROUNDS = 100
 
 
 async def ttl_ms(node: Locks, slot_id: SlotId) -> int:
@@ -42,7 +45,7 @@ async def test_of_200_concurrent_callers_one_gets_the_lease(lock_nodes: LockNode
 async def test_a_lease_lasts_ten_seconds_and_ends_with_its_release(lock_nodes: LockNodes) -> None:
     slot_id, node = new_slot_id(), lock_nodes[0]
     lease = await acquire_lease(node, slot_id)
-    assert LOCK_TTL_MS - 2_000 < await ttl_ms(node, slot_id) <= LOCK_TTL_MS
+    assert LOCK_TTL_MS / 2 < await ttl_ms(node, slot_id) <= LOCK_TTL_MS
     await release_lease(node, lease)
     assert await ttl_ms(node, slot_id) == -2
     assert not lease.lost.is_set()
@@ -50,6 +53,25 @@ async def test_a_lease_lasts_ten_seconds_and_ends_with_its_release(lock_nodes: L
 
 async def test_the_locks_of_different_slots_are_independent(lock_nodes: LockNodes) -> None:
     assert all(await asyncio.gather(*(lock_nodes[0].acquire(new_slot_id()) for _ in range(50))))
+
+
+async def test_locks_that_are_acquired_and_released_together_have_a_lease_each(
+    lock_nodes: LockNodes,
+) -> None:
+    node, other = lock_nodes
+    names = [new_slot_id() for _ in range(5)]
+    taken = await acquire_lease(other, names[0])
+    none, first, *others = await node.acquire_each(names)
+    assert none is None
+    for lease in others:
+        assert lease is not None
+        node.release_soon(lease)
+    await node.wait_for_releases()
+    is_held = [await stored_lock(node, name) is not None for name in names]
+    assert is_held == [True, True, False, False, False]
+    assert first is not None
+    await release_lease(node, first)
+    await release_lease(other, taken)
 
 
 async def cancel_at_random(lock_nodes: LockNodes, slot_ids: list[SlotId], count: int) -> None:
@@ -74,6 +96,7 @@ async def cancel_at_random(lock_nodes: LockNodes, slot_ids: list[SlotId], count:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+@pytest.mark.slow
 async def test_acquisitions_cancelled_at_any_moment_leave_no_keys(
     lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:
@@ -85,9 +108,12 @@ async def test_acquisitions_cancelled_at_any_moment_leave_no_keys(
             await node.pipeline.send("GET", lock_keys(slot_ids[0]).lock)
         return not any(slot_id in key for slot_id in slot_ids for key in redis_topology.all_keys())
 
-    # Less than any time to live.
-    async with asyncio.timeout(1):
-        await eventually(no_keys_left, "no keys")
+    # Rounds, not seconds: on an idle machine, they take less than any time to live.
+    for _ in range(CLEANUP_ROUNDS):
+        if await no_keys_left():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("keys are left")
 
 
 @ON_ONE_SERVER
@@ -121,7 +147,7 @@ async def test_a_lease_is_renewed_while_it_is_held(redis_topology: RedisTopology
         open_lock_node(redis_topology.url) as other,
     ):
         lease = await acquire_lease(holder, slot_id)
-        await wait_for_renewals(holder, slot_id, 6)  # twice its time to live
+        await wait_for_renewals(holder, slot_id, 4)  # longer than its time to live
         assert await other.acquire(slot_id) is None
         assert not lease.lost.is_set()
         await release_lease(holder, lease)
@@ -132,15 +158,15 @@ async def test_a_lease_is_renewed_while_it_is_held(redis_topology: RedisTopology
 async def test_control_without_renewal_a_lease_expires_while_it_is_held(
     redis_topology: RedisTopology, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "RENEW", RENEW_NOTHING)
+    monkeypatch.setattr(lock_leases, "RENEW", RENEW_NOTHING)
     slot_id = new_slot_id()
     async with open_lock_node(redis_topology.url, SHORT_TTL_MS) as node:
         await acquire_lease(node, slot_id)
         with pytest.raises(AssertionError, match="expired"):
-            await wait_for_renewals(node, slot_id, 6)
+            await wait_for_renewals(node, slot_id, 4)
 
 
-async def lose_to(holder: Locks, other: Locks, slot_id: SlotId) -> tuple[Lease, Lease]:
+async def lose_to(holder: Locks, other: Locks, slot_id: SlotId) -> tuple[LockLease, LockLease]:
     """Let a lock vanish and another node acquire it. Return the lost lease and the new one."""
     lease = await acquire_lease(holder, slot_id)
     await holder.pipeline.send("DEL", lock_keys(slot_id).lock)
@@ -174,7 +200,7 @@ async def test_renewal_and_release_never_change_the_lock_of_another_holder(
         await asyncio.wait_for(lease.lost.wait(), 10)
         assert await ttl_ms(other, slot_id) > SHORT_TTL_MS
         await release_lease(holder, lease)
-        assert isinstance(new_lease, RedisLease)
+        assert isinstance(new_lease, RedisLockLease)
         assert (await stored_lock(other, slot_id) or b"").startswith(new_lease.token.encode())
 
 
@@ -202,10 +228,10 @@ async def test_a_release_is_sent_though_its_caller_is_cancelled(lock_nodes: Lock
 async def test_each_lease_has_a_new_token_and_a_higher_fencing_token(
     lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:
-    slot_id, issued = new_slot_id(), list[RedisLease]()
+    slot_id, issued = new_slot_id(), list[RedisLockLease]()
     for n in range(20):
         lease = await acquire_lease(lock_nodes[n % 2], slot_id)
-        assert isinstance(lease, RedisLease)
+        assert isinstance(lease, RedisLockLease)
         issued.append(lease)
         if n % 5 == 4:
             redis_topology.flush_all()

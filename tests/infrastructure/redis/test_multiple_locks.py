@@ -12,6 +12,7 @@ from tests.support.stores.lock_nodes import (
     acquire_lease,
     release_lease,
     stored_lock,
+    wait_for_waiters,
     waiter_count,
 )
 
@@ -64,11 +65,7 @@ async def test_a_caller_that_does_not_get_all_locks_holds_none(
     wait_s = {"not waiting": 0.0, "timeout": 0.05, "cancelled": 20.0}[reason]
     acquiring = asyncio.create_task(lock_nodes[1].acquire(first, second, wait_s=wait_s))
     if reason == "cancelled":
-
-        async def is_waiting() -> bool:
-            return await waiter_count(lock_nodes[0], second) == 1
-
-        await eventually(is_waiting, "a waiter for the second lock")
+        await wait_for_waiters(lock_nodes[0], second, 1)
         acquiring.cancel()
     await asyncio.gather(acquiring, return_exceptions=True)
     assert acquiring.cancelled() or acquiring.result() is None

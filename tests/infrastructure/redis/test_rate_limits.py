@@ -8,8 +8,12 @@ from inspect import isawaitable
 import pytest
 
 from slotlock.infrastructure.redis.keys import rate_limit_key
-from slotlock.infrastructure.redis.local_rate_limits import InProcessRateLimiter
-from slotlock.infrastructure.redis.rate_limits import ChargeMode, RateLimit, RateLimiter
+from slotlock.infrastructure.redis.rate_limits import (
+    ChargeMode,
+    InProcessRateLimiter,
+    RateLimit,
+    RateLimiter,
+)
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.polling import eventually
 from tests.support.stores.lock_nodes import LockNodes

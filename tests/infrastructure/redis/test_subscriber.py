@@ -9,12 +9,13 @@ import pytest
 
 from slotlock.infrastructure.redis.client import RedisClient, close_client, redis_client
 from slotlock.infrastructure.redis.subscriber import RedisSubscriber
+from tests.support.apps.processes import free_port
 from tests.support.apps.restartable_servers import RestartableServer
 from tests.support.polling import eventually
 
 # A command is sent within fewer rounds of the event loop.
 MAX_ROUNDS = 10
-END_TIMEOUT_S = 5.0
+END_TIMEOUT_S = 20.0
 
 
 class Subscriber:
@@ -131,3 +132,16 @@ async def test_a_bug_in_a_handler_is_logged_and_the_connection_stays(
         await eventually(partial(opened.receives, channel), f"a message of {channel}")
     assert opened.subscriber._pubsub is connection
     assert "a bug in a handler" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://{}/0", "redis+cluster://{}", "redis+sentinel://{}/slots/0"]
+)
+async def test_the_receiver_tries_again_while_no_node_is_reached(url: str) -> None:
+    client = redis_client(url.format(f"127.0.0.1:{free_port()}"))
+    subscriber = RedisSubscriber(client, lambda _channel, _data: None, "first")
+    first = subscriber._attempts
+    subscriber.start()
+    await eventually(lambda: subscriber._attempts > first + 1, "a second attempt")
+    await subscriber.stop()
+    await close_client(client)

@@ -17,6 +17,8 @@ from tests.support.queue.queued_users import (
     watch_ticket,
 )
 
+pytestmark = pytest.mark.slow  # restarts Redis
+
 
 @pytest.fixture
 async def deployment(
@@ -105,7 +107,7 @@ async def test_a_worker_continues_with_requests_that_arrive_after_a_loss(
     for cause, number in (("flush", 1), ("restart", 2)):
         await lose_all(isolated_queue, deployment, cause)
         await queued.enqueue(deployment.client(isolated_queue.frontend, number))
-    await queued.assert_results("Booked", "Booked", "Booked")
+        await queued.assert_results(*["Booked"] * (number + 1))
 
 
 async def test_answered_tickets_survive_the_loss_of_redis(
@@ -199,6 +201,23 @@ async def test_a_lost_request_that_is_refused_when_it_is_sent_again_is_not_booke
     assert await queued.result_names() == ["LOST", "LOST"]
 
 
+async def test_a_request_that_reaches_the_queue_after_its_repetition_was_refused_is_not_booked(
+    deployment: Deployment, isolated_queue: IsolatedQueue
+) -> None:
+    queued = await enqueue_users(deployment, isolated_queue.frontend, user_count=1, capacity=1)
+    entries = queued.entries  # of a request whose key is reserved, and that is still under way
+    deployment.redis.delete(*deployment.redis.keys("slotlock:{queue:*"))
+    other = deployment.client(isolated_queue.frontend, 5)
+    booked = await other.book(queued.slot_id)
+    assert (await queued.resend(0))["__typename"] == "SlotFull"
+    await other.cancel_booking(booked["booking"]["id"])
+    queued.redeliver(entries)
+    deployment.worker()
+    await queued.wait_until_empty()
+    assert deployment.consistent_booking_ids(queued.slot_id) == set()
+    assert await queued.result_names() == ["LOST"]
+
+
 async def test_a_queued_request_refused_while_redis_is_unavailable_is_not_booked_later(
     deployment: Deployment, isolated_queue: IsolatedQueue
 ) -> None:
@@ -228,8 +247,5 @@ async def test_while_redis_is_frozen_a_request_is_cancelled_and_leaves_the_queue
     assert (extensions["code"], extensions["retryAfterMs"]) == ("INTERNAL", 1000)
     await bring_redis_up(isolated_queue, "resume")
 
-    async def has_left() -> bool:
-        return len(queued.entries) == 1
-
-    await eventually(has_left, "the cancelled request has left the queue")
+    await eventually(lambda: len(queued.entries) == 1, "the cancelled request has left the queue")
     assert (await queued.fetch_tickets())[1]["position"] == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from slotlock.auth.administration import account_admin
+from slotlock.auth.admin import account_admin
 from slotlock.domain.users.user import Role, User, UserId
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import (

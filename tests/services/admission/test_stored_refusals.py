@@ -6,15 +6,15 @@ from datetime import timedelta
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.booking.refusals import NotYetOpen
+from slotlock.domain.booking.booking_refusals import NotYetOpen
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
-from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import edit
+from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
+from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
-from slotlock.infrastructure.redis.admission.queue import QueuedBooking
-from slotlock.services.admission.batch import serve_batch
+from slotlock.services.admission.queued_batch import serve_batch
 from slotlock.services.commands.current_slot import with_current_slot
 from slotlock.services.commands.idempotency import recorded_result
 from slotlock.services.idempotency_key import IdempotencyKey
@@ -40,14 +40,14 @@ def test_a_refusal_stays_not_yet_open_after_the_campaign_has_opened(pair: Servic
         terms = CampaignTerms(CampaignId("c" * 24), 1, True, opens_at, closes_at)
         start = MORNING.replace(year=2041)
         slot = build_slot(3, id=slot_id, start=start, end=start + HOUR, terms=terms)
-        assert check_written(await services.slot_writer.commit(ChangeSet((), new_slots=(slot,))))
+        assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
         key = IdempotencyKey.for_request(ada.user_id, "k", slot_id)
         hashes = (key.key_hash, key.short_request_hash)
         booking = QueuedBooking(slot_id, ada.user_id, ada.user_id, False, *hashes)
         entry = StreamEntry("1-0", {}, booking, MORNING)
         assert await serve_batch(services, slot_id, [entry]) == [entry]
-        renamed = decided_update(slot, edit, SlotChanges(title="Pilates"), MORNING)
-        assert check_written(await services.slot_writer.commit(ChangeSet((renamed,))))
+        renamed = decided_update(slot, edit, SlotPatch(title="Pilates"), MORNING)
+        assert check_written(await services.slot_writer.commit(WriteSet((renamed,))))
         pair.clock.now = opens_at
         # The worker stopped before it removed the request from the queue.
         assert await serve_batch(services, slot_id, [entry]) == [entry]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slotlock.infrastructure.redis.admission.partitions import CONSUMER, ISOLATE_AFTER_DELIVERIES
-from slotlock.infrastructure.redis.admission.scripts import CONSUMER_GROUP
+from slotlock.infrastructure.redis.admission.queue_scripts import CONSUMER_GROUP
 from slotlock.infrastructure.redis.keys import queue_keys
 from tests.support.apps.deployment import Deployment
 from tests.support.polling import eventually
@@ -18,6 +18,8 @@ from tests.support.queue.queued_users import (
     expect_final_status,
     watch_ticket,
 )
+
+pytestmark = pytest.mark.slow  # kills workers
 
 # Before the decision, the write, the storing of refusals and the acknowledgment.
 STEPS = ["batch-read", "commit", "decided", "saved"]
@@ -114,10 +116,10 @@ async def test_a_worker_that_lost_its_lease_does_not_process_the_requests_of_the
     await asyncio.to_thread(holder_pause.wait_until_reached)
     late_pause.resume()
 
-    async def late_waits_for_lease() -> bool:
-        return bool(deployment.redis.zcard(queued.worker_lock_keys.queue))
-
-    await eventually(late_waits_for_lease, "a worker that waits for the lease")
+    await eventually(
+        lambda: bool(deployment.redis.zcard(queued.worker_lock_keys.queue)),
+        "a worker that waits for the lease",
+    )
     assert await queued.result_names() == ["QUEUED", "QUEUED"]
     holder_pause.resume()
     await queued.assert_results("Booked", "Booked")

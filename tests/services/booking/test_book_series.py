@@ -11,24 +11,26 @@ from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.outcomes import Booked, NoneBooked, SeriesBooked
-from slotlock.domain.booking.refusals import (
+from slotlock.domain.booking.booking_outcomes import Booked, NoneBooked, SeriesBooked
+from slotlock.domain.booking.booking_refusals import (
     AlreadyBooked,
     KeyReused,
     NothingToBook,
     SlotFull,
 )
-from slotlock.domain.booking.rules.series import MAX_SERIES_CLAIMS, SeriesMode
+from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.rules.book import MAX_SERIES_CLAIMS, SeriesMode
+from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_series_id, new_slot_id
-from slotlock.infrastructure.mongo.slots import document_updates
-from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots import slot_document_updates
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.services.booking import book
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.booking.book_series import SeriesRequest, book_series
-from slotlock.services.booking.changes import BookingChangeRequest, cancel
+from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.container import Services
 from tests.support.apps.deployment import lock_key
 from tests.support.apps.processes import database_url
@@ -38,7 +40,6 @@ from tests.support.domain.campaign_builders import build_terms
 from tests.support.model.service_pair import (
     ManualClock,
     PausableSlotWriter,
-    open_repositories,
     open_services,
 )
 from tests.support.stores.late_store import ADA, BOB
@@ -92,10 +93,14 @@ class SeriesScene:
         process: int = 0,
         **options: Any,
     ) -> object:
-        """Book a series for the caller and return the outcome."""
+        """Book a series for the caller and return the outcome.
+
+        The caller waits: the other process may not have released its locks yet.
+        """
         request = SeriesRequest(series_id, caller.user_id, mode)
+        booking_options = BookingOptions(**{"wait_s": 20.0, **options})
         result = await book_series(
-            self.processes[process], caller, request, BookingOptions(**options), self.charge
+            self.processes[process], caller, request, booking_options, self.charge
         )
         return result.outcome
 
@@ -133,12 +138,7 @@ async def scene(servers: EmbeddedServers) -> AsyncIterator[SeriesScene]:
     """Yield two processes."""
     url, clock = database_url(servers, "series_bookings"), ManualClock(NOW)
     async with AsyncExitStack() as stack:
-        processes = [
-            await open_services(
-                stack, await open_repositories(stack, url), servers.redis_url, clock
-            )
-            for _ in range(2)
-        ]
+        processes = [await open_services(stack, url, servers.redis_url, clock) for _ in range(2)]
         yield SeriesScene(clock, *processes)
 
 
@@ -149,7 +149,7 @@ async def test_of_two_users_who_book_a_series_at_once_one_has_all_and_the_other_
         series_id = await scene.insert_series(8)
         outcomes = await asyncio.gather(
             *(
-                scene.book(caller, series_id, ALL, process, wait_s=5.0)
+                scene.book(caller, series_id, ALL, process)
                 for process, caller in enumerate((ADA, BOB))
             )
         )
@@ -161,10 +161,7 @@ async def test_of_two_users_who_book_a_series_at_once_one_has_all_and_the_other_
 async def test_two_users_who_book_what_is_free_at_once_share_no_slot(scene: SeriesScene) -> None:
     series_id = await scene.insert_series(8)
     outcomes = await asyncio.gather(
-        *(
-            scene.book(caller, series_id, FREE, process, wait_s=5.0)
-            for process, caller in enumerate((ADA, BOB))
-        )
+        *(scene.book(caller, series_id, FREE, process) for process, caller in enumerate((ADA, BOB)))
     )
     assert {type(outcome) for outcome in outcomes} == {SeriesBooked, NoneBooked}
     assert {len(users) for users in await scene.booked_users(series_id)} == {1}
@@ -194,7 +191,7 @@ async def test_control_without_the_version_two_users_have_the_same_places(
     scene: SeriesScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        document_updates, "version_filter", lambda before: {"_id": ObjectId(before.id)}
+        slot_document_updates, "version_filter", lambda before: {"_id": ObjectId(before.id)}
     )
     series_id = await scene.insert_series()
     outcome, users = await scene.interrupted_by(series_id, ALL, slice(0, 4))
@@ -232,7 +229,7 @@ async def test_a_repeated_request_books_no_slot_that_became_free_since(scene: Se
     second = (await scene.find_slots(series_id))[1]
     bobs = await scene.book_slot(BOB, second.id)
     first = await scene.book(ADA, series_id, FREE, key=series_id)
-    await cancel(scene.processes[0], bobs)
+    await change_booking(scene.processes[0], cancel, bobs)
     assert await scene.book(ADA, series_id, FREE, 1, key=series_id) == first
     assert await scene.booked_users(series_id) == [[ADA.user_id], [], [ADA.user_id]]
     assert isinstance(await scene.book(ADA, series_id, ALL, key=series_id), KeyReused)

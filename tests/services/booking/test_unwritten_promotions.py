@@ -9,14 +9,14 @@ from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
-from slotlock.domain.booking.refusals import AlreadyBooked, SlotFull
+from slotlock.domain.booking.booking_refusals import AlreadyBooked, SlotFull
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_slot_id, new_waitlist_entry_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
-from slotlock.services import decisions
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
+from slotlock.services import batch_decision
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
 from slotlock.services.booking.waitlist import JoinWaitlist, LeaveWaitlist, join
-from slotlock.services.commands.batches import decide_and_commit
+from slotlock.services.commands.commit import decide_and_commit
 from tests.support.domain.builders import build_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
@@ -35,7 +35,7 @@ async def let_the_only_place_become_free(pair: ServicePair) -> SlotId:
     """Let the hold of caller 0 expire, for which caller 1 waits, and write nothing of it."""
     services, (holder, waiting) = pair.services[0], pair.callers[:2]
     slot = build_slot(1, id=new_slot_id(), start=MORNING.replace(year=2041))
-    assert check_written(await services.slot_writer.commit(ChangeSet((), new_slots=(slot,))))
+    assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
     await book_slot(services, holder, slot.id, holder.user_id, BookingOptions(hold=True))
     await join(services, slot.id, waiting.user_id, 0)
     pair.clock.advance(LONGER_THAN_A_HOLD)
@@ -97,7 +97,7 @@ def test_a_booking_that_a_refusal_shows_is_stored_although_its_first_write_faile
 def test_control_a_refusal_shows_a_booking_that_is_not_stored(
     pair: ServicePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decisions, "_promoted_users", lambda *_states: frozenset())
+    monkeypatch.setattr(batch_decision, "_promoted_users", lambda *_states: frozenset())
     outcome, stored_ids = pair.runner.run(join_again_while_another_process_writes(pair))
     assert isinstance(outcome, AlreadyBooked)
     assert outcome.booking.id not in stored_ids

@@ -9,15 +9,15 @@ import pytest
 from bson import ObjectId
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_outcomes import BookOutcome
 from slotlock.domain.booking.decision import Decision, LoadedState
-from slotlock.domain.booking.outcomes import BookOutcome
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.slots.change_set import CommitResult, SlotUpdate
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.booking_adder import BookingAdder
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
-from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
+from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite
 from slotlock.services.booking.book import BookSlotCommand
 from slotlock.services.commands import group_commit
 from slotlock.services.container import Services
@@ -151,13 +151,11 @@ async def test_a_group_that_takes_long_does_not_delay_the_next(
     reached, resume = asyncio.Event(), asyncio.Event()
     original_add = BookingAdder.add_bookings
 
-    async def add_late(
-        self: BookingAdder, slot_updates: Sequence[SlotUpdate]
-    ) -> list[CommitResult]:
-        if slot_updates[0].before.id == slot_ids[0]:
+    async def add_late(self: BookingAdder, slot_writes: Sequence[SlotWrite]) -> list[CommitResult]:
+        if slot_writes[0].before.id == slot_ids[0]:
             reached.set()
             await resume.wait()
-        return await original_add(self, slot_updates)
+        return await original_add(self, slot_writes)
 
     monkeypatch.setattr(BookingAdder, "add_bookings", add_late)
     slow = asyncio.create_task(book(services, CALLERS[0], slot_ids[0]))
@@ -182,4 +180,4 @@ async def test_callers_who_are_cancelled_leave_the_others_unharmed(services: Ser
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert outcomes[1::2] == ["Booked"] * (len(CALLERS) // 2)
     await services.locks.wait_for_releases()
-    assert not services.wait_queues._queues
+    assert not services.caller_queues._queues

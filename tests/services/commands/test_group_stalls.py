@@ -7,22 +7,24 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
-from pymongo import DeleteOne, UpdateOne
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, updates_of
-from slotlock.infrastructure.mongo.slots.writing import writer
+from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.slots import writer
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet, updates_of
 from slotlock.services.container import Services
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
 from tests.support.domain.builders import NOW
-from tests.support.model.service_pair import ManualClock, open_repositories, open_services
+from tests.support.model.service_pair import ManualClock, open_services
 from tests.support.stores.group_bookings import (
     CALLERS,
     add_campaign_slots,
     book_each,
     count_bookings,
 )
+
+pytestmark = pytest.mark.slow
 
 # Shorter than an operation may take.
 STALL_S = 1.3
@@ -39,10 +41,10 @@ def mongo(tmp_path: Path) -> Iterator[RestartableServer]:
 async def services(mongo: RestartableServer, servers: EmbeddedServers) -> AsyncIterator[Services]:
     """Yield the services of a process."""
     async with AsyncExitStack() as stack:
-        repositories = await open_repositories(stack, mongo.url)
-        admin = repositories.slot_writer._database.client.admin
+        services = await open_services(stack, mongo.url, servers.redis_url, ManualClock(NOW))
+        admin = services.slot_writer._database.client.admin
         await admin.command("setParameter", 1, transactionLifetimeLimitSeconds=5)
-        yield await open_services(stack, repositories, servers.redis_url, ManualClock(NOW))
+        yield services
 
 
 def stall(mongo: RestartableServer) -> None:
@@ -57,7 +59,7 @@ async def test_a_stall_before_the_slots_are_written_refuses_no_booking(
     slot_ids = await add_campaign_slots(services)
     stalls = iter([stall])
 
-    def updates_with_stall(changes: ChangeSet) -> Iterator[tuple[str, list[UpdateOne | DeleteOne]]]:
+    def updates_with_stall(changes: WriteSet) -> Iterator[tuple[str, list[Document]]]:
         for name, updates in updates_of(changes):
             if name == "slots":
                 for first_stall in stalls:

@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 from bson import ObjectId
 
-from slotlock.domain.booking.outcomes import Booked
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.infrastructure.mongo.client import CommitUnknownError
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
-from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
-from slotlock.services.booking.changes import BookingChangeRequest, cancel
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult, WriteSet
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.commands import group_commit
 from slotlock.services.container import Services
 from tests.support.stores.group_bookings import (
@@ -33,9 +35,9 @@ def commits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     original_commit = SlotWriter._commit_transaction
 
-    async def record(self: SlotWriter, changes: ChangeSet, **options: bool) -> CommitResult:
-        if changes.slot_updates:
-            sizes.append(len(changes.slot_updates))
+    async def record(self: SlotWriter, changes: WriteSet, **options: bool) -> CommitResult:
+        if changes.slot_writes:
+            sizes.append(len(changes.slot_writes))
         return await original_commit(self, changes, **options)
 
     monkeypatch.setattr(SlotWriter, "_commit_transaction", record)
@@ -90,7 +92,9 @@ async def test_cancellations_of_different_slots_share_one_transaction(
         for slot_id, caller, outcome in zip(slot_ids, CALLERS, outcomes, strict=True)
         if isinstance(outcome, Booked)
     ]
-    cancelled = await asyncio.gather(*map(cancel, [services] * len(CALLERS), requests))
+    cancelled = await asyncio.gather(
+        *(change_booking(services, cancel, request) for request in requests)
+    )
     assert {type(result.outcome).__name__ for result in cancelled} == {"BookingCancelled"}
     assert commits == [len(CALLERS)] * 2
     assert await count_bookings(services, slot_ids) == 0
@@ -102,10 +106,10 @@ async def test_a_slot_that_another_writer_changed_leaves_its_neighbors_booked(
     slot_ids = await add_campaign_slots(services)
     original_commit = SlotWriter.commit_group
 
-    async def commit_stale(self: SlotWriter, changes: ChangeSet) -> CommitResult:
-        first, *others = changes.slot_updates
+    async def commit_stale(self: SlotWriter, changes: WriteSet) -> CommitResult:
+        first, *others = changes.slot_writes
         stale = replace(first, before=replace(first.before, version=0))
-        return await original_commit(self, replace(changes, slot_updates=(stale, *others)))
+        return await original_commit(self, replace(changes, slot_writes=(stale, *others)))
 
     monkeypatch.setattr(SlotWriter, "commit_group", commit_stale)
     assert await book_each(services, slot_ids) == ["Booked"] * len(CALLERS)
@@ -118,14 +122,14 @@ async def test_a_transaction_that_is_not_confirmed_fails_its_own_callers_only(
 ) -> None:
     plain, limited = await add_slots(services, 10), await add_campaign_slots(services, 10)
 
-    async def commit(_self: SlotWriter, _changes: ChangeSet) -> CommitResult:
+    async def commit(_self: SlotWriter, _changes: WriteSet) -> CommitResult:
         return CommitResult.UNKNOWN
 
     monkeypatch.setattr(SlotWriter, "commit_group", commit)
     outcomes = await book_each(services, [*plain, *limited])
     assert outcomes == ["Booked"] * 10 + [CommitUnknownError.__name__] * 10
     await services.locks.wait_for_releases()
-    assert not services.wait_queues._queues
+    assert not services.caller_queues._queues
 
 
 async def test_a_transaction_that_fails_is_repeated_slot_by_slot(
@@ -134,8 +138,8 @@ async def test_a_transaction_that_fails_is_repeated_slot_by_slot(
     slot_ids = await add_campaign_slots(services)
     original_write = SlotWriter._write_all
 
-    async def write(self: SlotWriter, changes: ChangeSet, *rest: object) -> None:
-        if len(changes.slot_updates) > 1:
+    async def write(self: SlotWriter, changes: WriteSet, *rest: object) -> None:
+        if len(changes.slot_writes) > 1:
             raise ZeroDivisionError
         await original_write(self, changes, *rest)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""One idempotency key with two requests in one batch."""
+"""One idempotency key with two requests in one batch, or in two processes without Redis."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,7 +8,10 @@ import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
+from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
+from slotlock.infrastructure.redis.locks.redis_locks import RedisLocks
 from slotlock.services.booking.book import BookingOptions, book_slot
+from slotlock.services.commands import idempotency
 from tests.support.model.checker import ModelChecker, SlotShape
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.polling import eventually
@@ -40,7 +43,7 @@ async def _served_together(
         sends.append(asyncio.create_task(booking))
 
         async def all_stand() -> bool:
-            line = services.wait_queues._queues.get(slot_id)
+            line = services.caller_queues._queues.get(slot_id)
             return line is not None and len(line.callers) == len(sends)
 
         await eventually(all_stand, "each request waits")
@@ -80,3 +83,36 @@ def test_repeated_requests_in_one_batch_have_one_outcome_and_another_request_reu
     assert names == ["Booked", "Booked", "KeyReused", "Booked", "KeyReused"]
     assert len({received[place].booking.id for place in (0, 1, 3)}) == 1
     assert pair.database["slots"].count_documents({"remaining": 4}) == 1
+
+
+@pytest.mark.parametrize("is_marked", [True, False], ids=["guard on", "control"])
+def test_without_redis_a_request_whose_repetition_was_refused_is_not_booked(
+    pair: ServicePair, monkeypatch: pytest.MonkeyPatch, is_marked: bool
+) -> None:
+    slot_id = SlotId(ModelChecker(pair).add_slot(SlotShape(capacity=1)))
+    user, other = pair.callers[:2]
+
+    async def acquire(*_: object) -> None:
+        raise RedisUnavailableError("Redis is down", sent=False)
+
+    monkeypatch.setattr(RedisLocks, "acquire", acquire)
+    monkeypatch.setattr(RedisLocks, "acquire_each", acquire)
+    if not is_marked:
+        monkeypatch.setattr(idempotency, "RedisLockLease", object)
+
+    async def refuse_while_the_first_is_under_way() -> tuple[str, str]:
+        first, second = pair.services
+        options = BookingOptions(key=KEY)
+        reached = pair.slot_writer(0).pause_next_commit()
+        under_way = asyncio.create_task(book_slot(first, user, slot_id, user.user_id, options))
+        await reached.wait()
+        await book_slot(second, other, slot_id, other.user_id, BookingOptions())
+        refused = await book_slot(second, user, slot_id, user.user_id, options)
+        free = {"$set": {"bookings": [], "remaining": 1}, "$inc": {"version": 1}}
+        pair.database["slots"].update_one({}, free)
+        pair.slot_writer(0).resume_event.set()
+        return type(refused.outcome).__name__, type((await under_way).outcome).__name__
+
+    refused, under_way = pair.runner.run(refuse_while_the_first_is_under_way())
+    assert (refused, under_way) == ("SlotFull", "Locked" if is_marked else "Booked")
+    assert pair.database["slots"].count_documents({"remaining": 1}) == int(is_marked)

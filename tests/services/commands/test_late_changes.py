@@ -1,4 +1,4 @@
-"""Changes of teams, campaigns, slots and bookings that arrive after every timeout.
+"""Changes of teams, campaigns, slots, resources and bookings that arrive after every timeout.
 
 The route to MongoDB holds the write of a change until the change has its answer. The answer is an
 error that says that the outcome is unknown, and never a refusal.
@@ -9,96 +9,96 @@ from datetime import timedelta
 import pytest
 
 from slotlock.domain.admission.tickets import TicketRef
-from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.outcomes import SeriesBooked
-from slotlock.domain.booking.rules.series import SeriesMode
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_outcomes import SeriesBooked
+from slotlock.domain.booking.booking_refusals import Locked
+from slotlock.domain.booking.decision import BookingChangeRequest, CommandResult
+from slotlock.domain.booking.rules.attendance import (
+    check_in,
+    mark_no_show,
+    undo_check_in,
+    undo_no_show,
+)
+from slotlock.domain.booking.rules.book import SeriesMode
+from slotlock.domain.booking.rules.booking_changes import extend
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.campaigns.campaign import (
     CampaignBusy,
-    CampaignChanges,
     CampaignDraft,
+    CampaignPatch,
     CampaignSaved,
 )
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.slots.changes import SlotChanges
-from slotlock.domain.slots.editing import SlotDraft
+from slotlock.domain.resources.resource import Resource, ResourceKind, ResourceNotFound
+from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.slots.series import OnConflict, SeriesCreated, SeriesScope
 from slotlock.domain.slots.series_dates import DatesRemoved
-from slotlock.domain.teams.outcomes import TeamBusy, TeamSaved
+from slotlock.domain.slots.slot_patch import SlotDraft, SlotPatch
 from slotlock.domain.teams.team import TeamId
-from slotlock.domain.users.user import User
-from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
-from slotlock.infrastructure.mongo.teams import TeamRepository
+from slotlock.domain.teams.team_outcomes import TeamBusy, TeamSaved
+from slotlock.domain.users.user import Caller, Role, User, UserId
+from slotlock.infrastructure import conflicts
+from slotlock.infrastructure.mongo.campaigns.campaign_repository import CampaignRepository
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.resource_repository import ResourceRepository
+from slotlock.infrastructure.mongo.team_repository import TeamRepository
+from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
-from slotlock.infrastructure.redis.admission.queue import QueuedBooking
-from slotlock.services import teams
+from slotlock.services import resources, teams
 from slotlock.services.admission import tickets
-from slotlock.services.admission.batch import serve_batch
-from slotlock.services.booking import book, changes
+from slotlock.services.admission.queued_batch import serve_batch
+from slotlock.services.booking import book, waitlist
 from slotlock.services.booking.book import BookingOptions
 from slotlock.services.booking.book_series import SeriesRequest, book_series
-from slotlock.services.booking.changes import BookingChangeRequest
+from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.campaigns import campaigns
 from slotlock.services.idempotency_key import IdempotencyKey
-from slotlock.services.slots import deletion, editing, series, series_dates
+from slotlock.services.slots import (
+    deletion,
+    editing,
+    series_creation,
+    series_dates,
+)
 from slotlock.services.slots.series_dates import NewDates
 from tests.support.domain.builders import NOW
 from tests.support.stores.late_store import (
     ADA,
-    Act,
     LateStore,
     Prepare,
     answer_before_write,
+    assert_conflict_happens,
     assert_late_write_is_unknown,
+    on,
     short_timeouts,
     store,
+    take_unknown_for_conflict,
     with_conflict,
 )
 from tests.support.stores.users import new_email
 
 __all__ = ["short_timeouts", "store"]
 
+pytestmark = pytest.mark.slow  # each change waits for its timeout
 
-async def prepare_invitation(store: LateStore) -> Act:
-    """Return what invites an address to a team."""
+
+ORGANIZER = Caller(UserId("e" * 24), Role.ORGANIZER, "session", NOW)
+ROOM, RENAMED = ResourceKind.ROOM, CampaignPatch(name="Later")
+PUBLISHED, UNPUBLISHED = CampaignPatch(published=True), CampaignPatch(published=False)
+
+
+async def new_team(store: LateStore) -> TeamId:
+    """Return a team of Ada alone."""
     saved = await teams.create(store.services, "Late", ADA.user_id)
     assert isinstance(saved, TeamSaved)
-    return lambda: teams.invite(store.services, saved.team.id, new_email(), ADA.user_id)
+    return saved.team.id
 
 
-async def prepare_invited(store: LateStore) -> tuple[TeamId, User]:
+async def invited_user(store: LateStore) -> tuple[TeamId, User]:
     """Return a team of Ada, and a user whom it has invited."""
-    user = await store.new_user()
-    saved = await teams.create(store.services, "Late", ADA.user_id)
-    assert isinstance(saved, TeamSaved)
-    invited = await teams.invite(store.services, saved.team.id, user.email, ADA.user_id)
+    user, team_id = await store.new_user(), await new_team(store)
+    invited = await teams.invite(store.services, team_id, user.email, ADA.user_id)
     assert isinstance(invited, TeamSaved)
-    return saved.team.id, user
-
-
-async def prepare_acceptance(store: LateStore) -> Act:
-    """Return what accepts an invitation to a team."""
-    team_id, user = await prepare_invited(store)
-    return lambda: teams.accept(store.services, team_id, user.id)
-
-
-async def prepare_decline(store: LateStore) -> Act:
-    """Return what declines an invitation to a team."""
-    team_id, user = await prepare_invited(store)
-    return lambda: teams.decline(store.services, team_id, user.id)
-
-
-async def prepare_withdrawal(store: LateStore) -> Act:
-    """Return what withdraws an invitation to a team."""
-    team_id, user = await prepare_invited(store)
-    return lambda: teams.withdraw(store.services, team_id, user.email, ADA.user_id)
-
-
-async def prepare_departure(store: LateStore) -> Act:
-    """Return what leaves a team, which is deleted with its last member."""
-    saved = await teams.create(store.services, "Late", ADA.user_id)
-    assert isinstance(saved, TeamSaved)
-    return lambda: teams.leave(store.services, saved.team.id, ADA.user_id)
+    return team_id, user
 
 
 async def new_campaign(store: LateStore) -> CampaignId:
@@ -109,168 +109,261 @@ async def new_campaign(store: LateStore) -> CampaignId:
     return saved.campaign.id
 
 
-async def prepare_campaign_edit(store: LateStore) -> Act:
-    """Return what renames a campaign."""
-    campaign_id, change = await new_campaign(store), CampaignChanges(name="Later")
-    return lambda: campaigns.edit(store.services, campaign_id, change, ADA.user_id)
-
-
-async def prepare_publication(store: LateStore) -> Act:
-    """Return what publishes a campaign."""
-    campaign_id, change = await new_campaign(store), CampaignChanges(published=True)
-    return lambda: campaigns.edit(store.services, campaign_id, change, ADA.user_id)
-
-
-async def prepare_unpublication(store: LateStore) -> Act:
-    """Return what takes a campaign back from the public."""
-    campaign_id, change = await new_campaign(store), CampaignChanges(published=False)
-    published = CampaignChanges(published=True)
-    await campaigns.edit(store.services, campaign_id, published, ADA.user_id)
-    return lambda: campaigns.edit(store.services, campaign_id, change, ADA.user_id)
-
-
-async def prepare_campaign_deletion(store: LateStore) -> Act:
-    """Return what deletes a campaign."""
+async def published_campaign(store: LateStore) -> CampaignId:
+    """Return a new campaign, which is published."""
     campaign_id = await new_campaign(store)
-    return lambda: campaigns.delete(store.services, campaign_id, ADA.user_id)
+    await campaigns.edit(store.services, campaign_id, PUBLISHED, ADA.user_id)
+    return campaign_id
 
 
-async def prepare_slot_edit(store: LateStore) -> Act:
-    """Return what renames a slot."""
-    slot_id, change = await store.insert_slot(hold_minutes=10), SlotChanges(title="Later")
-    return lambda: editing.edit(store.services, slot_id, change, ADA.user_id)
+async def slot_with_holds(store: LateStore) -> SlotId:
+    """Return an empty slot, whose places can be held."""
+    return await store.insert_slot(hold_minutes=10)
 
 
-async def prepare_slot_cancellation(store: LateStore) -> Act:
-    """Return what cancels a slot with a booking."""
+async def full_slot(store: LateStore) -> SlotId:
+    """Return a slot whose place is booked."""
     slot_id = await store.insert_slot()
     await store.new_booking(slot_id)
-    return lambda: editing.cancel(store.services, slot_id, ADA.user_id)
+    return slot_id
 
 
-async def prepare_slot_deletion(store: LateStore) -> Act:
-    """Return what deletes a slot."""
-    slot_id = await store.insert_slot(hold_minutes=10)
-    return lambda: deletion.delete(store.services, slot_id, ADA.user_id)
-
-
-async def new_series(store: LateStore, *, is_published: bool) -> SeriesCreated:
+async def new_series(store: LateStore, *, is_published: bool = True) -> SeriesCreated:
     """Return a new series of three slots."""
     start = NOW + timedelta(days=1)
     end, kind = start + timedelta(hours=1), SlotKind.MEETING
     draft = SlotDraft("Late", start, end, "UTC", 1, None, kind, is_published)
     rule, on_conflict = "FREQ=WEEKLY;COUNT=3", OnConflict.STRICT
-    created = await series.create(store.services, draft, rule, [], on_conflict, ADA.user_id)
+    created = await series_creation.create(
+        store.services, draft, rule, [], on_conflict, ADA.user_id
+    )
     assert isinstance(created, SeriesCreated)
     return created
 
 
-async def prepare_series_publication(store: LateStore) -> Act:
-    """Return what publishes all slots of a series."""
-    first_id = (await new_series(store, is_published=False)).slots[0].id
-    return lambda: editing.publish(store.services, first_id, ADA.user_id, SeriesScope.ALL)
+async def draft_series(store: LateStore) -> SlotId:
+    """Return the first slot of a series of drafts."""
+    return (await new_series(store, is_published=False)).slots[0].id
 
 
-async def prepare_series_addition(store: LateStore) -> Act:
-    """Return what adds a date to a series."""
-    created = await new_series(store, is_published=True)
-    start = created.slots[0].slot.start + timedelta(days=1)
-    dates = NewDates(created.series_id, frozenset({start}))
-    return lambda: series_dates.add(store.services, dates, ADA.user_id)
+async def add_date(store: LateStore, created: SeriesCreated) -> object:
+    """Add the day after the first slot to a series."""
+    starts = frozenset({created.slots[0].slot.start + timedelta(days=1)})
+    return await series_dates.add(store.services, NewDates(created.series_id, starts), ADA.user_id)
 
 
-async def prepare_series_removal(store: LateStore) -> Act:
-    """Return what deletes a slot of a series and cancels another."""
-    created = await new_series(store, is_published=True)
-    slot_ids = tuple(state.id for state in created.slots[:2])
-    await store.new_booking(slot_ids[0])
+async def booked_series(store: LateStore) -> SeriesCreated:
+    """Return a series whose first slot has a booking."""
+    created = await new_series(store)
+    await store.new_booking(created.slots[0].id)
+    return created
+
+
+async def remove_dates(store: LateStore, created: SeriesCreated) -> object:
+    """Delete a slot of a series and cancel another."""
     id_ = key = created.series_id
-    return lambda: series_dates.remove(
+    slot_ids = tuple(state.id for state in created.slots[:2])
+    return await series_dates.remove(
         store.services, id_, slot_ids, ADA.user_id, key, cancel_booked=True
     )
 
 
-async def prepare_hold_extension(store: LateStore) -> Act:
-    """Return what extends a hold."""
-    slot_id = await store.insert_slot(hold_minutes=10)
-    booking = await store.new_booking(slot_id, hold=True)
-    store.advance(timedelta(minutes=1))
-    request = BookingChangeRequest(slot_id, booking.id, ADA)
-    return lambda: changes.extend(store.services, request)
-
-
-async def prepare_several_bookings(store: LateStore) -> Act:
-    """Return what books two slots."""
-    claims = [(await store.insert_slot(), ADA.user_id) for _ in range(2)]
-    return lambda: book.book_slots(store.services, ADA, claims, BookingOptions())
-
-
-async def prepare_series_booking(store: LateStore) -> Act:
-    """Return what books a series."""
-    series_id = (await new_series(store, is_published=True)).series_id
-    request = SeriesRequest(series_id, ADA.user_id, SeriesMode.WHAT_IS_FREE)
+async def book_whole_series(store: LateStore, created: SeriesCreated) -> object:
+    """Book a series."""
+    request = SeriesRequest(created.series_id, ADA.user_id, SeriesMode.WHAT_IS_FREE)
 
     async def charge(_: int) -> None:
         pass
 
-    options = BookingOptions(key=series_id)
-    return lambda: book_series(store.services, ADA, request, options, charge)
+    options = BookingOptions(key=created.series_id)
+    return await book_series(store.services, ADA, request, options, charge)
 
 
-async def prepare_queued_booking(store: LateStore) -> Act:
-    """Return what serves a queued request."""
+async def held_place(store: LateStore) -> BookingChangeRequest:
+    """Return a hold that began a minute ago."""
+    slot_id = await slot_with_holds(store)
+    booking = await store.new_booking(slot_id, hold=True)
+    store.advance(timedelta(minutes=1))
+    return BookingChangeRequest(slot_id, booking.id, ADA)
+
+
+async def two_slots(store: LateStore) -> list[tuple[SlotId, UserId]]:
+    """Return claims of Ada for two slots."""
+    return [(await store.insert_slot(), ADA.user_id) for _ in range(2)]
+
+
+async def queued_booking(store: LateStore) -> QueuedBooking:
+    """Return a queued request for a slot."""
     user, slot_id = await store.new_user(), await store.insert_slot()
     key = IdempotencyKey.for_request(user.id, "k", slot_id)
-    booking = QueuedBooking(slot_id, user.id, user.id, False, key.key_hash, key.request_hash)
-    return lambda: serve_batch(store.services, slot_id, [StreamEntry("1-0", {}, booking, NOW)])
+    return QueuedBooking(slot_id, user.id, user.id, False, key.key_hash, key.request_hash)
 
 
-async def prepare_ticket_cancellation(store: LateStore) -> Act:
-    """Return what cancels a queued request."""
+async def ticket(store: LateStore) -> TicketRef:
+    """Return a ticket of Ada for a slot."""
     slot_id = await store.insert_slot()
-    ref = TicketRef(slot_id, ADA.user_id, slot_id, slot_id, store.services.now())
-    return lambda: tickets.cancel_ticket(store.services, ref, ADA)
+    return TicketRef(slot_id, ADA.user_id, slot_id, slot_id, store.services.now())
 
 
-@pytest.mark.parametrize(
-    "prepare",
-    [
-        prepare_invitation,
-        prepare_acceptance,
-        prepare_decline,
-        prepare_withdrawal,
-        prepare_departure,
-        prepare_campaign_edit,
-        prepare_publication,
-        prepare_unpublication,
-        prepare_campaign_deletion,
-        prepare_slot_edit,
-        prepare_slot_cancellation,
-        prepare_slot_deletion,
-        prepare_series_publication,
-        prepare_series_addition,
-        prepare_series_removal,
-        prepare_hold_extension,
-        prepare_several_bookings,
-        prepare_series_booking,
-        prepare_queued_booking,
-        prepare_ticket_cancellation,
-    ],
-)
+async def started_booking(store: LateStore) -> BookingChangeRequest:
+    """Return a booking, whose slot has started, as an organizer names it."""
+    slot_id = await store.insert_slot()
+    booking = await store.new_booking(slot_id)
+    store.advance(timedelta(days=1))
+    return BookingChangeRequest(slot_id, booking.id, ORGANIZER)
+
+
+async def checked_in(store: LateStore) -> BookingChangeRequest:
+    """Return a booking whose user is checked in."""
+    request = await started_booking(store)
+    await change_booking(store.services, check_in, request)
+    return request
+
+
+async def no_show(store: LateStore) -> BookingChangeRequest:
+    """Return a booking that is marked as a no-show."""
+    request = await started_booking(store)
+    await change_booking(store.services, mark_no_show, request)
+    return request
+
+
+async def user_without_place(store: LateStore) -> tuple[SlotId, UserId]:
+    """Return a full slot, and a user without a booking there."""
+    return await full_slot(store), (await store.new_user()).id
+
+
+async def new_room(_: LateStore) -> str:
+    """Return the name of a resource that does not exist."""
+    return f"Room {new_slot_id()}"
+
+
+async def room(store: LateStore) -> str:
+    """Return the name of a new resource."""
+    name = await new_room(store)
+    assert await store.services.resources.insert(Resource(name))
+    return name
+
+
+CHANGES: dict[str, Prepare] = {
+    "invitation": on(
+        new_team,
+        lambda store, team_id: teams.invite(store.services, team_id, new_email(), ADA.user_id),
+    ),
+    "acceptance": on(invited_user, lambda store, to: teams.accept(store.services, to[0], to[1].id)),
+    "decline": on(invited_user, lambda store, to: teams.decline(store.services, to[0], to[1].id)),
+    "withdrawal": on(
+        invited_user,
+        lambda store, to: teams.withdraw(store.services, to[0], to[1].email, ADA.user_id),
+    ),
+    "departure of the last member": on(
+        new_team, lambda store, team_id: teams.leave(store.services, team_id, ADA.user_id)
+    ),
+    "campaign": on(
+        new_campaign, lambda store, id_: campaigns.edit(store.services, id_, RENAMED, ADA.user_id)
+    ),
+    "publication": on(
+        new_campaign,
+        lambda store, id_: campaigns.edit(store.services, id_, PUBLISHED, ADA.user_id),
+    ),
+    "unpublication": on(
+        published_campaign,
+        lambda store, id_: campaigns.edit(store.services, id_, UNPUBLISHED, ADA.user_id),
+    ),
+    "deletion of a campaign": on(
+        new_campaign, lambda store, id_: campaigns.delete(store.services, id_, ADA.user_id)
+    ),
+    "slot": on(
+        slot_with_holds,
+        lambda store, id_: editing.edit(store.services, id_, SlotPatch(title="Later"), ADA.user_id),
+    ),
+    "cancellation of a slot": on(
+        full_slot, lambda store, id_: editing.cancel(store.services, id_, ADA.user_id)
+    ),
+    "deletion of a slot": on(
+        slot_with_holds, lambda store, id_: deletion.delete(store.services, id_, ADA.user_id)
+    ),
+    "publication of a series": on(
+        draft_series,
+        lambda store, id_: editing.publish(store.services, id_, ADA.user_id, SeriesScope.ALL),
+    ),
+    "new date": on(new_series, add_date),
+    "removed dates": on(booked_series, remove_dates),
+    "booked series": on(new_series, book_whole_series),
+    "longer hold": on(
+        held_place, lambda store, request: change_booking(store.services, extend, request)
+    ),
+    "several bookings": on(
+        two_slots,
+        lambda store, claims: book.book_slots(store.services, ADA, claims, BookingOptions()),
+    ),
+    "queued booking": on(
+        queued_booking,
+        lambda store, queued: serve_batch(
+            store.services, queued.slot_id, [StreamEntry("1-0", {}, queued, NOW)]
+        ),
+    ),
+    "cancelled ticket": on(
+        ticket, lambda store, ref: tickets.cancel_ticket(store.services, ref, ADA)
+    ),
+    "check-in": on(
+        started_booking, lambda store, request: change_booking(store.services, check_in, request)
+    ),
+    "undone check-in": on(
+        checked_in, lambda store, request: change_booking(store.services, undo_check_in, request)
+    ),
+    "no-show": on(
+        started_booking,
+        lambda store, request: change_booking(store.services, mark_no_show, request),
+    ),
+    "undone no-show": on(
+        no_show, lambda store, request: change_booking(store.services, undo_no_show, request)
+    ),
+    "waitlisted user": on(
+        user_without_place,
+        lambda store, given: waitlist.join(
+            store.services, *given, 0.0, waitlisted_by=ORGANIZER.user_id
+        ),
+    ),
+    "new resource": on(
+        new_room,
+        lambda store, name: resources.create(store.services, name, ROOM, ORGANIZER.user_id),
+    ),
+    "resource": on(
+        room,
+        lambda store, name: resources.update(store.services, name, None, ROOM, ORGANIZER.user_id),
+    ),
+    "renamed resource": on(
+        room,
+        lambda store, name: resources.update(
+            store.services, name, f"new {name}", None, ORGANIZER.user_id
+        ),
+    ),
+    "deletion of a resource": on(
+        room, lambda store, name: resources.delete(store.services, name, ORGANIZER.user_id)
+    ),
+    "imported resource": on(
+        new_room,
+        lambda store, name: resources.import_names(
+            store.services, [name], ROOM, ORGANIZER.user_id, dry_run=False
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
 async def test_a_change_whose_write_is_late_has_an_unknown_outcome(
-    store: LateStore, prepare: Prepare
+    store: LateStore, name: str
 ) -> None:
-    await assert_late_write_is_unknown(store, prepare)
+    await assert_late_write_is_unknown(store, CHANGES[name])
 
 
 @pytest.mark.parametrize(
-    ("prepare", "outcome_type"),
-    [(prepare_series_booking, SeriesBooked), (prepare_series_removal, DatesRemoved)],
+    ("name", "outcome_type"), [("booked series", SeriesBooked), ("removed dates", DatesRemoved)]
 )
 async def test_a_late_change_of_a_series_happens_once_and_its_key_repeats_the_outcome(
-    store: LateStore, prepare: Prepare, outcome_type: type
+    store: LateStore, name: str, outcome_type: type
 ) -> None:
-    act = await prepare(store)
+    act = await CHANGES[name](store)
     await answer_before_write(store, act)
     await store.deliver_held()
     before = await store.find_all()
@@ -281,26 +374,35 @@ async def test_a_late_change_of_a_series_happens_once_and_its_key_repeats_the_ou
 
 
 @pytest.mark.parametrize(
-    ("prepare", "repository", "refusal"),
+    ("name", "repository", "method", "refusal"),
     [
-        (prepare_invitation, TeamRepository, TeamBusy),
-        (prepare_acceptance, TeamRepository, TeamBusy),
-        (prepare_campaign_edit, CampaignRepository, CampaignBusy),
-        (prepare_unpublication, CampaignRepository, CampaignBusy),
+        ("invitation", TeamRepository, "update", TeamBusy),
+        ("acceptance", TeamRepository, "update", TeamBusy),
+        ("campaign", CampaignRepository, "update", CampaignBusy),
+        ("unpublication", CampaignRepository, "update", CampaignBusy),
+        ("new resource", ResourceRepository, "insert", InvalidInput),
+        ("resource", ResourceRepository, "update", ResourceNotFound),
     ],
 )
 async def test_control_a_late_write_that_counts_as_a_conflict_is_refused_and_happens(
     store: LateStore,
     monkeypatch: pytest.MonkeyPatch,
-    prepare: Prepare,
-    repository: type[TeamRepository | CampaignRepository],
+    name: str,
+    repository: type,
+    method: str,
     refusal: type,
 ) -> None:
-    monkeypatch.setattr(teams, "MAX_ATTEMPTS", 1)
-    monkeypatch.setattr(campaigns, "MAX_EDIT_ATTEMPTS", 1)
-    act = await prepare(store)
-    monkeypatch.setattr(repository, "update", with_conflict(repository.update, False))
-    before = await store.find_all()
-    assert isinstance(await answer_before_write(store, act), refusal)
-    await store.deliver_held()
-    assert await store.find_all() != before
+    monkeypatch.setattr(conflicts, "MAX_CHANGE_ATTEMPTS", 1)
+    act = await CHANGES[name](store)
+    write = with_conflict(getattr(repository, method), conflict=False)
+    monkeypatch.setattr(repository, method, write)
+    await assert_conflict_happens(store, act, refusal)
+
+
+@pytest.mark.parametrize("name", ["check-in", "undone no-show", "waitlisted user"])
+async def test_control_a_late_decision_that_counts_as_a_conflict_is_refused_and_happens(
+    store: LateStore, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    act = await CHANGES[name](store)
+    take_unknown_for_conflict(monkeypatch)
+    await assert_conflict_happens(store, act, Locked)

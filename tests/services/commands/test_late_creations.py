@@ -10,24 +10,24 @@ import pytest
 from pymongo.errors import PyMongoError
 
 from slotlock.domain.booking.slot import SlotKind
+from slotlock.domain.campaign_copies.campaign_copy_outcomes import CampaignCopy
 from slotlock.domain.campaign_copies.copying import CopyRequest
-from slotlock.domain.campaign_copies.outcomes import CampaignCopy
 from slotlock.domain.campaigns.campaign import Campaign, CampaignDraft, CampaignSaved
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
 from slotlock.domain.resources.resource import Resource
-from slotlock.domain.slots.editing import SlotDraft
-from slotlock.domain.slots.outcomes import SlotSaved
 from slotlock.domain.slots.series import OnConflict, SeriesCreated
-from slotlock.domain.teams.outcomes import TeamSaved
+from slotlock.domain.slots.slot_outcomes import SlotSaved
+from slotlock.domain.slots.slot_patch import SlotDraft
+from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import CommitUnknownError, is_unavailable
+from slotlock.infrastructure.mongo.document_parts import campaign_to_document
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.documents import to_document
-from slotlock.infrastructure.mongo.terms_documents import campaign_to_document
+from slotlock.infrastructure.mongo.slots.slot_documents import to_document
 from slotlock.services import teams
-from slotlock.services.campaigns import campaigns, copies
+from slotlock.services.campaigns import campaign_copies, campaigns
 from slotlock.services.container import Services
-from slotlock.services.slots import editing, series
+from slotlock.services.slots import editing, series_creation
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.stores.late_store import LateStore, is_commit, short_timeouts, store
 
@@ -63,7 +63,7 @@ async def create_slot_with_resource(services: Services, user_id: UserId, key: st
 async def create_series(services: Services, user_id: UserId, key: str | None) -> object:
     """Create a series and return its id with those of its slots."""
     rule = "FREQ=WEEKLY;COUNT=3"
-    outcome = await series.create(
+    outcome = await series_creation.create(
         services, draft(), rule, [], OnConflict.STRICT, user_id, None, key
     )
     assert isinstance(outcome, SeriesCreated), outcome
@@ -87,7 +87,9 @@ async def copy_campaign(services: Services, user_id: UserId, key: str | None) ->
         database = services.slot_writer._database
         await database["campaigns"].insert_one(stored)
         await database["slots"].insert_one(to_document(build_slot(id=user_id, terms=terms)))
-    outcome = await copies.copy(services, CopyRequest(campaign_id, "Copy", 52), user_id, key)
+    outcome = await campaign_copies.copy(
+        services, CopyRequest(campaign_id, "Copy", 52), user_id, key
+    )
     assert isinstance(outcome, CampaignCopy), outcome
     return outcome
 

@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.outcomes import Booked
-from slotlock.domain.booking.refusals import Locked
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.booking_refusals import Locked
+from slotlock.domain.booking.decision import BookingChangeRequest, CommandResult
+from slotlock.domain.booking.rules.booking_changes import cancel, confirm
 from slotlock.infrastructure.mongo.client import CommitUnknownError
-from slotlock.infrastructure.mongo.slots.change_set import CommitResult
-from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
-from slotlock.services.booking import changes, move, waitlist
+from slotlock.infrastructure.mongo.slots import booking_adder
+from slotlock.infrastructure.mongo.slots.booking_adder import BookingAdder
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult
+from slotlock.services.booking import move, waitlist
 from slotlock.services.booking.book import BookingOptions, book_slot
-from slotlock.services.booking.changes import BookingChangeRequest
+from slotlock.services.booking.booking_changes import change_booking
 from tests.support.stores.late_store import (
     ADA,
     BOB,
@@ -33,7 +35,15 @@ from tests.support.stores.late_store import (
 __all__ = ["short_timeouts", "store"]
 
 
-async def test_a_booking_that_arrives_late_never_happens_after_a_refusal(store: LateStore) -> None:
+@pytest.fixture
+def long_settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a busy machine take its time to settle a write."""
+    monkeypatch.setattr(booking_adder, "SETTLE_TIMEOUT_S", 20.0)
+
+
+async def test_a_booking_that_arrives_late_never_happens_after_a_refusal(
+    store: LateStore, long_settling: None
+) -> None:
     slot_id = await store.insert_slot()
     store.route.is_held = is_slot_update
     assert isinstance(await store.book(slot_id), Locked)
@@ -55,7 +65,9 @@ async def test_control_without_settling_a_refused_booking_happens_late(
     assert await store.count_bookings(slot_id) == 1
 
 
-async def test_a_booking_whose_first_write_is_late_is_booked_once(store: LateStore) -> None:
+async def test_a_booking_whose_first_write_is_late_is_booked_once(
+    store: LateStore, long_settling: None
+) -> None:
     slot_id = await store.insert_slot(capacity=5)
     store.route.is_held = lambda message: not store.route.held and is_slot_update(message)
     assert isinstance(await store.book(slot_id), Booked)
@@ -88,14 +100,14 @@ async def prepare_confirmation(store: LateStore) -> tuple[SlotId, Act]:
     slot_id = await store.insert_slot(hold_minutes=10)
     booking = await store.new_booking(slot_id, hold=True)
     request = BookingChangeRequest(slot_id, booking.id, ADA)
-    return slot_id, lambda: changes.confirm(store.services, request)
+    return slot_id, lambda: change_booking(store.services, confirm, request)
 
 
 async def prepare_cancellation(store: LateStore) -> tuple[SlotId, Act]:
     """Return a slot with a booking, and what cancels it."""
     slot_id = await store.insert_slot()
     request = BookingChangeRequest(slot_id, (await store.new_booking(slot_id)).id, ADA)
-    return slot_id, lambda: changes.cancel(store.services, request)
+    return slot_id, lambda: change_booking(store.services, cancel, request)
 
 
 async def prepare_move(store: LateStore) -> tuple[SlotId, Act]:

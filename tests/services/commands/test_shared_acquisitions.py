@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from typing import Any
@@ -11,29 +11,40 @@ import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.decision import CommandResult, Decision, LoadedState
-from slotlock.domain.booking.outcomes import Booked, BookOutcome
-from slotlock.domain.booking.refusals import Locked
+from slotlock.domain.booking.booking_outcomes import Booked, BookOutcome
+from slotlock.domain.booking.booking_refusals import Locked
+from slotlock.domain.booking.decision import (
+    BookingChangeRequest,
+    CommandResult,
+    Decision,
+    LoadedState,
+)
+from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.reads.decision_reads import DecisionReader
-from slotlock.infrastructure.redis.locks.leases import Lease
+from slotlock.infrastructure.redis.locks.lock_leases import LockLease
 from slotlock.infrastructure.redis.locks.redis_locks import RedisLocks
-from slotlock.services import caller_queue
-from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
-from slotlock.services.booking.changes import BookingChangeRequest, cancel
+from slotlock.services import caller_queue, free_place_hints
+from slotlock.services.booking.book import (
+    BookingOptions,
+    BookSlotCommand,
+    BookSlotsCommand,
+    book_slot,
+    book_slots,
+)
+from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.caller_queue import BatchServer
+from slotlock.services.caller_queues import CallerQueues
 from slotlock.services.commands import executor
 from slotlock.services.container import Services
 from slotlock.services.previews import Preview, Previews
 from slotlock.services.slot_command import SlotCommand
-from slotlock.services.wait_queue import WaitQueues
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.model.service_pair import (
     ManualClock,
     PausableSlotWriter,
-    open_repositories,
     open_services,
 )
 from tests.support.polling import eventually
@@ -50,10 +61,7 @@ async def processes(servers: EmbeddedServers) -> AsyncIterator[Processes]:
     url, clock = database_url(servers, "shared_acquisitions"), ManualClock(NOW)
     async with AsyncExitStack() as stack:
         first, second = [
-            await open_services(
-                stack, await open_repositories(stack, url), servers.redis_url, clock
-            )
-            for _ in range(2)
+            await open_services(stack, url, servers.redis_url, clock) for _ in range(2)
         ]
         yield first, second
 
@@ -64,17 +72,23 @@ def acquisitions(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     acquired: list[tuple[str, ...]] = []
     original_acquire, original_each = RedisLocks.acquire, RedisLocks.acquire_each
 
-    async def record(self: RedisLocks, names: tuple[str, ...], wait: object) -> Lease | None:
+    async def record(self: RedisLocks, names: tuple[str, ...], wait: object) -> LockLease | None:
         acquired.append(names)
         return await original_acquire(self, names, wait)  # type: ignore[arg-type]
 
-    async def record_each(self: RedisLocks, names: Sequence[str]) -> Sequence[Lease | None]:
+    async def record_each(self: RedisLocks, names: Sequence[str]) -> Sequence[LockLease | None]:
         acquired.extend((name,) for name in names)
         return await original_each(self, names)
 
     monkeypatch.setattr(RedisLocks, "acquire", record)
     monkeypatch.setattr(RedisLocks, "acquire_each", record_each)
     return acquired
+
+
+@pytest.fixture
+def long_hints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a process remember which slots are full, though a busy machine is slow."""
+    monkeypatch.setattr(free_place_hints, "TRUSTED_FOR_S", 60.0)
 
 
 async def add_slot(services: Services, capacity: int) -> SlotId:
@@ -116,7 +130,7 @@ async def test_control_without_sharing_callers_of_one_process_refuse_each_other(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def acquire_alone(
-        self: WaitQueues[BookSlotCommand],
+        self: CallerQueues[BookSlotCommand],
         slot_id: SlotId,
         command: BookSlotCommand,
         wait_s: float,
@@ -125,7 +139,7 @@ async def test_control_without_sharing_callers_of_one_process_refuse_each_other(
         results = await executor.run_with_lock(processes[0], [command], wait_s)
         return results[0] if results else None
 
-    monkeypatch.setattr(WaitQueues, "submit", acquire_alone)
+    monkeypatch.setattr(CallerQueues, "submit", acquire_alone)
     slot_id = await add_slot(processes[0], capacity=50)
     assert "Locked" in await book_together(processes[0], slot_id)
 
@@ -143,12 +157,12 @@ async def test_callers_who_share_an_acquisition_that_fails_learn_the_truth(
 ) -> None:
     slot_id = await add_slot(processes[0], capacity=2)
     assert await book(processes[0], CALLERS[0], slot_id) == "Booked"
-    lease = await acquire_lease(processes[1].locks, slot_id)
+    lease = await acquire_lease(processes[1].locks, slot_id, wait_s=20.0)
     counts = Counter(await book_together(processes[0], slot_id))
     assert counts == {"AlreadyBooked": 1, "Locked": 49}
     await release_lease(processes[1].locks, lease)
     assert await book(processes[0], CALLERS[1], slot_id) == "Booked"
-    await acquire_lease(processes[1].locks, slot_id)
+    await acquire_lease(processes[1].locks, slot_id, wait_s=20.0)
     counts = Counter(await book_together(processes[0], slot_id))
     assert counts == {"AlreadyBooked": 2, "SlotFull": 48}
 
@@ -200,7 +214,7 @@ async def test_while_a_batch_of_this_process_is_served_callers_learn_the_truth_w
 
 
 async def test_callers_of_a_full_slot_learn_the_truth_without_the_lock(
-    processes: Processes, acquisitions: list[tuple[str, ...]]
+    processes: Processes, acquisitions: list[tuple[str, ...]], long_hints: None
 ) -> None:
     slot_id = await add_slot(processes[0], capacity=2)
     await book_together(processes[0], slot_id, CALLERS[:2])
@@ -210,26 +224,31 @@ async def test_callers_of_a_full_slot_learn_the_truth_without_the_lock(
     assert acquisitions == []
 
 
+@pytest.mark.parametrize("count", [1, 2])
 async def test_a_request_that_a_ticket_reports_as_lost_meanwhile_is_locked(
-    processes: Processes,
+    processes: Processes, count: int
 ) -> None:
-    services = processes[0]
-    slot_id = await add_slot(services, capacity=2)
-    options = BookingOptions(key="0123456789abcdef")
-    key = options.to_idempotency_key(CALLERS[0], BookSlotCommand.name, slot_id, CALLERS[0].user_id)
+    services, caller = processes[0], CALLERS[0]
+    claims = [(await add_slot(services, capacity=2), caller.user_id) for _ in range(count)]
+    options = BookingOptions(key=f"0123456789abcdef{count}")
+    booking: Coroutine[Any, Any, CommandResult[Any]]
+    if count == 1:
+        key = options.to_idempotency_key(caller, BookSlotCommand.name, *claims[0])
+        booking = book_slot(services, caller, *claims[0], options)
+    else:
+        key = options.to_idempotency_key(caller, BookSlotsCommand.name, *claims)
+        booking = book_slots(services, caller, claims, options)
     assert key is not None
     paused = slot_writer(services).pause_next_commit()
-    booking = asyncio.create_task(
-        book_slot(services, CALLERS[0], slot_id, CALLERS[0].user_id, options)
-    )
+    task = asyncio.create_task(booking)
     await paused.wait()
     await services.idempotency_records.save(key.lost_record(NOW))
     slot_writer(services).resume_event.set()
-    assert isinstance((await booking).outcome, Locked)
+    assert isinstance((await task).outcome, Locked)
 
 
 async def test_callers_of_full_slots_share_one_read(
-    processes: Processes, monkeypatch: pytest.MonkeyPatch
+    processes: Processes, long_hints: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services = processes[0]
     slot_ids = [await add_slot(services, capacity=1) for _ in range(5)]
@@ -279,8 +298,9 @@ async def test_a_place_that_another_process_freed_is_booked_although_the_slot_wa
     booked = await book_slot(processes[0], CALLERS[0], slot_id, CALLERS[0].user_id, options)
     assert isinstance(booked.outcome, Booked)
     assert await book(processes[0], CALLERS[1], slot_id) == "SlotFull"
-    request = BookingChangeRequest(slot_id, booked.outcome.booking.id, CALLERS[0])
-    await cancel(processes[1], request)
+    request = BookingChangeRequest(slot_id, booked.outcome.booking.id, CALLERS[0], wait_s=20.0)
+    await change_booking(processes[1], cancel, request)
+    await processes[1].locks.wait_for_releases()
     assert await book(processes[0], CALLERS[1], slot_id) == "Booked"
 
 

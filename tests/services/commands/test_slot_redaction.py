@@ -1,9 +1,9 @@
 """Redacted slots: each user sees their own rows, also if others were shown the slot."""
 
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry, WaitlistEntryId
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.booking_refusals import KeyReused
 from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.outcomes import Booked
-from slotlock.domain.booking.refusals import KeyReused
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
 from slotlock.services.commands.slot_redaction import SlotRedactor, redacted_slots

@@ -10,26 +10,26 @@ from pymongo import WriteConcern
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.outcomes import Booked
-from slotlock.domain.booking.refusals import Locked
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.booking_refusals import Locked
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.client import CommitUnknownError, Database, Document, connect
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots import documents
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
-from slotlock.infrastructure.mongo.slots.writing import booking_adder
-from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
-from slotlock.infrastructure.mongo.slots.writing.stored_bookings import StoredBookings
+from slotlock.infrastructure.mongo.slots import booking_adder, slot_documents
+from slotlock.infrastructure.mongo.slots.booking_adder import BookingAdder, StoredBookings
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite, WriteSet
 from slotlock.services.booking.book import BookingOptions, BookSlotCommand, book_slot
-from slotlock.services.commands import batches, group_commit
+from slotlock.services.commands import commit, group_commit
 from slotlock.services.container import Services
 from tests.support.apps.replica_pair import ReplicaPair, replica_pair
 from tests.support.domain.builders import NOW, build_slot
-from tests.support.model.service_pair import ManualClock, open_repositories, open_services
+from tests.support.model.service_pair import ManualClock, open_services
 from tests.support.polling import eventually
 from tests.support.stores.late_store import short_timeouts
 from tests.support.stores.slot_store import booking_update
 from tests.support.stores.slots import insert_new_slots
+
+pytestmark = pytest.mark.slow
 
 __all__ = ["short_timeouts"]
 
@@ -58,8 +58,7 @@ async def database(mongo: ReplicaPair) -> AsyncIterator[Database]:
 async def services(servers: EmbeddedServers, mongo: ReplicaPair) -> AsyncIterator[Services]:
     """Yield services on this replica set."""
     async with AsyncExitStack() as stack:
-        repositories = await open_repositories(stack, mongo.primary.url)
-        yield await open_services(stack, repositories, servers.redis_url, ManualClock(NOW))
+        yield await open_services(stack, mongo.primary.url, servers.redis_url, ManualClock(NOW))
 
 
 async def has_booking(database: Database, slot_id: SlotId) -> bool:
@@ -86,7 +85,7 @@ async def test_a_booking_that_is_acknowledged_too_late_never_ends_as_locked(
 async def test_control_unknown_taken_for_a_conflict_ends_as_locked_with_a_booking(
     services: Services, database: Database, mongo: ReplicaPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (batches, group_commit):
+    for module in (commit, group_commit):
         monkeypatch.setattr(module, "check_written", lambda result: result is CommitResult.WRITTEN)
     monkeypatch.setattr(booking_adder, "SETTLE_TIMEOUT_S", 0.1)
     new = build_slot(1, id=new_slot_id())
@@ -149,7 +148,7 @@ async def test_control_settling_that_waits_for_its_own_write_never_ends_in_a_lag
     results_of = BookingAdder._results_of
 
     async def results_if_confirmed(
-        self: BookingAdder, updates: Sequence[SlotUpdate], *, is_confirmed: bool
+        self: BookingAdder, updates: Sequence[SlotWrite], *, is_confirmed: bool
     ) -> list[CommitResult]:
         if not is_confirmed:
             return [CommitResult.UNKNOWN] * len(updates)
@@ -171,11 +170,11 @@ async def commit_on_unconfirmed_version(
     mongo.secondary.pause()
     try:
         if is_new:
-            await unconfirmed["slots"].insert_one(documents.to_document(slot))
+            await unconfirmed["slots"].insert_one(slot_documents.to_document(slot))
         later = {"$inc": {"version": 1}}
         await unconfirmed["slots"].update_one({"_id": ObjectId(slot.id)}, later)
         before = replace(slot, version=slot.version + 1)
-        changes = ChangeSet((booking_update(before, ADA.user_id),))
+        changes = WriteSet((booking_update(before, ADA.user_id),))
         return await services.slot_writer.commit(changes), slot.id
     finally:
         mongo.secondary.resume()
@@ -199,7 +198,7 @@ async def test_control_any_other_version_taken_for_a_conflict_is_refused_and_hap
     *,
     is_new: bool,
 ) -> None:
-    def result_of(self: StoredBookings, update: SlotUpdate, *, is_confirmed: bool) -> CommitResult:
+    def result_of(self: StoredBookings, update: SlotWrite, *, is_confirmed: bool) -> CommitResult:
         is_same = self.versions.get(update.before.id) == update.before.version
         return CommitResult.UNKNOWN if is_same else CommitResult.CONFLICT
 
@@ -216,7 +215,7 @@ async def test_no_refusal_relies_on_a_booking_of_its_batch_that_was_not_written(
     await insert_new_slots(database, new)
     add = BookingAdder.add
 
-    async def add_too_late(self: BookingAdder, update: SlotUpdate) -> CommitResult:
+    async def add_too_late(self: BookingAdder, update: SlotWrite) -> CommitResult:
         await database["slots"].update_one({"_id": ObjectId(new.id)}, {"$inc": {"version": 1}})
         return await add(self, update)
 
@@ -225,6 +224,6 @@ async def test_no_refusal_relies_on_a_booking_of_its_batch_that_was_not_written(
         BookSlotCommand.create(each, new.id, each.user_id, hold=False, key=None)
         for each in (ADA, BEN)
     ]
-    decided = await batches.decide_and_commit(services, commands)
+    decided = await commit.decide_and_commit(services, commands)
     assert [type(result.outcome) for result in decided.results] == [Locked, Locked]
     assert not await has_booking(database, new.id)

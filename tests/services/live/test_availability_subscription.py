@@ -13,6 +13,12 @@ from slotlock.auth.tokens import TokenClaims, new_token_id
 from slotlock.services.container import utc_now
 from tests.support.apps.deployment import app_variant
 from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.campaigns import (
+    create_campaign,
+    publish_campaign,
+    unpublish_campaign,
+)
 from tests.support.clients.client import (
     WATCH_AVAILABILITY,
     GraphQLTestClient,
@@ -144,26 +150,127 @@ async def test_unknown_slots_and_drafts_cannot_be_watched(
             assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"
 
 
-@pytest.fixture
+@pytest.mark.parametrize("extra", ["", "slot { remaining }"])
+async def test_watchers_of_a_slot_that_becomes_hidden_learn_that_and_get_no_later_state(
+    two_apps: Pair, user_tokens: UserTokens, extra: str
+) -> None:
+    watched_app, other_app = two_apps
+    query = WATCH_AVAILABILITY.replace("version", f"isHidden version {extra}")
+    async with (
+        http_client() as http,
+        open_websocket(watched_app) as watcher,
+        open_websocket(watched_app, user_tokens.organizer) as organizer_watcher,
+    ):
+        organizer = BookingClient(http, other_app.url, user_tokens.organizer)
+        ada = BookingClient(http, other_app.url, user_tokens.members[0])
+        campaign_id = await create_campaign(organizer)
+        hidden, other = [
+            await organizer.add_slot(capacity=5, **options)
+            for options in ({"campaignId": campaign_id}, {})
+        ]
+        await watcher.subscribe("both", query, slots=[hidden, other])
+        await organizer_watcher.subscribe("both", query, slots=[hidden, other])
+        for socket in (watcher, organizer_watcher):
+            assert {(await socket.next_result())["isHidden"] for _ in range(2)} == {False}
+        await unpublish_campaign(organizer, campaign_id)
+        for socket in (watcher, organizer_watcher):
+            last = await socket.next_result()
+            assert (last["slotId"], last["isHidden"]) == (hidden, True)
+        await organizer.book_slot(hidden, userId=await ada.fetch_user_id())
+        seen = await organizer_watcher.next_result()
+        assert (seen["slotId"], seen["isHidden"], seen["remaining"]) == (hidden, True, 4)
+        await ada.book_slot(other)
+        assert (await watcher.next_result())["slotId"] == other
+        await publish_campaign(organizer, campaign_id)
+        shown = await watcher.next_result()
+        assert (shown["slotId"], shown["isHidden"], shown["remaining"]) == (hidden, False, 4)
+        await watcher.subscribe("one", query, slots=[hidden])
+        assert (await watcher.next_result())["isHidden"] is False
+        await unpublish_campaign(organizer, campaign_id)
+        messages = [await watcher.receive() for _ in range(3)]
+        assert sorted((each["id"], each["type"]) for each in messages) == [
+            ("both", "next"),
+            ("one", "complete"),
+            ("one", "next"),
+        ]
+
+
 async def short_lived_token(two_apps: Pair, user_tokens: UserTokens) -> str:
-    """Return an access token that expires after 1.5 s."""
+    """Return an access token that expires after 4 s."""
     async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as auth:
         claims = auth.tokens.verify("access", user_tokens.members[0], auth.now())
         now = utc_now()
-        expires_at = now + timedelta(seconds=1.5)
+        expires_at = now + timedelta(seconds=4)
         short = TokenClaims(claims.user_id, claims.session_id, new_token_id(), expires_at)
         return auth.tokens.sign("access", short, now)
 
 
 async def test_a_socket_is_closed_when_its_token_expires(
-    two_apps: Pair, user_tokens: UserTokens, short_lived_token: str
+    two_apps: Pair, user_tokens: UserTokens
 ) -> None:
-    async with http_client() as http, open_websocket(two_apps[0], short_lived_token) as watcher:
+    async with http_client() as http:
         organizer = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
         slot = await organizer.create_slot()
+    token = await short_lived_token(two_apps, user_tokens)
+    async with open_websocket(two_apps[0], token) as watcher:
         await watcher.subscribe("1", WATCH_AVAILABILITY, slots=[slot["id"]])
         await watcher.next_result()
         with pytest.raises(ConnectionClosed) as closed:
             await watcher.receive()
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 4403
+
+
+WATCH_CAMPAIGN = WATCH_AVAILABILITY.replace(
+    "$slots: [ID!]!) {\n  slotAvailability(slotIds: $slots)",
+    "$campaign: ID!) {\n  campaignAvailability(campaignId: $campaign)",
+)
+PUBLISH_SLOT = "mutation($id: ID!) { publishSlot(slotId: $id) { __typename } }"
+
+
+async def test_a_campaign_is_watched_with_the_slots_that_are_created_and_published_later(
+    two_apps: Pair, user_tokens: UserTokens
+) -> None:
+    async with (
+        http_client() as http,
+        open_websocket(two_apps[0]) as watcher,
+        open_websocket(two_apps[0]) as second,
+    ):
+        organizer = GraphQLTestClient(http, two_apps[1].url, user_tokens.organizer)
+        campaign = await create_campaign(organizer)
+        slots = [(await organizer.create_slot(campaignId=campaign))["id"] for _ in range(2)]
+        draft = (await organizer.create_slot(campaignId=campaign, draft=True))["id"]
+        await watcher.subscribe("1", WATCH_CAMPAIGN, campaign=campaign)
+        assert [(await watcher.next_result())["slotId"] for _ in slots] == slots
+        await GraphQLTestClient(http, two_apps[1].url, user_tokens.members[0]).book(slots[1])
+        state = await watcher.next_result()
+        assert (state["slotId"], state["remaining"]) == (slots[1], 0)
+        new = (await organizer.create_slot(campaignId=campaign, capacity=5))["id"]
+        state = await watcher.next_result()
+        assert (state["slotId"], state["remaining"]) == (new, 5)
+        await organizer.execute(PUBLISH_SLOT, id=draft)
+        state = await watcher.next_result()
+        assert (state["slotId"], state["status"]) == (draft, "PUBLISHED")
+        await second.subscribe("1", WATCH_CAMPAIGN, campaign=campaign)
+        found = {state["slotId"]: state for state in [await second.next_result() for _ in range(4)]}
+        assert found.keys() == {*slots, new, draft}
+        assert found[slots[1]]["remaining"] == 0
+
+
+async def test_a_hidden_campaign_is_watched_by_organizers_with_its_drafts(
+    two_apps: Pair, user_tokens: UserTokens
+) -> None:
+    async with (
+        http_client() as http,
+        open_websocket(two_apps[0], user_tokens.organizer) as watcher,
+        open_websocket(two_apps[0], user_tokens.members[0]) as member,
+    ):
+        organizer = GraphQLTestClient(http, two_apps[0].url, user_tokens.organizer)
+        campaign = await create_campaign(organizer, published=False)
+        draft = await organizer.create_slot(campaignId=campaign, draft=True)
+        await watcher.subscribe("1", WATCH_CAMPAIGN, campaign=campaign)
+        assert (await watcher.next_result())["slotId"] == draft["id"]
+        for hidden in (campaign, "nonsense"):
+            await member.subscribe("1", WATCH_CAMPAIGN, campaign=hidden)
+            message = await member.receive()
+            assert message["payload"][0]["extensions"]["code"] == "BAD_USER_INPUT"

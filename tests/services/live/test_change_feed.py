@@ -12,13 +12,12 @@ from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.services.live.availability import AvailabilitySubscription
+from slotlock.services.live.availability_hub import AvailabilitySubscription
 from tests.support.apps.processes import database_url
 from tests.support.apps.restartable_servers import restartable_server
 from tests.support.domain.builders import build_slot
 from tests.support.polling import poll_until
-from tests.support.stores.slot_edits import edit_silently
-from tests.support.stores.slots import insert_new_slots
+from tests.support.stores.slots import edit_silently, insert_new_slots
 
 
 @pytest.fixture
@@ -139,4 +138,4 @@ async def test_the_stream_ends_with_the_last_watcher_and_starts_again_with_the_n
             assert task is not None
             assert not task.done()
         await until(task.done, "the stream ended")
-        assert feed._stream._session is None
+        assert feed.stream._session is None

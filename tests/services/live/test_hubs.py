@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
@@ -15,22 +16,30 @@ from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.infrastructure.mongo.changes.stream import Changes
+from slotlock.domain.campaigns.terms import CampaignTerms
+from slotlock.infrastructure.mongo.campaigns.campaign_repository import CampaignRepository
+from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch
 from slotlock.infrastructure.mongo.client import Database, connect
-from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
-from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
+from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
+from slotlock.infrastructure.mongo.repositories import Repositories
+from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.write_set import SlotWrite, WriteSet, check_written
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from slotlock.services.admission.tickets import load_tickets
 from slotlock.services.container import utc_now
-from slotlock.services.live.availability import AvailabilityHub, AvailabilitySubscription
-from slotlock.services.live.booking_events import BookingEventHub
+from slotlock.services.live.availability_hub import AvailabilityHub, AvailabilitySubscription
+from slotlock.services.live.booking_event_hub import BookingEventHub
+from slotlock.services.live.campaign_slots import CampaignSlotsHub
 from slotlock.services.live.fan_out import FanOutQueue
-from slotlock.services.live.ticket_updates import TicketHub
+from slotlock.services.live.ticket_hub import TicketHub
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot, with_facts
+from tests.support.domain.campaign_builders import build_terms
+from tests.support.stores.query_plans import CommandRecorder, recorded_commands
 from tests.support.stores.slots import insert_new_slots
+
+__all__ = ["recorded_commands"]
 
 # More rounds of the event loop than lie between a trigger and the end of the wait for it.
 ROUNDS = 6
@@ -62,8 +71,8 @@ async def insert_slot(database: Database) -> SlotState:
 async def change_silently(database: Database, slot: SlotState) -> None:
     """Change a slot without publishing it."""
     renamed = with_facts(slot, title="Pilates")
-    update = SlotUpdate(slot, replace(renamed, version=slot.version + 1))
-    assert check_written(await SlotWriter(database).commit(ChangeSet((update,))))
+    update = SlotWrite(slot, replace(renamed, version=slot.version + 1))
+    assert check_written(await SlotWriter(database).commit(WriteSet((update,))))
 
 
 def availability(slot_id: SlotId, version: int) -> Availability:
@@ -87,7 +96,7 @@ async def test_a_resync_publishes_a_change_whose_message_was_lost(
 
 async def delete_silently(database: Database, slot: SlotState) -> None:
     """Delete a slot without publishing it."""
-    changes = ChangeSet((), deleted_slots=(slot,))
+    changes = WriteSet((), deleted_slots=(slot,))
     assert check_written(await SlotWriter(database).commit(changes))
 
 
@@ -107,7 +116,7 @@ async def test_a_deletion_whose_message_was_lost_is_published_once_as_a_cancella
                 case "read":
                     hub.on_slots_changed({slot.id: 2})
                 case "change stream":
-                    gone = Changes({}, frozenset(), frozenset(), frozenset({slot.id}))
+                    gone = ChangeBatch({}, frozenset(), frozenset(), frozenset({slot.id}))
                     hub.on_changes(gone)
             await hub.resync()
         last = await anext(states)
@@ -229,3 +238,53 @@ async def test_a_hub_stops_even_while_a_trigger_arrives(
     # Not wait_for: a hub that swallows the cancellation would block it, too.
     done, _ = await asyncio.wait([stopping], timeout=20)
     assert stopping in done
+
+
+async def insert_slots_of(database: Database, terms: CampaignTerms, number: int) -> list[SlotId]:
+    """Insert slots of a campaign, and return their ids."""
+    slots = [build_slot(5, id=new_slot_id(), terms=terms) for _ in range(number)]
+    await insert_new_slots(database, *slots)
+    return [slot.id for slot in slots]
+
+
+@pytest.fixture
+def campaign_slots(recorded_commands: tuple[Database, CommandRecorder]) -> CampaignSlotsHub:
+    """Return a hub that receives no changes."""
+    database = recorded_commands[0]
+    availability_hub = AvailabilityHub(SlotRepository(database), utc_now)
+    return CampaignSlotsHub(CampaignRepository(database), availability_hub, utc_now)
+
+
+async def test_a_crowd_that_watches_a_campaign_reads_its_slots_once(
+    campaign_slots: CampaignSlotsHub, recorded_commands: tuple[Database, CommandRecorder]
+) -> None:
+    database, recorder = recorded_commands
+    terms = build_terms(campaign_id=new_campaign_id())
+    await Repositories(database).indexes.build_missing()
+    slot_ids = await insert_slots_of(database, terms, 3)
+    watch = partial(campaign_slots.subscribe, terms.campaign_id, include_hidden=False)
+    async with watch() as first:
+        assert {first.take().slot_id for _ in slot_ids} == set(slot_ids)
+        recorder.commands.clear()
+        async with AsyncExitStack() as crowd:
+            for _ in range(3):
+                subscription = await crowd.enter_async_context(watch())
+                assert {subscription.take().slot_id for _ in slot_ids} == set(slot_ids)
+        assert recorder.commands == []
+
+
+async def test_a_slot_that_appeared_during_a_gap_is_added_to_a_watched_campaign(
+    campaign_slots: CampaignSlotsHub, recorded_commands: tuple[Database, CommandRecorder]
+) -> None:
+    database, _ = recorded_commands
+    terms = build_terms(campaign_id=new_campaign_id())
+    await Repositories(database).indexes.build_missing()
+    hidden = build_terms(campaign_id=terms.campaign_id, published=False)
+    async with campaign_slots.subscribe(terms.campaign_id, include_hidden=False) as subscription:
+        assert not subscription.has_pending
+        await insert_slots_of(database, hidden, 1)
+        (appeared,) = await insert_slots_of(database, terms, 1)
+        campaign_slots._on_gap()
+        await campaign_slots._add_listed()
+        assert subscription.take().slot_id == appeared
+        assert not subscription.has_pending

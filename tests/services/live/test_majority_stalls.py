@@ -9,11 +9,14 @@ from pymongo import WriteConcern
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure import shared_change_feed
-from slotlock.infrastructure.mongo.changes.stream import WATCHED_CHANGES, ChangeStream
+from slotlock.infrastructure.mongo.change_stream.change_stream import WATCHED_CHANGES, ChangeStream
+from slotlock.infrastructure.mongo.client import Document
 from tests.support.apps.processes import free_port
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
 from tests.support.scenarios.stalled_majority import FAILPOINTS, stalled_majority
 from tests.support.scenarios.watched_slot import Watched, Watcher, two_processes, until
+
+pytestmark = pytest.mark.slow
 
 CASES = pytest.mark.parametrize(
     "is_control", [False, True], ids=["", "control, begun at the last applied write"]
@@ -42,7 +45,7 @@ def _begin_stream(monkeypatch: pytest.MonkeyPatch, *, is_control: bool) -> None:
         monkeypatch.setattr(ChangeStream, "_open_cursor", _open_at_last_applied)
 
 
-async def _open_at_last_applied(stream: ChangeStream, _: Timestamp) -> int:
+async def _open_at_last_applied(stream: ChangeStream, _: Timestamp, _options: Document) -> int:
     pipeline = [{"$changeStream": {}}, *WATCHED_CHANGES]
     majority = {"level": "majority"}
     command = {"aggregate": 1, "pipeline": pipeline, "cursor": {}, "readConcern": majority}

@@ -12,18 +12,20 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.outcomes import Booked
+from slotlock.domain.booking.booking_outcomes import Booked
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.booking.book import BookingOptions, book_slot
 from slotlock.services.container import Services
-from slotlock.services.live import availability
-from slotlock.services.live.availability import PUBLISH_BATCH_SIZE, AvailabilitySubscription
+from slotlock.services.live import availability_hub
+from slotlock.services.live.availability_hub import PUBLISH_BATCH_SIZE, AvailabilitySubscription
 from slotlock.services.live.fan_out import WAKEUP_BATCH_SIZE
 from tests.support.domain.builders import build_slot
 from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.queue.deployment import with_own_redis_database
+
+pytestmark = pytest.mark.slow  # thousands of watchers
 
 WATCHERS = 2000
 SUBSCRIPTIONS = 5 * PUBLISH_BATCH_SIZE
@@ -34,8 +36,8 @@ CHANGES = 5
 def has_slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Return whether the tasks of the watchers wake in slices."""
     if not request.param:
-        monkeypatch.setattr(availability, "WAKEUP_BATCH_SIZE", WATCHERS)
-        monkeypatch.setattr(availability, "PUBLISH_BATCH_SIZE", WATCHERS + 1)
+        monkeypatch.setattr(availability_hub, "WAKEUP_BATCH_SIZE", WATCHERS)
+        monkeypatch.setattr(availability_hub, "PUBLISH_BATCH_SIZE", WATCHERS + 1)
     return bool(request.param)
 
 
@@ -49,7 +51,7 @@ def pair(servers: EmbeddedServers, has_slices: bool) -> Iterator[ServicePair]:
 async def insert_slot(services: Services) -> SlotId:
     """Insert a slot."""
     slot = build_slot(9, id=new_slot_id(), start=MORNING.replace(year=2041))
-    assert check_written(await services.slot_writer.commit(ChangeSet((), new_slots=(slot,))))
+    assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
     return slot.id
 
 

@@ -10,15 +10,16 @@ from bson.json_util import dumps
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.outcomes import Booked
-from slotlock.domain.teams.outcomes import TeamSaved
-from slotlock.domain.users.administration import LastAdmin
-from slotlock.domain.users.user import Caller, Role, UserId
-from slotlock.infrastructure.mongo.users.documents import to_new_document
-from slotlock.infrastructure.mongo.users.erasures import Erasure
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.notifications.mail_kinds import TEST, direct_mail
+from slotlock.domain.teams.team_outcomes import TeamSaved
+from slotlock.domain.users.account_admin_rules import LastAdmin
+from slotlock.domain.users.user import Caller, MailTopic, Role, UserId
+from slotlock.infrastructure.mongo.users.privacy import Erasure
+from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from slotlock.services import teams
 from slotlock.services.booking import book, waitlist
-from slotlock.services.users.erasure import RECENT_REQUESTS, finish_erasure, finish_erasures
+from slotlock.services.erasure import RECENT_REQUESTS, finish_erasure, finish_erasures
 from tests.support.model.checker import ModelChecker, SlotShape
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.stores.users import new_email
@@ -99,11 +100,26 @@ def test_a_past_booking_still_counts_without_a_name(pair: ServicePair, member: C
     assert (user.name, user.groups, user.erased) == ("Erased user", (), True)
 
 
+def test_which_mails_a_user_wants_and_what_waits_to_be_sent_is_erased(
+    pair: ServicePair, member: Caller
+) -> None:
+    services, run, user = pair.services[0], pair.runner.run, ObjectId(member.user_id)
+    refused = {MailTopic.REMINDERS: False}
+    assert run(services.users.set_preferences(member.user_id, "de", refused))
+    mail = direct_mail(TEST, member.user_id, "1", pair.clock(), user_id=member.user_id)
+    run(services.outbox.insert([mail], pair.clock()))
+    run(finish_erasure(services, erase_account(pair, member)))
+    [stored] = pair.database["users"].find({"_id": user})
+    assert {"refusedTopics", "locale"} & stored.keys() == set()
+    assert pair.database["outbox"].find_one({"user": user}) is None
+    assert run(services.users.set_preferences(member.user_id, "de", refused)) is None
+
+
 def test_no_collection_contains_the_name_or_the_address_after_a_finished_erasure(
     pair: ServicePair, member: Caller
 ) -> None:
     services, run = pair.services[0], pair.runner.run
-    email = run(services.users.find_many([member.user_id]))[member.user_id].email
+    email = run(services.users.find_many([member.user_id]))[member.user_id].login_name
     run(services.users.set_groups(member.user_id, ["Choir"], pair.callers[0].user_id, pair.clock()))
     edits: list[dict[str, Any]] = [
         {"field": "name", "before": None, "after": NAME, "user": ObjectId(member.user_id)},

@@ -81,6 +81,7 @@ DAMAGES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("index", [0, 2])
 def test_other_holds_expire_although_a_slot_cannot_be_read(
@@ -174,7 +175,7 @@ def test_a_banned_user_is_removed_from_a_locked_slot_once_it_is_released(
     scenario.book(1, slot_id)
     scenario.perform("join", BANNED_WHILE_WAITING, slot_id)
     ban(pair, pair.callers[BANNED_WHILE_WAITING])
-    lease = pair.runner.run(pair.services[1].locks.acquire(slot_id))
+    lease = pair.runner.run(pair.services[1].locks.acquire(slot_id, wait_s=20.0))
     assert lease is not None
     pair.runner.run(waitlist.remove_recently_banned(services))
     assert waitlist_length(pair, slot_id) == 1

@@ -29,7 +29,7 @@ class DevServer:
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
-        wait_until(lambda: "Ctrl-C" in self.output.read_text(), "the banner is printed", 60)
+        wait_until(lambda: "Ctrl-C" in self.output.read_text(), "the banner is printed", 100)
 
     def sign_in(self) -> tuple[str, str]:
         """Return the admin's e-mail address and password from the banner."""

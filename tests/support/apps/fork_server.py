@@ -31,22 +31,24 @@ class ForkedProcess:
     def __init__(self, pid: int, exit_file: Path) -> None:
         self.pid = pid
         self._exit_file = exit_file
+        # Once it is known, another process or a thread of one may have the pid.
+        self._exit_code: int | None = None
 
     def send_signal(self, number: int) -> None:
         """Send a signal if the process still runs."""
-        try:
-            os.kill(self.pid, number)
-        except ProcessLookupError:
-            return
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def poll(self) -> int | None:
         """Return None while the process runs, then its exit code; -9 if it did not write one."""
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            written = self._exit_file.read_text() if self._exit_file.exists() else ""
-            return int(written or -signal.SIGKILL)
-        return None
+        if self._exit_code is None:
+            try:
+                os.kill(self.pid, 0)
+            except ProcessLookupError:
+                written = self._exit_file.read_text() if self._exit_file.exists() else ""
+                self._exit_code = int(written or -signal.SIGKILL)
+        return self._exit_code
 
     def kill(self) -> None:
         """Send SIGKILL."""
@@ -93,8 +95,8 @@ def _forked_process(
     settings: Mapping[str, str], directory: Path, is_app_ready: Callable[[AppProcess], bool]
 ) -> Iterator[AppProcess]:
     directory.mkdir(parents=True, exist_ok=True)
-    log_file, port = directory / "app.log", free_port()
-    forked = _fork({**settings, "PORT": str(port)}, log_file)
+    log_file, port = directory / "app.log", settings.get("PORT") or str(free_port())
+    forked = _fork({**settings, "PORT": port}, log_file)
     process = cast("subprocess.Popen[bytes]", forked)
     app = AppProcess(f"http://127.0.0.1:{port}", process, settings, log_file)
 

@@ -2,14 +2,16 @@
 
 import os
 import re
-import secrets
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
+from itertools import count
 from pathlib import Path
 
 import httpx
@@ -23,13 +25,23 @@ ADMIN_PASSWORD = "the password of the tests"
 SERVE_COMMAND = (sys.executable, "-m", "slotlock", "serve")
 MAX_LOG_LINES = 40
 # A busy machine needs about ten seconds to start the app.
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 100.0
+MAX_WORKERS = 8
+PORTS_A_WORKER = 2_100
+
+
+# Each worker has its own ports, below those of outgoing connections, and gives them in a circle:
+# a server starts on its port some time after this process found it free.
+_FIRST_PORT = 15_000 + PORTS_A_WORKER * (
+    int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % MAX_WORKERS
+)
+_next_port = count(os.getpid())  # two runs at a time begin at different ones
 
 
 def free_port() -> int:
-    """Return a port that is free now, below those that outgoing connections get."""
+    """Return a port that is free now, and that no other test of this run gets soon."""
     while True:
-        port = 15_000 + secrets.randbelow(17_000)
+        port = _FIRST_PORT + next(_next_port) % PORTS_A_WORKER
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
@@ -106,15 +118,19 @@ class AppProcess:
         return self.process.wait(30)
 
 
+Pair = tuple[AppProcess, AppProcess]
+
+
 def is_http_ready(app: AppProcess, path: str = "/readyz") -> bool:
     """Return whether the app listens and responds to this path with 200."""
-    with socket.socket() as probe:  # costs little; most calls come before the app listens
-        if probe.connect_ex(("127.0.0.1", httpx.URL(app.url).port)) != 0:
+    url = httpx.URL(app.url)
+    # An `httpx.Client` for each of many calls would take most of their time.
+    with closing(HTTPConnection(url.host, url.port, timeout=30)) as connection:
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status == HTTPStatus.OK
+        except (OSError, HTTPException):
             return False
-    try:
-        return httpx.get(app.url + path, trust_env=False).status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 @contextmanager

@@ -123,17 +123,17 @@ def limited_by_minute(
 @pytest.fixture
 def early_in_minute() -> None:
     """Begin the test early enough in a minute, which is the window of the limits, to end in it."""
-    wait_until(lambda: time.time() % 60 < 50, "the next minute", timeout_s=30)
+    wait_until(lambda: time.time() % 60 < 40, "the next minute", timeout_s=30)
 
 
 @pytest.fixture
-async def anonymous(rate_limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
+async def stranger(rate_limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
     """Return an anonymous client at an address of its own."""
     return client_at_new_address(http, rate_limited)
 
 
 @pytest.fixture
-async def member(rate_limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
+async def caller(rate_limited: AppProcess, http: httpx.AsyncClient) -> AddressedClient:
     """Return a member's client at an address of its own."""
     async with auth_for_database(rate_limited.environment["SLOTLOCK_MONGO_URL"]) as auth:
         return client_at_new_address(http, rate_limited, await sign_in_new_user(auth, Role.MEMBER))

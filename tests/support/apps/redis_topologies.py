@@ -27,7 +27,7 @@ class RedisNode:
 
     def run_command(self, command: str) -> str:
         """Run a command and return the reply as text."""
-        with Redis(port=self.port, socket_timeout=2) as client:
+        with Redis(port=self.port, socket_timeout=20) as client:
             client.response_callbacks.clear()
             reply = client.execute_command(*command.split())
             parts = reply if isinstance(reply, list) else [reply]
@@ -75,8 +75,13 @@ def start_node(
         process = subprocess.Popen(
             [find_binary(VALKEY, None), str(settings_file), *options], stdout=log, stderr=log
         )
+
+    def is_ready() -> bool:
+        assert process.poll() is None, f"valkey ended: {(home / 'log').read_text()}"
+        return VALKEY.is_ready(port, process.pid)
+
     try:
-        wait_until(lambda: VALKEY.is_ready(port, process.pid), "valkey responds")
+        wait_until(is_ready, "valkey responds")
         yield RedisNode(port, process)
     finally:
         process.kill()
@@ -107,12 +112,24 @@ def sentinel_topology(directory: Path, replicas: int = 0) -> Iterator[RedisTopol
                 partial(reply_contains, follower, "INFO", "master_link_status:up"),
                 "the replica follows the master",
             )
+        # A busy machine may hold the master up. Without replicas, there is none to promote.
+        down_after_ms = 3_000 if replicas else 60_000
         watch = (
             f"sentinel monitor {SENTINEL_MASTER} 127.0.0.1 {master.port} 1\n"
-            f"sentinel down-after-milliseconds {SENTINEL_MASTER} 500\n"
+            f"sentinel down-after-milliseconds {SENTINEL_MASTER} {down_after_ms}\n"
             f"sentinel failover-timeout {SENTINEL_MASTER} 2000"
         )
         sentinel = stack.enter_context(start_node(directory, "--sentinel", settings=watch))
+        for follower in followers:
+            wait_until(
+                partial(
+                    reply_contains,
+                    sentinel,
+                    f"SENTINEL REPLICAS {SENTINEL_MASTER}",
+                    str(follower.port),
+                ),
+                "the Sentinel knows the replica",
+            )
         yield RedisTopology(
             f"redis+sentinel://127.0.0.1:{sentinel.port}/{SENTINEL_MASTER}/0", [master, *followers]
         )

@@ -30,6 +30,7 @@ from tests.support.apps.variants import (
 )
 from tests.support.apps.versions import next_version, previous_version
 from tests.support.cli import slow_starts
+from tests.support.notifications import mail_variants
 
 SWITCHES: dict[str, Callable[[], None]] = {
     **locks.GUARDS,
@@ -51,6 +52,8 @@ SWITCHES: dict[str, Callable[[], None]] = {
     **admission_worker.FAULTS,
     **admission_batches.GUARDS,
     **admission_batches.FAULTS,
+    **mail_variants.GUARDS,
+    **mail_variants.FAULTS,
     **next_version.GUARDS,
     **next_version.FAULTS,
     **previous_version.GUARDS,

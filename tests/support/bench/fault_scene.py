@@ -1,5 +1,6 @@
 """Histories of fault campaigns that are written by hand."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,8 +8,19 @@ from pathlib import Path
 import orjson
 
 from bench.faults.checker.check import check_directory
+from bench.faults.checker.effects import key_hash, parse_ticket_key
+from bench.faults.checker.promises.keys import record_id
+from bench.faults.checker.promises.mails import to_message_id
 from bench.faults.checker.report import Report
-from bench.faults.history import CLOCK_OFFSET, HistoryWriter, Json, Operation
+from bench.faults.history import (
+    ACCEPTED,
+    CLOCK_OFFSET,
+    MAILS,
+    HistoryWriter,
+    Json,
+    Operation,
+    raw_id,
+)
 
 SLOT = "5" * 24
 ANN, BEN, CLEO = "a" * 24, "b" * 24, "c" * 24
@@ -46,7 +58,7 @@ def held(number: int, user: str, until: float) -> Json:
 def offered(number: int, user: str) -> Json:
     """Return a booking that the waiting list made."""
     entry = {"at": AT, "by": None, "action": "promoted", "status": "confirmed"}
-    return {"id": booking_id(number), "user": user, "history": [entry]}
+    return {"id": booking_id(number), "user": user, "waitedSince": AT, "history": [entry]}
 
 
 def waiting(number: int, user: str) -> Json:
@@ -62,6 +74,7 @@ class Scene:
     history: HistoryWriter = field(init=False)
     lines: list[Json] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
+    records: set[str] = field(default_factory=set)
     now: float = 100.0
 
     def __post_init__(self) -> None:
@@ -89,14 +102,54 @@ class Scene:
             "bookings": bookings,
             "waitlist": waitlist,
             "changedAt": time_of(self.now - 0.4),
+            "start": time_of(1e6),
+            "end": time_of(1e6 + 3600),
             **fields,
         }
         self._line("slots", slot, "update", document)
 
-    def ended(self, number: int, user: str, action: str) -> None:
-        """Add a booking that has ended."""
-        document = {"user": user, "history": [{"at": AT, "by": user, "action": action}]}
+    def ended(
+        self,
+        number: int,
+        user: str,
+        action: str,
+        moved_to: int | None = None,
+        before: Sequence[Json] = (),
+    ) -> None:
+        """Add a booking that has ended; `before` is its history, by default its creation."""
+        is_hold = action == "expired"
+        began, status = ("held", "held") if is_hold else ("booked", "confirmed")
+        created = {"at": AT, "by": user, "action": began, "status": status}
+        ended = {**created, "action": action, "status": "expired" if is_hold else "cancelled"}
+        document: Json = {"slot": SLOT, "user": user, "history": [*(before or [created]), ended]}
+        if is_hold:
+            ended["heldUntil"] = AT
+        if moved_to is not None:
+            document["movedTo"] = {"id": booking_id(moved_to)}
         self._line("ended_bookings", booking_id(number), "final", document)
+
+    def entry(self, id_: str, state: str = "sent", **fields: str) -> None:
+        """Add an entry of the outbox, as it is at the end."""
+        self._line(
+            "outbox", id_, "final", {"state": state, "at": AT, "recipient": "a@b.test", **fields}
+        )
+
+    def mail(self, entry_id: str, response: str | None = "250 taken") -> None:
+        """Let the mail server take the mail of an entry, or refuse it."""
+        line = {"recipient": "a@b.test", "id": to_message_id(entry_id), "response": response}
+        with (self.directory / MAILS).open("ab") as file:
+            file.write(orjson.dumps({**line, "at": self.now}) + b"\n")
+        self.now += 100
+
+    def stored(self, user: str, hashed_key: str, outcome: Json) -> None:
+        """Add the stored outcome of a key, unless it has one."""
+        key, booking = record_id(user, hashed_key), outcome.get("booking")
+        if key not in self.records:
+            self.records.add(key)
+            document: Json = {"outcome": {"_type": outcome["__typename"]}}
+            if booking:
+                document["outcome"]["booking"] = {"id": raw_id(booking["id"])}
+            self._line("idempotency_records", key, "final", document)
 
     def _line(self, collection: str, key: str, kind: str, document: Json) -> None:
         line = {"collection": collection, "id": key, "kind": kind, "document": document}
@@ -112,16 +165,22 @@ class Scene:
         outcome: Json | None,
         since: float | None = None,
         error: str | None = None,
+        client: str | None = None,
         **given: object,
     ) -> None:
         """Add an operation that ends now, by default after it started a second ago."""
         started_at = self.now - 1 if since is None else since
         self.now += 0.4
         finished_at = self.now if outcome else None
+        key, shown_outcome = given.get("idempotencyKey"), outcome and outcome.get("outcome")
+        if key and outcome and outcome["__typename"] in ACCEPTED:
+            self.stored(user, key_hash(str(key)), outcome)
+        if outcome and shown_outcome:
+            self.stored(*parse_ticket_key(outcome["id"]), shown_outcome)
         self.history.write(
             Operation(
                 self.history.next_id(),
-                user,
+                client or user,
                 operation,
                 user,
                 {"slotId": f"slot_{SLOT}", **given},
@@ -136,6 +195,12 @@ class Scene:
     def booked(self, number: int, user: str, **given: object) -> None:
         """Add a booking that was accepted."""
         self.act("book", user, {"__typename": "Booked", "booking": shown(number)}, **given)  # type: ignore[arg-type]
+
+    def cancelled(self, number: int, user: str, since: float | None = None) -> None:
+        """Add a booking that its user has cancelled."""
+        self.ended(number, user, "cancelled")
+        outcome = {"__typename": "BookingCancelled", "booking": shown(number)}
+        self.act("cancel", user, outcome, since, bookingId=shown(number)["id"])
 
     def refused(self, user: str, name: str, operation: str = "book", **given: object) -> None:
         """Add a command that was refused."""

@@ -3,7 +3,7 @@
 `python -m tests.support.bench.recorded_history DIRECTORY` replaces it by the history of another
 one, of which it keeps what the checker reads: few users, slots and fields. Record one with
 
-    python -m bench.faults --minutes 1.3 --users 12 --redis alone --only "loses all" "worker frozen"
+    python -m bench.faults --minutes 2.5 --users 12 --redis alone --only "loses all" "worker frozen"
 """
 
 import gzip
@@ -31,13 +31,14 @@ from bench.faults.history import (
 )
 
 RECORDED = Path(__file__).parent / "recorded_history.json.gz"
-RECORDED_SLOTS = 2
+RECORDED_SLOTS = 1
 RECORDED_FIELDS = {
     *("__typename", "id", "status", "outcome", "booking", "entry", "slot", "version", "remaining"),
     *("_id", "user", "at", "by", "action", "history", "heldUntil", "movedFrom", "title", "start"),
     *("capacity", "waitlistCapacity", "holdMinutes", "cancelCutoffMinutes", "campaign"),
     *("bookings", "waitlist", "changedAt", "maxBookings", "opensAt", "closesAt", "published"),
-    *("subscribed", "queried"),
+    *("subscribed", "queried", "end", "_type", "waitedSince", "since", "movedTo", "choiceGroup"),
+    *("forbidOverlap", "groupLimits", "group", "limit", "groups", "overriddenLimits", "bookings"),
 }
 
 
@@ -83,9 +84,7 @@ def trimmed(directory: Path) -> RecordedHistory:
         [
             {**line, "document": _recorded_fields(line["document"])}
             for line in versions
-            if line["collection"] != "idempotency_records"
-            and line["id"] not in dropped
-            and line["document"].get("slot") not in dropped
+            if line["id"] not in dropped and line["document"].get("slot") not in dropped
         ],
         [
             line
@@ -123,6 +122,7 @@ def _slots(operation: Json) -> set[str]:
     """Return the slots of an operation."""
     given, created = operation["input"], (operation["outcome"] or {}).get("id", "")
     ids = [given.get(name) or "" for name in ("bookingId", "booking", "slotId", "slot")]
+    ids += [claim["slotId"] for claim in given.get("claims", ())]
     ids += [created] if operation["operation"] == CREATE_SLOT else []
     # The id of a booking contains its slot.
     return {id_.partition("_")[2][:24] for id_ in ids if "_" in id_}
@@ -140,9 +140,10 @@ def _recorded_fields(value: Any) -> Any:
         recorded = {
             name: _recorded_fields(each) for name, each in value.items() if name in RECORDED_FIELDS
         }
-        # A response shows a booking with its history, of which the checker reads the id.
+        # Of a booking that a response shows, the id and the user are enough.
         is_shown = "id" in recorded and str(recorded["id"]).startswith("booking_")
-        return {"id": recorded["id"]} if is_shown else recorded
+        names = ("id", "user") if is_shown else recorded
+        return {name: recorded[name] for name in names if name in recorded}
     return [_recorded_fields(each) for each in value] if isinstance(value, list) else value
 
 

@@ -56,13 +56,17 @@ def fail_starts_after(count: int) -> None:
 
 
 def shorten_health_limit() -> None:
-    """Expect an answer within a second."""
-    supervisor.HEALTH_LIMIT_S = 1.0
+    """Expect an answer within a few seconds."""
+    supervisor.HEALTH_LIMIT_S = 5.0
+
+
+def shorten_pauses() -> None:
+    """Pause for tenths of a second before another start."""
+    supervisor.FIRST_PAUSE_S = 0.1
 
 
 def shorten_start_limit() -> None:
-    """Once the first process serves, give others a second to start, and pause for tenths of one."""
-    supervisor.FIRST_PAUSE_S = 0.1
+    """Once the first process serves, give others a second to start."""
     check_all = supervisor.Supervisor.keep_subprocess_alive
 
     def check_with_limit(checking: supervisor.Supervisor) -> None:
@@ -78,5 +82,6 @@ FAULTS: dict[str, Callable[[], None]] = {
     "later-starts-fail": partial(fail_starts_after, 1),
     "starts-after-two-fail": partial(fail_starts_after, 2),
     "short-health-limit": shorten_health_limit,
+    "short-pauses": shorten_pauses,
     "short-start-limit": shorten_start_limit,
 }

@@ -14,21 +14,24 @@ SVG = "{http://www.w3.org/2000/svg}"
 MODULE_PIXELS = 8
 ATTENDANCE_FRAGMENT = """fragment A on Booking {
   id status attendance checkedInAt checkedInBy { id } history { action by { id } }
+  attendanceByMeeting { attendance checkedInAt }
 }"""
 CHECK_IN = f"""mutation($input: CheckInInput!) {{ checkIn(input: $input) {{
-  __typename ... on CheckedIn {{ booking {{ ...A }} slot {{ id }} }}
+  __typename ... on CheckedIn {{ booking {{ ...A }} slot {{ id }} meeting {{ startTime }} }}
   ... on Refusal {{ code message }}
   ... on AlreadyCheckedIn {{ checkedInAt checkedInBy {{ id }} booking {{ ...A }} }}
   ... on CheckInNotOpen {{ opensAt }}
-  ... on WrongSlot {{ slot {{ id }} }}
+  ... on WrongSlot {{ slot {{ id }} booking {{ id user {{ name }} }} }}
   ... on NotConfirmed {{ booking {{ id status movedTo }} }}
 }} }} {ATTENDANCE_FRAGMENT}"""
 
 
 def _change(name: str, result: str) -> str:
-    return f"""mutation($booking: ID!) {{ {name}(bookingId: $booking) {{
-      __typename ... on {result} {{ booking {{ ...A }} }} ... on Refusal {{ code }}
-    }} }} {ATTENDANCE_FRAGMENT}"""
+    return f"""mutation($booking: ID!, $meeting: DateTime) {{
+      {name}(bookingId: $booking, meetingStartTime: $meeting) {{
+        __typename ... on {result} {{ booking {{ ...A }} }} ... on Refusal {{ code }}
+      }}
+    }} {ATTENDANCE_FRAGMENT}"""
 
 
 UNDO_CHECK_IN = _change("undoCheckIn", "CheckInUndone")
@@ -45,15 +48,40 @@ async def check_in(organizer: BookingClient, **fields: Any) -> Json:
     return outcome
 
 
-async def mark_no_show(organizer: BookingClient, booking_id: str) -> Json:
+async def mark_no_show(
+    organizer: BookingClient, booking_id: str, meeting: str | None = None
+) -> Json:
     """Mark a booking as a no-show and return the result."""
-    outcome: Json = await organizer.execute(MARK_NO_SHOW, booking=booking_id)
+    outcome: Json = await organizer.execute(MARK_NO_SHOW, booking=booking_id, meeting=meeting)
     return outcome
 
 
 async def fetch_code(client: BookingClient, booking_id: str) -> str:
     """Return the check-in code of a booking."""
     return str((await client.execute(CODES, booking=booking_id))["checkInCode"])
+
+
+def meetings_at(*hours: float) -> Json:
+    """Return the fields of a course with meetings of an hour that start in so many hours."""
+    extra = [{"startTime": hours_from_now(h), "endTime": hours_from_now(h + 1)} for h in hours]
+    today = hours_from_now(0)[:10]
+    return {
+        "startTime": None,
+        "endTime": None,
+        "timetable": {"first": today, "last": today, "extra": extra},
+    }
+
+
+async def booked_course(
+    organizer: BookingClient, user: BookingClient, *hours: float, **fields: Any
+) -> tuple[str, str, list[str]]:
+    """Return a course with such meetings, the booking of a user in it, and the starts."""
+    slot_id = await organizer.add_slot(**meetings_at(*hours), **fields)
+    booked = await organizer.book_slot(slot_id, userId=await user.fetch_user_id())
+    slot = await organizer.execute(
+        "query($id: ID!) { slot(id: $id) { meetings { startTime } } }", id=slot_id
+    )
+    return slot_id, str(booked["booking"]["id"]), [each["startTime"] for each in slot["meetings"]]
 
 
 async def booked_soon(

@@ -1,5 +1,6 @@
 """A client for every booking operation, and changes of stored holds that replace waiting."""
 
+import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,9 +10,12 @@ from bson import ObjectId
 from pymongo import MongoClient
 
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.clients.client import LOCK_WAIT_MS, GraphQLTestClient, Json
 from tests.support.clients.teams import ACCEPT_INVITATION, CREATE_TEAM, INVITE_TO_TEAM
 from tests.support.stores.users import create_user_tokens
+
+# The clock of a process is behind MongoDB's by up to a round trip.
+CLOCK_LAG_S = 0.1
 
 BOOKING_FRAGMENT = """fragment B on Booking {
   id status heldUntil createdAt endedAt onBehalf waitedSince movedFrom movedTo overriddenLimits
@@ -92,7 +96,8 @@ class BookingClient(GraphQLTestClient):
 
     async def book_slot(self, slot_id: str, **options: Any) -> Json:
         """Book a place with these options and return the result."""
-        outcome: Json = await self.execute(BOOK_WITH_OPTIONS, input={"slotId": slot_id, **options})
+        booking = {"slotId": slot_id, "waitMs": LOCK_WAIT_MS, **options}
+        outcome: Json = await self.execute(BOOK_WITH_OPTIONS, input=booking)
         return outcome
 
     async def hold(self, slot_id: str, **options: Any) -> Json:
@@ -104,7 +109,8 @@ class BookingClient(GraphQLTestClient):
 
     async def book_all(self, *claims: Json, **options: Any) -> Json:
         """Book several places at once and return the result."""
-        outcome: Json = await self.execute(BOOK_SEVERAL, input={"claims": claims, **options})
+        booking = {"claims": claims, "waitMs": LOCK_WAIT_MS, **options}
+        outcome: Json = await self.execute(BOOK_SEVERAL, input=booking)
         return outcome
 
     async def confirm(self, booking_id: str, **options: Any) -> Json:
@@ -124,9 +130,8 @@ class BookingClient(GraphQLTestClient):
 
     async def move(self, booking_id: str, slot_id: str, **options: Any) -> Json:
         """Move a booking to another slot and return the result."""
-        outcome: Json = await self.execute(
-            MOVE_BOOKING, input={"bookingId": booking_id, "slotId": slot_id, **options}
-        )
+        move = {"bookingId": booking_id, "slotId": slot_id, "waitMs": LOCK_WAIT_MS, **options}
+        outcome: Json = await self.execute(MOVE_BOOKING, input=move)
         return outcome
 
     async def join(self, slot_id: str, user_id: str | None = None) -> Json:
@@ -200,7 +205,7 @@ def create_booking_clients(
 
 
 def expire_holds(mongo_url: str, *slot_ids: str, expired_for_s: float = 0.0) -> None:
-    """Move the end of every hold in these slots into the past, as if time had passed."""
+    """Move the end of every hold in these slots into the past of all processes."""
     with closing(MongoClient[Json](mongo_url, tz_aware=True)) as client:
         slots = client.get_default_database()["slots"]
         ended_at = datetime.now(UTC) - timedelta(seconds=expired_for_s)
@@ -223,6 +228,7 @@ def expire_holds(mongo_url: str, *slot_ids: str, expired_for_s: float = 0.0) -> 
                         f"{path}.history.{last}.heldUntil": ended_at,
                     }
                     slots.update_one(unchanged, {"$set": {**times, "nextDeadline": ended_at}})
+    time.sleep(CLOCK_LAG_S)
 
 
 def expire_all_holds(mongo_url: str, slot_ids: list[str]) -> None:
@@ -249,7 +255,8 @@ def backdate_bookings(mongo_url: str, slot_id: str, minutes: int) -> None:
         slot = slots.find_one({"_id": ObjectId(slot_id[-24:])})
         assert slot is not None
         for index, booking in enumerate(slot["bookings"]):
-            created_at = booking["history"][0]["at"] - timedelta(minutes=minutes)
-            slots.update_one(
-                {"_id": slot["_id"]}, {"$set": {f"bookings.{index}.history.0.at": created_at}}
-            )
+            is_short = "history" not in booking
+            at = booking["at"] if is_short else booking["history"][0]["at"]
+            field = f"bookings.{index}." + ("at" if is_short else "history.0.at")
+            earlier = {"$set": {field: at - timedelta(minutes=minutes)}}
+            slots.update_one({"_id": slot["_id"]}, earlier)

@@ -1,14 +1,16 @@
-"""Campaigns over GraphQL, and bookings whose refusals show the violated rule."""
+"""Campaigns and their draws over GraphQL, and bookings whose refusals show the violated rule."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tests.support.clients.booking_client import BookingClient
-from tests.support.clients.client import GraphQLTestClient, Json, hours_from_now
+from tests.support.clients.client import LOCK_WAIT_MS, GraphQLTestClient, Json, hours_from_now
+from tests.support.polling import poll_until
 
 CAMPAIGN_FRAGMENT = """fragment C on Campaign {
   id name published state opensAt closesAt eligibleGroups maxBookings forbidOverlap
   groupLimits { group limit } cancelUntil admission noShowLimit { count days } version
+  reminderMinutes openingMailHours
 }"""
 CREATE_CAMPAIGN = f"""mutation($input: CreateCampaignInput!) {{ createCampaign(input: $input) {{
   __typename ...C ... on Refusal {{ code }} ... on InvalidInput {{ fields {{ field message }} }}
@@ -60,6 +62,44 @@ CONFIRM_WITH_REFUSAL = f"""mutation($booking: ID!) {{
   __typename ...W ... on BookingConfirmed {{ booking {{ status overriddenLimits }} }}
 }} }} {REFUSAL_FRAGMENT}"""
 
+DRAW = """{ __typename ... on Draw { recordId state root seed { text source byServer } isWritten
+  wishesUntil acceptsWishes supersedesId acts { state reason by { id } } }
+  ... on Refusal { code } ... on InvalidInput { fields { field code } }
+  ... on DrawOutdated { slotIds } }"""
+CONFIGURE = "mutation($input: ConfigureDrawInput!) { configureDraw(input: $input) " + DRAW + " }"
+CLOSE = "mutation($id: ID!) { closeWishes(campaignId: $id) " + DRAW + " }"
+RUN = (
+    "mutation($id: ID!, $seed: String, $source: String) "
+    "{ runDraw(campaignId: $id, seed: $seed, seedSource: $source) " + DRAW + " }"
+)
+PUBLISH = "mutation($id: ID!) { publishDraw(campaignId: $id) " + DRAW + " }"
+SUPERSEDE = (
+    "mutation($id: ID!, $reason: String!) "
+    "{ supersedeDraw(campaignId: $id, reason: $reason) " + DRAW + " }"
+)
+SET_WISHES = """mutation($id: ID!, $slots: [ID!]!, $team: ID) {
+  setWishes(campaignId: $id, slotIds: $slots, teamId: $team) { __typename
+  ... on WishesSaved { wishes { ranked { slotId slot { title } } userIds salt } }
+  ... on Refusal { code } ... on InvalidInput { fields { field code } } } }"""
+THE_DRAW = """query($id: ID!) { draw(campaignId: $id) { recordId state root seed { text } isWritten
+  acts { state reason by { id } } } }"""
+MY_WISHES = "query($id: ID!) { myWishes(campaignId: $id) { ranked { slotId } } }"
+DEMAND = """query($id: ID!) { wishStatistics(campaignId: $id) {
+  slotId wishes firstWishes slot { title } } }"""
+PREVIEW = """query($id: ID!, $capacities: [WhatIfCapacity!], $max: Int) {
+  previewDraw(campaignId: $id, capacities: $capacities, maxBookings: $max) {
+  measures { method users withoutPlace places averageRank envious }
+  slots { slotId capacity booked granted refused } } }"""
+ENTRY = """{ salt leaf memberCount notEligible lot lotteryNumber
+  wishes { rank slotId result round lastNumberServed group notBooked conflict { id } } } }"""
+RESULT = "query($id: ID!) { myDrawResult(campaignId: $id) " + ENTRY
+RESULT_OF = (
+    """query($id: ID!, $user: ID!) {
+  drawResult(campaignId: $id, userId: $user) """
+    + ENTRY
+)
+RECORD = "query($id: ID!, $draw: ID) { drawRecord(campaignId: $id, drawId: $draw) }"
+
 BookingMethod = Callable[[BookingClient, BookingClient, str], Coroutine[Any, Any, Json]]
 
 
@@ -101,9 +141,19 @@ async def set_groups(organizer: GraphQLTestClient, user: BookingClient, *groups:
     assert (await organizer.execute(SET_GROUPS, input=fields))["__typename"] == "User"
 
 
+async def until_draw(client: BookingClient, campaign_id: str, field: str) -> Json:
+    """Wait for a field of the draw of a campaign, which the worker sets, and return the draw."""
+
+    async def read() -> Any:
+        return await client.execute(THE_DRAW, id=campaign_id)
+
+    return dict(await poll_until(read, lambda draw: draw[field], f"the draw has {field}"))
+
+
 async def book_with_refusal(client: GraphQLTestClient, slot_id: str, **options: Any) -> Json:
     """Book a place and return the result with the details of a refusal."""
-    outcome: Json = await client.execute(BOOK_WITH_REFUSAL, input={"slotId": slot_id, **options})
+    fields = {"slotId": slot_id, "waitMs": LOCK_WAIT_MS, **options}
+    outcome: Json = await client.execute(BOOK_WITH_REFUSAL, input=fields)
     return outcome
 
 
@@ -144,11 +194,11 @@ async def join_waitlist(client: BookingClient, organizer: BookingClient, slot_id
 
 
 async def _book(client: BookingClient, organizer: BookingClient, slot_id: str) -> Json:
-    return await book_with_refusal(client, slot_id)
+    return await book_with_refusal(client, slot_id, waitMs=0)
 
 
 async def _hold(client: BookingClient, organizer: BookingClient, slot_id: str) -> Json:
-    return await book_with_refusal(client, slot_id, hold=True)
+    return await book_with_refusal(client, slot_id, hold=True, waitMs=0)
 
 
 async def _book_and_wait(client: BookingClient, organizer: BookingClient, slot_id: str) -> Json:

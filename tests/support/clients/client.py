@@ -20,8 +20,8 @@ from tests.support.polling import TIMEOUT_S
 Json = dict[str, Any]
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # the default loads the CA certificates
 
-BOOK_SLOT = """mutation Book($slot: ID!) {
-  bookSlot(input: {slotId: $slot}) {
+BOOK_SLOT = """mutation Book($slot: ID!, $wait: Int! = 0) {
+  bookSlot(input: {slotId: $slot, waitMs: $wait}) {
     __typename
     ... on Booked { booking { id status user { id } } slot { id remaining version } }
     ... on Refusal { code message }
@@ -29,6 +29,8 @@ BOOK_SLOT = """mutation Book($slot: ID!) {
     ... on AlreadyBooked { booking { id } }
   }
 }"""
+# No response waits for the release of its lock: the next request may reach another process before.
+LOCK_WAIT_MS = 5000
 CANCEL_BOOKING = """mutation Cancel($booking: ID!) {
   cancelBooking(bookingId: $booking) {
     __typename
@@ -105,7 +107,7 @@ class GraphQLTestClient:
 
     async def book(self, slot_id: str) -> Json:
         """Book a place and return the result."""
-        outcome: Json = await self.execute(BOOK_SLOT, slot=slot_id)
+        outcome: Json = await self.execute(BOOK_SLOT, slot=slot_id, wait=LOCK_WAIT_MS)
         return outcome
 
     async def cancel(self, booking_id: str) -> Json:

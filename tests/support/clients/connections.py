@@ -14,7 +14,7 @@ from tests.support.clients.client import Json, hours_from_now
 from tests.support.clients.series import CREATE_SERIES
 from tests.support.queue.documents import REQUEST_BOOKING
 
-PAGE_FIELDS = "edges { cursor } pageInfo { hasNextPage endCursor }"
+PAGE_FIELDS = "edges { cursor } pageInfo { hasNextPage hasPreviousPage endCursor }"
 
 
 def _find_connections() -> dict[str, tuple[str, GraphQLField]]:
@@ -33,6 +33,14 @@ def _find_connections() -> dict[str, tuple[str, GraphQLField]]:
 CONNECTION_FIELDS = _find_connections()
 CONNECTION_NAMES = list(CONNECTION_FIELDS)
 
+CREATE_WEBHOOK = """mutation($campaignId: ID!) { createWebhook(input: {
+  url: "https://receiver.invalid/", events: [BOOKING_NO_SHOW], campaignId: $campaignId
+}) { ... on WebhookWithSecret { webhook { id } } } }"""
+PING_WEBHOOK = "mutation($id: ID!) { pingWebhook(webhookId: $id) { __typename } }"
+CREATE_HOLIDAYS = """mutation($input: CreateHolidayListInput!) {
+  createHolidayList(input: $input) { __typename }
+}"""
+
 
 @dataclass(frozen=True)
 class ConnectionFixture:
@@ -44,6 +52,7 @@ class ConnectionFixture:
     full_slot_id: str
     campaign_id: str
     series_id: str
+    webhook_id: str
 
     def page_query(self, connection: str) -> str:
         """Return the query for a page of a connection with its required arguments."""
@@ -57,8 +66,10 @@ class ConnectionFixture:
         prefix = "".join(f"{key}: {arguments[key]}, " for key in required)
         page = f"{name}({prefix}first: $first, after: $after) {{ {PAGE_FIELDS} }}"
         parent = connection.partition(".")[0]
-        if parent == "slotSeries":
-            page = f'node(id: "{self.series_id}") {{ ... on SlotSeries {{ {page} }} }}'
+        nodes = {"slotSeries": self.series_id, "webhook": self.webhook_id}
+        if parent in nodes:
+            type_name = parent[0].upper() + parent[1:]
+            page = f'node(id: "{nodes[parent]}") {{ ... on {type_name} {{ {page} }} }}'
         elif parent != connection:
             page = f'{parent}(campaignId: "{self.campaign_id}") {{ {page} }}'
         return f"query($first: Int! = 20, $after: String) {{ {page} }}"
@@ -94,6 +105,10 @@ class ConnectionFixture:
         await reader.book_slot(self.slot_id, userId=await booked_user.fetch_user_id())
         await booked_user.join(self.full_slot_id)
         await reader.import_resources(f"Room {secrets.token_hex(4)}")
+        days = [{"first": "2031-04-07", "name": "Easter"}]
+        await reader.execute(
+            CREATE_HOLIDAYS, input={"name": secrets.token_hex(8), "holidays": days}
+        )
         await cancelling_user.cancel_booking(
             (await cancelling_user.book_slot(self.slot_id))["booking"]["id"]
         )
@@ -102,6 +117,7 @@ class ConnectionFixture:
         await reader.execute(REQUEST_BOOKING, input={"slotId": await reader.add_slot(**times)})
         await create_campaign(reader, opensAt=hours_from_now(-hour))
         await reader.cancel_slot(other)
+        await reader.execute(PING_WEBHOOK, id=self.webhook_id)
 
 
 async def create_connection_fixture(
@@ -120,6 +136,7 @@ async def create_connection_fixture(
         full_slot_id,
         campaign_id,
         (await reader.execute(CREATE_SERIES, input=weekly))["seriesId"],
+        (await reader.execute(CREATE_WEBHOOK, campaignId=campaign_id))["webhook"]["id"],
     )
     for _ in range(activity_rounds):
         await fixture.add_activity()

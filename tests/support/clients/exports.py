@@ -32,8 +32,10 @@ FILE_NAME = re.compile(
     r'attachment; filename="([a-z0-9-]+-)?(roster|sign-in-sheets)-\d{4}-\d\d-\d\d\.(csv|xlsx|pdf)"'
     r"(; filename\*=UTF-8''[A-Za-z0-9%.-]+)?"
 )
-CREATE_LINK = """mutation($id: ID!, $format: ExportFormat!, $separator: CsvSeparator) {
-  createExportLink(id: $id, format: $format, separator: $separator) {
+CREATE_LINK = """mutation(
+  $id: ID!, $format: ExportFormat!, $separator: CsvSeparator, $language: ExportLanguage
+) {
+  createExportLink(id: $id, format: $format, separator: $separator, language: $language) {
     __typename ... on ExportLink { url expiresAt } ... on Refusal { code }
   }
 }"""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.support.clients.client import GraphQLTestClient, Json
+from tests.support.clients.client import LOCK_WAIT_MS, GraphQLTestClient, Json
 
 SERIES_SLOT_FRAGMENT = """fragment S on Slot {
   id title startTime endTime status capacity remaining seriesId resource version
@@ -80,7 +80,7 @@ def start_times(slots: list[Json]) -> list[str]:
 
 async def book_series(user: GraphQLTestClient, series_id: str, **options: Any) -> Json:
     """Book the slots of a series and return the result."""
-    fields = {"seriesId": series_id, **options}
+    fields = {"seriesId": series_id, "waitMs": LOCK_WAIT_MS, **options}
     outcome: Json = await user.execute(BOOK_SERIES, input=fields)
     return outcome
 

@@ -41,7 +41,7 @@ WITHDRAW_INVITATION = (
 )
 LEAVE_TEAM = "mutation ($team: ID!) { leaveTeam(teamId: $team) " + REFUSAL_CODE_FIELDS + "}"
 MY_TEAMS = "{ myTeams { id name members { user { id } } } }"
-MY_INVITATIONS = "{ myTeamInvitations { teamId teamName at invitedBy { id name email } } }"
+MY_INVITATIONS = "{ myTeamInvitations { teamId teamName invitedAt invitedBy { id name email } } }"
 TEAM_BY_ID = "query ($id: ID!) { node(id: $id) { id ... on Team { name } } }"
 
 

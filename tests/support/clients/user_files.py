@@ -26,12 +26,12 @@ async def users_by_local_part(auth: Auth, domain: str) -> dict[str, User]:
     found: dict[str, User] = {}
     after = None
     while True:
-        page = await auth.users.page(UserFilter(text=domain), 100, after)
-        matching = [u for u in page.items if u.email.endswith((f"@{domain}", f".{domain}"))]
-        found |= {user.email.removesuffix(f"@{domain}"): user for user in matching}
+        page = await auth.repositories.users.page(UserFilter(text=domain), 100, after)
+        matching = [u for u in page.items if u.login_name.endswith((f"@{domain}", f".{domain}"))]
+        found |= {user.login_name.removesuffix(f"@{domain}"): user for user in matching}
         if not page.has_more:
             return found
-        after = page.items[-1].email
+        after = page.items[-1].login_name
 
 
 async def post_user_file(

@@ -1,19 +1,23 @@
 """Builders of slots, requests and bookings for tests of the domain and of its storage."""
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
 from slotlock.domain.booking.booking import (
     Booking,
+    BookingAction,
     BookingId,
+    BookingStatus,
+    HistoryEntry,
     SlotId,
     WaitlistEntry,
     WaitlistEntryId,
 )
-from slotlock.domain.booking.outcomes import Booked
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.book import BookingRequest, book
-from slotlock.domain.booking.rules.changes import BookingCommand
 from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import (
@@ -22,6 +26,8 @@ from slotlock.domain.booking.user_contexts import (
     UserContext,
     UserContexts,
 )
+from slotlock.domain.reports.roster import PlaceCounts, Roster, RosterRow
+from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import Caller, Role, UserId
 from tests.support.domain.decisions import decide
 
@@ -86,11 +92,11 @@ def booking_request(name: str, hold: bool = False, organizer: str | None = None)
     )
 
 
-def booking_command(
+def change_request(
     booking: Booking, name: str = "ada", role: Role = Role.MEMBER
-) -> BookingCommand:
-    """Return a command of this user on a booking."""
-    return BookingCommand(booking.id, build_caller(name, role))
+) -> BookingChangeRequest:
+    """Return a request of this user to change a booking."""
+    return BookingChangeRequest(booking.slot_id, booking.id, build_caller(name, role))
 
 
 def book_place(
@@ -148,3 +154,27 @@ def users_with_bookings(name: str, *bookings: Booking) -> UserContexts:
     )
     context = UserContext(UserId(name), (), len(bookings), others)
     return UserContexts({context.user_id: context})
+
+
+BERLIN = "Europe/Berlin"
+
+
+def hour_from(start: str) -> Meeting:
+    """Return a meeting of one hour from this start in UTC."""
+    start_time = datetime.fromisoformat(start).replace(tzinfo=UTC)
+    return Meeting(start_time, start_time + HOUR)
+
+
+def roster_of(
+    title: str, names: Sequence[str], status: SlotStatus = SlotStatus.PUBLISHED
+) -> Roster:
+    """Return the roster of a slot that is full with confirmed bookings of these users."""
+    slot = build_slot(max(len(names), 1), title=title, status=status).slot
+    booking = Booking(
+        BookingId("b"),
+        slot.id,
+        UserId("ada"),
+        (HistoryEntry(NOW, None, BookingAction.BOOKED, BookingStatus.CONFIRMED),),
+    )
+    rows = tuple(RosterRow(slot, booking, name) for name in names)
+    return Roster(slot, NOW, rows, (), PlaceCounts())

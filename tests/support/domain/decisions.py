@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.booking.decision import Decision, LoadedState
-from slotlock.domain.booking.outcomes import AllBooked, NoneBooked
+from slotlock.domain.booking.booking_outcomes import AllBooked, MoveOutcome, NoneBooked
+from slotlock.domain.booking.decision import (
+    BookingChangeRequest,
+    BookingRule,
+    Decision,
+    LoadedState,
+)
 from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book, book_all
-from slotlock.domain.booking.rules.changes import (
-    BookingCommand,
-    MoveResult,
-    confirm,
-    extend,
+from slotlock.domain.booking.rules.booking_changes import (
     move,
 )
 from slotlock.domain.booking.rules.expiry import without_expired
@@ -24,17 +25,23 @@ from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
 
 Outcome = TypeVar("Outcome")
 
-RULES_WITH_USERS: tuple[Callable[..., object], ...] = (book, confirm, extend, join)
+RULES_WITH_USERS: tuple[Callable[..., object], ...] = (book, join)
 
 
 def decide(
-    rule: Callable[..., Decision[Outcome]],
+    rule: Callable[..., Decision[Outcome]] | BookingRule[..., Outcome],
     state: SlotState,
-    *args: object,
+    *args: Any,
     users: UserContexts = NO_CONTEXTS,
+    **arguments: Any,
 ) -> tuple[SlotState, Outcome]:
     """Return the slot after a rule was applied to it, and the outcome."""
-    decision = rule(state, users, *args) if rule in RULES_WITH_USERS else rule(state, *args)
+    if isinstance(rule, BookingRule):
+        decision = rule.decide(state, users, *args, **arguments)
+    elif rule in RULES_WITH_USERS:
+        decision = rule(state, users, *args)
+    else:
+        decision = rule(state, *args)
     (after,) = decision.changed_slots or (state,)
     return after, decision.outcome
 
@@ -42,13 +49,13 @@ def decide(
 def decide_move(
     old: SlotState,
     new: SlotState,
-    command: BookingCommand,
+    change: BookingChangeRequest,
     request: BookingRequest,
     now: datetime,
     users: UserContexts = NO_CONTEXTS,
-) -> tuple[SlotState, SlotState, MoveResult]:
+) -> tuple[SlotState, SlotState, MoveOutcome]:
     """Return both slots after a move was applied to them, and the outcome."""
-    decision = move(old, new, users, command, request, now)
+    decision = move(old, new, users, change, request, now)
     old_after, new_after = decision.changed_slots or (old, new)
     return old_after, new_after, decision.outcome
 

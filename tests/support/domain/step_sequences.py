@@ -9,15 +9,20 @@ from typing import Any
 from hypothesis import strategies as st
 
 from slotlock.domain.booking.booking import BookingId, WaitlistEntry, WaitlistEntryId
+from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.book import BookingRequest, book
-from slotlock.domain.booking.rules.changes import BookingCommand, cancel, confirm, extend
+from slotlock.domain.booking.rules.booking_changes import (
+    cancel,
+    confirm,
+    extend,
+)
 from slotlock.domain.booking.rules.promotion import promote_waitlist
 from slotlock.domain.booking.rules.waitlist import join, leave
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS
-from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import cancel_slot, edit
+from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller, Role, UserId
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.domain.decisions import as_written, decide, expire_and_promote
@@ -47,13 +52,13 @@ class Step:
         by = ORGANIZER_ID if self.as_organizer else self.user_id
         return BookingRequest(self.user_id, BookingId(new_id()), by, hold, self.as_organizer)
 
-    def booking_command(self, slot: SlotState) -> BookingCommand:
-        """Return a command about this user's booking."""
+    def change_request(self, slot: SlotState) -> BookingChangeRequest:
+        """Return a request to change this user's booking."""
         booking = slot.booking_of(self.user_id)
         role = Role.ORGANIZER if self.as_organizer else Role.MEMBER
         client = ORGANIZER_ID if self.as_organizer else self.user_id
-        return BookingCommand(
-            booking.id if booking else BookingId("0" * 24), Caller(client, role, "s", NOW)
+        return BookingChangeRequest(
+            slot.id, booking.id if booking else BookingId("0" * 24), Caller(client, role, "s", NOW)
         )
 
     def waitlist_entry(self, slot: SlotState) -> WaitlistEntry:
@@ -66,15 +71,15 @@ ACTIONS: dict[str, Callable[[SlotState, Step, datetime], tuple[SlotState, Any]]]
     "hold": lambda slot, step, now: decide(book, slot, step.booking_request(hold=True), now),
     "join": lambda slot, step, now: decide(join, slot, step.waitlist_entry(slot), now),
     "leave": lambda slot, step, now: decide(leave, slot, step.user_id, now),
-    "confirm": lambda slot, step, now: decide(confirm, slot, step.booking_command(slot), now),
-    "extend": lambda slot, step, now: decide(extend, slot, step.booking_command(slot), now),
-    "cancel": lambda slot, step, now: decide(cancel, slot, step.booking_command(slot), now),
-    "resize": lambda slot, step, now: decide(edit, slot, SlotChanges(capacity=step.number), now),
+    "confirm": lambda slot, step, now: decide(confirm, slot, step.change_request(slot), now),
+    "extend": lambda slot, step, now: decide(extend, slot, step.change_request(slot), now),
+    "cancel": lambda slot, step, now: decide(cancel, slot, step.change_request(slot), now),
+    "resize": lambda slot, step, now: decide(edit, slot, SlotPatch(capacity=step.number), now),
     "rename": lambda slot, step, now: decide(
-        edit, slot, SlotChanges(title=f"$yoga {step.number}"), now
+        edit, slot, SlotPatch(title=f"$yoga {step.number}"), now
     ),
     "put off": lambda slot, _step, now: decide(
-        edit, slot, SlotChanges(start=slot.slot.start + timedelta(minutes=9)), now
+        edit, slot, SlotPatch(start=slot.slot.start + timedelta(minutes=9)), now
     ),
     "call off": lambda slot, _step, now: decide(cancel_slot, slot, UserId("f" * 24), now),
     "wait and see": lambda slot, _step, _now: (slot, None),

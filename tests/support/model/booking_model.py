@@ -205,7 +205,8 @@ class BookingModel(ModelState):
         return outcome
 
     def _may_change(self, operation: PlannedOperation, booking: ModelBooking) -> bool:
-        return operation.as_organizer or operation.caller_id == booking.user
+        made_by = booking.history[0].by
+        return operation.as_organizer or operation.caller_id in (booking.user, made_by)
 
     def _find_after_expiry(self, operation: PlannedOperation, now: datetime) -> NormalizedOutcome:
         self.expire_and_promote([operation.slot_id], now)

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.booking.slot import SlotKind
-from slotlock.domain.slots.editing import SlotDraft
-from slotlock.domain.slots.outcomes import SlotSaved
-from slotlock.services.slots import editing, queries
+from slotlock.domain.slots.slot_outcomes import SlotSaved
+from slotlock.domain.slots.slot_patch import SlotDraft
+from slotlock.services.slots import editing, viewer_queries
 from tests.support.model.booking_model import BookingModel
 from tests.support.model.execution import execute_operation, normalize_outcome, record_tokens
 from tests.support.model.linearizability import (
@@ -238,7 +238,7 @@ class ModelChecker:
         await check_reads(services, viewer, self.model, self.tokens_by_id, self._steps)
         ids = [SlotId(slot_id) for slot_id in self.model.slots]
         sampled_id = ids[self._steps % len(ids)]
-        found = await queries.slot_roster(services, sampled_id, 100, None)
+        found = await viewer_queries.slot_roster(services, sampled_id, 100, None)
         assert found is not None
         sampled = self.model.slots[sampled_id]
         live = [each.token for each in sampled.live_bookings(self.now)]

@@ -5,15 +5,21 @@ from datetime import timedelta
 from typing import Any
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
-from slotlock.domain.booking.decision import CommandResult
-from slotlock.domain.booking.outcomes import AllBooked, Booked, BookingMoved, WaitlistJoined
-from slotlock.domain.slots.changes import SlotChanges
-from slotlock.domain.teams.outcomes import TeamSaved
+from slotlock.domain.booking.booking_outcomes import (
+    AllBooked,
+    Booked,
+    BookingMoved,
+    WaitlistJoined,
+)
+from slotlock.domain.booking.decision import BookingChangeRequest, CommandResult
+from slotlock.domain.booking.rules.booking_changes import cancel, confirm, extend
+from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.teams.team import Team, TeamId
+from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.services import teams
 from slotlock.services.booking import book, waitlist
-from slotlock.services.booking.changes import BookingChangeRequest, cancel, confirm, extend
+from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.move import move
 from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
@@ -91,11 +97,11 @@ async def _execute_on_booking(
     )
     match operation.kind:
         case "confirm":
-            return await confirm(services, request)
+            return await change_booking(services, confirm, request)
         case "extend":
-            return await extend(services, request)
+            return await change_booking(services, extend, request)
         case "cancel":
-            return await cancel(services, request)
+            return await change_booking(services, cancel, request)
         case _:
             return await move(services, request, SlotId(operation.target_slot_id))
 
@@ -110,9 +116,9 @@ async def _execute_edit(pair: ServicePair, service_index: int, operation: Planne
         return await editing.cancel(services, slot_id, caller_id)
     start = MORNING + timedelta(minutes=operation.number)
     if operation.kind == "postpone":
-        changes = SlotChanges(start=start, end=start + timedelta(hours=1), allow_past=True)
+        changes = SlotPatch(start=start, end=start + timedelta(hours=1), allow_past=True)
     else:
-        changes = SlotChanges(capacity=operation.number)
+        changes = SlotPatch(capacity=operation.number)
     return await editing.edit(services, slot_id, changes, caller_id)
 
 

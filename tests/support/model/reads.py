@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
-from slotlock.domain.slots.reading import ReadableSlot
+from slotlock.domain.slots.selected_slot import ReadableSlot
 from slotlock.domain.users.user import Caller
 from slotlock.services.container import Services
-from slotlock.services.slots import queries
+from slotlock.services.slots import viewer_queries
 from tests.support.domain.selections import PARTS, SELECTIONS
 from tests.support.model.booking_model import BookingModel
 from tests.support.model.state import ModelSlot
@@ -29,9 +29,9 @@ async def check_reads(
     published = {SlotId(id_) for id_, slot in model.slots.items() if not slot.is_cancelled}
     parts_only = replace(SELECTIONS[step % len(SELECTIONS)], facts=frozenset())
     for selection in (SELECTIONS[-1], parts_only):
-        found = await queries.find_slots(services, ids, viewer, selection)
+        found = await viewer_queries.find_slots(services, ids, viewer, selection)
         assert set(found) == set(ids)
-        page = await queries.list_slots(
+        page = await viewer_queries.list_slots(
             services,
             SlotFilter(include_past=True),
             SlotOrder.START_ASC,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from pymongo import MongoClient
@@ -14,14 +14,14 @@ from redis import Redis
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.users.user import Caller, Role
 from slotlock.infrastructure.mongo.client import Document, connect
-from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
-from slotlock.infrastructure.mongo.slots.writing.booking_adder import BookingAdder
-from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
-from slotlock.infrastructure.redis.admission.queue import AdmissionQueue
+from slotlock.infrastructure.mongo.slots.booking_adder import BookingAdder
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite, WriteSet
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
+from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
-from slotlock.infrastructure.redis.client import MAX_BUDGET_MS, redis_client
-from slotlock.services.container import Services, build_services
+from slotlock.infrastructure.redis.client import redis_client
+from slotlock.infrastructure.redis.keys import MAX_BUDGET_MS
+from slotlock.services.container import Services
 from tests.support.apps.processes import database_url
 from tests.support.clients.client import Json
 from tests.support.model.operations import MORNING
@@ -33,9 +33,13 @@ CLEARED_COLLECTIONS = (
     "ended_waitlist_entries",
     "user_versions",
     "campaigns",
+    "draw_entries",
+    "draw_slots",
+    "draws",
     "resources",
     "idempotency_records",
     "teams",
+    "wishes",
 )
 
 
@@ -63,10 +67,10 @@ class PausableAdder(BookingAdder):
         super().__init__(database)
         self._pause = pause
 
-    async def add_bookings(self, slot_updates: Sequence[SlotUpdate]) -> list[CommitResult]:
+    async def add_bookings(self, slot_writes: Sequence[SlotWrite]) -> list[CommitResult]:
         """Write the bookings of a group, after a pause if one was requested."""
         await self._pause()
-        return await super().add_bookings(slot_updates)
+        return await super().add_bookings(slot_writes)
 
 
 class PausableSlotWriter(SlotWriter):
@@ -84,12 +88,12 @@ class PausableSlotWriter(SlotWriter):
         self.paused_event, self.resume_event = asyncio.Event(), asyncio.Event()
         return self.paused_event
 
-    async def commit(self, changes: ChangeSet) -> CommitResult:
+    async def commit(self, changes: WriteSet) -> CommitResult:
         """Commit, after a pause if one was requested."""
         await self.pause()
         return await super().commit(changes)
 
-    async def commit_group(self, changes: ChangeSet) -> CommitResult:
+    async def commit_group(self, changes: WriteSet) -> CommitResult:
         """Commit the changes of a group, after a pause if one was requested."""
         await self.pause()
         return await super().commit_group(changes)
@@ -108,7 +112,6 @@ class ServicePair:
 
     runner: asyncio.Runner
     clock: ManualClock
-    repositories: list[Repositories]
     services: list[Services]
     database: "Database[Json]"
     redis: Redis
@@ -152,12 +155,10 @@ def open_service_pair(servers: EmbeddedServers, name: str) -> Iterator[ServicePa
         database = client.get_default_database()
         client.drop_database(database.name)
         try:
-            repositories = [runner.run(open_repositories(stack, url)) for _ in range(2)]
             services = [
-                runner.run(open_services(stack, each, servers.redis_url, clock))
-                for each in repositories
+                runner.run(open_services(stack, url, servers.redis_url, clock)) for _ in range(2)
             ]
-            pair = ServicePair(runner, clock, repositories, services, database, redis)
+            pair = ServicePair(runner, clock, services, database, redis)
             runner.run(_create_callers(pair))
             pair.reset()
             yield pair
@@ -165,23 +166,21 @@ def open_service_pair(servers: EmbeddedServers, name: str) -> Iterator[ServicePa
             runner.run(stack.aclose())
 
 
-async def open_repositories(exit_stack: AsyncExitStack, mongo_url: str) -> Repositories:
-    """Open repositories with a slot writer that tests can pause."""
+async def open_services(
+    exit_stack: AsyncExitStack, mongo_url: str, redis_url: str, clock: ManualClock
+) -> Services:
+    """Open services as the application does, with a clock that tests can set.
+
+    Tests can pause their slot writer.
+    """
     client, database = connect(mongo_url)
     exit_stack.push_async_callback(client.close)
-    repositories = replace(repositories_on(database), slot_writer=PausableSlotWriter(database))
-    await repositories.indexes.build_missing()
-    return repositories
-
-
-async def open_services(
-    exit_stack: AsyncExitStack, repositories: Repositories, redis_url: str, clock: ManualClock
-) -> Services:
-    """Open services as the application does, with a clock that tests can set."""
     redis = redis_client(redis_url)
     pipeline = AutoPipeline(redis, MAX_BUDGET_MS)  # the machine may be busy
     exit_stack.push_async_callback(pipeline.close)
-    services = build_services(repositories, redis, pipeline, AdmissionQueue(pipeline), clock)
+    services = Services(database, redis, pipeline, AdmissionQueue(pipeline), clock)
+    services.slot_writer = PausableSlotWriter(database)
+    await services.indexes.build_missing()
     await services.locks.start()
     exit_stack.push_async_callback(services.locks.stop)
     return services

@@ -164,9 +164,9 @@ def assert_valid_history(history: tuple[NormalizedEntry, ...]) -> None:
 def assert_one_per_choice_group(slots: list[Json], now: datetime) -> None:
     """Assert one booking per user and choice group, not counting those that override the limit."""
     bookings = Counter(
-        (slot["choiceGroup"], str(booking["user"]))
+        (slot.get("choiceGroup"), str(booking["user"]))
         for slot in slots
-        if slot["choiceGroup"] and slot["status"] != "cancelled"
+        if slot.get("choiceGroup") and slot["status"] != "cancelled"
         for booking in slot["bookings"]
         if "heldUntil" not in booking or booking["heldUntil"] > now
         if not any("one_of_choice" in entry.overridden for entry in booking_history(booking))

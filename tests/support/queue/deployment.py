@@ -19,7 +19,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.graphql.core.ids import parse_ticket_id
 from slotlock.infrastructure.redis.admission.partitions import QueuePartition
 from slotlock.infrastructure.redis.keys import PARTITIONS
-from slotlock.services.admission.batch import serve_batch
+from slotlock.services.admission.queued_batch import serve_batch
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import record_id
 from tests.support.apps.deployment import Deployment, PausePoint, app_variant, open_deployment
@@ -167,11 +167,7 @@ class QueueDeployment(Deployment):
 
     async def wait_until_empty(self) -> None:
         """Wait until no request is queued."""
-
-        async def is_empty() -> bool:
-            return self.queue_length() == 0
-
-        await eventually(is_empty, "an empty queue")
+        await eventually(lambda: self.queue_length() == 0, "an empty queue")
 
 
 @asynccontextmanager
@@ -201,6 +197,6 @@ async def queue_deployment(
 async def crowded_queue_deployment(
     servers: EmbeddedServers, log_dir: Path
 ) -> AsyncIterator[QueueDeployment]:
-    """Yield a deployment with 200 members whose queue is not served."""
-    async with open_queue_deployment(servers, log_dir, 200) as deployment:
+    """Yield a deployment with 60 members whose queue is not served."""
+    async with open_queue_deployment(servers, log_dir, 60) as deployment:
         yield deployment

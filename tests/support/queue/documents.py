@@ -2,7 +2,7 @@
 
 from tests.support.clients.booking_client import BOOKING_FRAGMENT, REFUSAL_FIELDS, SLOT_FRAGMENT
 
-TICKET_FRAGMENT = f"""fragment T on Ticket {{ id slotId status position askedAt outcome {{
+TICKET_FRAGMENT = f"""fragment T on Ticket {{ id slotId status position requestedAt outcome {{
   __typename {REFUSAL_FIELDS}
   ... on Booked {{ booking {{ ...B }} slot {{ ...S }} }}
   ... on AlreadyBooked {{ booking {{ ...B }} }}

@@ -114,11 +114,7 @@ class QueuedUsers:
 
     async def wait_until_empty(self) -> None:
         """Wait until no request is queued in this partition."""
-
-        async def is_empty() -> bool:
-            return not self.entries
-
-        await eventually(is_empty, "an empty queue")
+        await eventually(lambda: not self.entries, "an empty queue")
 
     async def assert_results(self, *names: str) -> None:
         """Assert these outcomes, which stay the same, and that exactly the booked have a place."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,7 +14,11 @@ from pymongo import MongoClient
 
 from tests.support.apps.deployment import object_id
 from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.booking_client import (
+    CLOCK_LAG_S,
+    BookingClient,
+    create_booking_clients,
+)
 from tests.support.clients.campaigns import create_campaign, set_groups
 from tests.support.clients.client import Json
 
@@ -54,6 +59,7 @@ class CampaignFixture:
                     slots.update_one(
                         {"_id": slot["_id"], "bookings.id": booking["id"]}, {"$set": times}
                     )
+        time.sleep(CLOCK_LAG_S)
 
     def held_bookings(self) -> list[tuple[Json, Json]]:
         """Return the holds in the campaign, each with its slot."""

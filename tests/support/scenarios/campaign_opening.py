@@ -33,7 +33,7 @@ async def request_until_open(user: BookingClient, slot_id: str) -> list[TimedRes
     responses: list[TimedResponse] = []
     while not responses or responses[-1].name in ("NotYetOpen", "Locked"):
         sent = datetime.now(UTC)
-        outcome = await book_with_refusal(user, slot_id)
+        outcome = await book_with_refusal(user, slot_id, waitMs=0)
         responses.append(TimedResponse(sent, datetime.now(UTC), outcome))
     return responses
 

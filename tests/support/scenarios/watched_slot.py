@@ -9,11 +9,10 @@ from slotlock.api.settings.settings import Settings
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.shared_change_feed import SharedChangeFeed
-from slotlock.services.live.availability import AvailabilitySubscription
+from slotlock.services.live.availability_hub import AvailabilitySubscription
 from tests.support.domain.builders import build_slot
 from tests.support.polling import poll_until
-from tests.support.stores.slot_edits import edit_silently
-from tests.support.stores.slots import insert_new_slots
+from tests.support.stores.slots import edit_silently, insert_new_slots
 
 
 @dataclass
@@ -32,7 +31,7 @@ class Watcher:
     @property
     def has_stream(self) -> bool:
         """Whether the process has a change stream open."""
-        return self.feed._feed._stream._cursor_id != 0
+        return self.feed._feed.stream._cursor_id != 0
 
     @property
     def has_compared(self) -> bool:

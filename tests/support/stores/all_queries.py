@@ -4,42 +4,73 @@ from dataclasses import replace
 from datetime import timedelta
 
 from slotlock.domain.admission.tickets import RequestLost
-from slotlock.domain.audit.notes import note_campaign_deletion
+from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_notes import AuditNote, note_campaign_deletion
 from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
+from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules.book import BookingRequest, book
-from slotlock.domain.booking.rules.changes import BookingCommand, cancel
+from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.domain.booking.rules.waitlist import join, leave
 from slotlock.domain.booking.slot import SlotKind
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.booking.user_contexts import UserContexts
+from slotlock.domain.booking.user_contexts import UserContext, UserContexts
 from slotlock.domain.campaigns.campaign import Campaign
-from slotlock.domain.campaigns.terms import GroupLimit
+from slotlock.domain.campaigns.terms import CampaignId, GroupLimit
+from slotlock.domain.draws.basis import DrawMethod, pseudonym_of, root_of
+from slotlock.domain.draws.closing import Wishes, close_wishes
+from slotlock.domain.draws.draw import DrawSettings, note_draw_change, open_draw, with_root
+from slotlock.domain.draws.drawing import draw_places
+from slotlock.domain.notifications.announcements import Announcement, Audience
+from slotlock.domain.notifications.mail_kinds import RESET_PASSWORD, VERIFY_EMAIL, direct_mail
+from slotlock.domain.notifications.outbox import Channel, Delivery, OutboxEntry, OutboxState
+from slotlock.domain.notifications.webhook_messages import ping_message
+from slotlock.domain.notifications.webhooks import (
+    Webhook,
+    WebhookEvent,
+    WebhookSecret,
+    note_webhook_change,
+)
 from slotlock.domain.resources.resource import Resource, ResourceKind
+from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.teams import membership
-from slotlock.domain.teams.outcomes import TeamSaved
 from slotlock.domain.teams.team import TeamVersion
+from slotlock.domain.teams.team_outcomes import TeamSaved
+from slotlock.domain.users.identity import Identity
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import ImportPlan, plan_import
-from slotlock.domain.users.user import Caller, Role, UserFilter, UserId
+from slotlock.domain.users.sync_plan import plan_sync
+from slotlock.domain.users.user import Caller, MailTopic, Role, User, UserFilter, UserId
 from slotlock.infrastructure.mongo.client import Database
+from slotlock.infrastructure.mongo.draws.draw_repository import NotBooked
+from slotlock.infrastructure.mongo.draws.wish_repository import SlotDemand
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
 from slotlock.infrastructure.mongo.ids import (
     new_booking_id,
     new_campaign_id,
+    new_draw_id,
     new_series_id,
     new_slot_id,
     new_team_id,
     new_waitlist_entry_id,
+    new_webhook_id,
 )
-from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, SlotUpdate, check_written
-from slotlock.infrastructure.mongo.slots.preconditions import CampaignVersion, ResourceVersion
-from slotlock.infrastructure.mongo.slots.reads.readings import SlotRead
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
+from slotlock.infrastructure.mongo.outbox.slot_changes_reader import Checkpoint
+from slotlock.infrastructure.mongo.repositories import Repositories
+from slotlock.infrastructure.mongo.slots.reads.selected_slots import SlotReadRequest
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
-from slotlock.infrastructure.mongo.teams import TeamRepository
+from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.write_set import (
+    CampaignVersion,
+    ResourceVersion,
+    SlotWrite,
+    WriteSet,
+    check_written,
+)
+from slotlock.infrastructure.mongo.team_repository import TeamRepository
+from slotlock.infrastructure.mongo.users.identities import NewIdentity, PendingSignIn
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from slotlock.infrastructure.mongo.users.sessions import NewSession, Rotation
 from slotlock.services.container import utc_now
@@ -54,7 +85,7 @@ ADA, BEN, CLEO = (UserId(digit * 24) for digit in "012")
 
 async def insert_slots(database: Database) -> list[SlotId]:
     """Insert 60 slots of every kind, enough for an index to matter. Every second has a choice."""
-    await repositories_on(database).indexes.build_missing()
+    await Repositories(database).indexes.build_missing()
     ids = [new_slot_id() for _ in range(60)]
     for number, slot_id in enumerate(ids):
         kind = list(SlotKind)[number % 3]
@@ -81,23 +112,23 @@ async def write_slot(repositories: Repositories, slot_id: SlotId, team: TeamVers
     slots, writer, now = repositories.slots, repositories.slot_writer, utc_now()
 
     async def write(before: SlotState, after: SlotState, users: UserContexts) -> None:
-        update = SlotUpdate(before, as_written(before, after, now, users))
-        assert check_written(await writer.commit(ChangeSet((update,), users)))
+        update = SlotWrite(before, as_written(before, after, now, users))
+        assert check_written(await writer.commit(WriteSet((update,), users)))
 
     before, users = await load_for_update(slots, slot_id)
     booking_id = new_booking_id()
     request = BookingRequest(ADA, booking_id, ADA, hold=True)
     after, _ = decide(book, before, request, now, users=users)
     record = IdempotencyRecord(str(booking_id), "request hash", None, now)
-    update = SlotUpdate(before, as_written(before, after, now, users))
-    assert check_written(await writer.commit(ChangeSet((update,), users, (record,), (team,))))
+    update = SlotWrite(before, as_written(before, after, now, users))
+    assert check_written(await writer.commit(WriteSet((update,), users, (record,), (team,))))
     for user_id in (BEN, CLEO):
         before, users = await load_for_update(slots, slot_id)
         entry = WaitlistEntry(new_waitlist_entry_id(), slot_id, user_id, now)
         await write(before, decide(join, before, entry, now, users=users)[0], users)
     before, users = await load_for_update(slots, slot_id, booking_id)
     caller = Caller(ADA, Role.MEMBER, "session", now)
-    after, _ = decide(cancel, before, BookingCommand(booking_id, caller), now)
+    after, _ = decide(cancel, before, BookingChangeRequest(before.id, booking_id, caller), now)
     promoted = expire_and_promote(after, now, users)
     await write(before, decide(leave, promoted, CLEO, now)[0], users)
     await writer.set_next_deadline((await load_for_update(slots, slot_id))[0])
@@ -119,17 +150,17 @@ async def run_slot_queries(repositories: Repositories, ids: list[SlotId]) -> Non
         assert (await repositories.ended_bookings.page_of_slot(slot_id, 1, None)).items
         await repositories.ended_bookings.page_of_slot(slot_id, 1, position)
         for selection in (NOTHING, EVERYTHING):
-            assert await slots.read(SlotRead(slot_id, now, selection, ADA))
+            assert await slots.read(SlotReadRequest(slot_id, now, selection, ADA))
         await slots.find_with_roster(slot_id)
         await repositories.waitlists.find_ids(slot_id)
     # The writer searches the live and the ended bookings for a plain one that was not written.
     stale = build_slot(id=ids[1])
     after, _ = decide(book, stale, BookingRequest(ADA, new_booking_id(), ADA), now)
-    update = SlotUpdate(stale, as_written(stale, after, now))
-    assert not check_written(await repositories.slot_writer.commit(ChangeSet((update,))))
+    update = SlotWrite(stale, as_written(stale, after, now))
+    assert not check_written(await repositories.slot_writer.commit(WriteSet((update,))))
     assert await repositories.ended_bookings.find_slots_with_history(ids[:3]) == set(ids[:2])
     await slots.find_due(now, 10)
-    await repositories.list_field_repairs.repair(now)
+    await repositories.list_field_backfill.backfill_revised(now)
     assert await slots.find_by_users([ADA, BEN], now, now)
     assert await repositories.waitlists.find_positions([ADA], now) == {ADA: {}}
     await repositories.ended_bookings.find_waitlist_entry(new_waitlist_entry_id())
@@ -169,13 +200,68 @@ async def run_list_queries(slots: SlotRepository) -> None:
         ]:
             await slots.page(slot_filter, order, 10, None, now, NOTHING, ADA)
             await slots.page(slot_filter, order, 10, after, now, EVERYTHING, ADA)
-    await slots.count(SlotFilter(), now, 10)
-    await slots.count_of_user(ADA, 10)
-    await slots.count_of_waiting_user(ADA, 10)
+    await slots.count(SlotFilter(), now)
+    await slots.count_of_user(ADA)
+    await slots.count_of_waiting_user(ADA)
     await slots.page_of_user(ADA, 10, None, now, EVERYTHING)
     await slots.page_of_user(ADA, 10, position, now, NOTHING)
     await slots.page_of_waiting_user(ADA, 10, None, now, EVERYTHING)
     await slots.page_of_waiting_user(ADA, 10, position, now, NOTHING)
+    await slots.find_of_user(ADA, Meeting(listed.start, listed.end), 10, now, NOTHING)
+
+
+async def run_queries_of_watchers_and_reports(
+    repositories: Repositories, campaign: Campaign, slot_id: SlotId
+) -> None:
+    """Read what subscribers watch of a campaign, and its users, in every way."""
+    campaigns, users, now = repositories.campaigns, repositories.eligible_users, utc_now()
+    for slot_ids in (None, [slot_id]):
+        for include_hidden in (False, True):
+            await campaigns.find_slot_ids(
+                campaign.id, slot_ids, ends_after=now, limit=5, include_hidden=include_hidden
+            )
+    await campaigns.find_unfinished(now, 5)
+    for terms in (campaign.terms, replace(campaign.terms, eligible_groups=())):
+        for without_password in (False, True):
+            await users.find(terms, 5, without_password=without_password)
+        await users.find_uninvited(terms, 5, now)
+        await users.count_unplaced(terms, now)
+    await users.find_peak(campaign.id, now)
+
+
+async def run_draw_queries(repositories: Repositories) -> None:
+    """Read and write wishes and draws in every way."""
+    campaign_id, slot_id, now = new_campaign_id(), new_slot_id(), utc_now()
+    draws, entries = repositories.draws, repositories.wishes
+    own = Wishes((ADA,), (slot_id,), "salt", ADA, now)
+    assert await entries.save(campaign_id, own)
+    assert await entries.find(campaign_id, ADA) == own
+    assert await entries.find_wished([campaign_id], ADA) == {campaign_id}
+    assert await entries.find_all(campaign_id) == [own]
+    assert await entries.count_by_slot(campaign_id) == [SlotDemand(slot_id, 1, 1)]
+    settings = DrawSettings(DrawMethod.ROUNDS, now)
+    draw = open_draw(new_draw_id(), campaign_id, settings, CLEO, now)
+    note = note_draw_change(None, draw, CLEO, now)
+    assert await draws.insert(draw, note)
+    assert await draws.find_due(now) == [draw]
+    terms = replace(build_terms(), campaign_id=campaign_id)
+    slot, users = build_slot(1, id=slot_id, terms=terms), UserContexts({ADA: UserContext(ADA)})
+    closed = close_wishes(draw, terms, [slot], users, [own], now)
+    root = root_of(closed.basis)
+    await draws.insert_basis(closed, root)
+    with_basis = with_root(draw, root)
+    assert await draws.update(draw, with_basis)
+    await draws.delete_other_bases(with_basis)
+    assert await draws.find(draw.id) == await draws.find_latest(campaign_id) == with_basis
+    assert await draws.load_basis(with_basis) == closed.basis
+    (leaf,) = await draws.find_entries(with_basis)
+    await draws.save_results(with_basis, draw_places(closed.basis, root, "seed"))
+    assert await draws.find_result(with_basis, ADA)
+    lost = [NotBooked(leaf, pseudonym_of(own.salt, ADA), slot_id, "USER_BANNED")]
+    await draws.set_written(with_basis, slot_id, lost)
+    assert await draws.find_written(with_basis) == {slot_id}
+    assert await draws.find_not_booked(with_basis) == lost
+    assert await entries.delete(campaign_id, ADA)
 
 
 async def run_campaign_queries(repositories: Repositories) -> None:
@@ -195,13 +281,13 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     for version in (1, 2):
         preconditions = (CampaignVersion(before.id, 1), ResourceVersion("Room 5", version))
         added = tuple(with_facts(each, id=new_slot_id()) for each in drafts)
-        changes = ChangeSet((), new_slots=added, preconditions=preconditions)
+        changes = WriteSet((), new_slots=added, preconditions=preconditions)
         assert check_written(await writer.commit(changes))
     found, users = await load_for_update(slots, added[0].id)
     request = BookingRequest(ADA, new_booking_id(), CLEO, as_organizer=True)
     after, _ = decide(book, found, request, now, users=users)
-    update = SlotUpdate(found, as_written(found, after, now, users))
-    assert check_written(await writer.commit(ChangeSet((update,), users)))
+    update = SlotWrite(found, as_written(found, after, now, users))
+    assert check_written(await writer.commit(WriteSet((update,), users)))
     await load_for_update(slots, added[1].id)
     edited = replace(before, terms=replace(before.terms, version=2))
     assert await campaigns.update(before, edited, now)
@@ -210,9 +296,10 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     await campaigns.warm_cache(edited)
     assert len(await campaigns.find_slots(before.id, now)) == 4
     assert await campaigns.has_slots(before.id)
+    await run_queries_of_watchers_and_reports(repositories, before, added[0].id)
     assert not await campaigns.delete(edited, note_campaign_deletion(edited, ADA, now))
     deleted, _ = await load_for_update(slots, added[1].id)
-    assert check_written(await writer.commit(ChangeSet((), deleted_slots=(deleted,))))
+    assert check_written(await writer.commit(WriteSet((), deleted_slots=(deleted,))))
     for position in (None, Position(now, before.id)):
         for include_unpublished in (True, False):
             await campaigns.page(10, position, include_unpublished=include_unpublished)
@@ -222,9 +309,10 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     for text, kind in (("", ResourceKind.OTHER), ("room", None), ("room", ResourceKind.OTHER)):
         assert await repositories.resources.count(text, kind, 10) == 1
         assert (await repositories.resources.page(text, kind, 10, None)).items
+    assert await repositories.resources.rename("Room 5", Resource("Room 6"), ADA, now)
     assert await slots.find_by_series(series_id, now)
     for include_hidden in (False, True):
-        await slots.count_of_series(series_id, 10, include_hidden=include_hidden)
+        await slots.count_of_series(series_id, include_hidden=include_hidden)
         for position in (None, Position(now, new_slot_id())):
             await slots.page_of_series(
                 series_id, 10, position, now, NOTHING, include_hidden=include_hidden
@@ -243,8 +331,12 @@ async def run_user_queries(repositories: Repositories) -> None:
     await users.find_with_password_hash(email)
     await users.find_many([user.id])
     assert [found async for found in users.find_all()]
-    assert await repositories.administration.set_role(user.id, Role.ADMIN, None, now)
+    assert await repositories.account_admin_writer.set_role(user.id, Role.ADMIN, None, now)
     await users.set_groups(user.id, ["5a"], None, now)
+    for locale in ("de", None):
+        await users.set_preferences(user.id, locale, {MailTopic.REMINDERS: locale is None})
+    for since in (now, None):
+        await users.set_undeliverable(user, since)
     await repositories.waitlist_groups.sync_pending(now + timedelta(minutes=1), now)
     tomorrow = now + timedelta(days=1)
     opened = await sessions.open(NewSession(user.id, "first", now, tomorrow, "a browser", "hash"))
@@ -262,7 +354,18 @@ async def run_user_queries(repositories: Repositories) -> None:
         assert rotated == Rotation("second", now)
         await sessions.mark_answered(session_id, "second", now)
     assert await repositories.password_writer.find_hash(user.id) == "hash"
-    assert await repositories.password_writer.update(user.id, session_id, "hash", "new") == 0
+    changed = await repositories.password_writer.update(user.id, session_id, "hash", "new", now=now)
+    assert changed == 0
+    mail = direct_mail(VERIFY_EMAIL, user.id, "1", now, user_id=user.id, expires_at=tomorrow)
+    verifications, new_email = repositories.email_verifications, f"new.{user.login_name}"
+    assert await verifications.save(user, new_email, "code", mail, now)
+    assert await verifications.find(user.id, "code", now)
+    verified = await verifications.verify(user, new_email, "code", [], now)
+    assert isinstance(verified, User)
+    mail = direct_mail(RESET_PASSWORD, user.id, "1", now, user_id=user.id, expires_at=tomorrow)
+    await repositories.invitations.save_mailed_reset(verified, f"reset {user.id}", mail, now)
+    assert await repositories.invitations.find(f"reset {user.id}", now)
+    await run_sign_on_queries(repositories, verified)
     assert await sessions.end_others(user.id, session_id) == 0
     await sessions.end(session_id)
     # The user is an admin by now, so that a ban of the member finds no user.
@@ -272,7 +375,33 @@ async def run_user_queries(repositories: Repositories) -> None:
     assert banned is not None
     assert await repositories.bans.find_banned_since(now - timedelta(minutes=1), 10)
     assert await repositories.bans.unban(banned, user.id, now)
-    await users.repair_search_words()
+    await users.backfill_search_words()
+
+
+async def run_sign_on_queries(repositories: Repositories, user: User) -> None:
+    """Sign in at a provider, link and unlink in every way."""
+    identities, now, number = repositories.identities, utc_now(), new_slot_id()
+    soon = now + timedelta(minutes=10)
+    pending = PendingSignIn("school", "nonce", "verifier", "challenge", "https://a.test", soon)
+    await identities.save_pending(number, pending)
+    assert await identities.take_pending(number, now) == pending
+    assert await identities.remember_once(number, soon)
+    issuer, email = "https://login.slotlock.test", f"{number}@slotlock.test"
+    new = NewIdentity(Identity(issuer, number), email, email_verified=False, at=now)
+    member = await identities.insert_user("Ada", email, new)
+    assert member is not None
+    assert await identities.find_user(new.identity) == member
+    verified = NewIdentity(Identity(issuer, f"{number} 2"), email, email_verified=True, at=now)
+    assert await identities.link(member, verified, by_address=True)
+    other = replace(verified, identity=Identity(issuer, f"{number} 3"))
+    assert await identities.link(user, other, by_address=False)
+    await identities.note_sign_in(member, verified)
+    assert len(await identities.find_all(member.id)) == 1  # of a claimed account
+    for subject, session_id in ((number, None), (None, "sid"), (number, "sid")):
+        assert await identities.end_sessions(issuer, subject, session_id) == []
+    own = verified.identity
+    assert not await identities.unlink(member.id, own, "session", has_other_way=False)
+    assert await identities.unlink(member.id, own, "session", has_other_way=True)
 
 
 async def run_user_import_queries(repositories: Repositories) -> None:
@@ -280,17 +409,37 @@ async def run_user_import_queries(repositories: Repositories) -> None:
     imports, invitations, now = repositories.user_imports, repositories.invitations, utc_now()
     number = new_slot_id()
     emails = [f"{number}.{letter}@slotlock.test" for letter in "abc"]
-    for groups in (("5a",), ("5b",)):
-        snapshot = await imports.load_snapshot(emails)
-        rows = [UserRow(2, email, "Ada", groups) for email in emails]
-        plan = plan_import(rows, snapshot.users_by_email)
+    issuer = "https://login.slotlock.test"
+    for groups, subjects in ((("5a",), "xy "), (("5b",), "yx ")):
+        named = {
+            email: Identity(issuer, f"{number} {subject}")
+            for email, subject in zip(emails, subjects, strict=True)
+            if subject.strip()
+        }
+        snapshot = await imports.load_snapshot(emails, list(named.values()))
+        rows = [UserRow(2, each, "Ada", groups, None, named.get(each)) for each in emails]
+        linked = snapshot.linked
+        plan = plan_import(rows, snapshot.users_by_login_name, linked=linked)
         assert isinstance(plan, ImportPlan)
         assert await imports.commit(plan, snapshot, now) is ImportAttempt.WRITTEN
+    for names, back in ((emails, 0), (emails[:1], 0), (emails, 2)):
+        snapshot = await imports.load_snapshot(names, with_managed=True)
+        rows = [UserRow(2, email, "Ada", None) for email in names]
+        users, bans = snapshot.users_by_login_name, snapshot.banned_by_sync
+        plan = plan_sync(rows, users, snapshot.managed, bans, claim=False, bans_gone=True)
+        assert isinstance(plan, ImportPlan)
+        assert plan.membership is not None
+        assert len(plan.membership.returned) == back
+        assert await imports.commit(plan, snapshot, now) is ImportAttempt.WRITTEN
+        await imports.find_future_bookings(plan.membership.gone, now)
     for group, after in ((None, None), ("5b", None), (None, emails[0]), ("5b", emails[0])):
+        await invitations.find_invitable(group, list(Role), 10, after, mailed_before=now)
         invitable = await invitations.find_invitable(group, list(Role), 10, after)
     hashes = {f"{user.id} {number}": user for user in invitable}
     invited_ids = await invitations.save(hashes, list(Role), now + timedelta(days=1))
     assert invited_ids == {user.id for user in invitable}
+    await invitations.forget_mail(invitable[0].id, now)
+    assert await invitations.find_mailed_at(invitable[0].id) is None
     token_hash = next(iter(hashes))
     assert await invitations.find(token_hash, now) == invitable[0]
     assert await invitations.redeem(token_hash, "hash", now)
@@ -309,6 +458,96 @@ async def run_user_import_queries(repositories: Repositories) -> None:
     ):
         for position in (None, emails[0]):
             await repositories.users.page(user_filter, 10, position)
+
+
+async def run_outbox_queries(repositories: Repositories, slot_ids: list[SlotId]) -> None:
+    """Read and write the outbox, and what its reader reads, in every way."""
+    outbox, changes, now = repositories.outbox, repositories.slot_changes, utc_now()
+    entry = OutboxEntry("booked:a:1", Channel.MAIL, "booked", now, now, ADA, group="user:a")
+    other = replace(entry, id="booked:b:1", due_at=now + timedelta(minutes=1))
+    assert await outbox.insert([entry, other], now) == 2
+    assert await outbox.insert([entry], now) == 0
+    (due,) = (e for e in await outbox.find_due(Channel.MAIL, now, 10) if e.id == entry.id)
+    [entries] = await outbox.claim([due], now)
+    assert len(entries) == 2
+    delivery = Delivery(OutboxState.QUEUED, "451")
+    assert await outbox.finish(entries, delivery, now) is OutboxState.QUEUED
+    assert await outbox.retry(entry.id, now)
+    for chosen in (OutboxFilter(), OutboxFilter(user_id=ADA)):
+        assert await outbox.retry_failed(chosen, 10, now) == 0
+    assert await outbox.find(entry.id)
+    assert await outbox.count_unsent()
+    assert await outbox.find_oldest()
+    for position in (None, Position(now, entry.id)):
+        for outbox_filter in (
+            OutboxFilter(),
+            OutboxFilter(OutboxState.QUEUED, Channel.MAIL),
+            OutboxFilter(user_id=ADA),
+            OutboxFilter(slot_id=slot_ids[0]),
+            OutboxFilter(OutboxState.FAILED, kind="booked", since=now),
+        ):
+            await outbox.page(outbox_filter, 10, position)
+            await outbox.count(outbox_filter, 10)
+    await changes.save_checkpoint(Channel.MAIL, Checkpoint(now, now))
+    assert await changes.load_checkpoint(Channel.MAIL, now) == Checkpoint(now, now)
+    assert await changes.read(slot_ids, now - timedelta(minutes=1))
+    await changes.begin(Channel.WEBHOOK, now)
+    assert await changes.read_site(now - timedelta(minutes=1), now)
+    await run_optional_mail_queries(repositories, slot_ids)
+
+
+async def run_webhook_queries(repositories: Repositories) -> None:
+    """Read and write webhooks and their deliveries in every way."""
+    webhooks, now = repositories.webhooks, utc_now()
+    events = (WebhookEvent.BOOKING_CONFIRMED,)
+    id_, secret = new_webhook_id(), WebhookSecret("whsec_")
+    webhook = Webhook(id_, "https://a.test/", events, None, ADA, now, now, (secret,))
+    note = note_webhook_change(None, webhook, AuditAction.WEBHOOK_CREATED, ADA, now)
+    assert await webhooks.insert(webhook, note)
+    assert not await webhooks.insert(webhook, note)
+    assert await webhooks.update(webhook, webhook, note)
+    assert await webhooks.find(id_) == webhook
+    assert webhook in await webhooks.find_all()
+    assert webhook in await webhooks.find_all(enabled_only=True)
+    entry = ping_message(now, "a").to_entry(webhook)
+    await repositories.outbox.insert([entry], now)
+    await webhooks.record_response(entry.id, now, 500, 9)
+    assert await webhooks.queue_again(entry.id, now)
+    for position in (None, Position(now, entry.id)):
+        await webhooks.page_deliveries(id_, 10, position)
+    assert await webhooks.record_failure(id_, now)
+    await webhooks.record_success(id_)
+    assert await webhooks.disable(id_, "410", now)
+    assert await webhooks.delete(id_, note)
+
+
+async def run_optional_mail_queries(repositories: Repositories, slot_ids: list[SlotId]) -> None:
+    """Read and write what reminders, mails about openings and announcements need."""
+    scheduled, announcements = repositories.scheduled_mails, repositories.announcements
+    now, terms = utc_now(), build_terms(opening_mail_hours=1, eligible_groups=(("5a",),))
+    period = Meeting(now - timedelta(days=9999), now)
+    await scheduled.save_checkpoint(now)
+    assert await scheduled.load_checkpoint() == now
+    assert await scheduled.find_slots(period, now) == []
+    assert len(await scheduled.find_with_bookings(slot_ids[:2])) == 2
+    assert await scheduled.find_openings(period, now) == []
+    for each in (terms, replace(terms, eligible_groups=())):
+        async for _ in repositories.eligible_users.find_recipients(each):
+            pass
+    for audience in (
+        Audience(slot_ids[0], None, with_waiting=True),
+        Audience(None, CampaignId("c" * 24)),
+    ):
+        await announcements.find_users(audience, now)
+        sent = Announcement(new_slot_id(), "hash", now, ADA, audience, "Yoga", "Pool", "Text")
+        assert await announcements.insert(sent)
+        assert not await announcements.insert(sent)
+        assert await announcements.find(sent.id) == sent
+        assert await announcements.find_unfinished(now - timedelta(days=1), now) == [sent]
+        note = AuditNote(now, ADA, AuditAction.ANNOUNCEMENT_SENT, ())
+        await announcements.finish(sent, 1, note)
+    for by in (ADA, None):
+        assert await announcements.find_nth_newest(by, now - timedelta(hours=1), 2) == now
 
 
 async def run_team_queries(teams: TeamRepository) -> None:
@@ -332,13 +571,16 @@ async def run_team_queries(teams: TeamRepository) -> None:
 
 async def run_all_queries(database: Database) -> None:
     """Run every query and every write."""
-    repositories = repositories_on(database)
+    repositories = Repositories(database)
     ids = await insert_slots(database)
     await repositories.indexes.build_missing()
     await run_slot_queries(repositories, ids)
     await run_idempotency_queries(repositories.idempotency_records)
     await run_list_queries(repositories.slots)
     await run_campaign_queries(repositories)
+    await run_draw_queries(repositories)
     await run_user_queries(repositories)
     await run_user_import_queries(repositories)
     await run_team_queries(repositories.teams)
+    await run_outbox_queries(repositories, ids)
+    await run_webhook_queries(repositories)

@@ -16,7 +16,7 @@ from slotlock.services.container import Services
 from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.domain.campaign_builders import build_terms
-from tests.support.model.service_pair import ManualClock, open_repositories, open_services
+from tests.support.model.service_pair import ManualClock, open_services
 from tests.support.stores.slots import insert_new_slots
 
 CALLERS = [Caller(UserId(f"{n:024x}"), Role.MEMBER, "session", NOW) for n in range(1, 21)]
@@ -27,8 +27,7 @@ async def services(servers: EmbeddedServers) -> AsyncIterator[Services]:
     """Yield the services of a process."""
     url = database_url(servers, "group_bookings")
     async with AsyncExitStack() as stack:
-        repositories = await open_repositories(stack, url)
-        yield await open_services(stack, repositories, servers.redis_url, ManualClock(NOW))
+        yield await open_services(stack, url, servers.redis_url, ManualClock(NOW))
 
 
 async def add_slots(services: Services, count: int = len(CALLERS), **facts: object) -> list[SlotId]:

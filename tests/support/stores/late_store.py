@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from bson import ObjectId
@@ -13,25 +13,25 @@ from pymongo import timeout
 from pymongo.errors import PyMongoError
 
 from slotlock.auth import accounts
-from slotlock.auth.container import Auth, build_auth
-from slotlock.auth.login_throttle import NoLoginThrottle
+from slotlock.auth.container import Auth
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.tokens import TokenSigner
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import Booking, SlotId
-from slotlock.domain.booking.outcomes import Booked
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.decision import CommandResult
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo import client, transactions
 from slotlock.infrastructure.mongo.client import Document, connect, may_have_written
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import CommitResult
-from slotlock.infrastructure.mongo.slots.writing import booking_adder, writer
+from slotlock.infrastructure.mongo.slots import booking_adder, writer
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult
 from slotlock.services.booking.book import BookingOptions, book_slot
-from slotlock.services.commands import batches, group_commit
+from slotlock.services.commands import commit, group_commit
 from slotlock.services.container import Services
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.domain.builders import NOW, build_slot
-from tests.support.model.service_pair import ManualClock, open_repositories, open_services
+from tests.support.model.service_pair import ManualClock, open_services
 from tests.support.stores.mongo_route import HoldingRoute, database_behind
 from tests.support.stores.slots import insert_new_slots
 from tests.support.stores.users import new_email
@@ -40,7 +40,7 @@ ADA = Caller(UserId("a" * 24), Role.MEMBER, "session", NOW)
 BOB = Caller(UserId("b" * 24), Role.MEMBER, "session", NOW)
 PASSWORD = "correct horse battery"
 ACT_TIMEOUT_S = 0.5
-MAX_ATTEMPTS = 8
+MAX_READS = 8
 
 
 def is_slot_update(message: bytes) -> bool:
@@ -77,7 +77,8 @@ def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(booking_adder, "BULK_TIMEOUT_S", 0.3)
     monkeypatch.setattr(writer, "FIND_TIMEOUT_S", 0.3)
     monkeypatch.setattr(booking_adder, "SETTLE_TIMEOUT_S", 1.0)
-    monkeypatch.setattr(transactions, "OPERATION_TIMEOUT_MS", 500)
+    # All steps before the held one have to fit, also on a busy machine.
+    monkeypatch.setattr(transactions, "OPERATION_TIMEOUT_MS", 1_500)
 
 
 class LateStore:
@@ -141,6 +142,13 @@ class LateStore:
         self.route.is_held = lambda _: False
         await self.route.deliver_held()
 
+    async def deliver_held_after(self, act: Callable[[], Awaitable[object]]) -> None:
+        """Let an act happen before the writes that the route holds are delivered."""
+        late, self.route.held, self.route.is_held = self.route.held, [], lambda _: False
+        await act()
+        self.route.held = late
+        await self.deliver_held()
+
 
 @pytest.fixture
 async def store(servers: EmbeddedServers) -> AsyncIterator[LateStore]:
@@ -154,17 +162,30 @@ async def store(servers: EmbeddedServers) -> AsyncIterator[LateStore]:
         address = await routed_client.address
         assert address is not None
         url = f"mongodb://127.0.0.1:{address[1]}/{database.name}?directConnection=true"
-        repositories = await open_repositories(stack, url)
-        services = await open_services(stack, repositories, servers.redis_url, ManualClock(NOW))
+        services = await open_services(stack, url, servers.redis_url, ManualClock(NOW))
         passwords = PasswordHasher()
         stack.callback(passwords.close)
         signer, clock = TokenSigner([SECRET]), services.now
-        auth = build_auth(repositories, passwords, signer, clock, NoLoginThrottle())
+        auth = Auth(services, passwords, signer, clock, login_throttle=None)
         yield LateStore(services, auth, route)
 
 
 Act = Callable[[], Awaitable[object]]
 Prepare = Callable[[LateStore], Awaitable[Act]]
+Prepared = TypeVar("Prepared")
+
+
+def on(
+    prepare: Callable[[LateStore], Awaitable[Prepared]],
+    act: Callable[[LateStore, Prepared], Awaitable[object]],
+) -> Prepare:
+    """Return what prepares something, and returns the act on it."""
+
+    async def prepare_act(store: LateStore) -> Act:
+        prepared = await prepare(store)
+        return lambda: act(store, prepared)
+
+    return prepare_act
 
 
 async def answer_before_write(
@@ -172,7 +193,7 @@ async def answer_before_write(
 ) -> object:
     """Return the outcome of an act, or its error, while the route holds the write of the act."""
     store.route.is_held = is_held
-    for _ in range(MAX_ATTEMPTS):  # on a busy machine, reads may need all of the time
+    for _ in range(MAX_READS):  # on a busy machine, reads may need all of the time
         with timeout(ACT_TIMEOUT_S):
             try:
                 outcome = await act()
@@ -195,10 +216,19 @@ async def assert_late_write_is_unknown(store: LateStore, prepare: Prepare) -> No
     assert await store.find_all() != before
 
 
+async def assert_conflict_happens(store: LateStore, act: Act, refusal: type) -> None:
+    """Require an act whose unknown outcome counts as a conflict to be refused and to happen."""
+    before = await store.find_all()
+    answer = await answer_before_write(store, act)
+    assert isinstance(answer.outcome if isinstance(answer, CommandResult) else answer, refusal)
+    await store.deliver_held()
+    assert await store.find_all() != before
+
+
 def take_unknown_for_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let an unknown result of a decision count as a conflict, after which nothing is decided."""
-    decide_once = partial(batches.decide_and_commit, max_attempts=1)
-    for module in (batches, group_commit):
+    decide_once = partial(commit.decide_and_commit, max_attempts=1)
+    for module in (commit, group_commit):
         monkeypatch.setattr(module, "check_written", lambda result: result is CommitResult.WRITTEN)
         # A second attempt would take longer than a transaction may stay open.
         monkeypatch.setattr(module, "decide_and_commit", decide_once)

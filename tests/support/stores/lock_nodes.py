@@ -9,13 +9,16 @@ from contextlib import asynccontextmanager, contextmanager
 import pytest
 
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
-from slotlock.infrastructure.redis.client import MAX_BUDGET_MS, redis_client
+from slotlock.infrastructure.redis.client import redis_client
 from slotlock.infrastructure.redis.keys import lock_keys
-from slotlock.infrastructure.redis.locks.leases import Lease
+from slotlock.infrastructure.redis.locks.lock_leases import LockLease
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
-from tests.support.polling import eventually
+from tests.support.polling import poll_until
 
 LockNodes = tuple[Locks, Locks]
+# Longer than a busy machine holds Redis up, and than the timeouts of the app.
+PATIENT_BUDGET_MS = 20_000
+PATIENT_OPTIONS = "?socket_timeout=20&socket_connect_timeout=20"
 ON_ONE_SERVER = pytest.mark.parametrize("redis_topology", ["one server"], indirect=True)
 
 
@@ -25,10 +28,14 @@ async def open_lock_node(
     ttl_ms: int = LOCK_TTL_MS,
     *,
     subscribe: bool = True,
-    budget_ms: int = MAX_BUDGET_MS,  # the machine may be busy
+    budget_ms: int = PATIENT_BUDGET_MS,
 ) -> AsyncIterator[Locks]:
-    """Open a lock node with its own connection. One that does not subscribe is never woken."""
-    pipeline = AutoPipeline(redis_client(url), budget_ms)
+    """Open a lock node with its own connection. One that does not subscribe is never woken.
+
+    By default, it does not give Redis up before 20 s.
+    """
+    options = PATIENT_OPTIONS if budget_ms == PATIENT_BUDGET_MS else ""
+    pipeline = AutoPipeline(redis_client(url + options), budget_ms)
     locks = Locks(pipeline, ttl_ms)
     try:
         if subscribe:
@@ -44,6 +51,16 @@ async def waiter_count(locks: Locks, slot_id: str) -> int:
     return int(await locks.pipeline.send("ZCARD", lock_keys(slot_id).queue))
 
 
+async def wait_for_waiters(locks: Locks, slot_id: str, count: int) -> None:
+    """Wait until so many waiters are queued in Redis."""
+    await poll_until(lambda: waiter_count(locks, slot_id), lambda n: n == count, f"{count} waiters")
+
+
+async def wait_until_free(locks: Locks, slot_id: str) -> None:
+    """Wait until the lock has no holder."""
+    await poll_until(lambda: stored_lock(locks, slot_id), lambda lock: lock is None, "a free lock")
+
+
 async def stored_lock(locks: Locks, slot_id: str) -> bytes | None:
     """Return the value of the lock's key."""
     lock: bytes | None = await locks.pipeline.send("GET", lock_keys(slot_id).lock)
@@ -52,26 +69,29 @@ async def stored_lock(locks: Locks, slot_id: str) -> bytes | None:
 
 async def start_waiter(
     locks: Locks, slot_id: str, wait_s: float = 20.0
-) -> asyncio.Task[Lease | None]:
-    """Start to wait for a lock, and return once the waiter is queued in Redis."""
+) -> asyncio.Task[LockLease | None]:
+    """Start to wait for a lock, and return once the waiter is queued in Redis.
+
+    One that waits shortly may have left before its place in the queue is seen.
+    """
     before = await waiter_count(locks, slot_id)
     waiter = asyncio.create_task(locks.acquire(slot_id, wait_s=wait_s))
-
-    async def has_joined_queue() -> bool:
-        return await waiter_count(locks, slot_id) > before
-
-    await eventually(has_joined_queue, "a queued waiter")
+    await poll_until(
+        lambda: waiter_count(locks, slot_id),
+        lambda n: n > before or waiter.done(),
+        "a queued waiter",
+    )
     return waiter
 
 
-async def acquire_lease(locks: Locks, *slot_ids: str, wait_s: float = 0.0) -> Lease:
+async def acquire_lease(locks: Locks, *slot_ids: str, wait_s: float = 0.0) -> LockLease:
     """Acquire a lease, which must succeed."""
     lease = await locks.acquire(*slot_ids, wait_s=wait_s)
     assert lease is not None
     return lease
 
 
-async def release_lease(locks: Locks, lease: Lease) -> None:
+async def release_lease(locks: Locks, lease: LockLease) -> None:
     """Release a lease and wait until Redis has replied."""
     await locks.release(lease)
     await locks.wait_for_releases()

@@ -7,6 +7,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import TypeVar
 
+from pymongo import ReadPreference
+from pymongo.asynchronous.pool import Pool
+
 from slotlock.infrastructure.mongo.client import Database, LeasingClient, connect
 
 Send = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
@@ -115,3 +118,12 @@ def routed_database(
 ) -> AbstractAsyncContextManager[tuple[LeasingClient, Database, MongoRoute]]:
     """Yield a client and the database behind a route that sends replies so, and the route."""
     return database_behind(database, partial(MongoRoute, send_reply=send_reply))
+
+
+async def pool_unjoined_connection(client: LeasingClient) -> Pool:
+    """Let the pool of the primary lend such a connection next. Return the pool."""
+    server = await client._select_server(ReadPreference.PRIMARY, None, "test")
+    async with client._checkout(server, None) as connection:
+        # What PyMongo notes when the member does not know its replica set yet.
+        connection.supports_sessions = False
+    return server.pool

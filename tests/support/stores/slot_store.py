@@ -9,20 +9,25 @@ from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
-from slotlock.domain.booking.decision import Decision, LoadedState
+from slotlock.domain.booking.decision import (
+    BookingChangeRequest,
+    BookingRule,
+    Decision,
+    LoadedState,
+)
 from slotlock.domain.booking.rules.book import BookingRequest, book
-from slotlock.domain.booking.rules.changes import BookingCommand, cancel
+from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.domain.booking.rules.waitlist import join
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import NO_CONTEXTS, UserContexts
-from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document, connect
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
-from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
+from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite, WriteSet
 from tests.support.apps.processes import database_url
-from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.builders import NOW, build_slot, change_request
 from tests.support.domain.decisions import as_written, decide
 from tests.support.stores.slots import insert_new_slots
 
@@ -64,11 +69,11 @@ class SlotStore:
         """Return all documents of a collection."""
         return await self.database[collection].find().to_list()
 
-    async def commit(self, *updates: SlotUpdate, users: UserContexts = NO_CONTEXTS) -> CommitResult:
+    async def commit(self, *updates: SlotWrite, users: UserContexts = NO_CONTEXTS) -> CommitResult:
         """Commit these updates together, which were decided on these contexts."""
-        return await self.repositories.slot_writer.commit(ChangeSet(updates, users))
+        return await self.repositories.slot_writer.commit(WriteSet(updates, users))
 
-    async def write(self, *updates: SlotUpdate, users: UserContexts = NO_CONTEXTS) -> None:
+    async def write(self, *updates: SlotWrite, users: UserContexts = NO_CONTEXTS) -> None:
         """Commit these updates together, which has to succeed."""
         assert await self.commit(*updates, users=users) is CommitResult.WRITTEN
 
@@ -93,13 +98,13 @@ class SlotStore:
 
 def decided_update(
     before: SlotState,
-    rule: Callable[..., Decision[object]],
+    rule: Callable[..., Decision[object]] | BookingRule[..., object],
     *args: object,
     users: UserContexts = NO_CONTEXTS,
-) -> SlotUpdate:
+) -> SlotWrite:
     """Return the update that a rule decides at `NOW`."""
     after, _ = decide(rule, before, *args, users=users)
-    return SlotUpdate(before, as_written(before, after, NOW, users))
+    return SlotWrite(before, as_written(before, after, NOW, users))
 
 
 def booking_update(
@@ -110,54 +115,41 @@ def booking_update(
     hold: bool = False,
     now: datetime = NOW,
     users: UserContexts = NO_CONTEXTS,
-) -> SlotUpdate:
+) -> SlotWrite:
     """Return the update that books a place; `by` is an organizer, if one books it."""
     request = BookingRequest(user_id, new_booking_id(), by or user_id, hold, by is not None)
     after, _ = decide(book, before, request, now, users=users)
-    update = SlotUpdate(before, as_written(before, after, now, users))
+    update = SlotWrite(before, as_written(before, after, now, users))
     assert update.after.change.added, "the booking was refused"
     return update
 
 
-def cancel_update(before: SlotState) -> SlotUpdate:
+def cancel_update(before: SlotState) -> SlotWrite:
     """Return the update with which the user of the first loaded booking cancels it."""
-    return decided_update(before, cancel, first_booking_command(before), NOW)
+    return decided_update(before, cancel, first_change_request(before), NOW)
 
 
-def first_booking_command(slot: SlotState) -> BookingCommand:
-    """Return a command of its user on the first loaded booking."""
+def first_change_request(slot: SlotState) -> BookingChangeRequest:
+    """Return a request of its user to change the first loaded booking."""
     booking = slot.bookings[0]
-    return BookingCommand(booking.id, Caller(booking.user_id, Role.MEMBER, "session", NOW))
+    return change_request(booking, booking.user_id)
 
 
-# Databases that earlier tests left empty, with all indexes: creating these takes 0.2 s.
-_free_databases: dict[str, list[str]] = {}
-
-
-async def _index_names(database: Database) -> dict[str, set[str]]:
-    """Return the indexes of each collection."""
-    return {
-        name: set(await database[name].index_information())
-        for name in await database.list_collection_names()
-    }
+# Databases without documents. To build the indexes of a new one takes MongoDB 0.25 s.
+_empty_databases: list[str] = []
 
 
 @asynccontextmanager
 async def open_slot_store(servers: EmbeddedServers) -> AsyncIterator[SlotStore]:
-    """Open an empty database with all indexes."""
-    free = _free_databases.setdefault(servers.mongo_url, [])
-    name = free.pop() if free else f"slots{ObjectId()}"
+    """Open an empty database with all indexes, and delete its documents at the end."""
+    name = _empty_databases.pop() if _empty_databases else f"slots{ObjectId()}"
     client, database = connect(database_url(servers, name))
     try:
-        repositories = repositories_on(database)
+        repositories = Repositories(database)
         await repositories.indexes.build_missing()
-        before = await _index_names(database)
         yield SlotStore(database, repositories)
-        if await _index_names(database) == before:
-            for collection in before:
-                await database[collection].delete_many({})
-            free.append(name)
-        else:
-            await client.drop_database(name)
+        for collection in await database.list_collection_names():
+            await database[collection].delete_many({})
+        _empty_databases.append(name)
     finally:
         await client.close()

@@ -10,8 +10,7 @@ import pytest
 from pymongo import MongoClient
 from pymongo.database import Database
 
-from slotlock.auth.container import Auth, build_auth
-from slotlock.auth.login_throttle import NoLoginThrottle
+from slotlock.auth.container import Auth
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.sessions import open_session
 from slotlock.auth.tokens import (
@@ -22,13 +21,19 @@ from slotlock.auth.tokens import (
     new_token_id,
 )
 from slotlock.domain.users.user import Role, User, UserId
-from slotlock.infrastructure.fair_queue import FairQueue, QueueFullError
+from slotlock.infrastructure.fair_scheduler import FairScheduler, SchedulerFullError
 from slotlock.infrastructure.mongo.client import Document, connect
-from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.mongo.users.documents import to_new_document
+from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.sessions import NewSession, session_to_document
+from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import SECRET
+
+# The hash of a password that no test knows.
+NO_PASSWORD = (
+    "$argon2id$v=19$m=19456,t=2,p=1"
+    "$E4IQQojRes/5vzcmJMS4tw$6AXiuP59GoFyIVumH5zxAQX2I5kVP532EQMPJBJbtf4"
+)
 
 
 @dataclass(frozen=True)
@@ -49,12 +54,12 @@ async def auth_for_database(mongo_url: str) -> AsyncIterator[Auth]:
     client, database = connect(mongo_url)
     passwords = PasswordHasher()
     try:
-        signer, throttle = TokenSigner([SECRET]), NoLoginThrottle()
-        repositories = repositories_on(database)
+        signer = TokenSigner([SECRET])
+        repositories = Repositories(database)
         if mongo_url not in _indexed:
             await repositories.indexes.create_on_empty()
             _indexed.add(mongo_url)
-        yield build_auth(repositories, passwords, signer, utc_now, throttle)
+        yield Auth(repositories, passwords, signer, utc_now, login_throttle=None)
     finally:
         passwords.close()
         await client.close()
@@ -64,9 +69,9 @@ def fill_hash_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no password hash have a place in a queue."""
 
     async def refuse(*_: object, **_options: object) -> str:
-        raise QueueFullError
+        raise SchedulerFullError
 
-    monkeypatch.setattr(FairQueue, "run", refuse)
+    monkeypatch.setattr(FairScheduler, "run", refuse)
 
 
 def new_email() -> str:
@@ -78,8 +83,10 @@ async def insert_user(
     auth: Auth, role: Role = Role.MEMBER, password_hash: str | None = None
 ) -> User:
     """Insert a new user."""
-    password_hash = password_hash or "no password"
-    user = await auth.users.insert("Somebody", new_email(), role, password_hash, utc_now())
+    password_hash = password_hash or NO_PASSWORD
+    user = await auth.repositories.users.insert(
+        "Somebody", new_email(), role, password_hash, utc_now()
+    )
     assert user is not None
     return user
 
@@ -106,7 +113,7 @@ def create_user_tokens(environment: Mapping[str, str], member_count: int) -> Use
     sessions: list[Document] = []
     tokens: list[str] = []
     for role in [Role.ORGANIZER] + [Role.MEMBER] * member_count:
-        user = to_new_document("Somebody", new_email(), role, "no password", now)
+        user = to_new_document("Somebody", new_email(), role, NO_PASSWORD, now)
         user_id, session_id = UserId(str(user["_id"])), new_token_id()
         session = NewSession(user_id, new_token_id(), now, now + REFRESH_TOKEN_TTL)
         claims = TokenClaims(user_id, session_id, new_token_id(), now + ACCESS_TOKEN_TTL)

@@ -9,7 +9,7 @@ from typing import Literal
 import uvicorn
 from starlette.types import ASGIApp
 
-from slotlock.api.server.timeouts import TimeoutConfig
+from slotlock.api.server.http_protocol import ServerConfig
 from slotlock.graphql.limits.unread_bytes import MAX_UNREAD_BYTES
 from tests.support.polling import wait_until
 
@@ -27,9 +27,10 @@ def running_server(
     keep_alive_timeout_s: int = 5,
     max_unread_bytes: int = MAX_UNREAD_BYTES,
     graceful_stop_s: int | None = None,
+    loop: Literal["auto", "asyncio", "uvloop"] = "auto",
 ) -> Iterator[tuple[uvicorn.Server, Address]]:
     """Run a server in a thread; at the end it must stop by itself."""
-    config = TimeoutConfig(
+    config = ServerConfig(
         app,
         10,
         10,
@@ -38,6 +39,7 @@ def running_server(
         lifespan=lifespan,
         timeout_keep_alive=keep_alive_timeout_s,
         timeout_graceful_shutdown=graceful_stop_s,
+        loop=loop,
         log_config=None,
     )
     server = uvicorn.Server(config)

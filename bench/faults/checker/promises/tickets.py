@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from bench.faults.checker.disturbances import REDIS_FAULT, Disturbances
-from bench.faults.checker.effects import LOST, Effect
+from bench.faults.checker.effects import LOST, Effect, key_hash, key_of, parse_ticket_key
 from bench.faults.checker.linearizability import SlotOrder
 from bench.faults.checker.report import Report
 from bench.faults.history import Operation
@@ -19,8 +19,12 @@ QUEUE_RECOVERY_S = 30.0
 def check_tickets(
     operations: Sequence[Operation], disturbances: Disturbances, report: Report
 ) -> None:
-    """Report tickets without an outcome at the end, and those that no loss explains."""
+    """Report tickets without an outcome at the end, and those that no loss explains.
+
+    A request whose repetition was refused is lost, too: no worker books it after the refusal.
+    """
     last: dict[str, Operation] = {}
+    refused_from = _refusal_times(operations)
     requested_at: dict[str, float] = {}
     for operation in operations:
         shown = operation.outcome or {}
@@ -30,17 +34,34 @@ def check_tickets(
         since = requested_at.setdefault(ticket, operation.started_at)
         if (status == "ANSWERED") != bool(shown["outcome"]):
             report.add("wrong ticket", f"{ticket} is {status}", [operation])
-        if status == LOST and not disturbances.may_concern(
-            REDIS_FAULT, since, operation.finished_at or since
-        ):
+        seen_at = operation.finished_at or since
+        is_refused = refused_from.get(parse_ticket_key(ticket), seen_at) < seen_at
+        may_be_lost = is_refused or disturbances.may_concern(REDIS_FAULT, since, seen_at)
+        if status == LOST and not may_be_lost:
             report.add("lost without a loss", ticket, [operation])
-        known = (last[ticket].outcome or {}) if ticket in last else {}
-        if known.get("status") not in FINAL_STATUSES:
+        known = last.get(ticket)
+        if known is None or (known.outcome or {})["status"] not in FINAL_STATUSES:
             last[ticket] = operation
+        elif (
+            (known.outcome or {})["status"] == "ANSWERED"
+            and status != "ANSWERED"
+            and operation.started_at > (known.finished_at or since)
+        ):
+            report.add("ticket taken back", f"{ticket} is {status}", [known, operation])
     report.counts["tickets"] = len(last)
     for ticket, operation in last.items():
         if (operation.outcome or {})["status"] not in FINAL_STATUSES:
             report.add("ticket without an outcome", ticket, [operation])
+
+
+def _refusal_times(operations: Sequence[Operation]) -> dict[tuple[str, str], float]:
+    """Return when a request of each caller and hash of a key that got no ticket was first sent."""
+    times: dict[tuple[str, str], float] = {}
+    for operation in operations:
+        key, outcome = key_of(operation), operation.outcome or {}
+        if operation.operation == "request" and key and outcome.get("__typename") != "Ticket":
+            times.setdefault((operation.user_id, key_hash(key)), operation.started_at)
+    return times
 
 
 def check_queue(

@@ -20,7 +20,8 @@ STALE_S = 4.0
 FIRST_STATE_S = 12.0
 # What a user does not do alone, by the last action of the booking.
 BY_OTHERS = {"promoted": "PROMOTED", "offered": "OFFERED", "expired": "EXPIRED"}
-
+# What somebody else may do for a user.
+FOR_USERS = {"booked": "BOOKED", "held": "HELD"}
 
 OLD = "a version that was old"
 
@@ -42,6 +43,7 @@ class WatchSession:
     """One connection of a subscriber, from its first message about a slot on.
 
     `events` are the bookings of the user with an action, and when the subscriber received it.
+    `problems` are what messages say by themselves, or compared with earlier ones.
     `tickets` has when each was subscribed, and `final` when its final state arrived.
     """
 
@@ -53,6 +55,25 @@ class WatchSession:
     events: dict[BookingEvent, float] = field(default_factory=dict)
     tickets: dict[str, float] = field(default_factory=dict)
     final: dict[str, float] = field(default_factory=dict)
+    lengths: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def add_state(self, line: Json) -> None:
+        """Add a state of a slot."""
+        remaining = line["remaining"]
+        if remaining < 0 or line["isBooked"] != (remaining == 0):
+            self.problems.append(f"slot {line['slot']}: {remaining} remaining and not so booked")
+        self.states[line["slot"]].append(ObservedState(line["at"], line["version"], remaining))
+
+    def add_event(self, line: Json) -> None:
+        """Add an event of a booking: never about what the user does, nor older than another."""
+        booking, action = line["booking"], line["action"]
+        self.events.setdefault((booking, action), line["at"])
+        if line["by"] == self.user_id:
+            self.problems.append(f"{action} of {booking} by the user")
+        if line["length"] < self.lengths.get(booking, 0):
+            self.problems.append(f"{action} of {booking} with a shorter history")
+        self.lengths[booking] = line["length"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +102,9 @@ def to_sessions(lines: Iterable[Json]) -> list[WatchSession]:
         session = sessions[key]
         match line["kind"]:
             case "availability":
-                session.states[line["slot"]].append(
-                    ObservedState(at, line["version"], line["remaining"])
-                )
+                session.add_state(line)
             case "booking":
-                session.events.setdefault((line["booking"], line["action"]), at)
+                session.add_event(line)
             case "ticket":
                 session.tickets.setdefault(line["ticket"], at)
                 if line["status"] in ("ANSWERED", LOST):
@@ -116,6 +135,8 @@ def check_watchers(
         for slot_id, states in session.states.items():
             report.counts["states sent"] += len(states)
             _check_availability(session, slot_id, states, orders.get(slot_id), disturbances, report)
+        for problem in session.problems:
+            report.add("wrong message to a subscriber", f"{session.name}: {problem}")
         _check_events(session, actions, versions, disturbances, report)
         for ticket, since in session.tickets.items():
             due = max(answered_at.get(ticket, session.ended_at), since)
@@ -188,12 +209,37 @@ def _actions(
             booking, end = version.bookings[id_], order.vanished.get(id_)
             until = float("inf") if end is None else order.existed_from[end]
             written_at, seen_at = order.existed_from[index], order.visible_by[index]
-            if name := BY_OTHERS.get(booking.creation):
+            name = BY_OTHERS.get(booking.creation)
+            if booking.creation in FOR_USERS and booking.created_by != booking.user_id:
+                name = FOR_USERS[booking.creation]
+            if name:
                 yield (id_, name), Action(booking.user_id, 0.0, written_at, seen_at, until)
             ended = versions.ended_bookings.get(id_)
-            if end is not None and ended and ended["history"][-1]["action"] == "expired":
-                expired = Action(booking.user_id, seen_at, until, order.visible_by[end])
-                yield (id_, BY_OTHERS["expired"]), expired
+            if end is None or not ended:
+                continue
+            action, by = ended["history"][-1]["action"], ended["history"][-1]["by"]
+            if action == "expired" or (action == "cancelled" and by not in (None, booking.user_id)):
+                over = Action(booking.user_id, seen_at, until, order.visible_by[end])
+                yield (id_, action.upper()), over
+        yield from _changes_by_others(order)
+
+
+def _changes_by_others(order: SlotOrder) -> Iterator[tuple[BookingEvent, Action]]:
+    """Yield the last change of each hold, if somebody else confirmed or extended it."""
+    changed: dict[str, int] = {}
+    for index, (before, after) in enumerate(pairwise(order.versions), start=1):
+        for id_ in before.bookings.keys() & after.bookings.keys():
+            if before.bookings[id_].held_until != after.bookings[id_].held_until:
+                changed[id_] = index
+    for id_, index in changed.items():
+        entries = {str(each["id"]): each for each in order.versions[index].document["bookings"]}
+        last, user_id = entries[id_]["history"][-1], str(entries[id_]["user"])
+        end = order.vanished.get(id_)
+        until = float("inf") if end is None else order.existed_from[end]
+        known_from = order.visible_by[order.booked[id_]]
+        if last["action"] in ("confirmed", "extended") and last["by"] not in (None, user_id):
+            times = order.existed_from[index], order.visible_by[index]
+            yield (id_, last["action"].upper()), Action(user_id, known_from, *times, until)
 
 
 def _check_events(

@@ -1,9 +1,11 @@
-"""Rules for booking one slot, or several slots all or none."""
+"""Rules for booking or holding places: one, several at once, or those of a series."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 
+from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.booking import (
     Booking,
     BookingAction,
@@ -13,19 +15,24 @@ from slotlock.domain.booking.booking import (
     HistoryEntry,
     SlotId,
 )
-from slotlock.domain.booking.decision import Decision, LoadedState, accept, refuse
-from slotlock.domain.booking.outcomes import AllBooked, Booked, NoneBooked
-from slotlock.domain.booking.refusals import (
+from slotlock.domain.booking.booking_outcomes import AllBooked, Booked, NoneBooked, SeriesBooked
+from slotlock.domain.booking.booking_refusals import (
     AlreadyBooked,
     BookingRefusal,
+    DrawOnly,
     HoldCooldown,
     LimitReached,
+    NothingToBook,
     QueueOnly,
+    SeriesNotFound,
+    SeriesRefusal,
+    SeriesTooLong,
     SlotCancelled,
     SlotFull,
     SlotNotFound,
     TimeConflict,
 )
+from slotlock.domain.booking.decision import Decision, LoadedState, accept, refuse
 from slotlock.domain.booking.rules.limits import (
     LimitViolation,
     group_violations,
@@ -33,14 +40,12 @@ from slotlock.domain.booking.rules.limits import (
     user_violations,
 )
 from slotlock.domain.booking.rules.promotion import promotable_count
-from slotlock.domain.booking.slot import Slot, SlotStatus
+from slotlock.domain.booking.slot import SeriesId, Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
-from slotlock.domain.shared.values import value_object
-from slotlock.domain.users.user import UserId
-
-# The maximum lifetime of a hold, extensions included. Ticket shops commonly allow 5 to 30 minutes.
-MAX_HOLD_MINUTES = 60
+from slotlock.domain.campaigns.terms import SlotAdmission
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import Caller, UserId
 
 
 @value_object
@@ -50,8 +55,10 @@ class BookingRequest:
     `as_organizer` is set when an organizer books for another user. Limits do not apply then, and
     the history names those that were overridden.
 
-    `is_admitted` is set for the requests of the admission queue and of organizers: only these get
-    places in a slot that is for the queue only.
+    `admission` is `QUEUE_ONLY` for the requests of the admission queue, and `DRAW` for those of
+    organizers and of draws, which pass the queue as well.
+
+    `is_drawn` is set for a place that a draw gave: the times of the campaign do not apply to it.
     """
 
     user_id: UserId
@@ -59,7 +66,8 @@ class BookingRequest:
     requested_by: UserId
     hold: bool = False
     as_organizer: bool = False
-    is_admitted: bool = False
+    admission: SlotAdmission = SlotAdmission.ANY
+    is_drawn: bool = False
 
 
 @value_object
@@ -85,7 +93,7 @@ def book(
     booking = Booking(request.booking_id, state.id, request.user_id, (entry,), groups=groups)
     after = state.with_booking(booking)
     # An organizer may book for a user who still waits.
-    if waiting := state.waitlist_entry_of(request.user_id):
+    if state.waitlist and (waiting := state.waitlist_entry_of(request.user_id)):
         after = after.with_ended_waitlist_entry(waiting, now, request.requested_by)
     return accept(Booked(state.id, booking), after)
 
@@ -154,19 +162,21 @@ def _refusal(
         return SlotCancelled(slot.id)
     # Limits do not stop an organizer; an existing booking and a full slot do.
     checks_limits = not request.as_organizer
-    checks_user = checks_limits and slot.needs_user_context
-    if checks_limits and (too_early_or_late := next(time_violations(slot, now), None)):
+    checks_user = checks_limits and (slot.needs_user_context or users.require_verified_email)
+    checks_time = checks_limits and (not request.is_drawn or now >= slot.start)
+    if checks_time and (too_early_or_late := next(time_violations(slot, now), None)):
         return too_early_or_late[1]
     if existing:
         return AlreadyBooked(slot.id, existing)
-    if slot.is_queue_only and not request.is_admitted:
-        return QueueOnly(slot.id)
+    required, has = slot.required_admission, request.admission
+    if required is not SlotAdmission.ANY and has not in (required, SlotAdmission.DRAW):
+        return DrawOnly(slot.id) if required is SlotAdmission.DRAW else QueueOnly(slot.id)
     if checks_user and (
         not_allowed := next(user_violations(slot, users, request.user_id, now), None)
     ):
         return not_allowed[1]
     # Free places belong to the users on the waiting list first.
-    if state.remaining <= 0 or promotable_count(state, users, now) > 0:
+    if state.is_booked or (state.waitlist_length and promotable_count(state, users, now)):
         return SlotFull(slot.id)
     if checks_user and (group_full := next(group_violations(state, users, request.user_id), None)):
         return group_full[1]
@@ -224,3 +234,46 @@ def hold_end(slot: Slot, now: datetime) -> datetime:
     """Return when a hold that starts now expires: at the latest when the slot starts."""
     until = now + timedelta(minutes=slot.hold_minutes)
     return min(until, slot.start) if now < slot.start else until
+
+
+# They are one transaction, and their outcome with the terms of each slot is one document.
+MAX_SERIES_CLAIMS = 100
+
+
+class SeriesMode(StrEnum):
+    """Which slots of a series to book."""
+
+    ALL_OR_NONE = "all_or_none"
+    WHAT_IS_FREE = "what_is_free"
+
+
+def slots_to_book(
+    series_id: SeriesId, slots: Sequence[Slot], caller: Caller, now: datetime
+) -> tuple[SlotId, ...] | SeriesRefusal:
+    """Return the slots of a series that have not started, in the given order.
+
+    Cancelled slots and drafts are left out.
+    """
+    visible = [slot for slot in slots if is_visible(slot, caller)]
+    if not visible:
+        return SeriesNotFound(series_id)
+    claimed = tuple(
+        slot.id for slot in visible if slot.status is SlotStatus.PUBLISHED and slot.start > now
+    )
+    if not claimed:
+        return NothingToBook(series_id)
+    if len(claimed) > MAX_SERIES_CLAIMS:
+        return SeriesTooLong(series_id, len(claimed), MAX_SERIES_CLAIMS)
+    return claimed
+
+
+def book_series(
+    loaded: LoadedState, claims: Sequence[SlotClaim], mode: SeriesMode, now: datetime
+) -> Decision[SeriesBooked | NoneBooked]:
+    """Book every slot of a series or none, or each that can be booked after those before it."""
+    outcomes, changed = book_each(loaded, claims, now)
+    booked_count = sum(isinstance(outcome, Booked) for outcome in outcomes)
+    needed_count = len(claims) if mode is SeriesMode.ALL_OR_NONE else 1
+    if booked_count >= needed_count:
+        return accept(SeriesBooked(tuple(outcomes)), *changed)
+    return refuse(none_booked(outcomes, claims))

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from slotlock.domain.booking.booking import Booking, BookingLimit
-from slotlock.domain.booking.refusals import (
+from slotlock.domain.booking.booking_refusals import (
     Closed,
+    EmailNotVerified,
     GroupFull,
     LimitReached,
     LimitRefusal,
@@ -48,9 +49,14 @@ def time_violations(slot: Slot, now: datetime) -> Iterator[LimitViolation]:
 def user_violations(
     slot: Slot, users: UserContexts, user_id: UserId, now: datetime
 ) -> Iterator[LimitViolation]:
-    """Yield the violated limits that depend on the user: groups and other bookings."""
-    if slot.terms is not None and not slot.terms.is_eligible(users.groups_for(slot, user_id)):
+    """Yield the violated limits that depend on the user: groups, address, other bookings."""
+    terms = slot.terms
+    if terms is not None and not terms.is_eligible(users.groups_for(slot, user_id)):
         yield BookingLimit.NOT_ELIGIBLE, NotEligible(slot.id)
+    if (
+        users.require_verified_email or (terms is not None and terms.require_verified_email)
+    ) and users.lacks_verification(user_id):
+        yield BookingLimit.EMAIL_NOT_VERIFIED, EmailNotVerified(slot.id)
     other_bookings = users.other_bookings_for(slot, user_id, now)
     if no_shows := _no_shows_refusal(slot, other_bookings, now):
         yield BookingLimit.NO_SHOWS, no_shows

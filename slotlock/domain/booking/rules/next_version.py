@@ -29,15 +29,16 @@ def next_deadline(state: SlotState, users: UserContexts, now: datetime) -> datet
     if slot.status is SlotStatus.CANCELLED:
         return None
     # `next_deadline` covers the holds that were not loaded.
-    times = [
-        booking.held_until
-        for booking in state.bookings
-        if booking.status is BookingStatus.HELD and booking.held_until
-    ]
+    times = []
+    for booking in state.bookings:
+        last = booking.history[-1]
+        if last.held_until and last.status is BookingStatus.HELD:
+            times.append(last.held_until)
     if state.next_deadline is not None and state.next_deadline > now:
         times.append(state.next_deadline)
-    if state.remaining > 0 and promotable_count(state, users, now):
-        times.append(now)  # more entries can be promoted than were loaded
-    elif state.remaining > 0 and state.waitlist_length and slot.terms and slot.terms.opens_at > now:
-        times.append(slot.terms.opens_at)
+    if state.waitlist_length and state.remaining > 0:
+        if promotable_count(state, users, now):
+            times.append(now)  # more entries can be promoted than were loaded
+        elif slot.terms and slot.terms.opens_at > now:
+            times.append(slot.terms.opens_at)
     return min(times, default=None)

@@ -19,12 +19,13 @@ from slotlock.domain.booking.rules.limits import user_violations
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
+from slotlock.domain.campaigns.terms import SlotAdmission
 
 
 def promote_waitlists(loaded: LoadedState, now: datetime) -> LoadedState:
     """Fill the free places of all slots; no user gets two of a choice group."""
     for before in loaded.slots.values():
-        after = promote_waitlist(before, loaded.users, now)
+        after = promote_waitlist(before, loaded.users, now) if before.loaded_waitlist else before
         if after is not before:
             loaded = loaded.with_slots([after])
     return loaded
@@ -54,6 +55,8 @@ def promotion_candidates(state: SlotState, max_candidates: int) -> tuple[Waitlis
 
     Where groups are limited, these entries may be far behind the first.
     """
+    if not state.loaded_waitlist:
+        return ()
     freed = state.without_bookings(*state.bookings)
     entries = state.waitlist[: state.loaded_waitlist]
     candidates = (entry for entry in entries if not freed.exceeded_group_limit(entry.groups))
@@ -72,6 +75,8 @@ def promotable_count(state: SlotState, users: UserContexts, now: datetime) -> in
 
 
 def _accepts_bookings(slot: Slot, now: datetime) -> bool:
+    if slot.required_admission is SlotAdmission.DRAW:
+        return False
     open_ = slot.terms is None or slot.terms.accepts_bookings_at(now)
     return slot.status is SlotStatus.PUBLISHED and now < slot.start and open_
 

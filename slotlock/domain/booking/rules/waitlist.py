@@ -4,42 +4,45 @@ from dataclasses import replace
 from datetime import datetime
 
 from slotlock.domain.booking.booking import WaitlistEntry
-from slotlock.domain.booking.decision import Decision, accept, refuse
-from slotlock.domain.booking.outcomes import WaitlistJoined, WaitlistLeft
-from slotlock.domain.booking.refusals import (
+from slotlock.domain.booking.booking_outcomes import (
+    JoinWaitlistOutcome,
+    LeaveWaitlistOutcome,
+    WaitlistJoined,
+    WaitlistLeft,
+)
+from slotlock.domain.booking.booking_refusals import (
     AlreadyBooked,
     AlreadyWaiting,
-    LimitRefusal,
+    DrawOnly,
     NotWaiting,
     SlotCancelled,
     SlotNotFound,
     SlotNotFull,
     WaitlistFull,
 )
+from slotlock.domain.booking.decision import Decision, accept, refuse
 from slotlock.domain.booking.rules.limits import time_violations, user_violations
 from slotlock.domain.booking.rules.promotion import promotable_count
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
+from slotlock.domain.campaigns.terms import SlotAdmission
 from slotlock.domain.users.user import UserId
-
-JoinWaitlistResult = (
-    WaitlistJoined
-    | AlreadyWaiting
-    | AlreadyBooked
-    | LimitRefusal
-    | SlotNotFull
-    | WaitlistFull
-    | SlotNotFound
-    | SlotCancelled
-)
 
 
 def join(
-    state: SlotState, users: UserContexts, entry: WaitlistEntry, now: datetime
-) -> Decision[JoinWaitlistResult]:
-    """Append a user to the waiting list. A slot with free places has none."""
-    if refusal := _refusal(state, users, entry.user_id, now):
+    state: SlotState,
+    users: UserContexts,
+    entry: WaitlistEntry,
+    now: datetime,
+    *,
+    is_drawn: bool = False,
+) -> Decision[JoinWaitlistOutcome]:
+    """Append a user to the waiting list. A slot with free places has none.
+
+    After a draw, users join in its order before the campaign opens for others.
+    """
+    if refusal := _refusal(state, users, entry.user_id, now, is_drawn):
         return refuse(refusal)
     # Clocks of processes differ: an entry never starts before the last change of its slot.
     groups = users.groups_for(state.slot, entry.user_id)
@@ -49,31 +52,36 @@ def join(
 
 
 def _refusal(
-    state: SlotState, users: UserContexts, user_id: UserId, now: datetime
-) -> JoinWaitlistResult | None:
+    state: SlotState, users: UserContexts, user_id: UserId, now: datetime, is_drawn: bool
+) -> JoinWaitlistOutcome | None:
     slot = state.slot
     if slot.is_hidden:
         return SlotNotFound(slot.id)
     if slot.status is SlotStatus.CANCELLED:
         return SlotCancelled(slot.id)
-    if too_early_or_late := next(time_violations(slot, now), None):
+    checks_time = not is_drawn or now >= slot.start
+    if checks_time and (too_early_or_late := next(time_violations(slot, now), None)):
         return too_early_or_late[1]
     if booking := state.booking_of(user_id):
         return AlreadyBooked(slot.id, booking)
     if waiting := state.waitlist_entry_of(user_id):
         return AlreadyWaiting(slot.id, waiting)
+    if slot.required_admission is SlotAdmission.DRAW and not is_drawn:
+        return DrawOnly(slot.id)
     if not_allowed := next(user_violations(slot, users, user_id, now), None):
         return not_allowed[1]
     # A user whose group is full may wait although the slot has free places.
     full = state.exceeded_group_limit(users.groups_for(slot, user_id))
-    if state.remaining > 0 and not promotable_count(state, users, now) and full is None:
+    is_free = state.remaining > 0 and not is_drawn
+    if is_free and not promotable_count(state, users, now) and full is None:
         return SlotNotFull(slot.id)
-    return WaitlistFull(slot.id) if state.waitlist_length >= slot.waitlist_capacity else None
+    capacity = slot.waitlist_capacity
+    return WaitlistFull(slot.id, capacity) if state.waitlist_length >= capacity else None
 
 
 def leave(
     state: SlotState, user_id: UserId, now: datetime, by: UserId | None = None
-) -> Decision[WaitlistLeft | NotWaiting | SlotNotFound]:
+) -> Decision[LeaveWaitlistOutcome]:
     """Remove a user from the waiting list; `by` is the user who does it, themselves by default."""
     waiting = state.waitlist_entry_of(user_id)
     if waiting is None:

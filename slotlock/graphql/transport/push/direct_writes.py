@@ -4,14 +4,15 @@ ASGI can only await a send. A server that can write at once offers it as an exte
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from starlette.types import Scope
+
+from slotlock.domain.shared.value_object import value_object
 
 EXTENSION = "slotlock.websocket.write"
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class DirectWrites:
     """The access of the application to the write buffer of one socket.
 

@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable
 from functools import lru_cache, partial
+from typing import Any
 
 import orjson
 
 from slotlock.graphql.execution.shared_operations import SharedOperation
 from slotlock.graphql.transport.push.direct_writes import DirectWrites
-from slotlock.services.live.availability import AvailabilitySubscription
 from slotlock.services.live.fan_out import FanOutQueue
+from slotlock.services.live.latest_states import LatestStates
 
 Deliver = Callable[[], None]
 
@@ -45,7 +46,7 @@ class SocketWriter:
 
 
 class PushedResponses:
-    """Writes the responses of one subscription until its task is cancelled.
+    """Writes the responses of one subscription until it is over or its task is cancelled.
 
     While the client does not read, the states stay pending: at most one for each slot.
     """
@@ -55,7 +56,7 @@ class PushedResponses:
     def __init__(
         self,
         operation_id: str,
-        subscription: AvailabilitySubscription,
+        subscription: LatestStates[Any, Any],
         shared: SharedOperation,
         writer: SocketWriter,
     ) -> None:
@@ -63,11 +64,11 @@ class PushedResponses:
         self._subscription = subscription
         self._shared = shared
         self._writer = writer
-        # Done when the subscription fails, and at the moment when its task is cancelled.
+        # Done when the subscription fails or is over, and at the moment when its task is cancelled.
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
-        """Write responses without end. Raises what a write or a response raises."""
+        """Write responses until it is over. Raises what a write or a response raises."""
         self._subscription.on_update(partial(self._writer.deliver_soon, self._deliver))
         await self._end
 
@@ -87,6 +88,8 @@ class PushedResponses:
             return
         if self._subscription.has_pending:
             writer.deliver_soon(self._deliver)
+        elif self._subscription.is_over:
+            self._end.set_result(None)
 
 
 @lru_cache(maxsize=4)

@@ -1,9 +1,9 @@
 """Pipelines that read the histories of bookings and of waitlist entries as one list.
 
 Each is turned into {id, user, slot, history: [{at, by, action, status, heldUntil?,
-overriddenLimits?}]}, in which the entry for joining the waitlist comes first. `entryIndex`, the
-position in that list, never changes. A page therefore never skips or repeats an entry, even if the
-booking ends meanwhile.
+overriddenLimits?, meetingStart?}]}, in which the entry for joining the waitlist comes first.
+`entryIndex`, the position in that list, never changes. A page therefore never skips or repeats an
+entry, even if the booking ends meanwhile.
 """
 
 from collections.abc import Sequence, Set
@@ -11,10 +11,27 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from slotlock.domain.audit.log import AuditAction, AuditFilter, AuditPosition
+from slotlock.domain.audit.audit_log import AuditAction, AuditFilter, AuditPosition
 from slotlock.domain.booking.booking import BookingAction, BookingStatus
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.expressions import Pipeline, is_expired
+
+
+def has_id(id_: str | None, *names: str) -> list[Document]:
+    """Return the condition that one of these fields has an id, if there is one."""
+    if id_ is None:
+        return []
+    conditions: list[Document] = [{name: ObjectId(id_)} for name in names]
+    return conditions if len(conditions) == 1 else [{"$or": conditions}]
+
+
+def by_and_time(audit_filter: AuditFilter, path: str = "") -> list[Document]:
+    """Return the conditions of a filter for entries at this path: the times, and no user."""
+    conditions: list[Document] = [{f"{path}by": None}] if audit_filter.system_only else []
+    for operator, time in (("$gte", audit_filter.since), ("$lt", audit_filter.before)):
+        if time is not None:
+            conditions.append({f"{path}at": {operator: time}})
+    return conditions
 
 
 def slot_entries(audit_filter: AuditFilter, now: datetime) -> Pipeline:
@@ -39,21 +56,15 @@ def slot_entries(audit_filter: AuditFilter, now: datetime) -> Pipeline:
 
 
 def _slot_conditions(audit_filter: AuditFilter, now: datetime) -> Document:
-    conditions: list[Document] = []
-    if audit_filter.slot_id is not None:
-        conditions.append({"_id": ObjectId(audit_filter.slot_id)})
-    if audit_filter.campaign_id is not None:
-        conditions.append({"campaign.id": ObjectId(audit_filter.campaign_id)})
-    if audit_filter.user_id is not None:
-        user = ObjectId(audit_filter.user_id)
-        conditions.append({"$or": [{"bookings.user": user}, {"waitlist.user": user}]})
-    if audit_filter.by is not None:
-        by = ObjectId(audit_filter.by)
-        names = (
-            *("bookings.user", "waitlist.user", "bookings.history.by", "cancellation.by"),
-            *("bookings.waitlistedBy", "waitlist.waitlistedBy"),
-        )
-        conditions.append({"$or": [{name: by} for name in names]})
+    users = ("bookings.user", "waitlist.user")
+    actors = ("bookings.history.by", "cancellation.by")
+    organizers = ("bookings.waitlistedBy", "waitlist.waitlistedBy")
+    conditions = [
+        *has_id(audit_filter.slot_id, "_id"),
+        *has_id(audit_filter.campaign_id, "campaign.id"),
+        *has_id(audit_filter.user_id, *users),
+        *has_id(audit_filter.by, *users, *actors, *organizers),
+    ]
     if audit_filter.since is not None:
         # Everything that happens to a slot changes it, except for the expiry of a hold.
         changed = {"changedAt": {"$gte": audit_filter.since}}
@@ -78,9 +89,7 @@ def ended_booking_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId
 
     `slot_ids` are the slots of the campaign, if the filter has one.
     """
-    # The user or an organizer joined the waitlist, even if no entry of the booking is by them.
-    by = _by_conditions(audit_filter, "history.by", "user", "waitlistedBy")
-    conditions = [*_ended_conditions(audit_filter, slot_ids), *([{"$or": by}] if by else [])]
+    conditions = _ended_conditions(audit_filter, slot_ids, "history.by")
     if audit_filter.since is not None:
         conditions.append({"endedAt": {"$gte": audit_filter.since}})
     log = {"$concatArrays": [_joined_entry_if_waited("$$ROOT"), "$history"]}
@@ -92,8 +101,7 @@ def ended_booking_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId
 
 def ended_waitlist_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId]) -> Pipeline:
     """Return the pipeline for waitlist entries that ended without a booking."""
-    by = _by_conditions(audit_filter, "by", "user", "waitlistedBy")
-    conditions = [*_ended_conditions(audit_filter, slot_ids), *([{"$or": by}] if by else [])]
+    conditions = _ended_conditions(audit_filter, slot_ids, "by")
     left = _entry("$at", "$by", AuditAction.WAITLIST_LEFT, None)
     log = [_joined_entry("$since", "$$ROOT"), left]
     return [
@@ -102,18 +110,17 @@ def ended_waitlist_entries(audit_filter: AuditFilter, slot_ids: Sequence[ObjectI
     ]
 
 
-def _by_conditions(audit_filter: AuditFilter, *names: str) -> list[Document]:
-    return [{name: ObjectId(audit_filter.by)} for name in names] if audit_filter.by else []
-
-
-def _ended_conditions(audit_filter: AuditFilter, slot_ids: Sequence[ObjectId]) -> list[Document]:
-    conditions: list[Document] = []
-    if audit_filter.slot_id is not None:
-        conditions.append({"slot": ObjectId(audit_filter.slot_id)})
+def _ended_conditions(
+    audit_filter: AuditFilter, slot_ids: Sequence[ObjectId], actor: str
+) -> list[Document]:
+    conditions = [
+        *has_id(audit_filter.slot_id, "slot"),
+        *has_id(audit_filter.user_id, "user"),
+        # The user or an organizer joined the waitlist, even if no entry of the booking is by them.
+        *has_id(audit_filter.by, actor, "user", "waitlistedBy"),
+    ]
     if audit_filter.campaign_id is not None:
         conditions.append({"slot": {"$in": list(slot_ids)}})
-    if audit_filter.user_id is not None:
-        conditions.append({"user": ObjectId(audit_filter.user_id)})
     return conditions
 
 
@@ -159,19 +166,14 @@ def _action_condition(actions: Set[AuditAction]) -> Document:
 
 
 def _entry_conditions(audit_filter: AuditFilter, after: AuditPosition | None) -> list[Document]:
-    conditions: list[Document] = [{"history.at": {"$ne": None}}]
-    if audit_filter.user_id is not None:
-        conditions.append({"user": ObjectId(audit_filter.user_id)})
-    if audit_filter.by is not None:
-        conditions.append({"history.by": ObjectId(audit_filter.by)})
-    if audit_filter.system_only:
-        conditions.append({"history.by": None})
+    conditions = [
+        {"history.at": {"$ne": None}},
+        *has_id(audit_filter.user_id, "user"),
+        *has_id(audit_filter.by, "history.by"),
+        *by_and_time(audit_filter, "history."),
+    ]
     if audit_filter.actions is not None:
         conditions.append(_action_condition(audit_filter.actions))
-    if audit_filter.since is not None:
-        conditions.append({"history.at": {"$gte": audit_filter.since}})
-    if audit_filter.before is not None:
-        conditions.append({"history.at": {"$lt": audit_filter.before}})
     if after is not None:
         same = {"history.at": after.at, "id": ObjectId(after.id)}
         conditions.append(

@@ -14,7 +14,7 @@ import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -24,6 +24,7 @@ from bson.codec_options import CodecOptions
 from bson.errors import BSONError
 from bson.raw_bson import RawBSONDocument
 
+from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.client import Document
 
 FORMAT = "slotlock-backup"
@@ -41,7 +42,7 @@ class ArchiveError(Exception):
     """The file is no backup, is damaged, or comes from a newer version; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class ArchiveHeader:
     """What a backup contains. `counts` are the documents of each collection."""
 
@@ -88,11 +89,12 @@ def read_header(path: Path) -> ArchiveHeader:
 
     Raises: ArchiveError, and OSError if the file cannot be read.
     """
-    header = next(records := _records(path))
-    found = Counter[str]()
-    for batch in records:
-        found[batch["collection"]] += len(_documents(batch))
-    archive_header = _to_header(header)
+    with _errors_of_damage():
+        header = next(records := _records(path))
+        found = Counter[str]()
+        for batch in records:
+            found[batch["collection"]] += len(_documents(batch))
+        archive_header = _to_header(header)
     if {name: count for name, count in archive_header.counts.items() if count} != found:
         raise ArchiveError("the file is damaged: it has other documents than its header says")
     return archive_header
@@ -100,17 +102,26 @@ def read_header(path: Path) -> ArchiveHeader:
 
 def read_batches(path: Path) -> Iterator[tuple[str, list[RawBSONDocument]]]:
     """Yield collections with the next of their documents. Raises: ArchiveError and OSError."""
-    records = _records(path)
-    next(records)
-    for batch in records:
-        yield batch["collection"], _documents(batch)
+    with _errors_of_damage():
+        records = _records(path)
+        next(records)
+        for batch in records:
+            yield batch["collection"], _documents(batch)
+
+
+@contextmanager
+def _errors_of_damage() -> Iterator[None]:
+    """Raise ArchiveError for whatever reading damaged bytes raises: the checksum comes last."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile, BSONError) as error:
+        raise ArchiveError(f"the file is damaged, or no backup: {error}") from error
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ArchiveError("the file is damaged: a record has other fields") from error
 
 
 def _documents(batch: Document) -> list[RawBSONDocument]:
-    try:
-        return decode_all(batch["documents"], RAW_DOCUMENTS)
-    except BSONError as error:
-        raise ArchiveError(f"the file is damaged: {error}") from error
+    return decode_all(batch["documents"], RAW_DOCUMENTS)
 
 
 def _to_header(header: Document) -> ArchiveHeader:
@@ -122,10 +133,7 @@ def _to_header(header: Document) -> ArchiveHeader:
 def _records(path: Path) -> Iterator[Document]:
     """Yield the header and the batches. The end, with the right checksum, must follow."""
     with path.open("rb") as stream:
-        try:
-            yield from _checked_records(cast("BinaryIO", gzip.GzipFile("", "rb", fileobj=stream)))
-        except (EOFError, zlib.error, gzip.BadGzipFile, BSONError) as error:
-            raise ArchiveError(f"the file is damaged, or no backup: {error}") from error
+        yield from _checked_records(cast("BinaryIO", gzip.GzipFile("", "rb", fileobj=stream)))
 
 
 def _checked_records(stream: BinaryIO) -> Iterator[Document]:

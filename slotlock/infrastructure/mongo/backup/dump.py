@@ -15,7 +15,7 @@ from pymongo.errors import OperationFailure
 from slotlock import __version__
 from slotlock.infrastructure.mongo.backup.archive import ArchiveHeader, ArchiveWriter
 from slotlock.infrastructure.mongo.client import Database
-from slotlock.infrastructure.mongo.schema.versions import SCHEMA_VERSIONS
+from slotlock.infrastructure.mongo.document_parts import SCHEMA_VERSIONS
 
 # A restored session would be valid again after its user had signed out, and a restored lease would
 # belong to nobody. A probe means nothing.
@@ -66,20 +66,21 @@ async def write_backup(database: Database, stream: BinaryIO) -> ArchiveHeader:
 async def _count_documents(database: Database, session: AsyncClientSession) -> ArchiveHeader:
     """Begin the snapshot with the first count, and return the header with all counts."""
     hello = await database.command("hello")
-    names = await _included_names(database)
+    names = await included_names(database)
     if not names:
         raise NoSnapshotError("the database is empty: SLOTLOCK_MONGO_URL may name another one")
     counts = {}
     for position, name in enumerate(names):
         with timeout(READ_TIMEOUT_S):
             counts[name] = await database[name].count_documents({}, session=session)
-        if position == 0 and await _included_names(database) != names:
+        if position == 0 and await included_names(database) != names:
             raise NoSnapshotError("a collection was created during the backup: repeat")
     taken_at = hello["localTime"].replace(tzinfo=UTC)
     return ArchiveHeader(__version__, taken_at, SCHEMA_VERSIONS, counts)
 
 
-async def _included_names(database: Database) -> list[str]:
+async def included_names(database: Database) -> list[str]:
+    """Return the collections that a backup contains; a process that was started has the others."""
     return [name for name in await collection_names(database) if name not in EXCLUDED_COLLECTIONS]
 
 

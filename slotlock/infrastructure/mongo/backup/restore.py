@@ -1,7 +1,6 @@
 """Restores a backup into a database that no process uses."""
 
 import asyncio
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
@@ -10,6 +9,7 @@ from pymongo import timeout
 from pymongo.errors import OperationFailure
 from pymongo.read_concern import ReadConcern
 
+from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.backup.archive import (
     RAW_DOCUMENTS,
     ArchiveError,
@@ -17,15 +17,15 @@ from slotlock.infrastructure.mongo.backup.archive import (
     read_batches,
     read_header,
 )
-from slotlock.infrastructure.mongo.backup.dump import EXCLUDED_COLLECTIONS, collection_names
+from slotlock.infrastructure.mongo.backup.dump import collection_names, included_names
 from slotlock.infrastructure.mongo.client import (
     EARLIER_APP_NAME,
     Database,
     Document,
     app_name,
 )
-from slotlock.infrastructure.mongo.repositories import INDEXES, repositories_on
-from slotlock.infrastructure.mongo.schema.versions import SCHEMA_VERSIONS
+from slotlock.infrastructure.mongo.document_parts import SCHEMA_VERSIONS
+from slotlock.infrastructure.mongo.repositories import INDEXES, Repositories
 
 # For one batch, or the count of one collection.
 WRITE_TIMEOUT_S = 120.0
@@ -48,7 +48,7 @@ class RestoreIncompleteError(Exception):
     """After the restore, a collection has not as many documents as the backup."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class DatabaseContents:
     """What a restore would delete; `newest_booking` is the time of the newest live booking."""
 
@@ -60,11 +60,7 @@ class DatabaseContents:
 
 async def find_contents(database: Database) -> DatabaseContents | None:
     """Return what a restore would delete, or None if it would delete nothing."""
-    try:
-        await _check_empty(database)
-    except DatabaseNotEmptyError:
-        pass
-    else:
+    if await _find_filled_collection(database) is None:
         return None
     counts = {
         "_id": None,
@@ -133,11 +129,11 @@ async def restore_backup(database: Database, path: Path, *, replace: bool) -> Ar
     if replace:
         for name in await collection_names(database):
             await database.drop_collection(name)
-    else:
-        await _check_empty(database)
+    elif filled := await _find_filled_collection(database):
+        raise DatabaseNotEmptyError(f"the database has documents in {filled}")
     await _insert_documents(database, path)
     await _check_counts(database, header)
-    await repositories_on(database).indexes.build_missing()
+    await Repositories(database).indexes.build_missing()
     return header
 
 
@@ -150,12 +146,11 @@ def _check_versions(header: ArchiveHeader) -> None:
             )
 
 
-async def _check_empty(database: Database) -> None:
-    for name in await collection_names(database):
-        # A process that was started once leaves only these.
-        is_ignored = name in EXCLUDED_COLLECTIONS
-        if not is_ignored and await database[name].find_one({}, {"_id": 1}) is not None:
-            raise DatabaseNotEmptyError(f"the database has documents in {name}")
+async def _find_filled_collection(database: Database) -> str | None:
+    for name in await included_names(database):
+        if await database[name].find_one({}, {"_id": 1}) is not None:
+            return name
+    return None
 
 
 async def _insert_documents(database: Database, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Finds the users without a place in a campaign, by address.
+"""Finds the users without a place in a campaign, by login name.
 
 If the campaign names groups, a page scans the users of these groups in batches. It ends when it is
 full or has scanned enough, so it never reads a whole school in which nearly all users have a place.
@@ -7,7 +7,6 @@ or had a booking or a waitlist entry that ended.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from bson import ObjectId
@@ -18,12 +17,13 @@ from slotlock.domain.booking.booking import SlotId, WaitlistEntry
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.reports.campaign_reports import UnplacedUser, UnplacedUserPage
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.expressions import Pipeline, unexpired_bookings
-from slotlock.infrastructure.mongo.slots.documents import to_waitlist_entry
-from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
+from slotlock.infrastructure.mongo.slots.slot_documents import to_waitlist_entry
+from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, to_user
 
 SCAN_BATCH_SIZE = 250
 MAX_SCANNED = 2_000
@@ -52,24 +52,24 @@ class UnplacedUserQueries:
                 found = await search.search_attempted(group_filters, first, after)
             entries = await search.find_waitlist_entries([user.id for user in found.users])
         items = tuple(UnplacedUser(user, entries.get(user.id, ())) for user in found.users)
-        return UnplacedUserPage(items, found.end_email, found.has_more)
+        return UnplacedUserPage(items, found.has_more, found.end_login_name)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class _SearchPage:
-    """Users without a place, the address up to which users were scanned, and if there are more."""
+    """Users without a place, the login name of the last one scanned, and if there are more."""
 
     users: list[User]
-    end_email: str | None
+    end_login_name: str | None
     has_more: bool
 
     @classmethod
     def of_first(
-        cls, users: list[User], first: int, end_email: str | None, *, has_more: bool
+        cls, users: list[User], first: int, end_login_name: str | None, *, has_more: bool
     ) -> "_SearchPage":
         if len(users) <= first:
-            return cls(users, end_email, has_more)
-        return cls(users[:first], users[first - 1].email, True)
+            return cls(users, end_login_name, has_more)
+        return cls(users[:first], users[first - 1].login_name, True)
 
 
 class _Search:
@@ -97,7 +97,7 @@ class _Search:
             booked = await self._find_booked_user_ids([ObjectId(user.id) for user in users])
             unplaced += [user for user in users if ObjectId(user.id) not in booked]
             has_more = len(users) == SCAN_BATCH_SIZE
-            after = users[-1].email if users else after
+            after = users[-1].login_name if users else after
             if not has_more or len(unplaced) > first:
                 return _SearchPage.of_first(unplaced, first, after, has_more=has_more)
         return _SearchPage.of_first(unplaced, first, after, has_more=True)
@@ -106,10 +106,9 @@ class _Search:
         self, group_filters: list[Document], first: int, after: str | None
     ) -> _SearchPage:
         """Return the users without a place who attempted to get one."""
-        attempted = await self._distinct_values(self._slots, self._campaign_filter, "waitlist.user")
-        attempted |= await self._distinct_values(
-            self._slots, self._campaign_filter, "bookings.user"
-        )
+        attempted: set[ObjectId] = set()
+        for field in ("waitlist.user", "bookings.user"):
+            attempted |= await self._distinct_values(self._slots, self._campaign_filter, field)
         slots = self._slots.find(self._campaign_filter, {"_id": 1}, session=self._session)
         in_campaign = {"slot": {"$in": [document["_id"] async for document in slots]}}
         for collection in self._ended_collections:
@@ -118,7 +117,7 @@ class _Search:
         query: Document = {"$and": [{"_id": {"$in": sorted(attempted)}}, *group_filters]}
         users = await self._find_users(query, after, first + 1, "_id_")
         return _SearchPage.of_first(
-            users, first, users[-1].email if users else None, has_more=False
+            users, first, users[-1].login_name if users else None, has_more=False
         )
 
     async def _find_users(

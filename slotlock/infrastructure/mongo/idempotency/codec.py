@@ -1,114 +1,71 @@
 """The stored form of the outcomes under idempotency keys.
 
 A value of the domain is stored as `{_type: tag, field: value, ...}` and a member of an enum as
-`{_type: tag, _value: value}`. The tags stand in one table, so that a class can be renamed or moved
-while records of it are stored.
+`{_type: tag, _value: value}`. The tag is the name of the class. A class that is renamed while
+records of it are stored needs its old name in `TYPE_TAGS`, too.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
-from enum import Enum, StrEnum
+from enum import Enum
+from typing import Any, get_args, get_type_hints
 
 from slotlock.domain.admission.tickets import RequestLost
-from slotlock.domain.booking import outcomes, refusals
 from slotlock.domain.booking.booking import (
-    Booking,
-    BookingAction,
-    BookingLimit,
-    BookingRef,
-    BookingStatus,
-    HistoryEntry,
-    WaitlistEntry,
+    EndedWaitlistEntry,
 )
-from slotlock.domain.booking.slot import Slot, SlotCancellation, SlotKind, SlotStatus
-from slotlock.domain.booking.slot_change import SlotChange
+from slotlock.domain.booking.booking_outcomes import BookingAlreadyDone, BookingWritten, BookOutcome
+from slotlock.domain.booking.booking_refusals import KeyReused, Locked
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.campaign_copies.outcomes import CampaignCopy, CopiedSlot
-from slotlock.domain.campaigns.campaign import Campaign, CampaignSaved
-from slotlock.domain.campaigns.terms import CampaignTerms, GroupLimit, NoShowLimit, SlotAdmission
-from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.slots.outcomes import SlotSaved
-from slotlock.domain.slots.series import SeriesSummary, SkippedDate
+from slotlock.domain.campaign_copies.campaign_copy_outcomes import CampaignCopy
+from slotlock.domain.campaigns.campaign import CampaignSaved
+from slotlock.domain.shared.unchanged import Unchanged
+from slotlock.domain.slots.series import SeriesSummary
 from slotlock.domain.slots.series_dates import DatesRemoved, SeriesDatesSummary
-from slotlock.domain.teams.outcomes import TeamSaved
-from slotlock.domain.teams.team import Invitation, Member, Team
-from slotlock.infrastructure.stored_enums import from_stored
+from slotlock.domain.slots.slot_outcomes import SlotSaved
+from slotlock.domain.teams.team_outcomes import TeamSaved
+from slotlock.infrastructure.stored_enums import UNKNOWN_MEMBERS, from_stored
 
 TYPE_FIELD = "_type"
 VALUE_FIELD = "_value"
 REQUEST_LOST_TAG = "RequestLost"
 
-TYPE_TAGS: Mapping[str, type] = {
-    # Outcomes
-    "Booked": outcomes.Booked,
-    "AllBooked": outcomes.AllBooked,
-    "SeriesBooked": outcomes.SeriesBooked,
-    "BookingConfirmed": outcomes.BookingConfirmed,
-    "HoldExtended": outcomes.HoldExtended,
-    "BookingCancelled": outcomes.BookingCancelled,
-    "BookingMoved": outcomes.BookingMoved,
-    REQUEST_LOST_TAG: RequestLost,
-    "SlotSaved": SlotSaved,
-    "SeriesSummary": SeriesSummary,
-    "SeriesDatesSummary": SeriesDatesSummary,
-    "DatesRemoved": DatesRemoved,
-    "CampaignSaved": CampaignSaved,
-    "CampaignCopy": CampaignCopy,
-    "TeamSaved": TeamSaved,
-    # Refusals of the admission queue, and of slots of a series
-    "SlotNotFound": refusals.SlotNotFound,
-    "SlotFull": refusals.SlotFull,
-    "SlotCancelled": refusals.SlotCancelled,
-    "SlotStarted": refusals.SlotStarted,
-    "AlreadyBooked": refusals.AlreadyBooked,
-    "QueueOnly": refusals.QueueOnly,
-    "NotYetOpen": refusals.NotYetOpen,
-    "Closed": refusals.Closed,
-    "NotEligible": refusals.NotEligible,
-    "GroupFull": refusals.GroupFull,
-    "HoldCooldown": refusals.HoldCooldown,
-    "LimitReached": refusals.LimitReached,
-    "TimeConflict": refusals.TimeConflict,
-    "TooManyNoShows": refusals.TooManyNoShows,
-    "NotTeammate": refusals.NotTeammate,
-    "UserNotFound": refusals.UserNotFound,
-    "UserBanned": refusals.UserBanned,
-    # What they and the slots that they show are made of
-    "Booking": Booking,
-    "BookingAction": BookingAction,
-    "BookingLimit": BookingLimit,
-    "BookingRef": BookingRef,
-    "BookingStatus": BookingStatus,
-    "Campaign": Campaign,
-    "CampaignTerms": CampaignTerms,
-    "CopiedSlot": CopiedSlot,
-    "GroupLimit": GroupLimit,
-    "HistoryEntry": HistoryEntry,
-    "Invitation": Invitation,
-    "Meeting": Meeting,
-    "Member": Member,
-    "NoShowLimit": NoShowLimit,
-    "SkippedDate": SkippedDate,
-    "Slot": Slot,
-    "SlotAdmission": SlotAdmission,
-    "SlotCancellation": SlotCancellation,
-    "SlotChange": SlotChange,
-    "SlotKind": SlotKind,
-    "SlotState": SlotState,
-    "SlotStatus": SlotStatus,
-    "Team": Team,
-    "WaitlistEntry": WaitlistEntry,
-}
-# What a member of an enum that this version does not know counts as.
-_UNKNOWN_MEMBERS: Mapping[type, StrEnum] = {
-    BookingAction: BookingAction.OTHER,
-    BookingLimit: BookingLimit.OTHER,
-    BookingStatus: BookingStatus.CONFIRMED,
-    SlotAdmission: SlotAdmission.QUEUE_ONLY,
-    SlotKind: SlotKind.OTHER,
-    SlotStatus: SlotStatus.DRAFT,
-}
+# The outcomes that keys and tickets have, and the slots that these show.
+STORED = (
+    BookingWritten
+    | BookingAlreadyDone
+    | BookOutcome
+    | RequestLost
+    | SlotState
+    | SlotSaved
+    | SeriesSummary
+    | SeriesDatesSummary
+    | DatesRemoved
+    | CampaignSaved
+    | CampaignCopy
+    | TeamSaved
+)
+# The changes of a recorded slot are empty, and so are its ended waitlist entries. A record has no
+# description, and so no mark of one that is not loaded. To encode one of these is an error.
+NEVER_STORED = frozenset({Locked, KeyReused, EndedWaitlistEntry, Unchanged})
+
+
+def _types_within(annotation: object) -> Iterator[type]:
+    """Yield the value objects and enums that values of this type can contain, each once."""
+    found: set[object] = set(NEVER_STORED)
+    waiting = [annotation]
+    while waiting:
+        each: Any = waiting.pop()
+        waiting += get_args(each)
+        is_enum = isinstance(each, type) and issubclass(each, Enum)
+        if each not in found and (is_enum or is_dataclass(each)):
+            found.add(each)
+            waiting += () if is_enum else get_type_hints(each).values()
+            yield each
+
+
+TYPE_TAGS: Mapping[str, type] = {each.__name__: each for each in _types_within(STORED)}
 _STORED_UNCHANGED = frozenset({str, int, bool, datetime, type(None), dict})
 
 
@@ -147,25 +104,35 @@ class Encoder:
         value_type = type(value)
         if value_type in _STORED_UNCHANGED:
             return value
-        if (names := _FIELDS_OF_TYPE.get(value_type)) is not None:
-            known = self._encoded.get(id(value))
-            if known is None:
-                known = self._encoded[id(value)] = (value, self._encode_fields(value, names))
-            return known[1]
-        if (members := _ENUM_MEMBERS.get(value_type)) is not None:
-            return members[value]
-        if isinstance(value, tuple):
-            return [self.encode(each) for each in value]
-        if isinstance(value, Enum) or is_dataclass(value):
-            raise KeyError(value_type)
-        return value
+        names = _FIELDS_OF_TYPE.get(value_type)
+        if names is None:
+            return self._encode_part(value)
+        known = self._encoded.get(id(value))
+        if known is None:
+            stored: dict[str, object] = {TYPE_FIELD: _TAG_OF_TYPE[value_type]}
+            for name in names:
+                part = getattr(value, name)
+                part_type = type(part)
+                # Most parts are encoded without a call.
+                if part_type in _STORED_UNCHANGED:
+                    stored[name] = part
+                elif (members := _ENUM_MEMBERS.get(part_type)) is not None:
+                    stored[name] = members[part]
+                elif part_type is tuple:
+                    stored[name] = list(map(self.encode, part))
+                else:
+                    stored[name] = self.encode(part)
+            known = self._encoded[id(value)] = (value, stored)
+        return known[1]
 
-    def _encode_fields(self, value: object, names: Iterable[str]) -> dict[str, object]:
-        stored: dict[str, object] = {TYPE_FIELD: _TAG_OF_TYPE[type(value)]}
-        for name in names:
-            each = getattr(value, name)
-            stored[name] = each if type(each) in _STORED_UNCHANGED else self.encode(each)
-        return stored
+    def _encode_part(self, value: object) -> object:
+        if isinstance(value, tuple):
+            return list(map(self.encode, value))
+        if (members := _ENUM_MEMBERS.get(type(value))) is not None:
+            return members[value]
+        if isinstance(value, Enum) or is_dataclass(value):
+            raise KeyError(type(value))
+        return value
 
 
 def decode(stored: object) -> object:
@@ -184,7 +151,7 @@ def decode(stored: object) -> object:
         return stored
     stored_type = TYPE_TAGS[stored[TYPE_FIELD]]
     if VALUE_FIELD in stored:
-        return from_stored(stored[VALUE_FIELD], _UNKNOWN_MEMBERS[stored_type])
+        return from_stored(stored[VALUE_FIELD], UNKNOWN_MEMBERS[stored_type])
     names = _FIELDS_OF_TYPE[stored_type]
     return stored_type(**{name: decode(stored[name]) for name in names if name in stored})
 

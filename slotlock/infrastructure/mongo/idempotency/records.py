@@ -11,13 +11,13 @@ contains.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import BulkWriteError
 
 from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.batching import Batcher, GroupBatcher
 from slotlock.infrastructure.mongo.client import (
     DUPLICATE_KEY,
@@ -27,7 +27,8 @@ from slotlock.infrastructure.mongo.client import (
     error_codes,
     is_unavailable,
 )
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.commands import find_in_one_batch
+from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.idempotency.codec import (
     REQUEST_LOST_TAG,
     TYPE_FIELD,
@@ -45,7 +46,7 @@ IDEMPOTENCY_RECORD_INDEXES = indexes_of(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class IdempotencyRecord:
     """The outcome of the command that was sent under a key, and the hash of that command.
 
@@ -66,8 +67,8 @@ class IdempotencyRecords:
     def __init__(self, database: Database) -> None:
         self.limiter = ConcurrencyLimiter(IDEMPOTENCY_CONCURRENCY)
         self._records = database["idempotency_records"]
-        self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
-        self._group_batcher = GroupBatcher(self._read_batch, is_outage=is_unavailable)
+        self._read_batcher = Batcher(self.find_each, is_outage=is_unavailable)
+        self._group_batcher = GroupBatcher(self.find_each, is_outage=is_unavailable)
         self._save_batcher = Batcher(self._save_batch, is_outage=is_unavailable)
 
     async def find(self, record_id: str) -> IdempotencyRecord | None:
@@ -77,6 +78,18 @@ class IdempotencyRecords:
     async def find_many(self, record_ids: Iterable[str]) -> list[IdempotencyRecord | None]:
         """Return the record of each key, in order; None where there is none."""
         return await self._group_batcher.submit(list(record_ids))
+
+    async def find_each(
+        self, record_ids: Sequence[str]
+    ) -> list[IdempotencyRecord | Exception | None]:
+        """Return the record of each key, None where there is none, or why it cannot be read."""
+        found: dict[str, IdempotencyRecord | Exception] = {}
+        for document in await find_in_one_batch(self._records, {"_id": {"$in": record_ids}}, {}):
+            try:
+                found[document["_id"]] = _to_record(document)
+            except (KeyError, ValueError, TypeError) as error:  # concerns its own callers only
+                found[document["_id"]] = error
+        return [found.get(record_id) for record_id in record_ids]
 
     async def save(self, record: IdempotencyRecord) -> None:
         """Store the outcome of a command that wrote nothing, unless its key has a record."""
@@ -92,7 +105,7 @@ class IdempotencyRecords:
         try:
             await self._records.insert_many(records_to_documents(records), ordered=False)
         except BulkWriteError as error:
-            if error.details["writeConcernErrors"] or error_codes(error) - {DUPLICATE_KEY}:
+            if error_codes(error) - {DUPLICATE_KEY}:
                 raise
 
     @limited
@@ -110,29 +123,17 @@ class IdempotencyRecords:
             }
         )
 
-    async def _read_batch(
-        self, record_ids: list[str]
-    ) -> list[IdempotencyRecord | Exception | None]:
-        found: dict[str, IdempotencyRecord | Exception] = {}
-        async for document in self._records.find({"_id": {"$in": record_ids}}):
-            try:
-                found[document["_id"]] = _to_record(document)
-            except (KeyError, ValueError, TypeError) as error:  # concerns its own callers only
-                found[document["_id"]] = error
-        return [found.get(record_id) for record_id in record_ids]
-
 
 async def insert_record(
-    database: Database, record: IdempotencyRecord | None, session: AsyncClientSession
+    database: Database, record: IdempotencyRecord, session: AsyncClientSession
 ) -> None:
-    """Insert the record of a change, if it has one, in the transaction of the change.
+    """Insert the record of a change, in the transaction of the change.
 
     Raises:
         DuplicateKeyError: the key has a record.
     """
-    if record is not None:
-        (document,) = records_to_documents([record])
-        await database["idempotency_records"].insert_one(document, session=session)
+    (document,) = records_to_documents([record])
+    await database["idempotency_records"].insert_one(document, session=session)
 
 
 def records_to_documents(records: Iterable[IdempotencyRecord]) -> list[Document]:
@@ -146,7 +147,7 @@ def _to_document(record: IdempotencyRecord, encoder: Encoder) -> Document:
         "_id": record.record_id,
         "requestHash": record.request_hash,
         "outcome": encoder.encode(record.outcome),
-        "slots": [encoder.encode(slot) for slot in record.slots],
+        "slots": list(map(encoder.encode, record.slots)),
         "at": record.at,
     }
     if record.requested_at is not None:

@@ -1,16 +1,16 @@
 """What an index is, which indexes a database lacks, and the writes that have to wait for one."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pymongo import IndexModel
+from pymongo import IndexModel, UpdateOne
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.errors import OperationFailure
 
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.client import Database, Document, IndexMissingError
 
-NAMESPACE_NOT_FOUND = 26
+SEARCH_WORDS_BATCH_SIZE = 500
 # BadValue: there is no index with the name of the hint.
 NO_SUCH_INDEX = 2
 # Of the options that slotlock uses, those that decide what an index promises.
@@ -79,25 +79,36 @@ class RequiredIndexes:
             raise IndexMissingError(f"the index {min(missing)} is missing")
 
 
-async def find_by_index(
+async def repair_found(
     collection: AsyncCollection[Document],
     index: str,
     query: Document,
     fields: Sequence[str],
-    limit: int,
+    derive: Callable[[Document], Document],
     order: str | None = None,
 ) -> list[Document]:
-    """Return these fields of some documents; nothing before the index is built.
+    """Write what follows from these fields of some documents. Return the documents.
 
-    For repairs that search every few seconds, which must not scan the collection.
+    They are none before the index is built: a repair must not scan the collection.
     """
-    sort = [(order, 1)] if order else None
+    found = collection.find(
+        query,
+        fields,
+        sort=[(order, 1)] if order else None,
+        limit=SEARCH_WORDS_BATCH_SIZE,
+        hint=index,
+    )
     try:
-        return await collection.find(query, fields, sort=sort, limit=limit, hint=index).to_list()
+        documents = await found.to_list()
     except OperationFailure as error:
         if error.code == NO_SUCH_INDEX:
             return []
         raise
+    if documents:
+        # A document that changes meanwhile is no longer as it was found.
+        updates = [UpdateOne(each, {"$set": derive(each)}) for each in documents]
+        await collection.bulk_write(updates, ordered=False)
+    return documents
 
 
 async def find_missing(database: Database, indexes: Iterable[Index]) -> list[Index]:

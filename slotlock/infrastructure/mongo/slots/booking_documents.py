@@ -4,15 +4,20 @@ live:     {id, user, at, groups?}    a booking that its user made, never changed
           {id, user, history, heldUntil?, waitedSince?, waitlistedBy?, movedFrom?, groups?}  others
 ended:    {_id, slot, user, history, endedAt, schemaVersion,
            waitedSince?, waitlistedBy?, movedFrom?, movedTo?, groups?}
-history:  [{at, by, action, status, heldUntil?, overriddenLimits?}], the oldest entry first
+history:  [{at, by, action, status, heldUntil?, overriddenLimits?, meetingStart?}],
+          the oldest entry first
 ended waitlist entry: {_id, slot, user, since, at, by, schemaVersion, waitlistedBy?}
 """
 
+from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from bson import ObjectId
 
 from slotlock.domain.booking.booking import (
+    BOOKING_FIELDS,
     Booking,
     BookingAction,
     BookingId,
@@ -26,25 +31,22 @@ from slotlock.domain.booking.booking import (
 )
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.schema.unknown_fields import unknown_fields
-from slotlock.infrastructure.mongo.schema.versions import with_schema_version
-from slotlock.infrastructure.stored_enums import from_stored, limits_from_stored
+from slotlock.infrastructure.mongo.document_parts import unknown_fields, with_schema_version
+from slotlock.infrastructure.stored_enums import UNKNOWN_MEMBERS, from_stored, limits_from_stored
 
 # The fields of live bookings and of waitlist entries that this version knows.
-BOOKING_FIELDS = (
-    *("id", "user", "at", "groups", "history"),
-    *("heldUntil", "waitedSince", "waitlistedBy", "movedFrom", "movedTo"),
+KNOWN_FIELDS = (
+    *("id", "user", "at", "groups", "history", "heldUntil"),
+    *(each.stored_name for each in BOOKING_FIELDS),
 )
 WAITLIST_ENTRY_FIELDS = ("id", "user", "since", "groups", "waitlistedBy")
 
 
 def booking_to_subdocument(booking: Booking) -> Document:
     """Return a live booking as the document of its slot contains it."""
-    entry: Document = {
-        **unknown_fields(booking.stored, BOOKING_FIELDS),
-        "id": ObjectId(booking.id),
-        "user": ObjectId(booking.user_id),
-    }
+    entry: Document = {"id": ObjectId(booking.id), "user": ObjectId(booking.user_id)}
+    if booking.stored:
+        entry = unknown_fields(booking.stored, KNOWN_FIELDS) | entry
     if booking.groups:
         entry["groups"] = list(booking.groups)
     if _is_plain(booking):
@@ -65,6 +67,7 @@ def _is_plain(booking: Booking) -> bool:
         and first.status is BookingStatus.CONFIRMED
         and first.held_until is None
         and not first.overridden_limits
+        and _values_of(booking) == _DEFAULTS
     )
 
 
@@ -91,7 +94,7 @@ def to_booking(slot_id: SlotId, subdocument: Document) -> Booking:
 def ended_booking_to_document(booking: Booking) -> Document:
     """Return the document of an ended booking."""
     document = {
-        **unknown_fields(booking.stored, BOOKING_FIELDS),
+        **unknown_fields(booking.stored, KNOWN_FIELDS),
         "_id": ObjectId(booking.id),
         "slot": ObjectId(booking.slot_id),
         "user": ObjectId(booking.user_id),
@@ -145,21 +148,14 @@ def _build_booking(
     history: tuple[HistoryEntry, ...],
     document: Document,
 ) -> Booking:
-    moved_from, moved_to = (_to_ref(document.get(name)) for name in ("movedFrom", "movedTo"))
-    waited_since = document.get("waitedSince")
-    groups = tuple(document.get("groups", ()))
-    booking_id = BookingId(str(object_id))
+    booking_id, groups = BookingId(str(object_id)), tuple(document.get("groups", ()))
+    declared: dict[str, Any] = {}
+    for each in BOOKING_FIELDS:
+        if (stored := document.get(each.stored_name)) is not None:
+            convert = _FROM_STORED.get(each.value_type)
+            declared[each.name] = stored if convert is None else convert(stored)
     return Booking(
-        booking_id,
-        slot_id,
-        user_id,
-        history,
-        waited_since,
-        moved_from,
-        moved_to,
-        groups,
-        to_waitlisted_by(document),
-        document,
+        booking_id, slot_id, user_id, history, groups=groups, stored=document, **declared
     )
 
 
@@ -175,14 +171,12 @@ def to_waitlisted_by(document: Document) -> UserId | None:
 
 
 def _history_fields(booking: Booking) -> Document:
-    fields: Document = {
-        "history": _history_to_subdocuments(booking),
-        "waitedSince": booking.waited_since,
-        "movedFrom": _ref_to_subdocument(booking.moved_from),
-        "movedTo": _ref_to_subdocument(booking.moved_to),
-        **waitlisted_by_field(booking.waitlisted_by),
-    }
-    return {name: value for name, value in fields.items() if value is not None}
+    fields: Document = {"history": _history_to_subdocuments(booking)}
+    for each, value in zip(BOOKING_FIELDS, _values_of(booking), strict=True):
+        if value != each.default:
+            convert = _TO_STORED.get(each.value_type)
+            fields[each.stored_name] = value if convert is None else convert(value)
+    return fields
 
 
 def _history_to_subdocuments(booking: Booking) -> list[Document]:
@@ -206,6 +200,8 @@ def _history_entry_to_subdocument(entry: HistoryEntry) -> Document:
         subdocument["heldUntil"] = entry.held_until
     if entry.overridden_limits:
         subdocument["overriddenLimits"] = [limit.value for limit in entry.overridden_limits]
+    if entry.meeting_start is not None:
+        subdocument["meetingStart"] = entry.meeting_start
     return subdocument
 
 
@@ -221,14 +217,28 @@ def _to_history_entry(subdocument: Document, unknown_status: BookingStatus) -> H
         from_stored(subdocument["status"], unknown_status),
         subdocument.get("heldUntil"),
         limits_from_stored(subdocument.get("overriddenLimits", ())),
+        subdocument.get("meetingStart"),
     )
 
 
-def _ref_to_subdocument(ref: BookingRef | None) -> Document | None:
-    return {"slot": ObjectId(ref.slot_id), "id": ObjectId(ref.booking_id)} if ref else None
+def _ref_to_subdocument(ref: BookingRef) -> Document:
+    return {"slot": ObjectId(ref.slot_id), "id": ObjectId(ref.booking_id)}
 
 
-def _to_ref(subdocument: Any) -> BookingRef | None:
-    return subdocument and BookingRef(
-        SlotId(str(subdocument["slot"])), BookingId(str(subdocument["id"]))
-    )
+def _to_ref(subdocument: Document) -> BookingRef:
+    return BookingRef(SlotId(str(subdocument["slot"])), BookingId(str(subdocument["id"])))
+
+
+_values_of = attrgetter(*(each.name for each in BOOKING_FIELDS))
+_DEFAULTS = tuple(each.default for each in BOOKING_FIELDS)
+# By type; others are stored as they are.
+_TO_STORED: dict[Any, Callable[[Any], Any]] = {
+    **dict.fromkeys(UNKNOWN_MEMBERS, attrgetter("value")),
+    BookingRef: _ref_to_subdocument,
+    UserId: ObjectId,
+}
+_FROM_STORED: dict[Any, Callable[[Any], Any]] = {
+    **{enum: partial(from_stored, unknown=unknown) for enum, unknown in UNKNOWN_MEMBERS.items()},
+    BookingRef: _to_ref,
+    UserId: lambda object_id: UserId(str(object_id)),
+}

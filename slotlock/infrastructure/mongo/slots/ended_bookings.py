@@ -14,11 +14,13 @@ from slotlock.domain.booking.booking import (
     SlotId,
     WaitlistEntryId,
 )
-from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.shared.pagination import MAX_COUNT, Page, Position, exact_count
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
+from slotlock.infrastructure.mongo.commands import find_each
+from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited_listing
+from slotlock.infrastructure.mongo.expressions import follows
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.slots.booking_documents import (
     to_ended_booking,
@@ -53,11 +55,7 @@ class EndedBookingRepository:
         return await self._find_batcher.submit(booking_id)
 
     async def _find_batch(self, booking_ids: list[BookingId]) -> list[Booking | None]:
-        query = {"_id": {"$in": [ObjectId(booking_id) for booking_id in set(booking_ids)]}}
-        documents = self._ended_bookings.find(query)
-        bookings = [to_ended_booking(document) async for document in documents]
-        found = {booking.id: booking for booking in bookings}
-        return [found.get(booking_id) for booking_id in booking_ids]
+        return await find_each(self._ended_bookings, booking_ids, to_ended_booking)
 
     async def find_waitlist_entry(self, entry_id: WaitlistEntryId) -> EndedWaitlistEntry | None:
         """Return a waitlist entry that ended without a booking; None if there is none."""
@@ -66,11 +64,7 @@ class EndedBookingRepository:
     async def _find_entry_batch(
         self, entry_ids: list[WaitlistEntryId]
     ) -> list[EndedWaitlistEntry | None]:
-        query = {"_id": {"$in": [ObjectId(entry_id) for entry_id in set(entry_ids)]}}
-        documents = self._ended_waitlist_entries.find(query)
-        entries = [to_ended_waitlist_entry(document) async for document in documents]
-        found = {ended.entry.id: ended for ended in entries}
-        return [found.get(entry_id) for entry_id in entry_ids]
+        return await find_each(self._ended_waitlist_entries, entry_ids, to_ended_waitlist_entry)
 
     @limited_listing
     async def find_slots_with_history(self, slot_ids: Sequence[SlotId]) -> set[SlotId]:
@@ -92,26 +86,24 @@ class EndedBookingRepository:
         """Return the next ended bookings of a user, the latest first."""
         return await self._page({"user": ObjectId(user_id)}, DESCENDING, first, after)
 
-    async def count_of_slot(self, slot_id: SlotId, limit: int) -> int:
-        """Return the number of ended bookings of a slot, at most `limit`."""
-        return await self._count({"slot": ObjectId(slot_id)}, limit)
+    async def count_of_slot(self, slot_id: SlotId) -> int | None:
+        """Return the number of ended bookings of a slot; None for more than `MAX_COUNT`."""
+        return await self._count({"slot": ObjectId(slot_id)})
 
-    async def count_of_user(self, user_id: UserId, limit: int) -> int:
-        """Return the number of ended bookings of a user, at most `limit`."""
-        return await self._count({"user": ObjectId(user_id)}, limit)
+    async def count_of_user(self, user_id: UserId) -> int | None:
+        """Return the number of ended bookings of a user; None for more than `MAX_COUNT`."""
+        return await self._count({"user": ObjectId(user_id)})
 
     @limited_listing
-    async def _count(self, query: Document, limit: int) -> int:
-        return await self._ended_bookings.count_documents(query, limit=limit)
+    async def _count(self, query: Document) -> int | None:
+        return exact_count(await self._ended_bookings.count_documents(query, limit=MAX_COUNT + 1))
 
     @limited_listing
     async def _page(
         self, query: Document, order: int, first: int, after: Position | None
     ) -> Page[Booking]:
         if after is not None:
-            beyond = "$gt" if order == ASCENDING else "$lt"
-            same_time = {"endedAt": after.start, "_id": {beyond: ObjectId(after.id)}}
-            query = {**query, "$or": [{"endedAt": {beyond: after.start}}, same_time]}
+            query = {**query, "$and": follows("endedAt", after.start, after.id, order)}
         found = self._ended_bookings.find(
             query, sort=[("endedAt", order), ("_id", order)], limit=first + 1
         )

@@ -7,16 +7,18 @@ what its own query alone would have returned, and never a row of another caller.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from bson import ObjectId
+from pymongo.asynchronous.collection import AsyncCollection
 
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId, WaitlistEntry
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.expressions import is_expired, unexpired_deadlines
-from slotlock.infrastructure.mongo.slots.documents import LOADED_FIELDS
+from slotlock.infrastructure.mongo.slots.slot_documents import LOADED_FIELDS, to_slot_state
 
 MAX_WAITLIST_LENGTH = 1000
 _HAS_GROUP_LIMITS = {
@@ -80,10 +82,10 @@ class SlotParts:
     def of(cls, queries: Sequence[SlotQuery], *, for_update: bool = False) -> "SlotParts":
         """Return enough for all these queries."""
         return cls(
-            max(query.now for query in queries),
-            frozenset(user_id for query in queries for user_id in query.user_ids),
-            frozenset(booking_id for query in queries for booking_id in query.booking_ids),
-            max(query.waitlist_depth for query in queries),
+            max([query.now for query in queries]),
+            frozenset[UserId]().union(*[query.user_ids for query in queries]),
+            frozenset[BookingId]().union(*[query.booking_ids for query in queries]),
+            max([query.waitlist_depth for query in queries]),
             for_update or any(query.for_update for query in queries),
         )
 
@@ -138,6 +140,18 @@ def slot_projection(
         "waitlistLength": {"$size": "$waitlist"},
         "nextDeadline": {"$min": unexpired_deadlines(now)},
     }
+
+
+async def find_states(
+    slots: AsyncCollection[Document],
+    query: Document,
+    now: datetime,
+    user_ids: Iterable[UserId] = (),
+    **options: Any,
+) -> list[SlotState]:
+    """Return the slots of a query; `options` are those of the driver."""
+    found = slots.find(query, slot_projection(now, user_ids), **options)
+    return [to_slot_state(document) async for document in found]
 
 
 def _filter_with_users(array: str, users: Sequence[ObjectId], condition: Document) -> Document:

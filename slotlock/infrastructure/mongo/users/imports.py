@@ -7,8 +7,8 @@ the second one plans again. MongoDB also reports a write conflict if its cache i
 other writer; see FAILED.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from datetime import datetime
 from enum import Enum, auto
 
@@ -17,12 +17,18 @@ from pymongo import UpdateOne, timeout
 from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.errors import NetworkTimeout, OperationFailure, PyMongoError
 
-from slotlock.domain.audit.log import AuditAction, FieldEdit
-from slotlock.domain.audit.notes import AuditNote, user_edits
-from slotlock.domain.users.import_plan import ImportPlan, NewUser, UserUpdate
+from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
+from slotlock.domain.audit.audit_notes import AuditNote, note_user_change, user_edits
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.identity import Identity, LinkedIdentity
+from slotlock.domain.users.import_columns import SUBJECT
+from slotlock.domain.users.import_identities import IdentityChange
+from slotlock.domain.users.import_plan import ImportPlan, Membership, NewUser, UserUpdate
+from slotlock.domain.users.sync_plan import GONE_REASON
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.batching import chunked
-from slotlock.infrastructure.mongo.audit.notes import insert_notes
+from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import (
     DUPLICATE_KEY,
     OPERATION_TIMEOUT_MS,
@@ -33,17 +39,20 @@ from slotlock.infrastructure.mongo.client import (
     is_commit_unknown,
     is_unavailable,
 )
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
+from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited_listing
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
-from slotlock.infrastructure.mongo.teams import remove_from_teams
-from slotlock.infrastructure.mongo.users.documents import (
+from slotlock.infrastructure.mongo.users.account_admin_writer import BAN_FIELDS
+from slotlock.infrastructure.mongo.users.sessions import end_sessions_of_all
+from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
+    IDENTITY_INDEX,
     PUBLIC_FIELDS,
+    keys_of_issuer,
     stored_words_of,
+    to_linked_identities,
     to_new_document,
     to_user,
 )
-from slotlock.infrastructure.mongo.users.sessions import end_sessions_of_all
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
 
 # Encoding a batch blocks the event loop.
@@ -52,19 +61,31 @@ TOO_LARGE_FOR_CACHE = 388
 # Interrupted by its time limit, or aborted by MongoDB, for which there are three codes.
 TIMEOUT_CODES = {50, 251, 262, 290}
 IMPORT_ID = "users"
+SNAPSHOT_FIELDS = {**PUBLIC_FIELDS, "synced": 1, "bannedBy": 1, "identities": 1}
 # What the audit log says of an account.
-NOTED_OF_CREATED = ("email", "name", "groups")
+NOTED_OF_CREATED = ("email", "username", "name", "groups")
 NOTED_OF_UPDATED = (*NOTED_OF_CREATED, "hasPassword")
 # What the user who registered the account could still use, and that nobody knows this user.
-CLEARED_BY_CLAIM = ("passwordHash", "invitation", "calendar", "selfRegistered")
+FIELDS_UNSET_BY_CLAIM = (
+    *("passwordHash", "invitation", "calendar", "selfRegistered"),
+    *("passwordReset", "emailVerification", "identities"),
+)
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class UserSnapshot:
-    """The users with some addresses, and the version of the imports when they were loaded."""
+    """The users with some login names, and the version of the imports when they were loaded.
+
+    `linked` are the identities of these users, and of those who have some identities.
+
+    `managed` are those whom a file of all users named, and a sync banned `banned_by_sync`.
+    """
 
     version: int
-    users_by_email: dict[str, User]
+    users_by_login_name: dict[str, User]
+    managed: frozenset[UserId] = frozenset()
+    banned_by_sync: frozenset[UserId] = frozenset()
+    linked: Mapping[UserId, Sequence[LinkedIdentity]] = field(default_factory=dict)
 
 
 class ImportAttempt(Enum):
@@ -99,15 +120,57 @@ class UserImportWriter:
         self._imports = database["imports"]
 
     @limited_listing
-    async def load_snapshot(self, emails: Sequence[str]) -> UserSnapshot:
-        """Return the users with these addresses."""
+    async def load_snapshot(
+        self,
+        login_names: Sequence[str],
+        identities: Sequence[Identity] = (),
+        *,
+        with_managed: bool = False,
+    ) -> UserSnapshot:
+        """Return the users with these login names or identities, and managed ones for a sync."""
         # The version is read first, so that a concurrent import makes it outdated.
         document = await self._imports.find_one({"_id": IMPORT_ID})
+        queries: list[Document] = [
+            {"email": {"$in": batch}} for batch in chunked(login_names, IMPORT_BATCH_SIZE)
+        ]
+        keys = [each.key for each in identities]
+        queries += [{"identities.key": {"$in": of}} for of in chunked(keys, IMPORT_BATCH_SIZE)]
+        if with_managed:
+            queries.append({"synced": True})
         users: dict[str, User] = {}
-        for batch in chunked(emails, IMPORT_BATCH_SIZE):
-            found = self._users.find({"email": {"$in": batch}}, PUBLIC_FIELDS)
-            users |= {user.email: user for user in [to_user(each) async for each in found]}
-        return UserSnapshot(document["version"] if document else 0, users)
+        linked: dict[UserId, tuple[LinkedIdentity, ...]] = {}
+        managed, banned_by_sync = set[UserId](), set[UserId]()
+        for query in queries:
+            async for found in self._users.find(query, SNAPSHOT_FIELDS):
+                user = to_user(found)
+                users[user.login_name] = user
+                if own := to_linked_identities(found):
+                    linked[user.id] = own
+                if "synced" in found:
+                    managed.add(user.id)
+                if found.get("bannedBy") == found["_id"]:
+                    banned_by_sync.add(user.id)
+        version = document["version"] if document else 0
+        return UserSnapshot(version, users, frozenset(managed), frozenset(banned_by_sync), linked)
+
+    @limited_listing
+    async def find_future_bookings(
+        self, users: Sequence[User], now: datetime
+    ) -> dict[UserId, list[tuple[datetime, str]]]:
+        """Return the start and title of the slots, not over yet, that these users have booked."""
+        booked: dict[UserId, list[tuple[datetime, str]]] = {}
+        for batch in chunked([ObjectId(user.id) for user in users], IMPORT_BATCH_SIZE):
+            query: Document = {
+                "bookings.user": {"$in": batch},
+                "end": {"$gt": now},
+                "status": {"$ne": SlotStatus.CANCELLED.value},
+            }
+            fields = {"start": 1, "title": 1, "bookings.user": 1}
+            async for slot in self._database["slots"].find(query, fields).sort("start", 1):
+                for user in {each["user"] for each in slot["bookings"]}.intersection(batch):
+                    of_user = booked.setdefault(UserId(str(user)), [])
+                    of_user.append((slot["start"], slot["title"]))
+        return booked
 
     @limited_listing
     async def commit(
@@ -115,6 +178,8 @@ class UserImportWriter:
     ) -> ImportAttempt:
         """Write a plan if the users have not changed since the snapshot."""
         self._required.require(EMAIL_INDEX)
+        if plan.names_identities:
+            self._required.require(IDENTITY_INDEX)
         async with self._client.start_session() as session:
             try:
                 async with await session.start_transaction():
@@ -154,22 +219,88 @@ class UserImportWriter:
     async def _write_all(
         self, plan: ImportPlan, now: datetime, by: UserId | None, session: AsyncClientSession
     ) -> None:
+        mark: Document = {} if plan.membership is None else {"synced": True}
+        # First, because other accounts may get them.
+        for removals in chunked(_identity_removals(plan), IMPORT_BATCH_SIZE):
+            result = await self._users.bulk_write(removals, session=session)
+            if result.matched_count < len(removals):
+                raise _ImportConflictError
         for new_users in chunked(plan.created, IMPORT_BATCH_SIZE):
-            documents = [_new_user_to_document(new_user, now) for new_user in new_users]
+            documents = [_new_user_to_document(each, now) | mark for each in new_users]
             await self._users.insert_many(documents, session=session)
-            edits = [user_edits(None, to_user(each), *NOTED_OF_CREATED) for each in documents]
+            edits = [
+                user_edits(None, to_user(each), *NOTED_OF_CREATED)
+                + _subject_edits(UserId(str(each["_id"])), IdentityChange(new_user.identity))
+                for each, new_user in zip(documents, new_users, strict=True)
+            ]
             await insert_notes(self._database, [_import_note(edits, by, now)], session)
         for updates in chunked(plan.updated, IMPORT_BATCH_SIZE):
             result = await self._users.bulk_write(list(map(_to_update, updates)), session=session)
             if result.matched_count < len(updates):
                 raise _ImportConflictError
-            edits = [user_edits(each.before, each.after, *NOTED_OF_UPDATED) for each in updates]
+            edits = [
+                user_edits(each.before, each.after, *NOTED_OF_UPDATED)
+                + _subject_edits(each.before.id, each.identities)
+                for each in updates
+            ]
             await insert_notes(self._database, [_import_note(edits, by, now)], session)
             claimed_ids = [each.before.id for each in updates if each.is_claim]
             if claimed_ids:
                 await end_sessions_of_all(self._database, claimed_ids, session)
+                # The repository of teams imports the outcomes of all commands.
+                from slotlock.infrastructure.mongo.team_repository import remove_from_teams
+
                 await remove_from_teams(self._database, claimed_ids, session)
         await self._waitlist_groups.mark_pending(_user_ids_with_new_groups(plan), now, session)
+        if plan.membership is not None:
+            await self._write_membership(plan.membership, now, session)
+
+    async def _write_membership(
+        self, membership: Membership, now: datetime, session: AsyncClientSession
+    ) -> None:
+        """Mark the named accounts, lift bans of those who returned, and ban those who are gone."""
+        of_sync: Document = {"$expr": {"$eq": ["$bannedBy", "$_id"]}}
+        managed_member: Document = {"synced": True, "role": Role.MEMBER.value}
+        ban: Document = {"banned": True, "bannedAt": now, "bannedBy": "$_id"}
+        unmark: Document = {"$unset": "synced"}
+        banning = [{"$set": {**ban, "banReason": {"$literal": GONE_REASON}}}, unmark]
+        gone = membership.gone if membership.bans_gone else ()
+        unbanned = [user for user in gone if not user.banned]
+        banned = [user for user in gone if user.banned]
+        update = self._update_all
+        await update(membership.named, {}, {"$set": {"synced": True}}, session)
+        await update(membership.returned, of_sync, {"$unset": BAN_FIELDS}, session)
+        await update(unbanned, {**managed_member, "banned": None}, banning, session)
+        # An organizer banned them, whose reason stays.
+        await update(banned, {**managed_member, "banned": True}, [unmark], session)
+        if unbanned:
+            await end_sessions_of_all(self._database, [user.id for user in unbanned], session)
+        changes = [
+            (AuditAction.UNBANNED, user, replace(user, banned_at=None, ban_reason=None))
+            for user in membership.returned
+        ]
+        changes += [
+            (AuditAction.BANNED, user, replace(user, banned_at=now, ban_reason=GONE_REASON))
+            for user in unbanned
+        ]
+        notes = [
+            note_user_change(user, after, action, None, now) for action, user, after in changes
+        ]
+        await insert_notes(self._database, notes, session)
+
+    async def _update_all(
+        self,
+        users: Sequence[User],
+        query: Document,
+        update: Document | Sequence[Document],
+        session: AsyncClientSession,
+    ) -> None:
+        """Update these users. Raises _ImportConflictError if one does not match the query."""
+        for batch in chunked([ObjectId(user.id) for user in users], IMPORT_BATCH_SIZE):
+            unchanged = {"_id": {"$in": batch}, "erasedAt": None, **query}
+            result = await self._users.update_many(unchanged, update, session=session)
+            if result.matched_count < len(batch):
+                raise _ImportConflictError
 
 
 def _user_ids_with_new_groups(plan: ImportPlan) -> list[UserId]:
@@ -177,8 +308,34 @@ def _user_ids_with_new_groups(plan: ImportPlan) -> list[UserId]:
 
 
 def _new_user_to_document(new_user: NewUser, now: datetime) -> Document:
-    document = to_new_document(new_user.name, new_user.email, Role.MEMBER, None, now)
-    return {**document, "groups": list(new_user.groups)}
+    document = to_new_document(new_user.name, new_user.login_name, Role.MEMBER, None, now)
+    identities = {"identities": [{"key": new_user.identity.key}]} if new_user.identity else {}
+    return {**document, "groups": list(new_user.groups), **identities}
+
+
+def _identity_removals(plan: ImportPlan) -> list[UpdateOne]:
+    """Return the updates that remove identities: those of a claimed account, or unused ones."""
+    removals = []
+    for update in plan.updated:
+        if update.identities is None or not update.identities.removed:
+            continue
+        keys = {"$in": [each.key for each in update.identities.removed]}
+        unchanged: Document = {"_id": ObjectId(update.before.id)}
+        if not update.is_claim:
+            used = {"$elemMatch": {"key": keys, "at": {"$ne": None}}}
+            unchanged["identities"] = {"$not": used}
+        removal = {"$pull": {"identities": {"key": keys}}}
+        removals.append(UpdateOne(unchanged, removal, hint="_id_"))
+    return removals
+
+
+def _subject_edits(user_id: UserId, change: IdentityChange | None) -> tuple[FieldEdit, ...]:
+    """Return the edit of the subject of a user for the audit log."""
+    if change is None or change == IdentityChange(None):
+        return ()
+    before = ", ".join(each.key for each in change.removed) or None
+    after = change.added.key if change.added else None
+    return (FieldEdit(SUBJECT, before, after, user_id),)
 
 
 def _import_note(
@@ -203,13 +360,22 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
     if user_update.name != before.name:
         change |= {
             "name": user_update.name,
-            "searchWords": stored_words_of(user_update.name, before.email),
+            "searchWords": stored_words_of(user_update.name, before.login_name),
         }
     update: Document = {"$set": change}
+    added = user_update.identities.added if user_update.identities else None
     if user_update.is_claim:
         unchanged["selfRegistered"] = True
         change["withoutPassword"] = True
-        update["$unset"] = dict.fromkeys(CLEARED_BY_CLAIM, "")
+        unset = dict.fromkeys(FIELDS_UNSET_BY_CLAIM, "")
+        if added:
+            del unset["identities"]
+            change["identities"] = [{"key": added.key}]
+        update["$unset"] = unset
+    elif added:
+        # The user may have signed in with another subject of this provider meanwhile.
+        unchanged["identities.key"] = {"$not": keys_of_issuer(added.issuer)}
+        update["$push"] = {"identities": {"key": added.key}}
     # Without the hint, MongoDB compares the index of groups with that of ids again for each user.
     return UpdateOne(unchanged, update, hint="_id_")
 

@@ -1,7 +1,8 @@
 """Stores the sessions of signed-in users.
 
     sessions          {_id, user, role, refreshTokenId, createdAt, expiresAt, userAgent?,
-                       passwordChanges?, rotation?: {from, to, at, answeredAt?}}
+                       passwordChanges?, rotation?: {from, to, at, answeredAt?},
+                       identity?, providerSession?}
     session_versions  {_id: user, version}
 
 A session is the family of all refresh tokens that descend from one sign-in.
@@ -9,12 +10,12 @@ A session is the family of all refresh tokens that descend from one sign-in.
 TTL index deletes expired sessions. `rotation` is the last one: the ids of the token that was
 exchanged and of its successor, when that was, and when a client first got the successor; a process
 of an older version stores no `answeredAt`. `passwordChanges` counts the password changes made in a
-session. `serialize_user_sessions` explains the versions.
+session. `identity` is the key of the one that opened the session, and `providerSession` the issuer,
+a blank and the id of the session there. `serialize_user_sessions` explains the versions.
 """
 
 import secrets
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -22,6 +23,7 @@ from bson import ObjectId
 from pymongo import ReturnDocument, UpdateOne, WriteConcern
 from pymongo.asynchronous.client_session import AsyncClientSession
 
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Role, User, UserId
 from slotlock.infrastructure.batching import Batcher, chunked
 from slotlock.infrastructure.mongo.client import (
@@ -30,31 +32,35 @@ from slotlock.infrastructure.mongo.client import (
     Document,
     is_unavailable,
 )
-from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.commands import find_in_one_batch
+from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.transactions import in_transaction
-from slotlock.infrastructure.mongo.users.documents import PUBLIC_FIELDS, to_user
+from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, to_user
 
 # For each user. One more sign-in ends the oldest session.
 MAX_SESSIONS = 100
+_ROLES = {role.value: role for role in Role}
 NEWEST_FIRST = [("user", 1), ("createdAt", -1)]
+PARTIAL_PROVIDER = {"partialFilterExpression": {"providerSession": {"$exists": True}}}
 SESSION_INDEXES = indexes_of(
     "sessions",
     {
         "expiry": ([("expiresAt", 1)], {"expireAfterSeconds": 0}),
         "user": (NEWEST_FIRST, {}),
+        "provider_session": ([("providerSession", 1)], PARTIAL_PROVIDER),
     },
 )
 # It has no other index. With it, the collection exists before the first transaction uses it.
 SESSION_VERSION_INDEXES = indexes_of("session_versions", {"_id_": ([("_id", 1)], {})})
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class NewSession:
     """A sign-in: the first refresh token, its expiry, and the client.
 
     `password_hash` is the hash of the password that was checked; None if there was no password.
+    `identity` is the key of the one that signed in, and `provider_session` is the session there.
     """
 
     user_id: UserId
@@ -63,9 +69,11 @@ class NewSession:
     expires_at: datetime
     user_agent: str | None = None
     password_hash: str | None = None
+    identity: str | None = None
+    provider_session: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class Rotation:
     """The id of a session's valid refresh token, and when it replaced its predecessor."""
 
@@ -73,7 +81,7 @@ class Rotation:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class SessionRecord:
     """A session as its user may see it. The client sends its `user_agent`.
 
@@ -159,7 +167,8 @@ class SessionRepository:
         """
         session_id = secrets.token_urlsafe(16)
         same_hash = {"passwordHash": new_session.password_hash} if new_session.password_hash else {}
-        query = {"_id": ObjectId(new_session.user_id), "banned": None, **same_hash}
+        linked = {"identities.key": new_session.identity} if new_session.identity else {}
+        query = {"_id": ObjectId(new_session.user_id), "banned": None, **same_hash, **linked}
 
         async def write(session: AsyncClientSession) -> User | None:
             version = await serialize_user_sessions(self._database, new_session.user_id, session)
@@ -205,7 +214,7 @@ class SessionRepository:
     async def _find_roles(self, session_ids: Sequence[str]) -> dict[str, Role]:
         query = {"_id": {"$in": session_ids}}
         found = await find_in_one_batch(self._sessions, query, {"role": 1}, len(session_ids))
-        return {document["_id"]: Role(document["role"]) for document in found}
+        return {document["_id"]: _ROLES[document["role"]] for document in found}
 
     @limited
     async def find_open(self, user_id: UserId, now: datetime) -> list[SessionRecord]:
@@ -224,14 +233,16 @@ class SessionRepository:
         old_token_id: str,
         new_token: Rotation,
         expires_at: datetime,
-        answered_after: datetime,
+        answered_after: datetime | None,
         unanswered_after: datetime,
     ) -> Rotation | None:
         """Replace the refresh token if the old one is valid: of two concurrent calls, one is.
 
         Return the rotation. If the old token was exchanged before, and nobody has exchanged its
         successor yet, return that rotation again if a client first got it after `answered_after`,
-        or if no client has got it and it is of after `unanswered_after`. Otherwise return None.
+        or if no client has got it and it is of after `unanswered_after`. Otherwise return None;
+        also if `answered_after` is None, since a client that sends a token twice at once may have
+        read the clock before its first answer.
         """
         rotation = {"from": old_token_id, "to": new_token.token_id, "at": new_token.at}
         changes = {
@@ -244,6 +255,8 @@ class SessionRepository:
         )
         if result.modified_count == 1:
             return new_token
+        if answered_after is None:
+            return None
         repeated: Document = {
             "_id": session_id,
             "rotation.from": old_token_id,
@@ -289,4 +302,6 @@ def session_to_document(session_id: str, new_session: NewSession, role: Role) ->
         "createdAt": new_session.at,
         "expiresAt": new_session.expires_at,
         **({} if new_session.user_agent is None else {"userAgent": new_session.user_agent}),
+        **({"identity": new_session.identity} if new_session.identity else {}),
+        **({"providerSession": provider} if (provider := new_session.provider_session) else {}),
     }

@@ -17,8 +17,9 @@ from pymongo.errors import PyMongoError
 
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import chunked
+from slotlock.infrastructure.conflicts import attempts
 from slotlock.infrastructure.mongo.client import Database, Document
-from slotlock.infrastructure.mongo.concurrency import (
+from slotlock.infrastructure.mongo.concurrency_limiter import (
     ConcurrencyLimiter,
     MongoOverloadedError,
     limited,
@@ -27,7 +28,6 @@ from slotlock.infrastructure.mongo.indexes.index import indexes_of
 
 log = logging.getLogger("slotlock")
 
-MAX_ATTEMPTS = 20
 MAX_PENDING_PER_RUN = 10
 # Later, the sweeper updates slots that the transaction of a dead process occupies.
 SYNC_TIMEOUT_S = 2.0
@@ -99,7 +99,7 @@ class WaitlistGroupSync:
         The groups are read after the slot, and the write depends on its version: of two concurrent
         updates, the one with older groups repeats. Return False if each attempt had a conflict.
         """
-        for _ in range(MAX_ATTEMPTS):
+        for _ in attempts():
             slot = await self._slots.find_one({"_id": slot_id}, {"waitlist": 1, "version": 1})
             if slot is None:
                 return True

@@ -1,23 +1,23 @@
 """Queued requests that could not be processed, for operators to requeue or discard."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from datetime import datetime
 
-from slotlock.infrastructure.redis.admission.partitions import decode_fields, to_stream_entry
-from slotlock.infrastructure.redis.admission.queue import (
+from slotlock.domain.shared.value_object import value_object
+from slotlock.infrastructure.redis.admission.admission_queue import (
     REQUEST_HASH_CHARS,
     QueuedBooking,
     to_milliseconds,
 )
-from slotlock.infrastructure.redis.admission.scripts import DISCARD, REQUEUE
+from slotlock.infrastructure.redis.admission.partitions import decode_fields, to_stream_entry
+from slotlock.infrastructure.redis.admission.queue_scripts import DISCARD, REQUEUE
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.keys import queue_keys
 
 PAGE_SIZE = 100
 
 
-@dataclass(frozen=True, slots=True)
+@value_object
 class DeadLetter:
     """A request that could not be processed, or None if the entry was not a booking request."""
 
@@ -83,10 +83,7 @@ class DeadLetterQueue:
 
     async def _run_script(self, script: str, dead_letter: DeadLetter, *arguments: str) -> bool:
         keys = queue_keys(dead_letter.partition)
-        reply = await self._pipeline.send(
-            "EVAL", script, len(keys), *keys, dead_letter.id, *arguments
-        )
-        return bool(reply)
+        return bool(await self._pipeline.run_script(script, keys, dead_letter.id, *arguments))
 
 
 def _to_dead_letter(partition: int, id_: str, fields: dict[str, str]) -> DeadLetter:

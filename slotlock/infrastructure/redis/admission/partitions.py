@@ -6,19 +6,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisClusterException, RedisError, ResponseError
 from redis.typing import KeyT, StreamIdT
 
 from slotlock.domain.booking.booking import SlotId
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.redis.admission.queue import (
+from slotlock.infrastructure.redis.admission.admission_queue import (
     REQUEST_HASH_CHARS,
     QueuedBooking,
     from_milliseconds,
     to_milliseconds,
 )
-from slotlock.infrastructure.redis.admission.scripts import (
+from slotlock.infrastructure.redis.admission.queue_scripts import (
     ACKNOWLEDGE,
     CONSUMER_GROUP,
     DEAD_LETTER,
@@ -125,7 +125,7 @@ class QueuePartition:
                     raise
                 await self._create_group()
                 return await command()
-        except (RedisError, OSError, TimeoutError) as error:
+        except (RedisError, RedisClusterException, OSError, TimeoutError) as error:
             raise RedisUnavailableError(str(error)) from error
         finally:
             # The client can swallow a cancellation while it connects.
@@ -148,8 +148,7 @@ class QueuePartition:
         if not entries:
             return
         arguments = [part for entry in entries for part in _entry_arguments(entry)]
-        keys = self._keys
-        await self._pipeline.send("EVAL", ACKNOWLEDGE, len(keys), *keys, slot_id, *arguments)
+        await self._pipeline.run_script(ACKNOWLEDGE, self._keys, slot_id, *arguments)
 
     async def dead_letter(self, entry: StreamEntry, reason: str) -> None:
         """Move an entry to the dead letters, together with the reason."""
@@ -161,11 +160,9 @@ class QueuePartition:
             else dict(islice(entry.fields.items(), MAX_DEAD_LETTER_FIELDS))
         )
         stored = {**fields, "ms": requested_ms, "reason": reason}
-        await self._pipeline.send(
-            "EVAL",
+        await self._pipeline.run_script(
             DEAD_LETTER,
-            len(self._keys),
-            *self._keys,
+            self._keys,
             request.slot_id if request else "",
             *_entry_arguments(entry),
             request.request_hash[:REQUEST_HASH_CHARS] if request else "",

@@ -8,28 +8,42 @@ from functools import partial
 from itertools import count
 from time import monotonic
 
-from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, Command, RedisUnavailableError
-from slotlock.infrastructure.redis.keys import wakeup_channel
-from slotlock.infrastructure.redis.locks.leases import FencingTokens, LeaseRenewer, RedisLease
-from slotlock.infrastructure.redis.locks.local import Wait
-from slotlock.infrastructure.redis.locks.releases import PendingReleases
-from slotlock.infrastructure.redis.locks.requests import (
-    AcquiredLock,
-    LockRequest,
-    parts_per_script,
-    script_command,
+from prometheus_client import Counter
+
+from slotlock.infrastructure.redis.auto_pipeline import (
+    AutoPipeline,
+    Command,
+    RedisUnavailableError,
+    Reply,
 )
-from slotlock.infrastructure.redis.locks.scripts import (
+from slotlock.infrastructure.redis.keys import wakeup_channel
+from slotlock.infrastructure.redis.locks.lock_leases import (
+    FencingTokens,
+    LockLeaseRenewer,
+    RedisLockLease,
+    Wait,
+)
+from slotlock.infrastructure.redis.locks.lock_scripts import (
     ACQUIRE,
     INSTANCE_ID_CHARS,
     RELEASE,
+    AcquiredLock,
+    LockRequest,
     parse_lock,
     parse_wakeup,
+    parts_per_script,
+    script_command,
 )
 from slotlock.infrastructure.redis.locks.waiters import Grant, LockWaiters
 from slotlock.infrastructure.redis.subscriber import RedisSubscriber
 
 log = logging.getLogger("slotlock.redis")
+RELEASE_FAILURES = Counter(
+    "slotlock_release_failures_total",
+    "Releases and published states that Redis did not confirm",
+)
+# Under normal load there are a few. Beyond this number, a release waits for the earlier ones.
+MAX_PENDING_RELEASES = 1_000
 
 
 class RedisLocks:
@@ -44,8 +58,8 @@ class RedisLocks:
         self._instance_id = secrets.token_hex(INSTANCE_ID_CHARS // 2)
         self._numbers = count(1)
         self._fencing_tokens = fencing_tokens
-        self._renewer = LeaseRenewer(pipeline, ttl_ms)
-        self._pending_releases = PendingReleases()
+        self._renewer = LockLeaseRenewer(pipeline, ttl_ms)
+        self.pending_releases = PendingReleases()
         self._waiters = LockWaiters(pipeline, self._instance_id, fencing_tokens, self._on_granted)
         self._wakeup_subscriber = RedisSubscriber(
             pipeline.client, self._on_wakeup, wakeup_channel(self._instance_id)
@@ -63,9 +77,9 @@ class RedisLocks:
         await self._wakeup_subscriber.stop()
         self._waiters.stop()
         self._renewer.stop()
-        await self.wait_for_releases()
+        await self.pending_releases.drain()
 
-    async def acquire(self, names: tuple[str, ...], wait: Wait) -> RedisLease | None:
+    async def acquire(self, names: tuple[str, ...], wait: Wait) -> RedisLockLease | None:
         """Acquire all locks one after the other, or none, by the deadline."""
         token = self._new_token()
         lost = asyncio.Event()
@@ -87,7 +101,7 @@ class RedisLocks:
         if len(acquired) < len(names) or lost.is_set():
             self.release([LockRequest(name, token) for name in acquired])
             return None
-        return RedisLease(names, token, fencing_token, next_arrival, lost)
+        return RedisLockLease(names, token, fencing_token, next_arrival, lost)
 
     async def _acquire_one(self, name: str, token: str, wait: Wait) -> AcquiredLock | None:
         """Acquire one lock. On any failure, the token is removed from Redis."""
@@ -96,13 +110,14 @@ class RedisLocks:
             return (await self._send_acquire([request]))[0]
         try:
             return await self._acquire_or_wait(request, wait)
-        except RedisUnavailableError as error:
-            if error.sent:
-                self.release([request])
+        except BaseException as error:
+            self._withdraw([request], error)
             raise
-        except BaseException:  # cancelled, perhaps after Redis granted the lock
-            self.release([request])
-            raise
+
+    def _withdraw(self, requested: Sequence[LockRequest], error: BaseException) -> None:
+        """Release what Redis may have granted before an error, for example a cancellation."""
+        if not isinstance(error, RedisUnavailableError) or error.sent:
+            self.release(requested)
 
     async def _acquire_or_wait(self, request: LockRequest, wait: Wait) -> AcquiredLock | None:
         with self._waiters.pending_grant(request.name, request.token) as grant:
@@ -142,18 +157,19 @@ class RedisLocks:
             for part in self._parts(requested)
         ]
         locks = [lock for reply in replies for lock in await reply]
-        # The reply may come late, and others may have come to other processes meanwhile.
-        return [self._parse_acquired(*each, now) for each in zip(requested, locks, strict=True)]
-
-    def _parse_acquired(
-        self, request: LockRequest, lock: bytes, sent_at: float
-    ) -> AcquiredLock | None:
-        value = parse_lock(lock)
-        if value.token == request.token:
-            self._fencing_tokens.observe(value.fencing_token)
-            return AcquiredLock(value.fencing_token, was_waiting=False, next_arrival=sent_at)
-        self._waiters.on_lock(request.name, lock)
-        return None
+        acquired: list[AcquiredLock | None] = []
+        for request, lock in zip(requested, locks, strict=True):
+            token, _, fencing_token = lock.partition(b":")
+            if token.decode() == request.token:
+                # The reply may come late, and others may have come to other processes meanwhile.
+                issued = int(fencing_token.partition(b":")[0])
+                acquired.append(AcquiredLock(issued, was_waiting=False, next_arrival=now))
+                highest = max(highest, issued)
+            else:
+                self._waiters.on_lock(request.name, lock)
+                acquired.append(None)
+        self._fencing_tokens.observe(highest)
+        return acquired
 
     def _parts(self, requests: Sequence[LockRequest]) -> list[Sequence[LockRequest]]:
         return parts_per_script(requests, is_cluster=self._pipeline.is_cluster)
@@ -162,55 +178,52 @@ class RedisLocks:
         # A random number for each lock would take a system call, and more bytes of Redis.
         return f"{self._instance_id}{next(self._numbers):x}"
 
-    async def acquire_each(self, names: Sequence[str]) -> list[RedisLease | None]:
+    async def acquire_each(self, names: Sequence[str]) -> list[RedisLockLease | None]:
         """Acquire each of these locks in one round trip. Returns None for each that is not free."""
-        requested = [LockRequest(name, self._new_token()) for name in names]
-        locks = await self._send_acquire(requested)
-        return [
-            self._to_lease(request, lock) for request, lock in zip(requested, locks, strict=True)
+        instance_id = self._instance_id
+        requested = [
+            LockRequest(name, f"{instance_id}{number:x}")
+            for name, number in zip(names, self._numbers, strict=False)
         ]
+        locks = await self._send_acquire(requested)
+        lost = asyncio.Event()  # shared: their holders write conditionally instead of watching it
+        leases: list[RedisLockLease | None] = []
+        held: dict[str, str] = {}
+        for request, lock in zip(requested, locks, strict=True):
+            if lock is None:
+                leases.append(None)
+                continue
+            held[request.token] = request.name
+            leases.append(
+                RedisLockLease(
+                    (request.name,), request.token, lock.fencing_token, lock.next_arrival, lost
+                )
+            )
+        if held:
+            self._renewer.add_each(held, lost, self._ttl_ms)
+        return leases
 
     async def _send_acquire(self, requested: Sequence[LockRequest]) -> list[AcquiredLock | None]:
         """Acquire the locks that are free. On any failure, the tokens are removed from Redis."""
         try:
             return await self._try_acquire(requested)
-        except RedisUnavailableError as error:
-            if error.sent:
-                self.release(requested)
+        except BaseException as error:
+            self._withdraw(requested, error)
             raise
-        except BaseException:  # cancelled, perhaps after Redis granted the locks
-            self.release(requested)
-            raise
-
-    def _to_lease(self, request: LockRequest, lock: AcquiredLock | None) -> RedisLease | None:
-        if lock is None:
-            return None
-        lease = RedisLease((request.name,), request.token, lock.fencing_token, lock.next_arrival)
-        self._renewer.add(request.token, request.name, lease.lost, was_waiting=False)
-        return lease
 
     def publish(self, channel: str | bytes, message: str | bytes) -> None:
         """Publish a message. Its failure is counted like that of a release."""
-        self._pending_releases.add(self._pipeline.send("PUBLISH", channel, message))
-
-    async def wait_for_room(self) -> None:
-        """Wait while there are too many releases without a reply."""
-        await self._pending_releases.wait_for_room()
-
-    async def wait_for_releases(self) -> None:
-        """Wait until Redis has replied to every release, or failed to."""
-        await self._pending_releases.drain()
+        self.pending_releases.add(self._pipeline.send("PUBLISH", channel, message))
 
     def release(self, held: Sequence[LockRequest], messages: Sequence[str | bytes] = ()) -> None:
         """Release locks or leave their queues, whichever applies when Redis runs the script."""
-        for request in held:
-            self._renewer.remove(request.token)
+        self._renewer.remove(*[request.token for request in held])
         arguments = (self._instance_id, self._fencing_tokens.highest)
         for part in self._parts(held):
             command = script_command(RELEASE, part, arguments)
             reply = self._pipeline.send(*command, *messages)
             reply.add_done_callback(partial(self._on_released, part, command))
-            self._pending_releases.add(reply)
+            self.pending_releases.add(reply)
             messages = ()  # the first command publishes them
 
     def _on_released(
@@ -223,7 +236,8 @@ class RedisLocks:
             self._pipeline.send_after_recovery(*command)
             return
         for request, lock in zip(released, reply.result(), strict=True):
-            self._on_granted(request.name, lock)
+            if lock is not None:
+                self._on_granted(request.name, lock)
 
     def _on_wakeup(self, _channel: str, message: bytes) -> None:
         try:
@@ -245,3 +259,36 @@ class RedisLocks:
 def _time_out(grant: Grant) -> None:
     if not grant.done():
         grant.set_result(None)
+
+
+class PendingReleases:
+    """The releases and published states that Redis has not confirmed yet.
+
+    Nobody awaits their replies. They are counted, so that none is lost silently.
+    """
+
+    def __init__(self) -> None:
+        self._replies: set[asyncio.Future[Reply]] = set()
+
+    def __len__(self) -> int:
+        return len(self._replies)
+
+    def add(self, reply: asyncio.Future[Reply]) -> None:
+        """Count the reply as pending until it has arrived, and then as failed if it is an error."""
+        self._replies.add(reply)
+        reply.add_done_callback(self._on_reply)
+
+    def _on_reply(self, reply: asyncio.Future[Reply]) -> None:
+        self._replies.discard(reply)
+        if reply.exception() is not None:
+            RELEASE_FAILURES.inc()
+
+    async def wait_for_room(self) -> None:
+        """Wait for replies while there are too many pending ones."""
+        while len(self._replies) > MAX_PENDING_RELEASES:
+            await asyncio.wait(self._replies, return_when=asyncio.FIRST_COMPLETED)
+
+    async def drain(self) -> None:
+        """Wait until every reply has arrived, which the timeout of the pipeline limits."""
+        while self._replies:
+            await asyncio.wait(self._replies)

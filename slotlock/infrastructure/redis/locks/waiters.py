@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from slotlock.infrastructure.futures import ignore_unretrieved
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError, Reply
 from slotlock.infrastructure.redis.keys import lock_keys
-from slotlock.infrastructure.redis.locks.leases import FencingTokens
-from slotlock.infrastructure.redis.locks.scripts import (
+from slotlock.infrastructure.redis.locks.lock_leases import FencingTokens
+from slotlock.infrastructure.redis.locks.lock_scripts import (
     HEARTBEAT_S,
     KEEP_ALIVE,
     LockValue,
     parse_lock,
 )
+from slotlock.infrastructure.tasks import ignore_unretrieved
 
 # Resolves to the value of the lock when it is granted, or to None at the deadline.
 Grant = asyncio.Future[LockValue | None]
@@ -88,14 +88,9 @@ class LockWaiters:
     def _send_heartbeat(self, name: str) -> None:
         # The script also grants a lock that expired, and replaces a lost wake-up message.
         tokens = [token for token, grant in self._grants[name].items() if not grant.done()]
-        reply = self._pipeline.send(
-            "EVAL",
-            KEEP_ALIVE,
-            3,
-            *lock_keys(name),
-            self._instance_id,
-            self._fencing_tokens.highest,
-            *tokens,
+        highest = self._fencing_tokens.highest
+        reply = self._pipeline.run_script(
+            KEEP_ALIVE, lock_keys(name), self._instance_id, highest, *tokens
         )
         reply.add_done_callback(partial(self._on_heartbeat_reply, name, self._timers[name]))
 

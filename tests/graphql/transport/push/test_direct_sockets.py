@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 import orjson
 import pytest
 import uvicorn
-from pydantic import SecretStr
 from websockets.asyncio.client import connect
 from websockets.frames import Frame, Opcode
 from websockets.typing import Subprotocol
 
 from slotlock.api.app_state import AppState, open_app_state
-from slotlock.api.server.timeouts import TimeoutConfig
+from slotlock.api.server.http_protocol import ServerConfig
 from slotlock.api.server.websockets import StrictWebSocketProtocol, _text_frame
+from slotlock.api.settings.fields import SecretStr
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
@@ -23,7 +23,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.graphql.transport.websocket import PROTOCOL
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import WATCH_AVAILABILITY, WebSocketTestClient
@@ -84,13 +84,13 @@ async def server(servers: EmbeddedServers) -> AsyncIterator[Server]:
     )
     async with open_app_state(settings, development=False) as state:
         slot_id = new_slot_id()
-        change_set = ChangeSet((), new_slots=(build_slot(5, id=slot_id),))
-        assert check_written(await state.graphql_server.services.slot_writer.commit(change_set))
-        config = TimeoutConfig(
+        write_set = WriteSet((), new_slots=(build_slot(5, id=slot_id),))
+        assert check_written(await state.graphql_server.services.slot_writer.commit(write_set))
+        config = ServerConfig(
             state.graphql_websocket,
             10,
             10,
-            10,
+            60,
             lifespan="off",
             log_config=None,
             ws=StrictWebSocketProtocol,
@@ -129,9 +129,7 @@ def test_a_text_frame_of_any_size_is_that_of_the_library(size: int) -> None:
     assert _text_frame(text) == Frame(Opcode.TEXT, text).serialize(mask=False)
 
 
-async def test_a_client_that_does_not_read_misses_states_and_delays_no_other_client(
-    server: Server,
-) -> None:
+async def test_a_client_that_does_not_read_misses_states_and_delays_nobody(server: Server) -> None:
     with socket.socket() as peer:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
         peer.setblocking(False)

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable
 
 import orjson
 import pytest
-from pydantic import SecretStr
 from starlette.types import Message
 
 from slotlock.api.app_state import AppState, open_app_state
+from slotlock.api.settings.fields import SecretStr
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.availability import Availability
@@ -17,7 +17,7 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.graphql.context import Context
 from slotlock.graphql.execution import shared_operations
-from slotlock.graphql.execution.documents import Operation
+from slotlock.graphql.execution.document_cache import Operation
 from slotlock.graphql.execution.operation_executor import (
     GraphQLResponse,
     Variables,
@@ -26,7 +26,7 @@ from slotlock.graphql.execution.operation_executor import (
 from slotlock.graphql.transport.push.direct_writes import EXTENSION, DirectWrites
 from slotlock.graphql.transport.websocket import PROTOCOL
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, check_written
+from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import WATCH_AVAILABILITY, Json
@@ -150,9 +150,9 @@ class Client:
 async def insert_slot(state: AppState) -> SlotId:
     """Insert a slot with version 1."""
     slot_id = new_slot_id()
-    change_set = ChangeSet((), new_slots=(build_slot(5, id=slot_id),))
+    write_set = WriteSet((), new_slots=(build_slot(5, id=slot_id),))
     writer = state.graphql_server.services.slot_writer
-    assert check_written(await writer.commit(change_set))
+    assert check_written(await writer.commit(write_set))
     return slot_id
 
 
@@ -275,9 +275,7 @@ async def test_a_slow_reader_gets_the_latest_state_only_and_delays_nobody(state:
     await fast.disconnect()
 
 
-async def test_a_socket_that_fills_up_gets_the_rest_after_its_client_has_read(
-    state: AppState,
-) -> None:
+async def test_a_full_socket_gets_the_rest_after_its_client_has_read(state: AppState) -> None:
     slot_id = await insert_slot(state)
     client = Client(state)
     for number in range(3):
@@ -339,7 +337,7 @@ async def test_a_write_that_fails_ends_its_own_subscription_alone(state: AppStat
     failing.on_write = fail
     publish(state, slot_id, 2)
     await working.wait_for_responses(2)
-    await let_deliveries_run()
+    await failing.wait_for_awaited("error")
     assert failing.awaited[-1]["type"] == "error"
     assert failing.awaited[-1]["payload"][0]["extensions"]["code"] == "INTERNAL"
     publish(state, slot_id, 3)
@@ -349,60 +347,38 @@ async def test_a_write_that_fails_ends_its_own_subscription_alone(state: AppStat
     await working.disconnect()
 
 
-async def test_a_completed_operation_gets_nothing_although_a_state_was_pending(
-    state: AppState,
+PROBE = {"id": "1", "type": "subscribe", "payload": {"query": "{ __typename }"}}
+
+
+@pytest.mark.parametrize(
+    ("messages", "awaited", "versions"),
+    [
+        ([{"id": "1", "type": "complete"}, PROBE], "complete", [1]),
+        ([{"type": "unknown"}], "websocket.close", [1]),
+        ([{**PROBE, "id": "2"}], "complete", [1, 2, 3]),
+    ],
+    ids=["completed", "closed", "control: it goes on"],
+)
+async def test_an_operation_that_has_ended_gets_no_pending_state(
+    state: AppState, messages: list[Json], awaited: str, versions: list[int]
 ) -> None:
     slot_id = await insert_slot(state)
     client = Client(state)
     await client.subscribe(slot_id)
     client.is_reading = False
     publish(state, slot_id, 2)
-    client.send({"id": "1", "type": "complete"})
-    client.send({"id": "1", "type": "subscribe", "payload": {"query": "{ __typename }"}})
-    await client.wait_for_awaited("complete")
+    for message in messages:
+        client.send(message)
+    await client.wait_for_awaited(awaited)
     client.resume()
+    await let_deliveries_run()
     publish(state, slot_id, 3)
     await let_deliveries_run()
-    assert client.versions == [1]
+    assert client.versions == versions
     await client.disconnect()
 
 
-async def test_control_a_state_that_was_pending_is_delivered_if_the_operation_goes_on(
-    state: AppState,
-) -> None:
-    slot_id = await insert_slot(state)
-    client = Client(state)
-    await client.subscribe(slot_id)
-    client.is_reading = False
-    publish(state, slot_id, 2)
-    client.send({"id": "2", "type": "subscribe", "payload": {"query": "{ __typename }"}})
-    await client.wait_for_awaited("complete")
-    client.resume()
-    await let_deliveries_run()
-    assert client.versions == [1, 2]
-    await client.disconnect()
-
-
-async def test_a_socket_that_closes_gets_nothing_although_a_state_was_pending(
-    state: AppState,
-) -> None:
-    slot_id = await insert_slot(state)
-    client = Client(state)
-    await client.subscribe(slot_id)
-    client.is_reading = False
-    publish(state, slot_id, 2)
-    client.send({"type": "unknown"})
-    await client.wait_for_awaited("websocket.close")
-    client.resume()
-    publish(state, slot_id, 3)
-    await let_deliveries_run()
-    assert client.versions == [1]
-    await client.disconnect()
-
-
-async def test_a_subscription_that_is_completed_at_any_moment_of_its_start_ends(
-    state: AppState,
-) -> None:
+async def test_a_subscription_completed_at_any_moment_of_its_start_ends(state: AppState) -> None:
     slot_id = await insert_slot(state)
     client = Client(state)
     await client.wait_for_awaited("connection_ack")

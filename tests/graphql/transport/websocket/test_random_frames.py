@@ -1,20 +1,28 @@
-"""Random WebSocket frames: the socket closes, nothing stays behind, and no traceback is logged.
+"""Malformed frames and peers that do not respond end their own socket and nothing else."""
 
-TEST_CAMPAIGN sets the number of sockets.
-"""
-
+import asyncio
 import contextlib
 import json
-import os
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
+from graphql import DocumentNode, parse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from starlette.types import Message
 
+from slotlock.api.app_state import AppState, open_app_state
 from slotlock.api.server.websockets import MAX_FRAMES
-from tests.support.apps.processes import AppProcess
+from slotlock.api.settings.fields import SecretStr
+from slotlock.api.settings.settings import Settings
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.graphql.execution import document_cache
+from slotlock.graphql.transport import websocket
+from slotlock.graphql.transport.websocket import PROTOCOL
+from tests.support.apps.processes import SECRET, AppProcess, database_url
+from tests.support.clients.client import Json
 from tests.support.polling import wait_until
 from tests.support.transport.random_requests import QUERIES, json_values, request_bodies
 from tests.support.transport.raw_connection import (
@@ -27,7 +35,6 @@ from tests.support.transport.raw_connection import (
     websocket_frame,
 )
 
-EXAMPLES = int(os.environ.get("TEST_CAMPAIGN", "150"))
 INIT = message_frame({"type": "connection_init"})
 BINARY, CLOSE, PING = 2, 8, 9
 # In bytes: far more than the buffers between the server and the test hold.
@@ -69,6 +76,9 @@ frames = st.one_of(
     ),
     st.binary(min_size=1, max_size=30),
 )
+SCOPE = {"type": "websocket", "headers": [], "subprotocols": [PROTOCOL]}
+INIT_MESSAGE = {"type": "connection_init"}
+OPERATION_COUNT = 10
 
 
 @pytest.fixture
@@ -82,12 +92,11 @@ def app_without_leftovers(error_free_app: AppProcess) -> Iterator[AppProcess]:
 
 
 @settings(
-    max_examples=EXAMPLES,
-    deadline=None,
+    max_examples=3 * settings().max_examples,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(initialize=st.booleans(), sent=st.lists(frames, max_size=12), at_once=st.booleans())
-@pytest.mark.timeout(7200 if "TEST_CAMPAIGN" in os.environ else 120)
+@pytest.mark.timeout(600)
 def test_any_frames_end_in_a_closed_socket(
     app_without_leftovers: AppProcess, initialize: bool, sent: list[bytes], at_once: bool
 ) -> None:
@@ -118,9 +127,7 @@ def test_a_malformed_handshake_gets_a_4xx(error_free_app: AppProcess, handshake:
         assert read_until_closed(peer).startswith(b"HTTP/1.1 4")
 
 
-def test_text_that_is_not_utf_8_closes_with_1007_and_logs_no_error(
-    error_free_app: AppProcess,
-) -> None:
+def test_text_that_is_not_utf_8_closes_with_1007(error_free_app: AppProcess) -> None:
     with open_tcp_connection(error_free_app) as peer:
         peer.sendall(WEBSOCKET_HANDSHAKE)
         read_until(peer, b"\r\n\r\n")
@@ -146,9 +153,100 @@ def test_the_server_reads_no_pings_of_a_peer_that_does_not_read_the_pongs(
         sent_bytes = 0
         peer.settimeout(1)
         with pytest.raises(TimeoutError):  # noqa: PT012 - a later send notices the full buffers
-            for _ in range(MORE_THAN_ALL_BUFFERS // len(pings)):
-                sent_bytes += peer.send(pings)
+            while sent_bytes < MORE_THAN_ALL_BUFFERS:
+                sent_bytes += peer.send(pings[sent_bytes % len(pings) :])
         peer.settimeout(20)
         received_bytes = 0
         while received_bytes < sent_bytes // 2:
             received_bytes += len(peer.recv(65_536)) or pytest.fail("the server closed")
+
+
+@pytest.fixture
+async def state(servers: EmbeddedServers) -> AsyncIterator[AppState]:
+    settings = Settings(
+        mongo_url=database_url(servers, "unresponsive"),
+        redis_url=servers.redis_url,
+        secret_key=(SecretStr(SECRET),),
+    )
+    async with open_app_state(settings, development=False) as opened:
+        yield opened
+
+
+def subscribe_message(number: int) -> Json:
+    """Build a message that starts an operation with a new document."""
+    payload = {"query": f"{{ a{number}: __typename }}"}
+    return {"id": str(number), "type": "subscribe", "payload": payload}
+
+
+class Peer:
+    """A client that sends all messages at once; if it is unresponsive, it reads no results."""
+
+    def __init__(self, *messages: Json, unresponsive: bool = False) -> None:
+        self.events: asyncio.Queue[Message] = asyncio.Queue()
+        self.events.put_nowait({"type": "websocket.connect"})
+        for message in messages:
+            text = json.dumps(message)
+            self.events.put_nowait({"type": "websocket.receive", "text": text})
+        self.unresponsive = unresponsive
+        self.results: asyncio.Queue[Json] = asyncio.Queue()
+
+    async def receive_from_server(self, message: Message) -> None:
+        """Store a result; an unresponsive peer blocks from the first one on."""
+        content = json.loads(message.get("text", "{}"))
+        is_result = content.get("type") == "next"
+        if is_result:
+            self.results.put_nowait(content)
+        if self.unresponsive and (is_result or not self.results.empty()):
+            await asyncio.Event().wait()
+
+    def disconnect(self) -> None:
+        """Let the connection end."""
+        self.events.put_nowait({"type": "websocket.disconnect", "code": 1006})
+
+
+def serve(state: AppState, peer: Peer) -> asyncio.Task[None]:
+    """Start to serve a socket."""
+    serving = state.graphql_websocket(SCOPE, peer.events.get, peer.receive_from_server)
+    return asyncio.create_task(serving)
+
+
+async def test_a_shutdown_does_not_wait_for_an_unresponsive_peer(
+    state: AppState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websocket, "SHUTDOWN_SEND_TIMEOUT_S", 0.1)
+    peer = Peer(INIT_MESSAGE, subscribe_message(1), unresponsive=True)
+    serving = serve(state, peer)
+    async with asyncio.timeout(20):
+        while peer.results.empty():
+            await asyncio.sleep(0.01)
+        await state.graphql_server.shutdown.run()
+    peer.disconnect()
+    await serving
+
+
+async def test_other_tasks_run_between_new_documents_that_arrive_at_once(
+    state: AppState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    iteration, parsed_in_iterations = 0, []
+
+    def recording_parse(text: str, **options: Any) -> DocumentNode:
+        parsed_in_iterations.append(iteration)
+        return parse(text, **options)
+
+    async def count_iterations() -> None:
+        nonlocal iteration
+        while True:
+            iteration += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(document_cache, "parse", recording_parse)
+    peer = Peer(INIT_MESSAGE, *map(subscribe_message, range(OPERATION_COUNT)))
+    counting = asyncio.create_task(count_iterations())
+    serving = serve(state, peer)
+    async with asyncio.timeout(20):
+        for _ in range(OPERATION_COUNT):
+            await peer.results.get()
+    peer.disconnect()
+    await serving
+    counting.cancel()
+    assert len(set(parsed_in_iterations)) == OPERATION_COUNT

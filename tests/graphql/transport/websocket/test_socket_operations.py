@@ -1,6 +1,5 @@
 """Operations on a socket: results under their ids, completion, and at most ten at once."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -8,10 +7,9 @@ from redis import Redis
 from websockets.exceptions import ConnectionClosed
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.domain.users.user import Role
 from tests.support.apps.deployment import PausePoint, app_variant
-from tests.support.apps.processes import AppProcess
-from tests.support.clients.booking_client import UPDATE_SLOT
+from tests.support.apps.processes import AppProcess, Pair
+from tests.support.clients.booking_client import UPDATE_SLOT, BookingClient
 from tests.support.clients.client import (
     BOOK_SLOT,
     WATCH_AVAILABILITY,
@@ -20,21 +18,12 @@ from tests.support.clients.client import (
     http_client,
     open_websocket,
 )
-from tests.support.stores.users import UserTokens, auth_for_database, sign_in_new_user
+from tests.support.stores.users import UserTokens
 
 QUERY = "{ __typename }"
 SLOT_TITLE = "query($id: ID!) { node(id: $id) { ... on Slot { title } } }"
 PING = {"type": "ping"}
 PONG = {"type": "pong"}
-
-
-@pytest.fixture
-async def organizer(app: AppProcess) -> AsyncIterator[GraphQLTestClient]:
-    async with (
-        auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth,
-        http_client() as http,
-    ):
-        yield GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ORGANIZER))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +67,7 @@ async def test_a_field_that_fails_is_a_result(app: AppProcess) -> None:
 
 
 async def test_queries_and_mutations_may_be_sent_over_a_socket(
-    app: AppProcess, organizer: GraphQLTestClient
+    app: AppProcess, organizer: BookingClient
 ) -> None:
     slot = await organizer.create_slot()
     async with open_websocket(app, organizer.token) as opened:
@@ -92,7 +81,7 @@ async def test_queries_and_mutations_may_be_sent_over_a_socket(
 
 
 async def test_each_operation_on_a_socket_reads_current_data(
-    app: AppProcess, organizer: GraphQLTestClient
+    app: AppProcess, organizer: BookingClient
 ) -> None:
     slot_id = (await organizer.create_slot())["id"]
     async with open_websocket(app, organizer.token) as opened:
@@ -105,7 +94,7 @@ async def test_each_operation_on_a_socket_reads_current_data(
 
 
 async def test_an_id_may_be_used_again_after_its_subscription_is_completed(
-    app: AppProcess, organizer: GraphQLTestClient
+    app: AppProcess, organizer: BookingClient
 ) -> None:
     slot = await organizer.create_slot(capacity=5)
     async with open_websocket(app) as opened:
@@ -118,9 +107,7 @@ async def test_an_id_may_be_used_again_after_its_subscription_is_completed(
         assert await opened.receive() == PONG
 
 
-async def test_a_socket_carries_at_most_ten_operations(
-    app: AppProcess, organizer: GraphQLTestClient
-) -> None:
+async def test_a_socket_carries_ten_operations(app: AppProcess, organizer: BookingClient) -> None:
     slot = await organizer.create_slot()
     async with open_websocket(app) as opened:
         for number in range(10):
@@ -136,10 +123,7 @@ async def test_a_socket_carries_at_most_ten_operations(
 
 
 async def test_a_mutation_that_was_completed_early_counts_until_it_has_finished(
-    servers: EmbeddedServers,
-    two_apps: tuple[AppProcess, AppProcess],
-    user_tokens: UserTokens,
-    log_dir: Path,
+    servers: EmbeddedServers, two_apps: Pair, user_tokens: UserTokens, log_dir: Path
 ) -> None:
     environment = two_apps[0].environment
     async with http_client() as http:
@@ -163,7 +147,7 @@ async def test_a_mutation_that_was_completed_early_counts_until_it_has_finished(
 
 @pytest.mark.parametrize("operation_id", ["1", "\N{SLOT MACHINE}" * 100])
 async def test_an_id_in_use_closes_the_socket_with_4409(
-    app: AppProcess, organizer: GraphQLTestClient, operation_id: str
+    app: AppProcess, organizer: BookingClient, operation_id: str
 ) -> None:
     slot = await organizer.create_slot()
     async with open_websocket(app) as opened:

@@ -5,18 +5,20 @@ import contextlib
 import json
 from typing import Any
 
+import httpx
 import pytest
-from pydantic import SecretStr
 from starlette.types import Message
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
 from slotlock.api.app_state import open_app_state
+from slotlock.api.settings.fields import SecretStr
 from slotlock.api.settings.settings import Settings
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.transport import websocket
 from tests.support.apps.processes import SECRET, AppProcess
+from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json, WebSocketTestClient, open_websocket
 
 PROTOCOL = Subprotocol("graphql-transport-ws")
@@ -66,7 +68,7 @@ async def test_a_malformed_message_closes_the_socket_with_4400(
         {"type": "subscribe", "id": 1, "payload": {"query": QUERY}},
         {"type": "subscribe", "id": "", "payload": {"query": QUERY}},
         {"type": "subscribe", "id": "1", "payload": [QUERY]},
-        {"type": "subscribe", "id": "1", "payload": {"query": None}},
+        {"type": "subscribe", "id": "1", "payload": {"query": 7}},
         {"type": "subscribe", "id": "1", "payload": {"query": QUERY, "variables": 7}},
         {"type": "subscribe", "id": "1", "payload": {"query": QUERY, "variables": [1]}},
         {"type": "subscribe", "id": "1", "payload": {"query": QUERY, "extensions": "x"}},
@@ -85,22 +87,88 @@ async def test_a_message_with_a_missing_or_invalid_field_closes_the_socket_with_
         assert await close_code(opened.connection) == 4400
 
 
-async def test_an_operation_before_the_acknowledgement_closes_the_socket_with_4401(
-    app: AppProcess,
+@pytest.mark.parametrize(
+    ("payload", "code"),
+    [
+        ({}, "BAD_USER_INPUT"), ({"query": None}, "BAD_USER_INPUT"),
+        ({"query": ""}, "BAD_USER_INPUT"), ({"documentId": "x"}, "BAD_USER_INPUT"),
+        ({"extensions": {"persistedQuery": {"version": 1}}}, "PERSISTED_QUERY_NOT_SUPPORTED"),
+    ],
+)  # fmt: skip
+async def test_an_operation_without_a_document_fails_alone(
+    app: AppProcess, payload: Json, code: str
 ) -> None:
+    async with open_websocket(app) as opened:
+        await opened.send({"type": "subscribe", "id": "1", "payload": payload})
+        message = await opened.receive()
+        assert (message["type"], message["id"]) == ("error", "1")
+        assert message["payload"][0]["extensions"]["code"] == code
+        await opened.subscribe("1", QUERY)
+        assert (await opened.receive())["type"] == "next"
+
+
+async def test_an_early_operation_closes_the_socket_with_4401(app: AppProcess) -> None:
     async with connect_to(app) as connection:
         await WebSocketTestClient(connection).subscribe("1", QUERY)
         assert await close_code(connection) == 4401
 
 
 @pytest.mark.parametrize("authorization", ["Bearer", "Bearer x.y.z", "Basic eDp5", "x", 7, {}])
-async def test_an_invalid_token_closes_the_socket_with_4403(
-    app: AppProcess, authorization: object
-) -> None:
+async def test_invalid_tokens_close_with_4403(app: AppProcess, authorization: object) -> None:
     async with connect_to(app) as connection:
         payload = {"Authorization": authorization}
         await connection.send(json.dumps({"type": "connection_init", "payload": payload}))
         assert await close_code(connection) == 4403
+
+
+async def user_of_socket(url: str, payload: Json | None, **options: Any) -> Json | int:
+    """Return `me` as a socket sees it, or the code with which the server closes the socket."""
+    async with connect(url, subprotocols=[PROTOCOL], proxy=None, **options) as connection:
+        opened = WebSocketTestClient(connection)
+        await opened.send({"type": "connection_init", "payload": payload})
+        try:
+            assert (await opened.receive())["type"] == "connection_ack"
+        except ConnectionClosed:
+            return await close_code(connection)
+        await opened.subscribe("1", "{ me { id } }")
+        found: Json = (await opened.receive())["payload"]["data"]["me"]
+        return found
+
+
+async def test_a_token_is_used_wherever_clients_put_it(
+    app: AppProcess, member: BookingClient
+) -> None:
+    bearer = member.headers["Authorization"]
+    token, me = bearer.removeprefix("Bearer "), {"id": await member.fetch_user_id()}
+    payloads: list[Json] = [
+        {"Authorization": bearer}, {"headers": {"Authorization": bearer}},
+        {"headers": {"authorization": bearer}, "authorization": None}, {"authToken": token},
+        {"access_token": bearer}, {"headers": {"X-Version": "1"}, "auth": {"token": token}},
+    ]  # fmt: skip
+    for payload in payloads:
+        assert await user_of_socket(app.websocket_url, payload) == me, payload
+    in_handshake = {"additional_headers": {"Authorization": bearer}}
+    for also in (None, {}, {"authorization": ""}, {"authorization": bearer}):
+        assert await user_of_socket(app.websocket_url, also, **in_handshake) == me, also
+    # One in the right place counts, and the path may end with a slash.
+    url = f"{app.websocket_url}/?token=x"
+    assert await user_of_socket(url, {"authorization": bearer, "other": token}) == me
+
+
+async def test_a_token_that_is_not_used_closes_the_socket(
+    app: AppProcess, member: BookingClient
+) -> None:
+    token = member.headers["Authorization"].removeprefix("Bearer ")
+    unread: list[Json] = [{"x": token}, {"connection": {"jwt": f"Bearer {token}"}}]
+    for payload in unread:
+        assert await user_of_socket(app.websocket_url, payload) == 4400
+    for query in (f"token={token}", "access_token=x", "Authorization=Bearer%20x", f"x={token}"):
+        assert await user_of_socket(f"{app.websocket_url}?{query}", None) == 4400
+    invalid: list[Json] = [{"authToken": "x"}, {"token": 7}, {"headers": {"authorization": "x"}}]
+    for payload in invalid:
+        assert await user_of_socket(app.websocket_url, payload) == 4403
+    in_handshake = {"additional_headers": {"Authorization": "Basic eDp5"}}
+    assert await user_of_socket(app.websocket_url, None, **in_handshake) == 4403
 
 
 @pytest.mark.parametrize("offered", [None, [Subprotocol("graphql-ws")]])
@@ -175,7 +243,28 @@ async def test_a_page_of_another_origin_gets_403(app: AppProcess, origin: str) -
     assert b"SLOTLOCK_ALLOWED_ORIGINS" in rejected.value.response.body
 
 
-async def test_a_page_of_the_same_origin_gets_a_socket(app: AppProcess) -> None:
-    async with connect_to(app, origin=Origin(app.url)) as connection:
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("slots.example", "https://slots.example"),
+        ("slots.example:8443", "https://SLOTS.example:8443"),
+        ("slots.example:443", "https://slots.example"),
+        # Apps for Android send the default port, and those for iOS the scheme of the socket.
+        ("slots.example", "https://slots.example:443"),
+        ("slots.example", "wss://slots.example"),
+    ],
+)
+async def test_a_page_of_the_same_origin_gets_a_socket(
+    app: AppProcess, host: str, origin: str
+) -> None:
+    address = httpx.URL(app.url)
+    async with connect(
+        f"ws://{host}/graphql",
+        host=address.host,
+        port=address.port,
+        subprotocols=[PROTOCOL],
+        origin=Origin(origin),
+        proxy=None,
+    ) as connection:
         await connection.send(INIT)
         assert json.loads(await connection.recv()) == {"type": "connection_ack"}

@@ -7,9 +7,11 @@ from pymongo import timeout
 from pymongo.errors import ConnectionFailure
 
 from slotlock.infrastructure.mongo import client
-from slotlock.infrastructure.mongo.client import connect
-from slotlock.infrastructure.mongo.commands.direct_commands import run_command
+from slotlock.infrastructure.mongo.client import connect, outage_reason
+from slotlock.infrastructure.mongo.commands import run_command
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
+
+pytestmark = pytest.mark.slow
 
 # Longer than PyMongo's monitor takes to notice a frozen server.
 LONG_S = 60.0
@@ -45,6 +47,22 @@ async def test_a_command_to_a_frozen_server_fails_before_its_timeout(
     monkeypatch.setattr(client, "CONNECT_TIMEOUT_MS", 500)
     error = await fail_while_frozen(mongo, LONG_S)
     assert not error.timeout
+
+
+async def test_the_reason_of_an_outage_is_not_that_a_frozen_server_has_left_its_replica_set(
+    mongo: RestartableServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "HEARTBEAT_MS", 500)
+    monkeypatch.setattr(client, "CONNECT_TIMEOUT_MS", 500)
+    mongo.pause()
+    opened, database = connect(mongo.url)
+    try:
+        with pytest.raises(ConnectionFailure) as raised, timeout(2 * SHORT_S):
+            await database.command("ping")
+    finally:
+        mongo.resume()
+        await opened.close()
+    assert outage_reason(raised.value) == "no primary of MongoDB responds"
 
 
 async def test_control_with_the_heartbeat_of_the_driver_it_waits_for_its_timeout(

@@ -12,13 +12,12 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.import_plan import ImportPlan, NewUser
 from slotlock.infrastructure.mongo.client import LeasingClient, connect, is_unavailable
-from slotlock.infrastructure.mongo.commands.direct_commands import run_command
-from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
-from slotlock.infrastructure.mongo.repositories import repositories_on
+from slotlock.infrastructure.mongo.commands import find_in_one_batch, run_command
+from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.slots.reads.rosters import open_roster_snapshot
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
 from tests.support.apps.processes import database_url
-from tests.support.stores.unjoined_connections import pool_unjoined_connection
+from tests.support.stores.mongo_route import pool_unjoined_connection
 
 NOW = datetime(2030, 5, 17, tzinfo=UTC)
 
@@ -68,7 +67,7 @@ async def test_operations_that_may_be_repeated_replace_the_connection(
 
 
 async def test_an_import_of_users_may_be_repeated(client: LeasingClient) -> None:
-    imports = repositories_on(client.get_default_database()).user_imports
+    imports = Repositories(client.get_default_database()).user_imports
     snapshot = await imports.load_snapshot([])
     plan = ImportPlan((NewUser("ada@example.org", "Ada", ()),), (), 0)
     pool = await pool_unjoined_connection(client)

@@ -6,7 +6,7 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.client import connect
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from tests.support.apps.processes import database_url
-from tests.support.stores.unjoined_connections import pool_unjoined_connection
+from tests.support.stores.mongo_route import pool_unjoined_connection
 
 
 async def test_a_connection_from_before_its_member_joined_is_replaced(

@@ -8,15 +8,19 @@ from typing import Any
 
 import pytest
 
-from slotlock.domain.booking.booking import BookingId, WaitlistEntry
-from slotlock.domain.booking.decision import CommandResult, LoadedState
+from slotlock.domain.booking.booking import Booking, WaitlistEntry
+from slotlock.domain.booking.decision import BookingChangeRequest, CommandResult, LoadedState
 from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim, book
-from slotlock.domain.booking.rules.changes import BookingCommand, cancel, confirm, extend
+from slotlock.domain.booking.rules.booking_changes import (
+    cancel,
+    confirm,
+    extend,
+)
 from slotlock.domain.booking.rules.waitlist import join
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.domain.slots.changes import SlotChanges
 from slotlock.domain.slots.editing import edit
-from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.domain.slots.slot_patch import SlotPatch
+from slotlock.domain.users.user import Role, UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.idempotency.codec import TYPE_FIELD, VALUE_FIELD
 from slotlock.infrastructure.mongo.idempotency.records import (
@@ -25,9 +29,9 @@ from slotlock.infrastructure.mongo.idempotency.records import (
     records_to_documents,
 )
 from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_waitlist_entry_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult, WriteSet
 from slotlock.services.commands.slot_redaction import redacted_slots
-from tests.support.domain.builders import NOW, build_slot, with_facts
+from tests.support.domain.builders import NOW, build_slot, change_request, with_facts
 from tests.support.domain.decisions import decide, decide_all, decide_move, expire_and_promote
 from tests.support.stores.slot_store import ADA, BEN, ORGANIZER, SlotStore, booking_update
 
@@ -55,9 +59,9 @@ def booking_request(
     return BookingRequest(user_id, new_booking_id(), by, hold, by_organizer)
 
 
-def organizer_command(booking_id: BookingId) -> BookingCommand:
-    """Return a command of an organizer on a booking."""
-    return BookingCommand(booking_id, Caller(ORGANIZER, Role.ORGANIZER, "session", NOW))
+def organizer_request(booking: Booking) -> BookingChangeRequest:
+    """Return a request of an organizer to change a booking."""
+    return change_request(booking, ORGANIZER, Role.ORGANIZER)
 
 
 def record_of(outcome: object, *slots: SlotState) -> IdempotencyRecord:
@@ -82,7 +86,7 @@ def _accepted_records() -> Iterator[IdempotencyRecord]:
     )
     held, booked = decide(book, new, booking_request(ADA, hold=True, by_organizer=True), NOW)
     yield record_of(booked, held)
-    command = organizer_command(held.bookings[0].id)
+    command = organizer_request(held.bookings[0])
     longer, extended = decide(extend, held, command, LATER)
     yield record_of(extended, longer)
     definite, confirmed = decide(confirm, longer, command, LATER)
@@ -101,9 +105,9 @@ def _accepted_records() -> Iterator[IdempotencyRecord]:
     full = both[definite.id]
     entry = WaitlistEntry(new_waitlist_entry_id(), full.id, ORGANIZER, NOW)
     waiting, _ = decide(join, full, entry, NOW)
-    larger, _ = decide(edit, replace(waiting, loaded_waitlist=1), SlotChanges(capacity=3), NOW)
+    larger, _ = decide(edit, replace(waiting, loaded_waitlist=1), SlotPatch(capacity=3), NOW)
     offered = expire_and_promote(larger, LATER)  # a booking that the system made
-    command = organizer_command(offered.bookings[-1].id)
+    command = organizer_request(offered.bookings[-1])
     accepted, confirmed = decide(confirm, offered, command, LATER)
     yield record_of(confirmed, accepted)
 
@@ -189,10 +193,10 @@ async def test_a_change_under_a_key_with_a_record_is_not_written(
 ) -> None:
     first, second = await store.insert_slot(), await store.insert_slot()
     writer = store.repositories.slot_writer
-    changes = ChangeSet((booking_update(first, ADA),), idempotency_records=(RECORD,))
+    changes = WriteSet((booking_update(first, ADA),), idempotency_records=(RECORD,))
     assert await writer.commit(changes) is CommitResult.WRITTEN
     other_request = replace(RECORD, request_hash="other")
-    changes = ChangeSet((booking_update(second, ADA),), idempotency_records=(other_request,))
+    changes = WriteSet((booking_update(second, ADA),), idempotency_records=(other_request,))
     assert await writer.commit(changes) is CommitResult.CONFLICT
     counts = [(await store.load_roster(slot.id)).booked_count for slot in (first, second)]
     assert counts == [1, 0]
@@ -203,7 +207,7 @@ async def test_one_of_two_concurrent_changes_under_one_key_is_written(store: Slo
     slots = [await store.insert_slot(), await store.insert_slot()]
     writer = store.repositories.slot_writer
     changes = [
-        ChangeSet((booking_update(slot, ADA),), idempotency_records=(RECORD,)) for slot in slots
+        WriteSet((booking_update(slot, ADA),), idempotency_records=(RECORD,)) for slot in slots
     ]
     results = await asyncio.gather(*map(writer.commit, changes))
     assert set(results) == {CommitResult.WRITTEN, CommitResult.CONFLICT}

@@ -23,11 +23,11 @@ from slotlock.infrastructure.mongo.client import (
     is_unavailable,
 )
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.indexes import builder
+from slotlock.infrastructure.mongo.indexes import index_builder
 from slotlock.infrastructure.mongo.indexes.index import Index, IndexConflictError, find_missing
-from slotlock.infrastructure.mongo.indexes.lease import MongoLease
-from slotlock.infrastructure.mongo.repositories import INDEXES, Repositories, repositories_on
-from slotlock.infrastructure.mongo.slots.documents import to_document
+from slotlock.infrastructure.mongo.indexes.index_builder import TaskLease
+from slotlock.infrastructure.mongo.repositories import INDEXES, Repositories
+from slotlock.infrastructure.mongo.slots.slot_documents import to_document
 from slotlock.services.container import utc_now
 from tests.support.apps.fork_server import forked_app, run_forked_command
 from tests.support.apps.processes import app_environment
@@ -54,7 +54,7 @@ async def opened(url: str) -> AsyncIterator[tuple[Database, Repositories]]:
     """Open a database as a process of its own would."""
     client, database = connect(url)
     try:
-        yield database, repositories_on(database)
+        yield database, Repositories(database)
     finally:
         await client.close()
 
@@ -108,6 +108,7 @@ async def has_no_build(database: Database) -> bool:
     return not await is_building(database)
 
 
+@pytest.mark.slow
 async def test_a_start_serves_while_an_index_is_built(
     mongod: RestartableServer, url: str, servers: EmbeddedServers, tmp_path: Path
 ) -> None:
@@ -212,13 +213,13 @@ async def test_of_two_first_starts_the_later_one_finds_the_indexes_of_the_other(
         async def find_missing_before_the_first(
             database: Database, indexes: Sequence[Index]
         ) -> list[Index]:
-            monkeypatch.setattr(builder, "find_missing", original)
+            monkeypatch.setattr(index_builder, "find_missing", original)
             missing = await original(database, indexes)
             await first.indexes.create_on_empty()
             await first.users.insert("Ada", "ada@example.org", Role.ADMIN, "hash", utc_now())
             return missing
 
-        monkeypatch.setattr(builder, "find_missing", find_missing_before_the_first)
+        monkeypatch.setattr(index_builder, "find_missing", find_missing_before_the_first)
         assert await second.indexes.create_on_empty() == []
         with pytest.raises(DuplicateKeyError):
             await database["users"].insert_one({"email": "ada@example.org"})
@@ -234,7 +235,7 @@ async def test_a_start_with_an_administrator_succeeds_while_a_unique_index_is_mi
         await database["users"].drop_index("email")
     settings = app_environment(servers, "unused") | {"SLOTLOCK_MONGO_URL": url}
     with stopped_builds(mongod), forked_app(settings, tmp_path) as app:
-        assert "is not checked at this start" in app.log
+        assert "is not created at this start" in app.log
 
 
 async def test_an_index_of_the_same_name_that_is_not_unique_ends_the_start(url: str) -> None:
@@ -246,7 +247,7 @@ async def test_an_index_of_the_same_name_that_is_not_unique_ends_the_start(url: 
 
 async def test_one_process_has_the_lease_until_it_ends_or_gives_it_back(url: str) -> None:
     async with opened(url) as (database, _):
-        first, second = MongoLease(database, "task"), MongoLease(database, "task")
+        first, second = TaskLease(database, "task"), TaskLease(database, "task")
         assert await first.acquire()
         assert not await second.acquire()
         assert await first.acquire()
@@ -257,6 +258,7 @@ async def test_one_process_has_the_lease_until_it_ends_or_gives_it_back(url: str
         assert await first.acquire()
 
 
+@pytest.mark.slow
 async def test_two_processes_build_in_the_background_and_both_learn_the_result(
     url: str,
 ) -> None:
@@ -280,17 +282,14 @@ async def test_a_build_logs_its_progress(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(builder, "PROGRESS_INTERVAL_S", 0.05)
+    monkeypatch.setattr(index_builder, "PROGRESS_INTERVAL_S", 0.05)
     caplog.set_level("INFO", "slotlock.indexes")
     async with opened(url) as (database, repositories):
         await lose_indexes(database, repositories)
         with stopped_builds(mongod):
             task = asyncio.create_task(repositories.indexes.build_missing())
 
-            async def has_progress() -> bool:
-                return "so far" in caplog.text
-
-            await eventually(has_progress, "the progress is logged")
+            await eventually(lambda: "so far" in caplog.text, "the progress is logged")
         await task
     assert "built indexes of slots" in caplog.text
 

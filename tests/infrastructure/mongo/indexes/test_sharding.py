@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.repositories import INDEXES
-from slotlock.infrastructure.mongo.slots.document_updates import version_filter
+from slotlock.infrastructure.mongo.slots.slot_document_updates import version_filter
 from tests.infrastructure.mongo.test_query_plans import Recorded
 from tests.support.domain.builders import build_slot
 from tests.support.stores.all_queries import run_all_queries
@@ -20,8 +20,10 @@ SHARDED = {
 }
 # Unique indexes of collections that stay on one shard.
 UNIQUE_ON_ONE_SHARD = {
-    *("users.email", "users.invitation", "users.calendar"),
-    *("teams.members", "teams.invitations", "resources.name_key"),
+    *("users.email", "users.invitation", "users.calendar", "users.password_reset"),
+    "users.identity",
+    *("teams.members", "teams.invitations", "resources.name_key", "holiday_lists.name_key"),
+    *("draws.active", "draw_slots.slot", "draw_entries.leaf", "wishes.users"),
 }
 
 # Reads of these fields of slots, with any other filter.
@@ -41,6 +43,8 @@ READS_OF_ALL_SHARDS = {
         "slots: _id bookings.user start",
         "slots: bookings.user",
         "slots: bookings.user start waitlist.user",
+        "slots: bookings.user end start",
+        "slots: bookings.user end status",
         "slots: _id start waitlist.user",
         "slots: start waitlist.user",
         "slots: waitlist.user",
@@ -52,14 +56,27 @@ READS_OF_ALL_SHARDS = {
     },
     "the slots of a campaign, a series or a resource": {
         "slots: campaign.id",
+        "slots: campaign.id end",
+        "slots: campaign.id status",
         "slots: series",
         "slots: _id series start",
         "slots: end resource start status",
     },
     "expired holds, four times a second in one process": {"slots: nextDeadline"},
+    "reminders, once a minute in one process": {
+        "slots: $expr campaign.reminderMinutes reminderMinutes start status",
+    },
     "the ended bookings of a slot": {
         "ended_bookings: _id endedAt slot",
         "ended_bookings: slot",
+    },
+    "what changed in a slot, once after a change in one process": {
+        "audit_notes: at slot",
+        "ended_bookings: endedAt slot",
+        "ended_waitlist_entries: at slot",
+    },
+    "what happened to campaigns and users, some times a second in one process, for webhooks": {
+        "audit_notes: action at",
     },
 }
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from pymongo.errors import PyMongoError
@@ -14,10 +15,9 @@ from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.users.user import Role, UserFilter
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.repositories import Repositories, repositories_on
-from slotlock.infrastructure.mongo.slots import list_field_repairs
-from slotlock.infrastructure.mongo.slots.list_field_repairs import ListFieldRepairs
-from slotlock.infrastructure.mongo.users import repository
+from slotlock.infrastructure.mongo.indexes import index
+from slotlock.infrastructure.mongo.repositories import Repositories
+from slotlock.infrastructure.mongo.slots.list_field_backfill import ListFieldBackfill
 from slotlock.services.container import utc_now
 from tests.support.domain.builders import build_slot
 from tests.support.domain.search_pairs import SEARCH_PAIRS
@@ -42,7 +42,7 @@ FOLDED_QUERIES = {"ubung": "Übung", "数学": "高等数学A", "lodz": "Łódź
 
 async def insert(database: Database, *names: str) -> Repositories:
     """Build the indexes, and insert a slot, a user and a resource of each name."""
-    repositories = repositories_on(database)
+    repositories = Repositories(database)
     await repositories.indexes.build_missing()
     slots = [build_slot(3, id=new_slot_id(), title=name) for name in names]
     await insert_new_slots(database, *slots)
@@ -141,18 +141,17 @@ async def test_an_interrupted_migration_continues(
     repositories = await insert(database, *NAMES)
     current = await stored(database)
     await store_as_older_version(database)
-    monkeypatch.setattr(list_field_repairs, "BACKFILL_BATCH_SIZE", 2)
-    monkeypatch.setattr(repository, "REPAIR_BATCH_SIZE", 2)
-    write, written = ListFieldRepairs._write_list_fields, 0
+    monkeypatch.setattr(index, "SEARCH_WORDS_BATCH_SIZE", 2)
+    repair_some, repaired = ListFieldBackfill._repair_some, 0
 
-    async def write_once(self: ListFieldRepairs, found: list[Document]) -> None:
-        nonlocal written
-        written += 1
-        if written == 2:
+    async def repair_once(self: ListFieldBackfill, *arguments: Any) -> list[Document]:
+        nonlocal repaired
+        repaired += 1
+        if repaired == 2:
             raise PyMongoError("the process ends here")
-        await write(self, found)
+        return await repair_some(self, *arguments)
 
-    monkeypatch.setattr(ListFieldRepairs, "_write_list_fields", write_once)
+    monkeypatch.setattr(ListFieldBackfill, "_repair_some", repair_once)
     with pytest.raises(PyMongoError, match="ends here"):
         await repositories.indexes.build_missing()
     outdated = await database["slots"].count_documents({"foldedRevision": None})
@@ -179,8 +178,8 @@ async def test_what_an_older_process_writes_is_repaired(recorded_commands: Recor
     await database["users"].update_one(
         {"name": "Yoga"}, {"$set": {"name": "Übung", "searchWords": ["000", "x", "test", "übung"]}}
     )
-    await repositories.list_field_repairs.repair(now - timedelta(minutes=1))
-    await repositories.users.repair_search_words()
+    await repositories.list_field_backfill.backfill_revised(now - timedelta(minutes=1))
+    await repositories.users.backfill_search_words()
     for find in (find_slots, find_users):
         assert await find(repositories, "ubung") == ["Übung"]
     keys = [each["titleKey"] async for each in database["slots"].find({}, sort=[("titleKey", 1)])]
@@ -193,8 +192,8 @@ async def test_words_of_a_newer_version_are_left_alone(recorded_commands: Record
     for name in ("slots", "users"):
         await database[name].update_many({}, {"$set": {"searchWords.0": "#3"}})
     newer = await stored(database)
-    await repositories.list_field_repairs.backfill()
-    await repositories.users.repair_search_words()
+    await repositories.list_field_backfill.backfill()
+    await repositories.users.backfill_search_words()
     assert await stored(database) == newer
     for find in (find_slots, find_users):
         assert await find(repositories, "yoga") == ["Yoga"]
@@ -210,8 +209,8 @@ async def test_words_without_a_mark_or_with_an_older_one_are_written_again(
     update = {"$unset": {"searchWords": ""}} if words is None else {"$set": {"searchWords": words}}
     for name in ("slots", "users"):
         await database[name].update_many({}, update)
-    await repositories.list_field_repairs.backfill()
-    await repositories.users.repair_search_words()
+    await repositories.list_field_backfill.backfill()
+    await repositories.users.backfill_search_words()
     assert await stored(database) == current
 
 

@@ -1,20 +1,25 @@
 """A value retains what a newer version stored with it, when it is written again."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from bson import ObjectId
 
 from slotlock.domain.booking.booking import (
+    BOOKING_FIELDS,
     BookingAction,
+    BookingId,
     BookingLimit,
+    BookingRef,
     BookingStatus,
     HistoryEntry,
     SlotId,
 )
 from slotlock.domain.booking.slot import SlotKind, SlotStatus
 from slotlock.domain.campaigns.terms import SlotAdmission
-from slotlock.domain.users.user import Role
+from slotlock.domain.users.user import Role, UserId
 from slotlock.infrastructure.mongo.client import Document, supports_transactions
+from slotlock.infrastructure.mongo.document_parts import terms_to_document, to_terms
 from slotlock.infrastructure.mongo.idempotency.codec import TYPE_FIELD, VALUE_FIELD, decode
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.booking_documents import (
@@ -23,10 +28,9 @@ from slotlock.infrastructure.mongo.slots.booking_documents import (
     to_booking,
     to_ended_booking,
 )
-from slotlock.infrastructure.mongo.slots.documents import to_document, to_slot_state
-from slotlock.infrastructure.mongo.teams import _to_fields, _to_team
-from slotlock.infrastructure.mongo.terms_documents import terms_to_document, to_terms
-from slotlock.infrastructure.mongo.users.documents import to_new_document, to_user
+from slotlock.infrastructure.mongo.slots.slot_documents import to_document, to_slot_state
+from slotlock.infrastructure.mongo.team_repository import _to_fields, _to_team
+from slotlock.infrastructure.mongo.users.user_documents import to_new_document, to_user
 from slotlock.infrastructure.redis.slot_events import _to_availability
 from tests.support.domain.builders import build_slot
 
@@ -40,7 +44,7 @@ def test_unknown_kinds_states_and_roles_are_readable_and_give_no_rights() -> Non
     newer = {"kind": "webinar", "status": "archived", "admission": "lottery", "color": "red"}
     slot = to_slot_state({**to_document(build_slot(3, id=new_slot_id())), **newer}).slot
     assert (slot.kind, slot.status) == (SlotKind.OTHER, SlotStatus.DRAFT)
-    assert slot.is_queue_only
+    assert slot.required_admission is SlotAdmission.QUEUE_ONLY
     user = to_new_document("Ada", "ada@slotlock.test", Role.ADMIN, None, NOW)
     assert to_user({**user, "role": "owner"}).role is Role.MEMBER
 
@@ -73,6 +77,28 @@ def test_a_plain_booking_that_ends_retains_its_fields() -> None:
     ended = ended_booking_to_document(to_booking(SLOT, stored).with_entry(CANCELLED))
     assert (ended["seat"], "at" in ended) == (7, False)
     assert [entry["action"] for entry in ended["history"]] == ["booked", "cancelled"]
+
+
+def test_what_a_booking_declares_is_stored_with_it_and_after_its_end() -> None:
+    samples = {
+        datetime: NOW,
+        str: "12B",
+        int: 7,
+        UserId: UserId(str(ObjectId())),
+        BookingRef: BookingRef(SLOT, BookingId(str(ObjectId()))),
+    }
+    plain = to_booking(SLOT, {"id": ObjectId(), "user": ObjectId(), "at": NOW})
+    for attribute in BOOKING_FIELDS:
+        sample = samples[attribute.value_type]
+        booking = replace(plain, **{attribute.name: sample})  # type: ignore[arg-type]
+        stored = booking_to_subdocument(booking)
+        assert to_booking(SLOT, stored) == booking
+        assert stored.keys() - booking_to_subdocument(plain).keys() == {
+            "history",
+            attribute.stored_name,
+        }
+        ended = booking.with_entry(CANCELLED)
+        assert to_ended_booking(ended_booking_to_document(ended)) == ended
 
 
 def test_terms_members_and_invitations_retain_the_fields_of_a_newer_version() -> None:

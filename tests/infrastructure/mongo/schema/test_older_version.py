@@ -9,12 +9,14 @@ import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.slots.documents import list_fields
+from slotlock.infrastructure.mongo.slots.slot_documents import list_fields
 from tests.support.apps.deployment import Deployment, app_variant, open_deployment
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.apps.versions.previous_version import SKIPPED_REPAIRS
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.polling import wait_until
+
+pytestmark = pytest.mark.slow  # starts processes of another version
 
 Pair = tuple[AppProcess, AppProcess]
 DAY = 24

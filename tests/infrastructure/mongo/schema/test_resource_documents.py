@@ -8,7 +8,7 @@ import pytest
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.resources.resource import Resource
-from slotlock.domain.slots.resources import ResourceUsage
+from slotlock.domain.slots.resource_conflicts import ResourceUsage
 from slotlock.infrastructure.mongo.client import Document
 from tests.support.apps.fork_server import run_forked_command
 from tests.support.apps.processes import database_url

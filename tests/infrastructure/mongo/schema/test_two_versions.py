@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
-from slotlock.infrastructure.mongo.schema.versions import SCHEMA_VERSIONS
+from slotlock.infrastructure.mongo.document_parts import SCHEMA_VERSIONS
 from tests.support.apps.deployment import Deployment, app_variant, object_id, open_deployment
 from tests.support.apps.processes import AppProcess, app_environment
 from tests.support.apps.versions.next_version import NEW_SLOT, VOUCHED

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from slotlock.infrastructure.mongo.client import Database
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
-from slotlock.infrastructure.mongo.slots.writing import booking_adder
-from slotlock.infrastructure.mongo.slots.writing.stored_bookings import find_stored_bookings
+from slotlock.infrastructure.mongo.slots import booking_adder
+from slotlock.infrastructure.mongo.slots.booking_adder import find_stored_bookings
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite, WriteSet
 from tests.support.stores.slot_store import ADA, BEN, SlotStore, booking_update, cancel_update
 
 WRITTEN, CONFLICT = CommitResult.WRITTEN, CommitResult.CONFLICT
@@ -36,12 +36,12 @@ async def test_a_booking_that_was_written_and_cancelled_at_once_counts_as_writte
     booked, stale = await store.insert_slot(), await store.insert_slot()
     await store.book(stale.id, ADA)
 
-    async def cancel_first(database: Database, updates: list[SlotUpdate]) -> object:
+    async def cancel_first(database: Database, updates: list[SlotWrite]) -> object:
         await store.write(cancel_update(await store.load(booked.id, BEN)))
         return await find_stored_bookings(database, updates)
 
     monkeypatch.setattr(booking_adder, "find_stored_bookings", cancel_first)
     results = await asyncio.gather(
-        *(writer.commit(ChangeSet((booking_update(slot, BEN),))) for slot in (booked, stale))
+        *(writer.commit(WriteSet((booking_update(slot, BEN),))) for slot in (booked, stale))
     )
     assert results == [WRITTEN, CONFLICT]

@@ -20,12 +20,12 @@ from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.indexes.time_spans import spans_at, spans_of
-from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.mongo.slots.document_updates import to_update
-from slotlock.infrastructure.mongo.slots.documents import to_document
-from slotlock.infrastructure.mongo.slots.list_field_repairs import ListFieldRepairs
-from slotlock.infrastructure.mongo.slots.queries import list_query
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.repositories import Repositories
+from slotlock.infrastructure.mongo.slots.list_field_backfill import ListFieldBackfill
+from slotlock.infrastructure.mongo.slots.slot_document_updates import to_update
+from slotlock.infrastructure.mongo.slots.slot_documents import to_document
+from slotlock.infrastructure.mongo.slots.slot_list_queries import list_query
+from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
 from slotlock.services.booking.book import BookSlotCommand
 from slotlock.services.previews import Previews
 from tests.support.domain.builders import HOUR, INSTANT, NOW, build_caller, build_slot
@@ -61,7 +61,7 @@ def build_slots(count: int) -> list[SlotState]:
 
 async def insert(database: Database, slots: Iterable[SlotState]) -> SlotRepository:
     """Insert slots into a database with all indexes."""
-    repositories = repositories_on(database)
+    repositories = Repositories(database)
     await repositories.indexes.build_missing()
     await database["slots"].insert_many(map(to_document, slots))
     return repositories.slots
@@ -176,7 +176,7 @@ async def test_a_page_of_what_is_not_over_reads_no_document_but_its_own(
     recorded_commands: Recorded,
 ) -> None:
     database = recorded_commands[0]
-    await repositories_on(database).indexes.build_missing()
+    await Repositories(database).indexes.build_missing()
     await database["slots"].insert_many(many_documents())
     in_progress = Position(NOW - 30 * DAY, new_slot_id())
     week = SlotFilter(meets_from=NOW + DAY, meets_before=NOW + 8 * DAY)
@@ -195,7 +195,7 @@ async def test_a_page_of_what_is_not_over_reads_no_document_but_its_own(
 
 async def test_control_without_spans_a_page_reads_what_is_over(recorded_commands: Recorded) -> None:
     database = recorded_commands[0]
-    await repositories_on(database).indexes.build_missing()
+    await Repositories(database).indexes.build_missing()
     await database["slots"].insert_many(many_documents())
     order = SlotOrder.START_ASC
     naive = {"status": "published", "campaign.published": {"$ne": False}, "end": {"$gt": NOW}}
@@ -232,7 +232,7 @@ async def test_slots_of_an_older_version_are_listed_and_get_their_spans(
     order = SlotOrder.START_ASC
     current = {state.id for state in stored if state.slot.end > NOW}
     assert set(await all_ids(slots, SlotFilter(), order)) == current
-    await repositories_on(database).indexes.build_missing()
+    await Repositories(database).indexes.build_missing()
     assert [each async for each in database["slots"].find({}, sort=[("_id", 1)])] == everything
 
 
@@ -247,7 +247,7 @@ async def test_a_repair_scans_no_slots_while_its_indexes_are_missing(
     outdated = [each async for each in database["slots"].find()]
     for index in ("folding", "revised"):
         await database["slots"].drop_index(index)
-    await ListFieldRepairs(database).repair(NOW - DAY)
+    await ListFieldBackfill(database).backfill_revised(NOW - DAY)
     assert [each async for each in database["slots"].find()] == outdated
 
 

@@ -12,10 +12,10 @@ from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import CODEC_OPTIONS, Database, Document
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
-from slotlock.infrastructure.mongo.slots.documents import to_document, to_slot_state
 from slotlock.infrastructure.mongo.slots.reads.decision_reads import MAX_ROWS, project
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.slot_documents import to_document, to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import SlotParts, SlotQuery
+from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.domain.campaign_builders import build_terms
 from tests.support.stores.query_plans import CommandRecorder, recorded_commands

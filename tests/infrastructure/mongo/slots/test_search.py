@@ -8,10 +8,10 @@ from bson import ObjectId
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.infrastructure.mongo.client import Database, Document
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.repositories import repositories_on
+from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.search_words import to_stored_words
-from slotlock.infrastructure.mongo.slots.documents import to_document
-from slotlock.infrastructure.mongo.slots.queries import list_query
+from slotlock.infrastructure.mongo.slots.slot_documents import to_document
+from slotlock.infrastructure.mongo.slots.slot_list_queries import list_query
 from slotlock.services.container import utc_now
 from tests.support.domain.builders import build_slot
 from tests.support.stores.query_plans import CommandRecorder, recorded_commands
@@ -24,7 +24,7 @@ PAGE_SIZE = 21
 
 async def insert_slots(database: Database) -> None:
     """Insert slots: every third is about math, three about zebras."""
-    await repositories_on(database).indexes.build_missing()
+    await Repositories(database).indexes.build_missing()
     state = to_document(build_slot(3, id=new_slot_id()))
     documents: list[Document] = []
     for number in range(SLOTS):

@@ -9,7 +9,11 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms, GroupLimit, SlotAdmission
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.users.user import UserId
-from slotlock.infrastructure.mongo.slots.documents import STORED_NAMES, to_document, to_slot_state
+from slotlock.infrastructure.mongo.slots.slot_documents import (
+    STORED_NAMES,
+    to_document,
+    to_slot_state,
+)
 
 START = datetime(2040, 5, 1, 9, tzinfo=UTC)
 END = START + timedelta(hours=2)
@@ -40,6 +44,7 @@ SLOT = Slot(
     revised_at=START,
     admission=SlotAdmission.QUEUE_ONLY,
     hold_cooldown_minutes=14,
+    reminder_minutes=15,
 )
 STATE = SlotState(SLOT, 3, END)
 
@@ -47,17 +52,32 @@ STATE = SlotState(SLOT, 3, END)
 def test_every_fact_that_is_stored_is_read_again() -> None:
     changed = [each.name for each in fields(Slot) if getattr(SLOT, each.name) != each.default]
 
-    # The test would notice each of them. A description is read on its own.
-    assert changed == [each.name for each in fields(Slot) if each.compare]
+    # The test would notice each of them.
+    assert changed == [each.name for each in fields(Slot)]
     assert to_slot_state(to_document(STATE)) == STATE
 
 
 def test_a_fact_that_a_document_lacks_has_its_default() -> None:
     document = to_document(STATE)
     for each in fields(Slot):
-        if each.default is not MISSING and each.compare:
+        if each.default is not MISSING:
             document.pop(STORED_NAMES[each.name], None)
 
     slot = to_slot_state(document).slot
 
     assert slot == Slot(*(getattr(SLOT, each.name) for each in fields(Slot)[:9]))
+
+
+def test_no_document_has_a_fact_with_its_default() -> None:
+    plain = Slot(*(getattr(SLOT, each.name) for each in fields(Slot)[:9]))
+    stored = to_document(SlotState(plain, 1, START)).keys()
+    facts = {STORED_NAMES[each.name] for each in fields(Slot)[1:9]}
+    assert stored & set(STORED_NAMES.values()) == facts
+
+
+def test_a_document_of_an_older_version_has_the_defaults_and_nulls() -> None:
+    plain = Slot(*(getattr(SLOT, each.name) for each in fields(Slot)[:9]))
+    state = SlotState(plain, 1, START)
+    nulls = ("waitlistOfferMinutes", "choiceGroup", "cancellation", "resource", "revisedAt")
+    older = {"holdMinutes": 5, "admission": "any", "revision": 0, **dict.fromkeys(nulls)}
+    assert to_slot_state({**to_document(state), **older}) == state

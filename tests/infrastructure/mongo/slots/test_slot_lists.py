@@ -12,18 +12,20 @@ from pymongo.errors import OperationFailure
 
 from slotlock.domain.shared.pagination import Page
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
-from slotlock.domain.slots.reading import ReadableSlot
+from slotlock.domain.slots.selected_slot import ReadableSlot
 from slotlock.infrastructure.mongo.client import Database, Document
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter
+from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.repositories import repositories_on
-from slotlock.infrastructure.mongo.slots.queries import list_query
+from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.slots.reads import slot_lists
 from slotlock.infrastructure.mongo.slots.reads.slot_lists import (
     MAX_LISTS,
-    SlotListRead,
+    EqualLists,
+    FoundPage,
     SlotListReader,
+    SlotListRequest,
 )
+from slotlock.infrastructure.mongo.slots.slot_list_queries import list_query
 from tests.support.domain.builders import NOW, build_slot
 from tests.support.domain.selections import EVERYTHING, NOTHING, SELECTIONS
 from tests.support.stores.query_plans import (
@@ -41,16 +43,16 @@ Recorded = tuple[Database, CommandRecorder]
 START_ORDERS = (SlotOrder.START_ASC, SlotOrder.START_DESC)
 
 
-def list_read(query: Document, **fields: object) -> SlotListRead:
+def list_read(slots: SlotFilter | Document, **fields: object) -> SlotListRequest:
     """Return the read of three slots by start, with these other fields."""
-    read = SlotListRead(query, SlotOrder.START_ASC, 3, NOW, NOTHING, None)
+    read = SlotListRequest(slots, SlotOrder.START_ASC, 3, None, NOW, NOTHING, None)
     return replace(read, **fields)  # type: ignore[arg-type]
 
 
 async def create_reader(recorded: Recorded) -> SlotListReader:
     """Insert ten slots on ten days, some with a booking of Ada. Return a reader of their lists."""
     database, recorder = recorded
-    await repositories_on(database).indexes.build_missing()
+    await Repositories(database).indexes.build_missing()
     states = [
         build_slot(3, id=new_slot_id(), title=f"Slot {day}", start=NOW + timedelta(days=day))
         for day in range(10)
@@ -65,9 +67,10 @@ async def create_reader(recorded: Recorded) -> SlotListReader:
     return SlotListReader(database["slots"], ConcurrencyLimiter(3))
 
 
-def reads_of_every_kind() -> list[SlotListRead]:
+def reads_of_every_kind() -> list[SlotListRequest]:
     """Return reads with different filters, orders, lengths, selections and users."""
-    queries: tuple[Document, ...] = (
+    queries: tuple[SlotFilter | Document, ...] = (
+        SlotFilter(include_past=True),
         {"status": "published"},
         {"status": "published", "start": {"$gte": NOW + timedelta(days=8)}},
         {"status": "draft"},
@@ -82,6 +85,7 @@ def reads_of_every_kind() -> list[SlotListRead]:
     ]
 
 
+@pytest.mark.slow
 async def test_each_reader_gets_the_page_that_its_query_alone_returns(
     recorded_commands: Recorded,
 ) -> None:
@@ -112,6 +116,32 @@ async def test_concurrent_lists_are_one_command_for_many(recorded_commands: Reco
     assert [next(iter(command)) for command in recorder.commands] == ["aggregate"] * 2
 
 
+async def test_equal_lists_of_several_users_are_read_once_and_show_each_user_only_the_own_parts(
+    recorded_commands: Recorded,
+) -> None:
+    reader, recorder = await create_reader(recorded_commands), recorded_commands[1]
+    own = replace(EVERYTHING, booked_by=False)
+    reads = [
+        list_read(SlotFilter(include_past=True), first=10, selection=own, user_id=user_id)
+        for user_id in (ADA, BEN, None, ADA)
+    ]
+    alone = [await reader.read_alone(read) for read in reads]
+    recorder.commands.clear()
+    assert await asyncio.gather(*map(reader.read, reads)) == alone
+    # The free places of some slots are read again, for each reader.
+    assert next(iter(recorder.commands[0])) == "find"
+    booked = [[len(slot.bookings) for slot in page.items] for page in alone]
+    assert [sum(each) for each in booked] == [2, 0, 0, 2]
+
+
+async def test_equal_lists_are_read_as_of_the_last_request(recorded_commands: Recorded) -> None:
+    reader = await create_reader(recorded_commands)
+    reads = [list_read(SlotFilter(), first=10, now=now) for now in (NOW, NOW + timedelta(days=2))]
+    first, last = [await reader.read_alone(read) for read in reads]
+    assert len(first.items) > len(last.items)
+    assert await asyncio.gather(*map(reader.read, reads)) == [last, last]
+
+
 async def test_no_list_waits_for_a_command_that_takes_long(
     recorded_commands: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,15 +149,15 @@ async def test_no_list_waits_for_a_command_that_takes_long(
     slow, quick = list_read({"status": "draft"}), list_read({"status": "published"})
     find = reader._find
 
-    async def find_slowly(read: SlotListRead) -> Sequence[Document]:
-        if read is slow:
+    async def find_slowly(reads: EqualLists) -> FoundPage:
+        if slow in reads:
             await may_end.wait()
-        return await find(read)
+        return await find(reads)
 
     monkeypatch.setattr(reader, "_find", find_slowly)
     waiting = asyncio.create_task(reader.read(slow))
     await asyncio.sleep(2 * slot_lists.SLOW_AFTER_S)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert len((await reader.read(quick)).items) == 3
     assert not waiting.done()
     may_end.set()
@@ -163,7 +193,7 @@ async def test_every_page_of_a_shared_command_comes_in_the_order_of_the_index(
 
 
 async def read_all(
-    reader: SlotListReader, reads: Sequence[SlotListRead]
+    reader: SlotListReader, reads: Sequence[SlotListRequest]
 ) -> list[Page[ReadableSlot] | BaseException]:
     """Read lists at the same time. Return the page or the error of each."""
     return await asyncio.gather(*map(reader.read, reads), return_exceptions=True)

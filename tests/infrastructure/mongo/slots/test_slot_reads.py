@@ -12,15 +12,15 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
-from slotlock.domain.slots.reading import ReadableSlot, SlotReading
+from slotlock.domain.slots.selected_slot import ReadableSlot, SelectedSlot
 from slotlock.domain.users.user import Role, UserId
 from slotlock.infrastructure.mongo.client import Database
 from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
-from slotlock.infrastructure.mongo.slots import repository
-from slotlock.infrastructure.mongo.slots.reads import readings
-from slotlock.infrastructure.mongo.slots.reads.readings import SlotRead
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
+from slotlock.infrastructure.mongo.slots import slot_repository
+from slotlock.infrastructure.mongo.slots.reads import selected_slots
+from slotlock.infrastructure.mongo.slots.reads.selected_slots import SlotReadRequest
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
 from tests.support.domain.builders import NOW, build_caller, build_slot
 from tests.support.domain.campaign_builders import build_terms
 from tests.support.domain.selections import EVERYTHING, NOTHING, SELECTIONS, select
@@ -77,14 +77,14 @@ async def page(
 
 def free_places_of(slot: ReadableSlot, now: datetime) -> int:
     """Return the free places that a client is shown."""
-    return slot.remaining if isinstance(slot, SlotReading) else as_of(slot, now).remaining
+    return slot.remaining if isinstance(slot, SelectedSlot) else as_of(slot, now).remaining
 
 
 async def free_places(
     slots: SlotRepository, ids: Sequence[SlotId], now: datetime, selection: SlotSelection
 ) -> list[dict[SlotId, int]]:
     """Return the free places of the slots as Ben reads them one by one, together, and listed."""
-    reads = [SlotRead(slot_id, now, selection, BEN) for slot_id in ids]
+    reads = [SlotReadRequest(slot_id, now, selection, BEN) for slot_id in ids]
     one_by_one = [await slots.read(read) for read in reads]
     together = await asyncio.gather(*map(slots.read, reads))
     listed = await page(slots, now, selection, BEN)
@@ -116,7 +116,7 @@ async def test_readers_see_the_free_places_that_a_decision_would_find(
 async def test_control_the_stored_count_is_not_the_number_of_free_places(
     store: SlotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repository, "needs_decision_state", lambda *_: False)
+    monkeypatch.setattr(slot_repository, "needs_decision_state", lambda *_: False)
     slots, ids = store.repositories.slots, await insert_slots(store)
     expected = await places_for_decision(slots, ids, TIMES[-1])
     stored, *_ = await free_places(slots, ids, TIMES[-1], select("remaining"))
@@ -147,7 +147,7 @@ async def test_only_selected_parts_of_the_reader_are_loaded(store: SlotStore) ->
         (single, None, select("waitlist_length", "my_waitlist_entry"), ([], [], 2)),
     ]
     for slot_id, user_id, selection, parts in expected:
-        alone = await slots.read(SlotRead(slot_id, NOW, selection, user_id))
+        alone = await slots.read(SlotReadRequest(slot_id, NOW, selection, user_id))
         assert parts_of(alone) == parts, selection
         listed = {each.id: each for each in await page(slots, NOW, selection, user_id)}
         assert listed[slot_id] == alone
@@ -158,7 +158,7 @@ async def test_concurrent_reads_return_what_each_alone_would_have_returned(
 ) -> None:
     slots, ids = store.repositories.slots, await insert_slots(store)
     reads = [
-        SlotRead(slot_id, now, selection, user_id)
+        SlotReadRequest(slot_id, now, selection, user_id)
         for slot_id in (*ids, new_slot_id())
         for now in TIMES
         for selection in (
@@ -175,9 +175,9 @@ async def test_concurrent_reads_return_what_each_alone_would_have_returned(
 async def test_control_without_the_cut_a_reader_gets_the_rows_of_others(
     store: SlotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(readings, "own_rows", lambda rows, _: rows)
+    monkeypatch.setattr(selected_slots, "own_rows", lambda rows, _: rows)
     slots, ids = store.repositories.slots, await insert_slots(store)
-    reads = [SlotRead(ids[1], NOW, EVERYTHING, user_id) for user_id in (ADA, BEN, None)]
+    reads = [SlotReadRequest(ids[1], NOW, EVERYTHING, user_id) for user_id in (ADA, BEN, None)]
     found = await asyncio.gather(*map(slots.read, reads))
     assert [parts_of(each)[0] for each in found] == [[ADA, BEN]] * 3
 
@@ -190,7 +190,7 @@ async def test_concurrent_reads_are_one_command_without_any_expression(
     await insert_new_slots(database, *states)
     slots = SlotRepository(database)
     recorder.commands.clear()
-    reads = [SlotRead(state.id, NOW, select("remaining"), ADA) for state in states]
+    reads = [SlotReadRequest(state.id, NOW, select("remaining"), ADA) for state in states]
     found = await asyncio.gather(*map(slots.read, reads))
     assert [each and each.id for each in found] == [state.id for state in states]
     assert len(await page(slots, NOW, select("remaining"), ADA)) == 10
@@ -223,9 +223,9 @@ async def test_only_selected_facts_are_loaded(store: SlotStore) -> None:
     selection = replace(NOTHING, facts=frozenset({"title", "meetings"}))
     listed = {each.id: each for each in await page(slots, NOW, selection, ADA)}
     for slot_id in ids:
-        alone = await slots.read(SlotRead(slot_id, NOW, selection, ADA))
+        alone = await slots.read(SlotReadRequest(slot_id, NOW, selection, ADA))
         assert alone == listed[slot_id]
-        assert isinstance(alone, SlotReading)
+        assert isinstance(alone, SelectedSlot)
         assert (alone.title, alone.meetings) == ("Yoga", ())
         for name in ("location", "status", "version", "remaining", "bookings"):
             with pytest.raises(AttributeError):

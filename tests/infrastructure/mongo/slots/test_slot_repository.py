@@ -6,8 +6,8 @@ from datetime import timedelta
 from slotlock.domain.shared.pagination import Position
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.mongo.slots.change_set import SlotUpdate
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.infrastructure.mongo.slots.write_set import SlotWrite
 from tests.support.domain.builders import NOW
 from tests.support.domain.decisions import as_written, expire_and_promote
 from tests.support.stores.slot_store import ADA, BEN, CLEO, SlotStore, cancel_update
@@ -79,7 +79,7 @@ async def test_one_more_entry_of_the_waitlist_is_loaded_for_each_expired_hold(
     assert later is not None
     assert (later.loaded_waitlist, later.waitlist_length) == (4, 5)
     promoted = as_written(later, expire_and_promote(later, now), now)
-    await store.write(SlotUpdate(later, promoted))
+    await store.write(SlotWrite(later, promoted))
     assert (await store.load(slot_id)).booked_count == 3
 
 

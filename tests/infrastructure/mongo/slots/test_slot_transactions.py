@@ -13,7 +13,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.infrastructure.mongo import transactions
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.mongo.ids import new_booking_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite, WriteSet
 from tests.support.domain.builders import NOW
 from tests.support.domain.decisions import as_written, decide_move
 from tests.support.stores.slot_store import (
@@ -22,7 +22,7 @@ from tests.support.stores.slot_store import (
     SlotStore,
     booking_update,
     cancel_update,
-    first_booking_command,
+    first_change_request,
 )
 
 RECORD = IdempotencyRecord("key", "request hash", None, NOW)
@@ -36,7 +36,7 @@ async def test_nothing_is_written_if_one_of_three_slots_has_another_version(
         await store.book(slot_id, ADA)
     updates = [cancel_update(await store.load(slot_id, ADA)) for slot_id in ids]
     await store.database["slots"].update_one({"_id": ObjectId(ids[2])}, {"$inc": {"version": 1}})
-    changes = ChangeSet(tuple(updates), idempotency_records=(RECORD,))
+    changes = WriteSet(tuple(updates), idempotency_records=(RECORD,))
     assert await store.repositories.slot_writer.commit(changes) is CommitResult.CONFLICT
     rosters = [await store.load_roster(slot_id) for slot_id in ids]
     assert [slot.booked_count for slot in rosters] == [1, 1, 1]
@@ -50,11 +50,11 @@ async def test_a_move_is_written_in_both_slots_or_in_none(store: SlotStore) -> N
     await store.book(old_id, ADA)
     old, new = await store.load(old_id, ADA), await store.load(new_id, ADA)
     request = BookingRequest(ADA, new_booking_id(), ADA)
-    old_after, new_after, _ = decide_move(old, new, first_booking_command(old), request, NOW)
+    old_after, new_after, _ = decide_move(old, new, first_change_request(old), request, NOW)
     await store.book(new_id, BEN)
     result = await store.commit(
-        SlotUpdate(old, as_written(old, old_after, NOW)),
-        SlotUpdate(new, as_written(new, new_after, NOW)),
+        SlotWrite(old, as_written(old, old_after, NOW)),
+        SlotWrite(new, as_written(new, new_after, NOW)),
     )
     assert result is CommitResult.CONFLICT
     rosters = [await store.load_roster(slot_id) for slot_id in (old_id, new_id)]
@@ -86,10 +86,11 @@ async def test_a_slot_that_cannot_be_written_does_not_delay_others(store: SlotSt
 async def test_a_transaction_on_a_slot_that_cannot_be_written_ends_as_a_conflict(
     store: SlotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transactions, "OPERATION_TIMEOUT_MS", 2_000)
     occupied, writer = await store.insert_slot(), store.repositories.slot_writer
     records = (replace(RECORD, record_id="other"),)
-    changes = ChangeSet((booking_update(occupied, ADA),), idempotency_records=records)
+    changes = WriteSet((booking_update(occupied, ADA),), idempotency_records=records)
     async with open_transaction(store, occupied):
-        assert await writer.commit(changes) is CommitResult.CONFLICT
+        with monkeypatch.context() as patch:
+            patch.setattr(transactions, "OPERATION_TIMEOUT_MS", 2_000)
+            assert await writer.commit(changes) is CommitResult.CONFLICT
     assert await writer.commit(changes) is CommitResult.WRITTEN

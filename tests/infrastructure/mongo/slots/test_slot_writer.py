@@ -7,12 +7,12 @@ from datetime import timedelta
 from hypothesis import HealthCheck, given, settings
 
 from slotlock.domain.booking.booking import BookingStatus
-from slotlock.domain.booking.rules.changes import confirm
+from slotlock.domain.booking.rules.booking_changes import confirm
 from slotlock.domain.booking.slot_change import EMPTY_CHANGE
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.teams.team import Member, Team
 from slotlock.infrastructure.mongo.ids import new_slot_id, new_team_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite, WriteSet
 from tests.support.domain.builders import INSTANT, NOW, with_facts
 from tests.support.domain.step_sequences import (
     USER_IDS,
@@ -28,7 +28,7 @@ from tests.support.stores.slot_store import (
     booking_update,
     cancel_update,
     decided_update,
-    first_booking_command,
+    first_change_request,
 )
 from tests.support.stores.slots import insert_new_slots
 
@@ -71,11 +71,7 @@ async def assert_found_by_sweeper(store: SlotStore, roster: SlotState) -> None:
         assert roster.id in await store.repositories.slots.find_due(min(ends), 1000)
 
 
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=slot_strategy, steps=step_sequences(12))
 async def test_whatever_was_decided_is_read_back_as_it_was_decided(
     store: SlotStore, first: SlotState, steps: Sequence[Step]
@@ -88,11 +84,11 @@ async def test_whatever_was_decided_is_read_back_as_it_was_decided(
         before = await store.load(slot.id, *USER_IDS, now=now)
         after = apply_step(before, step, now)
         if after != before:
-            await store.write(SlotUpdate(before, after))
+            await store.write(SlotWrite(before, after))
             await assert_stored(store, after)
             # A plain booking is found by its id, so that writing it again counts as written.
             if not after.change.only_adds_bookings:
-                assert await store.commit(SlotUpdate(before, after)) is CONFLICT
+                assert await store.commit(SlotWrite(before, after)) is CONFLICT
 
 
 async def test_a_plain_booking_is_a_bulk_write_and_anything_else_a_transaction(
@@ -101,10 +97,10 @@ async def test_a_plain_booking_is_a_bulk_write_and_anything_else_a_transaction(
     slot = await store.insert_slot(9)
     for user_id, hold in ((BEN, False), (ADA, True)):
         update = booking_update(await store.load(slot.id), user_id, hold=hold)
-        assert ChangeSet((update,)).only_adds_to_one_slot
+        assert WriteSet((update,)).only_adds_to_one_slot
         await store.write(update)
     update = cancel_update(await store.load(slot.id, ADA))
-    assert not ChangeSet((update,)).only_adds_to_one_slot
+    assert not WriteSet((update,)).only_adds_to_one_slot
     await store.write(update)
     assert [each.user_id for each in (await store.load_roster(slot.id)).bookings] == [BEN]
 
@@ -116,7 +112,7 @@ async def test_a_booking_that_was_added_and_ended_in_one_write_is_stored_as_ende
     booked = booking_update(before, ADA).after
     given_back = cancel_update(booked).after
     after = booking_update(given_back, BEN).after
-    await store.write(SlotUpdate(before, after))
+    await store.write(SlotWrite(before, after))
     await assert_stored(store, after)
 
 
@@ -130,10 +126,10 @@ async def test_a_booking_that_relies_on_a_team_is_not_written_after_the_team_cha
     update = booking_update(slot, BEN, by=ADA)
     renamed = replace(team, name="Sprint", version=2)
     assert await teams.update(team, renamed)
-    stale = ChangeSet((update,), team_versions=(team.snapshot_version,))
+    stale = WriteSet((update,), team_versions=(team.snapshot_version,))
     assert await writer.commit(stale) is CONFLICT
     assert await store.load_roster(slot.id) == slot
-    current = ChangeSet((update,), team_versions=(renamed.snapshot_version,))
+    current = WriteSet((update,), team_versions=(renamed.snapshot_version,))
     assert await writer.commit(current) is WRITTEN
 
 
@@ -145,7 +141,7 @@ async def test_the_next_deadline_is_never_later_than_the_end_of_a_hold(store: Sl
     assert await slots.find_due(deadline - INSTANT, 9) == []
     assert await slots.find_due(deadline, 9) == [slot.id]
     held = await store.load(slot.id, ADA)
-    await store.write(decided_update(held, confirm, first_booking_command(held), NOW))
+    await store.write(decided_update(held, confirm, first_change_request(held), NOW))
     # The deadline is earlier than necessary, until the sweeper corrects it. A stale correction,
     # which is decided on an older version, changes nothing.
     await store.repositories.slot_writer.set_next_deadline(held)

@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 
 from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.rules.book import BookingRequest, SlotClaim
-from slotlock.domain.booking.rules.changes import confirm
+from slotlock.domain.booking.rules.booking_changes import confirm
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_booking_id
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult, SlotUpdate
-from slotlock.services.decisions import decide_batch
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite, WriteSet
+from slotlock.services.batch_decision import decide_batch
 from tests.support.domain.builders import HOUR, NOW
 from tests.support.domain.decisions import as_written, decide_all
 from tests.support.stores.slot_store import (
@@ -20,7 +20,7 @@ from tests.support.stores.slot_store import (
     SlotStore,
     booking_update,
     decided_update,
-    first_booking_command,
+    first_change_request,
 )
 
 WRITTEN, CONFLICT = CommitResult.WRITTEN, CommitResult.CONFLICT
@@ -31,11 +31,11 @@ async def insert_pair(store: SlotStore) -> list[SlotState]:
     return [await store.insert_slot(choice_group="week") for _ in range(2)]
 
 
-def booking_changes(loaded: LoadedState, user_id: UserId, now: datetime = NOW) -> ChangeSet:
+def booking_changes(loaded: LoadedState, user_id: UserId, now: datetime = NOW) -> WriteSet:
     """Return the changes that book a place in the only loaded slot."""
     (before,) = loaded.slots.values()
     update = booking_update(before, user_id, now=now, users=loaded.users)
-    return ChangeSet((update,), loaded.users)
+    return WriteSet((update,), loaded.users)
 
 
 async def booked_counts(store: SlotStore, slots: list[SlotState]) -> list[int]:
@@ -65,7 +65,7 @@ async def test_a_decision_on_an_old_version_of_a_user_is_not_written(store: Slot
     early = booking_changes(await store.load_for_update([one.id], ADA), ADA)
     await store.book(third.id, ADA)
     late = booking_changes(await store.load_for_update([other.id], ADA), ADA)
-    updates = early.slot_updates + late.slot_updates
+    updates = early.slot_writes + late.slot_writes
     assert await store.commit(*updates, users=early.users) is CONFLICT
     assert await booked_counts(store, [one, other]) == [0, 0]
     assert await writer.commit(late) is WRITTEN
@@ -91,9 +91,9 @@ async def test_a_hold_is_not_confirmed_with_a_booking_that_relied_on_its_expiry(
     expiry = NOW + timedelta(minutes=held_slot.slot.hold_minutes)
     loaded = await store.load_for_update([held_slot.id], ADA)
     held, users = loaded.slots[held_slot.id], loaded.users
-    confirmed = decided_update(held, confirm, first_booking_command(held), NOW, users=users)
+    confirmed = decided_update(held, confirm, first_change_request(held), NOW, users=users)
     free = await store.load_for_update([other.id], ADA, now=expiry)
-    changes = [ChangeSet((confirmed,), users), booking_changes(free, ADA, expiry)]
+    changes = [WriteSet((confirmed,), users), booking_changes(free, ADA, expiry)]
     writer = store.repositories.slot_writer
     assert set(await asyncio.gather(*map(writer.commit, changes))) == {WRITTEN, CONFLICT}
 
@@ -109,7 +109,7 @@ async def test_an_organizer_books_two_slots_of_a_choice_group_for_a_user_in_one_
     ]
     after, _ = decide_all(loaded, claims, NOW)
     updates = [
-        SlotUpdate(before, as_written(before, after[id_], NOW, loaded.users))
+        SlotWrite(before, as_written(before, after[id_], NOW, loaded.users))
         for id_, before in loaded.slots.items()
     ]
     await store.write(*updates, users=loaded.users)

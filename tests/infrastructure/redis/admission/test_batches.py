@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.redis.admission.partitions import QueuePartition
-from slotlock.infrastructure.redis.admission.queue import (
+from slotlock.infrastructure.redis.admission.admission_queue import (
     AdmissionQueue,
     QueuedBooking,
     QueuePosition,
 )
+from slotlock.infrastructure.redis.admission.partitions import QueuePartition
 from slotlock.infrastructure.redis.admission.ticket_index import TicketIndex
 from tests.support.stores.lock_nodes import LockNodes
 

@@ -9,10 +9,10 @@ import pytest
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.ids import new_slot_id
-from slotlock.infrastructure.redis.admission import queue
+from slotlock.infrastructure.redis.admission import admission_queue
+from slotlock.infrastructure.redis.admission.admission_queue import AdmissionQueue, QueuedBooking
 from slotlock.infrastructure.redis.admission.partitions import QueuePartition
-from slotlock.infrastructure.redis.admission.queue import AdmissionQueue, QueuedBooking
-from slotlock.infrastructure.redis.admission.scripts import ENQUEUE
+from slotlock.infrastructure.redis.admission.queue_scripts import ENQUEUE
 from tests.support.stores.lock_nodes import ON_ONE_SERVER, LockNodes
 
 pytestmark = ON_ONE_SERVER
@@ -58,7 +58,7 @@ async def test_control_with_the_time_of_redis_a_ticket_is_not_valid_yet(
     with_redis_time = ENQUEUE.replace("'ms', ms,", "'ms', now_ms,").replace(
         "request_hash, ms}", "request_hash, now_ms}"
     )
-    monkeypatch.setattr(queue, "ENQUEUE", READ_REDIS_TIME + with_redis_time)
+    monkeypatch.setattr(admission_queue, "ENQUEUE", READ_REDIS_TIME + with_redis_time)
     now = milliseconds_now() - BEHIND
     is_valid, read_at = await enqueue_at(lock_nodes, now)
     assert not is_valid

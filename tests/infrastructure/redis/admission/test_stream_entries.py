@@ -6,8 +6,8 @@ import pytest
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking
 from slotlock.infrastructure.redis.admission.partitions import decode_fields, to_stream_entry
-from slotlock.infrastructure.redis.admission.queue import QueuedBooking
 
 SLOT, USER, BY = "a" * 24, "b" * 24, "c" * 24
 REQUEST = QueuedBooking(SlotId(SLOT), UserId(USER), UserId(BY), True, "d" * 32, "e" * 64)

@@ -3,9 +3,11 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.keys import lock_keys
-from slotlock.infrastructure.redis.locks.leases import InProcessLease, RedisLease
+from slotlock.infrastructure.redis.locks.lock_leases import InProcessLockLease, RedisLockLease
 from slotlock.infrastructure.redis.locks.locks import Locks
 from tests.support.apps.redis_topologies import sentinel_topology
 from tests.support.apps.restartable_servers import RestartableServer
@@ -28,11 +30,7 @@ async def kill_redis(locks: Locks, valkey: RestartableServer) -> None:
 
 async def wait_for_recovery(locks: Locks) -> None:
     """Wait until the node uses Redis again."""
-
-    async def is_available() -> bool:
-        return not locks.pipeline.is_unavailable
-
-    await eventually(is_available, "Redis in use again")
+    await eventually(lambda: not locks.pipeline.is_unavailable, "Redis in use again")
 
 
 async def completion_order(tasks: list[asyncio.Task[int]]) -> list[int]:
@@ -43,7 +41,7 @@ async def completion_order(tasks: list[asyncio.Task[int]]) -> list[int]:
 async def acquire_in_process(locks: Locks, slot_id: str, n: int) -> int:
     """Wait for a lock inside this process, release it and return the number."""
     lease = await acquire_lease(locks, slot_id, wait_s=20)
-    assert isinstance(lease, InProcessLease)
+    assert isinstance(lease, InProcessLockLease)
     await release_lease(locks, lease)
     return n
 
@@ -54,7 +52,7 @@ async def test_without_redis_a_lock_is_granted_inside_the_process_in_order_of_ar
     slot_id = new_slot_id()
     await kill_redis(locks, valkey)
     lease = await acquire_lease(locks, slot_id)
-    assert isinstance(lease, InProcessLease)
+    assert isinstance(lease, InProcessLockLease)
     assert await locks.acquire(slot_id) is None
     assert await locks.acquire(slot_id, wait_s=0.01) is None
     tasks = [asyncio.create_task(acquire_in_process(locks, slot_id, n)) for n in range(10)]
@@ -124,19 +122,21 @@ async def test_a_lease_is_lost_when_it_cannot_be_renewed_within_its_time_to_live
         await asyncio.wait_for(lease.lost.wait(), 10)
 
 
+@pytest.mark.slow
 async def test_locks_work_again_after_sentinel_promotes_another_master(tmp_path: Path) -> None:
     with sentinel_topology(tmp_path, replicas=1) as topology:
         async with open_lock_node(topology.url) as one, open_lock_node(topology.url) as other:
             slot_id = new_slot_id()
             first = await acquire_lease(one, slot_id)
             await release_lease(one, first)
+            topology.nodes[0].run_command("WAIT 1 1500")  # until the replica has the fencing token
             topology.nodes[0].process.kill()
             assert not await one.pipeline.check()
             assert not await other.pipeline.check()
             await wait_for_recovery(one)
             await wait_for_recovery(other)
             lease = await acquire_lease(one, slot_id)
-            assert isinstance(lease, RedisLease)
+            assert isinstance(lease, RedisLockLease)
             assert lease.fencing_token > first.fencing_token
             assert b"master" in topology.nodes[1].run_command("ROLE").encode()
             stored = topology.nodes[1].run_command(f"GET {lock_keys(slot_id).lock}")

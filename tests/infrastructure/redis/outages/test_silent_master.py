@@ -12,8 +12,8 @@ from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.client import PubSub
 
 from slotlock.infrastructure.redis import subscriber
+from slotlock.infrastructure.redis.circuit_breaker import REDIS_DEGRADED
 from slotlock.infrastructure.redis.client import RedisClient, close_client, redis_client
-from slotlock.infrastructure.redis.degraded import REDIS_DEGRADED
 from slotlock.infrastructure.redis.subscriber import RedisSubscriber
 from tests.support.apps.redis_topologies import (
     RedisNode,
@@ -59,6 +59,7 @@ async def is_degraded() -> bool:
     return bool(REDIS_DEGRADED._value.get())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPEN_TOPOLOGY)
 async def test_a_subscriber_leaves_a_frozen_master_and_receives_from_another(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -93,10 +94,9 @@ async def test_control_without_pings_a_subscriber_stays_at_a_frozen_master(
             frozen, replica = topology.nodes
             frozen.process.send_signal(signal.SIGSTOP)
 
-            async def is_promoted() -> bool:
-                return "master" in replica.run_command("ROLE")
-
-            await eventually(is_promoted, "the replica is promoted")
+            await eventually(
+                lambda: "master" in replica.run_command("ROLE"), "the replica is promoted"
+            )
             async with Redis(port=replica.port) as publisher:
                 for _ in range(10):
                     assert await publisher.publish(CHANNEL, b"a message") == 0
@@ -105,6 +105,7 @@ async def test_control_without_pings_a_subscriber_stays_at_a_frozen_master(
             assert not received
 
 
+@pytest.mark.slow
 async def test_control_a_subscriber_that_does_not_choose_its_node_returns_to_the_same_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,9 +123,6 @@ async def test_control_a_subscriber_that_does_not_choose_its_node_returns_to_the
             left = node_of(opened, topology)
             left.process.kill()
 
-            async def has_tried_again() -> bool:
-                return len(opened_at) > 2
-
-            await eventually(has_tried_again, "two more attempts")
+            await eventually(lambda: len(opened_at) > 2, "two more attempts")
             assert set(opened_at) == {left.port}
             assert await is_degraded()

@@ -9,16 +9,16 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.idempotency.codec import REQUEST_LOST_TAG
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord, IdempotencyRecords
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
-from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult, WriteSet
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.admission.partitions import StreamEntry
-from slotlock.services.admission import batch
+from slotlock.services.admission import queued_batch
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import IdempotencyKey
 from tests.support.apps.pause_points import replace_everywhere
 from tests.support.apps.variants import admission_worker
 
-original_serve_batch, original_commit = batch.serve_batch, SlotWriter.commit
+original_serve_batch, original_commit = queued_batch.serve_batch, SlotWriter.commit
 original_matches = IdempotencyKey.matches
 contended_user_ids: list[UserId] = []
 
@@ -35,8 +35,8 @@ def never_split_batches() -> None:
     admission_worker.original_serve_batch = _serve_whole_batch
 
 
-async def _commit_with_version_bump(self: SlotWriter, changes: ChangeSet) -> CommitResult:
-    for change in changes.slot_updates:
+async def _commit_with_version_bump(self: SlotWriter, changes: WriteSet) -> CommitResult:
+    for change in changes.slot_writes:
         old_ids = {booking.id for booking in change.before.bookings}
         user_ids = [b.user_id for b in change.after.bookings if b.id not in old_ids]
         if len(user_ids) > 1 and not contended_user_ids:

@@ -7,23 +7,23 @@ from datetime import datetime
 from typing import Any
 
 from slotlock.domain.booking.booking import Booking
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.booking_refusals import BookingRefusal
 from slotlock.domain.booking.decision import Decision, accept
-from slotlock.domain.booking.outcomes import Booked
-from slotlock.domain.booking.refusals import BookingRefusal
 from slotlock.domain.booking.rules.book import BookingRequest, _created_entry, book
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.infrastructure.redis.admission import partitions
-from slotlock.infrastructure.redis.admission.key_reservations import KeyReservations
-from slotlock.infrastructure.redis.admission.scripts import ENQUEUE
+from slotlock.infrastructure.redis.admission.queue_scripts import ENQUEUE
+from slotlock.infrastructure.redis.admission.ticket_index import KeyReservations
 from slotlock.infrastructure.redis.keys import ADMISSION_LOCK_PREFIX
-from slotlock.infrastructure.redis.locks.leases import Lease, RedisLease
+from slotlock.infrastructure.redis.locks.lock_leases import LockLease, RedisLockLease
 from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.services.admission import batch
+from slotlock.services.admission import queued_batch
 from slotlock.services.booking.permissions import BookingPermissions, check_booking_permissions
 from tests.support.apps.pause_points import pause_if_selected, rearm, replace_everywhere
 
-original_acquire, original_serve_batch = Locks.acquire, batch.serve_batch
+original_acquire, original_serve_batch = Locks.acquire, queued_batch.serve_batch
 EXISTING_TICKET_CHECK = "known[2] and find_ticket(known[2], slot)"
 
 
@@ -42,9 +42,20 @@ def skip_key_reservation() -> None:
     KeyReservations.reserve = _reserve_for_everyone  # type: ignore[method-assign,assignment]
 
 
-async def _acquire_without_queue_lease(self: Locks, *names: str, **options: Any) -> Lease | None:
+async def _never_held(*_: Any) -> bool:
+    return False
+
+
+def ignore_locked_keys() -> None:
+    """Queue a request whose key another operation uses at the moment."""
+    Locks.is_held = _never_held  # type: ignore[method-assign,assignment]
+
+
+async def _acquire_without_queue_lease(
+    self: Locks, *names: str, **options: Any
+) -> LockLease | None:
     if names[0].startswith(ADMISSION_LOCK_PREFIX):
-        return RedisLease((), "no owner", 0, math.inf)
+        return RedisLockLease((), "no owner", 0, math.inf)
     return await original_acquire(self, *names, **options)
 
 
@@ -75,12 +86,13 @@ def skip_revalidation() -> None:
     """Grant every queued request without applying the rules again."""
     replace_everywhere(book, _book_unconditionally)
     replace_everywhere(check_booking_permissions, _allow_everybody)
-    replace_everywhere(batch._sender_refusal, _refuse_nobody)
+    replace_everywhere(queued_batch._sender_refusal, _refuse_nobody)
 
 
 GUARDS = {
     "existing-ticket": skip_existing_ticket_check,
     "key-reservation": skip_key_reservation,
+    "locked-keys": ignore_locked_keys,
     "queue-lease": serve_partitions_concurrently,
     "revalidation": skip_revalidation,
 }

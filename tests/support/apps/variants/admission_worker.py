@@ -13,25 +13,28 @@ from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord,
 from slotlock.infrastructure.redis.admission import partitions
 from slotlock.infrastructure.redis.admission.partitions import QueuePartition, StreamEntry
 from slotlock.infrastructure.redis.locks.locks import Locks
-from slotlock.services.admission import batch
+from slotlock.services.admission import queued_batch
 from slotlock.services.booking.book import BookSlotCommand
 from slotlock.services.container import Services
-from slotlock.services.workers import slot_batches
-from slotlock.services.workers.slot_batches import SlotBatchRunner
+from slotlock.services.workers import slot_queue_runner
+from slotlock.services.workers.slot_queue_runner import SlotQueueRunner
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 NEVER_SUSPECT_AFTER = 1_000_000
 # More attempts than a failing request gets before it becomes a dead letter.
-MIN_ATTEMPTS = 2 * len(slot_batches.RETRY_DELAYS_S)
-original_serve_batch, original_save_outcomes = batch.serve_batch, batch._store_refusals
-original_run = SlotBatchRunner.run
+MIN_ATTEMPTS = 2 * len(slot_queue_runner.RETRY_DELAYS_S)
+original_serve_batch, original_save_outcomes = (
+    queued_batch.serve_batch,
+    queued_batch._store_refusals,
+)
+original_run = SlotQueueRunner.run
 original_read_new, original_acknowledge = QueuePartition.read_new, QueuePartition.acknowledge
 original_save, original_acquire, original_apply = (
     IdempotencyRecords.save,
     Locks.acquire,
     BookSlotCommand.apply,
 )
-original_to_command = batch._to_command
+original_to_command = queued_batch._to_command
 served_slot_ids: list[SlotId] = []
 
 
@@ -48,7 +51,7 @@ def acknowledge_on_read() -> None:
     QueuePartition.read_new = _read_and_acknowledge  # type: ignore[method-assign]
 
 
-async def _serve_and_acknowledge(self: SlotBatchRunner) -> None:
+async def _serve_and_acknowledge(self: SlotQueueRunner) -> None:
     try:
         await original_serve_batch(self.services, self.slot_id, self.pending)
     finally:
@@ -57,7 +60,7 @@ async def _serve_and_acknowledge(self: SlotBatchRunner) -> None:
 
 def acknowledge_in_finally() -> None:
     """Acknowledge a request after it was processed, also if that failed (D3)."""
-    SlotBatchRunner.run = _serve_and_acknowledge  # type: ignore[method-assign]
+    SlotQueueRunner.run = _serve_and_acknowledge  # type: ignore[method-assign]
 
 
 async def _find_no_results(services: Services, requests: Sequence[Any]) -> list[object]:
@@ -70,7 +73,7 @@ def _command_without_key(*arguments: Any) -> BookSlotCommand:
 
 def ignore_request_keys() -> None:
     """Process a request without reading or writing its idempotency record."""
-    replace_everywhere(batch._find_known_results, _find_no_results)
+    replace_everywhere(queued_batch._find_known_results, _find_no_results)
     replace_everywhere(original_to_command, _command_without_key)
 
 
@@ -111,7 +114,7 @@ def raise_on_holds() -> None:
 
 
 def _shorten_retry_delays() -> None:
-    slot_batches.RETRY_DELAYS_S = (0.05,) * len(slot_batches.RETRY_DELAYS_S)  # type: ignore[assignment]
+    slot_queue_runner.RETRY_DELAYS_S = (0.05,) * len(slot_queue_runner.RETRY_DELAYS_S)  # type: ignore[assignment]
 
 
 def kill_on_holds() -> None:
@@ -152,7 +155,7 @@ async def _serve_batch_after_pause(*arguments: Any) -> Any:
     return await original_serve_batch(*arguments)
 
 
-async def _run_after_pause(self: SlotBatchRunner) -> None:
+async def _run_after_pause(self: SlotQueueRunner) -> None:
     if await pause_if_selected("lease-lost"):
         await self.lease.lost.wait()
     await original_run(self)
@@ -170,7 +173,7 @@ async def _acknowledge_after_pause(self: QueuePartition, *arguments: Any) -> Non
 
 def _install_pauses() -> None:
     replace_everywhere(original_serve_batch, _serve_batch_after_pause)
-    SlotBatchRunner.run = _run_after_pause  # type: ignore[method-assign]
+    SlotQueueRunner.run = _run_after_pause  # type: ignore[method-assign]
     replace_everywhere(original_save_outcomes, _save_after_pause)
     QueuePartition.acknowledge = _acknowledge_after_pause  # type: ignore[method-assign,assignment]
 

@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from slotlock.domain.booking.booking import Booking
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.booking_refusals import SlotFull
 from slotlock.domain.booking.decision import Decision, accept
-from slotlock.domain.booking.outcomes import Booked
-from slotlock.domain.booking.refusals import SlotFull
-from slotlock.domain.booking.rules import book, changes, promotion
+from slotlock.domain.booking.rules import book, promotion
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.services.booking.book import BookingOptions
-from slotlock.services.booking.changes import BookingChangeRequest
+from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.workers import hold_sweeper
 from tests.support.apps.pause_points import replace_everywhere
 
@@ -44,7 +44,7 @@ def _unchanged_slot(slot: SlotState, *_: Any) -> SlotState:
 
 def ignore_booking_owner() -> None:
     """Let every user change a booking whose id they know (D5)."""
-    changes.BookingCommand.may_change = _return_true  # type: ignore[method-assign,assignment]
+    Booking.is_managed_by = _return_true  # type: ignore[method-assign,assignment]
 
 
 def ignore_hold_expiry() -> None:
@@ -74,7 +74,7 @@ def sweep_one_hold_a_second() -> None:
 
 def ignore_idempotency_keys() -> None:
     """Treat every retry as a new request (D5)."""
-    BookingOptions.to_idempotency_key = BookingChangeRequest.to_idempotency_key = _return_none  # type: ignore[method-assign,assignment]
+    BookingOptions.to_idempotency_key = IdempotencyKey.for_change = _return_none  # type: ignore[method-assign,assignment]
 
 
 def _book_even_if_full(

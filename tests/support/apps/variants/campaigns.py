@@ -7,22 +7,21 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from pymongo import UpdateOne
-
 from slotlock.domain.booking.rules import limits
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignState, CampaignTerms
 from slotlock.domain.schedule import meetings
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.infrastructure.mongo.campaigns.repository import CampaignRepository
-from slotlock.infrastructure.mongo.slots import preconditions
-from slotlock.infrastructure.mongo.slots.preconditions import Precondition, ResourceVersion
+from slotlock.infrastructure.mongo.campaigns.campaign_repository import CampaignRepository
+from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.slots import write_set
+from slotlock.infrastructure.mongo.slots.write_set import Precondition, ResourceVersion
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 original_state_at, original_propagate_terms, original_version_check = (
     CampaignTerms.state_at,
     CampaignRepository.propagate_terms,
-    preconditions.version_check,
+    write_set.version_check,
 )
 ONE_SECOND = timedelta(seconds=1)
 
@@ -79,11 +78,10 @@ def open_ahead_by_periodic_job() -> None:
     CampaignTerms.state_at = _state_at_next_second  # type: ignore[method-assign]
 
 
-def _unversioned_check(precondition: Precondition) -> tuple[str, UpdateOne]:
+def _unversioned_check(precondition: Precondition) -> tuple[str, Document]:
     if isinstance(precondition, ResourceVersion):
-        return "resources", UpdateOne(
-            {"_id": precondition.name}, {"$inc": {"version": 1}}, upsert=True
-        )
+        update = {"q": {"_id": precondition.name}, "u": {"$inc": {"version": 1}}, "upsert": True}
+        return "resources", update
     return original_version_check(precondition)
 
 

@@ -10,18 +10,27 @@ from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.decision import CommandResult
 from slotlock.infrastructure.redis.keys import HOLD_SWEEPER_LOCK, IDEMPOTENCY_LOCK_PREFIX, lock_keys
-from slotlock.infrastructure.redis.locks import leases, locks, redis_locks, waiters
-from slotlock.infrastructure.redis.locks.leases import InProcessLease, Lease, RedisLease
+from slotlock.infrastructure.redis.locks import (
+    lock_leases,
+    locks,
+    redis_locks,
+    waiters,
+)
+from slotlock.infrastructure.redis.locks.lock_leases import (
+    InProcessLockLease,
+    LockLease,
+    RedisLockLease,
+)
+from slotlock.infrastructure.redis.locks.lock_scripts import ACQUIRE
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
-from slotlock.infrastructure.redis.locks.scripts import ACQUIRE
 from slotlock.infrastructure.redis.slot_events import availability_message
 from slotlock.services import caller_queue
 from slotlock.services.caller_queue import BatchServer, LockedBatch, Served
-from slotlock.services.commands import batches
-from slotlock.services.commands.group_commit import CommandServer
+from slotlock.services.caller_queues import CallerQueues, Command
+from slotlock.services.commands import commit
+from slotlock.services.commands.group_commit import CommandBatchServer
 from slotlock.services.container import Services
 from slotlock.services.slot_command import SlotCommand
-from slotlock.services.wait_queue import Command, WaitQueues
 from tests.support.apps.pause_points import pause_if_selected, replace_everywhere
 
 CONSTANT_DIGIT = "5"
@@ -36,7 +45,8 @@ SCRIPT_GUARDS = {
     "ttl": (", 'PX', ttl_ms", ""),
 }
 
-original_acquire, original_submit = Locks.acquire, WaitQueues.submit
+original_acquire, original_acquire_each = Locks.acquire, Locks.acquire_each
+original_submit = CallerQueues.submit
 
 
 def scripts_without(guard: str) -> Iterator[tuple[ModuleType, str, str]]:
@@ -57,12 +67,12 @@ def remove_script_guard(guard: str) -> None:
         setattr(module, name, script)
 
 
-async def _acquire_always(self: Locks, *names: str, **options: Any) -> Lease:
-    return RedisLease(names, "no owner", 0, math.inf)
+async def _acquire_always(self: Locks, *names: str, **options: Any) -> LockLease:
+    return RedisLockLease(names, "no owner", 0, math.inf)
 
 
 async def _serve_at_once(
-    self: WaitQueues[Command],
+    self: CallerQueues[Command],
     slot_id: SlotId,
     command: Command,
     wait_s: float,
@@ -70,7 +80,7 @@ async def _serve_at_once(
 ) -> CommandResult[object] | None:
     if wait_s > 0:
         return await original_submit(self, slot_id, command, wait_s, server)
-    lease = RedisLease((slot_id,), "no owner", 0, math.inf)
+    lease = RedisLockLease((slot_id,), "no owner", 0, math.inf)
     (result,) = await server.serve(LockedBatch(slot_id, lease, [command]))
     return result
 
@@ -78,7 +88,7 @@ async def _serve_at_once(
 def skip_lock() -> None:
     """Grant every lock without asking Redis, and share none among the callers of one process."""
     Locks.acquire = _acquire_always  # type: ignore[method-assign]
-    WaitQueues.submit = _serve_at_once  # type: ignore[method-assign]
+    CallerQueues.submit = _serve_at_once  # type: ignore[method-assign]
 
 
 def release_without_owner_check() -> None:
@@ -88,7 +98,7 @@ def release_without_owner_check() -> None:
 
 def skip_renewal() -> None:
     """Let every lease expire at the end of its first time to live."""
-    leases.RENEW = RENEW_NOTHING  # type: ignore[attr-defined]
+    lock_leases.RENEW = RENEW_NOTHING  # type: ignore[attr-defined]
 
 
 def _message_without_subscribers(state: Availability) -> tuple[str, bytes]:
@@ -112,10 +122,10 @@ def use_one_lock_token() -> None:
 
 
 async def _release_in_two_steps(
-    self: Locks, releases: Sequence[tuple[Lease, Sequence[Availability]]]
+    self: Locks, releases: Sequence[tuple[LockLease, Sequence[Availability]]]
 ) -> None:
     for lease, states in releases:
-        if isinstance(lease, RedisLease):
+        if isinstance(lease, RedisLockLease):
             for name in lease.names:
                 holder = await self.pipeline.send("GET", lock_keys(name).lock)
                 if holder and holder.decode().startswith(lease.token):
@@ -131,7 +141,7 @@ def release_in_two_steps() -> None:
     Locks.release_each = _release_in_two_steps  # type: ignore[method-assign]
 
 
-async def _acquire_partially(self: Locks, *names: str, **options: Any) -> Lease | None:
+async def _acquire_partially(self: Locks, *names: str, **options: Any) -> LockLease | None:
     lease = await original_acquire(self, *names, **options)
     if lease is None and len(names) > 1:
         for name in names:
@@ -144,7 +154,7 @@ def hold_partial_locks() -> None:
     Locks.acquire = _acquire_partially  # type: ignore[method-assign]
 
 
-async def _acquire_and_extend(self: Locks, *names: str, **options: Any) -> Lease | None:
+async def _acquire_and_extend(self: Locks, *names: str, **options: Any) -> LockLease | None:
     lease = await original_acquire(self, *names, **options)
     if lease is None:
         for name in names:
@@ -152,7 +162,7 @@ async def _acquire_and_extend(self: Locks, *names: str, **options: Any) -> Lease
     return lease
 
 
-async def _acquire_each_and_extend(self: Locks, names: Sequence[str]) -> list[Lease | None]:
+async def _acquire_each_and_extend(self: Locks, names: Sequence[str]) -> list[LockLease | None]:
     return [await _acquire_and_extend(self, name) for name in names]
 
 
@@ -162,57 +172,64 @@ def extend_lock_on_refusal() -> None:
     Locks.acquire_each = _acquire_each_and_extend  # type: ignore[method-assign]
 
 
-async def _acquire_except_keys(self: Locks, *names: str, **options: Any) -> Lease | None:
+async def _acquire_except_keys(self: Locks, *names: str, **options: Any) -> LockLease | None:
     if names[0].startswith(IDEMPOTENCY_LOCK_PREFIX):
-        return InProcessLease((), 0)
+        return InProcessLockLease((), 0)
     return await original_acquire(self, *names, **options)
 
 
 def take_all_callers() -> None:
     """Let a batch take all callers of its process, and not end where another one came first."""
     caller_queue.SIMULTANEOUS_S = math.inf
-    caller_queue.MIN_BURST_QUOTA = caller_queue.MAX_BATCH_SIZE
+    caller_queue.MIN_BURST_QUOTA = caller_queue.MAX_BATCH_CALLERS
+
+
+async def _acquire_each_except_keys(self: Locks, names: Sequence[str]) -> list[LockLease | None]:
+    if names[0].startswith(IDEMPOTENCY_LOCK_PREFIX):
+        return [InProcessLockLease((), 0) for _ in names]
+    return await original_acquire_each(self, names)
 
 
 def skip_key_locks() -> None:
     """Process requests with the same idempotency key concurrently, as after a loss of Redis."""
     Locks.acquire = _acquire_except_keys  # type: ignore[method-assign]
+    Locks.acquire_each = _acquire_each_except_keys  # type: ignore[method-assign]
 
 
-original_serve_and_release = batches.serve_and_release
+original_serve_and_release = commit.serve_and_release
 
 
 async def _serve_and_release_on_success(
-    services: Services, lease: Lease, commands: Sequence[SlotCommand[object]]
+    services: Services, lease: LockLease, commands: Sequence[SlotCommand[object]]
 ) -> tuple[CommandResult[object], ...]:
-    result = await batches.decide_and_commit(services, commands)
+    result = await commit.decide_and_commit(services, commands)
     if result.events:  # a refusal returns early
         await services.locks.release(lease, *result.events)
     return result.results
 
 
-async def _serve_each_alone(
-    self: CommandServer, batches: Sequence[LockedBatch[SlotCommand[object]]]
+async def _serve_group_alone(
+    self: CommandBatchServer, batches: Sequence[LockedBatch[SlotCommand[object]]]
 ) -> list[Served]:
     return [partial(self.serve, batch) for batch in batches]
 
 
-def serve_each_alone() -> None:
+def serve_groups_alone() -> None:
     """Let no batches share a read and a write."""
-    CommandServer.serve_each = _serve_each_alone  # type: ignore[method-assign]
+    CommandBatchServer.serve_group = _serve_group_alone  # type: ignore[method-assign]
 
 
 def release_on_success_only() -> None:
     """Skip the release after a refusal and after an error (D3, D4)."""
     replace_everywhere(original_serve_and_release, _serve_and_release_on_success)
-    serve_each_alone()
+    serve_groups_alone()
 
 
 def _pause_before_release() -> None:
     release_each = Locks.release_each
 
     async def release_after_pause(
-        self: Locks, releases: Sequence[tuple[Lease, Sequence[Availability]]]
+        self: Locks, releases: Sequence[tuple[LockLease, Sequence[Availability]]]
     ) -> None:
         if any(HOLD_SWEEPER_LOCK not in lease.names for lease, _ in releases):
             await pause_if_selected("release")

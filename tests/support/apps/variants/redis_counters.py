@@ -12,19 +12,19 @@ from typing import Any
 from redis.asyncio import Redis
 
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_refusals import SlotFull
 from slotlock.domain.booking.decision import CommandResult, LoadedState
-from slotlock.domain.booking.refusals import SlotFull
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.infrastructure.mongo.slots.change_set import ChangeSet, CommitResult
-from slotlock.infrastructure.mongo.slots.repository import SlotRepository
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
-from slotlock.infrastructure.mongo.slots.writing.writer import SlotWriter
+from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
+from slotlock.infrastructure.mongo.slots.write_set import CommitResult, WriteSet
+from slotlock.infrastructure.mongo.slots.writer import SlotWriter
 from slotlock.infrastructure.redis.rate_limits import RateLimit
 from slotlock.services.booking import book
 from slotlock.services.caller_queue import BatchServer, LockedBatch
-from slotlock.services.wait_queue import Command, WaitQueues
+from slotlock.services.caller_queues import CallerQueues, Command
 from tests.support.apps.pause_points import replace_everywhere
-from tests.support.apps.variants.locks import serve_each_alone
+from tests.support.apps.variants.locks import serve_groups_alone
 
 # Windows begin at multiples of their length since 1970: this one ends in 2033.
 ENDLESS_WINDOW_S = 1_000_000_000
@@ -67,16 +67,16 @@ async def _with_cached_count(slot: SlotState) -> SlotState:
     return replace(slot, booked_count=slot.slot.capacity - int(left) if left else 0)
 
 
-async def _commit_and_cache_count(self: SlotWriter, changes: ChangeSet) -> CommitResult:
+async def _commit_and_cache_count(self: SlotWriter, changes: WriteSet) -> CommitResult:
     result = await original_commit(self, changes)
-    for change in changes.slot_updates if result is CommitResult.WRITTEN else ():
+    for change in changes.slot_writes if result is CommitResult.WRITTEN else ():
         await _redis().set(_counter_key(change.after.id), change.after.remaining)
     return result
 
 
 def trust_cached_counts() -> None:
     """Read the number of free places from Redis; a missing counter means all (D2)."""
-    serve_each_alone()
+    serve_groups_alone()
     SlotRepository.find_for_update = _find_with_cached_count  # type: ignore[method-assign]
     SlotRepository.find_each_for_update = (  # type: ignore[method-assign]
         _find_each_with_cached_count
@@ -94,7 +94,7 @@ async def _decrement_then_book(services: Any, caller: Any, slot_id: SlotId, *opt
 
 
 async def _submit_alone(
-    self: WaitQueues[Command],
+    self: CallerQueues[Command],
     slot_id: SlotId,
     command: Command,
     wait_s: float,
@@ -113,13 +113,13 @@ def admit_by_redis_counter() -> None:
     As in that design, every request acquires the lock for itself.
     """
     replace_everywhere(original_book, _decrement_then_book)
-    WaitQueues.submit = _submit_alone  # type: ignore[method-assign]
+    CallerQueues.submit = _submit_alone  # type: ignore[method-assign]
 
 
 def make_windows_endless() -> None:
     """Count all that a test does in one window of each rate limit, however long it takes."""
     endless = property(lambda _: ENDLESS_WINDOW_S, lambda _, __: None)
-    RateLimit.window_s = endless  # type: ignore[assignment,misc]
+    RateLimit.window_s = endless  # type: ignore[assignment]
 
 
 FAULTS = {"endless-windows": make_windows_endless}

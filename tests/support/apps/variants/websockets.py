@@ -1,13 +1,13 @@
-"""Guards of live updates and against peers that do not read, and short ping intervals."""
+"""Guards of live updates and against peers that do not read, and other times for peers."""
 
 import logging
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from slotlock.api.server import websockets
+from slotlock.api.server import http_protocol, websockets
 from slotlock.domain.booking.availability import Availability
-from slotlock.services.live.availability import AvailabilityHub
+from slotlock.services.live.availability_hub import AvailabilityHub
 
 MISSED_PONG_MESSAGE = "a pong was missed"
 
@@ -39,6 +39,11 @@ def lengthen_close_timeout() -> None:
     websockets.StrictWebSocketProtocol = _SlowCloseProtocol  # type: ignore[misc]
 
 
+def lengthen_idle_time_at_stop() -> None:
+    """Wait at a stop for a request on an idle connection for longer than a test needs."""
+    http_protocol.IDLE_AT_STOP_S = 20.0
+
+
 def _publish_nothing(self: AvailabilityHub, state: Availability) -> bool:
     return False
 
@@ -52,4 +57,8 @@ GUARDS = {
     "unresponsive-peers": wait_for_unresponsive_peers,
     "availability-updates": drop_availability_updates,
 }
-FAULTS = {"pings": shorten_ping_interval, "slow-close": lengthen_close_timeout}
+FAULTS = {
+    "pings": shorten_ping_interval,
+    "slow-close": lengthen_close_timeout,
+    "long-idle-stop": lengthen_idle_time_at_stop,
+}

@@ -8,12 +8,15 @@ from typing import Any
 
 from slotlock.domain.booking.booking import Booking, BookingAction, HistoryEntry
 from slotlock.infrastructure import stored_enums
-from slotlock.infrastructure.mongo import repositories
-from slotlock.infrastructure.mongo.audit import notes
+from slotlock.infrastructure.mongo import document_parts, repositories
+from slotlock.infrastructure.mongo.audit import audit_note_repository
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.indexes.index import Index
-from slotlock.infrastructure.mongo.schema import unknown_fields
-from slotlock.infrastructure.mongo.slots import booking_documents, document_updates, documents
+from slotlock.infrastructure.mongo.slots import (
+    booking_documents,
+    slot_document_updates,
+    slot_documents,
+)
 from tests.support.apps.pause_points import replace_everywhere
 
 SEAT_INDEX = Index("slots", "seat", (("bookings.seat", 1),), {})
@@ -23,11 +26,11 @@ VOUCHED = {"action": "vouched", "status": "attending", "overriddenLimits": ["quo
 
 def store_as_next_version() -> None:
     """Store what the next version will store."""
-    to_slot = documents.to_document
+    to_slot = slot_documents.to_document
     to_booking = booking_documents.booking_to_subdocument
     to_history_entry = booking_documents._history_entry_to_subdocument
-    to_waitlist_entry = document_updates._waitlist_entry_to_subdocument
-    to_note = notes.note_to_document
+    to_waitlist_entry = slot_document_updates._waitlist_entry_to_subdocument
+    to_note = audit_note_repository.note_to_document
 
     def slot_to_document(state: Any) -> Document:
         return {**to_slot(state), **NEW_SLOT}
@@ -59,7 +62,7 @@ def drop_unknown_fields() -> None:
     def nothing(*_: Any) -> Document:
         return {}
 
-    replace_everywhere(unknown_fields.unknown_fields, nothing)
+    replace_everywhere(document_parts.unknown_fields, nothing)
 
 
 def reject_unknown_values() -> None:

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from slotlock.infrastructure.mongo.client import Document
-from slotlock.infrastructure.mongo.slots import documents
-from slotlock.infrastructure.mongo.slots.list_field_repairs import ListFieldRepairs
+from slotlock.infrastructure.mongo.slots import slot_documents
+from slotlock.infrastructure.mongo.slots.list_field_backfill import ListFieldBackfill
 from tests.support.apps.pause_points import replace_everywhere
 
 SKIPPED_REPAIRS = "skipped_repairs"
@@ -20,18 +20,18 @@ def store_as_previous_version() -> None:
     def nothing(*_: Any) -> Document:
         return {}
 
-    replace_everywhere(documents.list_fields, nothing)
+    replace_everywhere(slot_documents.list_fields, nothing)
     skip_repairs()
 
 
 def skip_repairs() -> None:
     """Count the repairs of list fields instead of making them."""
 
-    async def skip(self: ListFieldRepairs, revised_since: datetime) -> None:
+    async def skip(self: ListFieldBackfill, revised_since: datetime) -> None:
         skipped = self._slots.database[SKIPPED_REPAIRS]
         await skipped.update_one({"_id": "count"}, {"$inc": {"count": 1}}, upsert=True)
 
-    ListFieldRepairs.repair = skip  # type: ignore[method-assign]
+    ListFieldBackfill.backfill_revised = skip  # type: ignore[method-assign]
 
 
 GUARDS = {"list-repairs": skip_repairs}

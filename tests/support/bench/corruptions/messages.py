@@ -125,7 +125,7 @@ def conceal_a_promotion(history: RecordedHistory, rng: random.Random) -> None:
 def invent_an_expiry(history: RecordedHistory, rng: random.Random) -> None:
     """Report to a subscriber that a hold expired which did not."""
     begin = rng.choice([line for line in history.watched if line["kind"] == "begin"])
-    event = {"kind": "booking", "booking": NEW_ID, "action": "EXPIRED"}
+    event = {"kind": "booking", "booking": NEW_ID, "action": "EXPIRED", "by": None, "length": 2}
     history.watched.insert(history.watched.index(begin) + 1, {**begin, **event})
 
 

@@ -65,6 +65,7 @@ def single_bookings(history: RecordedHistory) -> list[Json]:
         each
         for each in answers(history, "book", "Booked")
         if not each["input"]["idempotencyKey"]
+        and "userId" not in each["input"]
         and (each["user_id"], each["input"]["slotId"]) not in unknown
     ]
 

@@ -23,9 +23,13 @@ FULL_SHOWN_AS = (
 
 
 def show_full_slots_as_others(history: RecordedHistory, rng: random.Random) -> None:
-    """Show SlotFull as each other refusal: in slots without a campaign, or to its other users."""
+    """Show SlotFull as each other refusal: in slots without rules, or to users without bookings."""
     documents = documents_by_slot(history)
-    of_campaign = {slot for slot, each in documents.items() if each[-1].get("campaign")}
+    of_campaign = {
+        slot
+        for slot, each in documents.items()
+        if each[-1].get("campaign") or each[-1].get("choiceGroup")
+    }
     limited = {
         booking["user"]
         for slot in of_campaign

@@ -127,7 +127,8 @@ def exceed_a_limit(history: RecordedHistory, rng: random.Random) -> None:
     choices = []
     for line in history.versions:
         document = line["document"]
-        if not document.get("campaign") or line["kind"] == "final":
+        terms = document.get("campaign") or {}
+        if terms.get("maxBookings") != 1 or line["kind"] == "final":
             continue
         latest[line["id"]] = document
         users = {booking["user"] for booking in document["bookings"]}

@@ -5,16 +5,16 @@ from datetime import datetime
 
 from bson import ObjectId
 
-from slotlock.domain.audit.log import AuditAction
+from slotlock.domain.audit.audit_log import AuditAction
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited_listing
-from slotlock.infrastructure.mongo.slots.documents import to_slot_state
-from slotlock.infrastructure.mongo.slots.slot_query import slot_projection
+from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited_listing
+from slotlock.infrastructure.mongo.expressions import follows
+from slotlock.infrastructure.mongo.slots.slot_query import find_states
 
 PAGE_SIZE = 100
 VISIBLE_STATUSES = [SlotStatus.PUBLISHED.value, SlotStatus.CANCELLED.value]
@@ -75,8 +75,7 @@ class CalendarSlotQueries:
         """Return those of the slots that are published or cancelled, and ended after `since`."""
         ids = {"$in": [ObjectId(slot_id) for slot_id in slot_ids]}
         query = {"_id": ids, "status": {"$in": VISIBLE_STATUSES}, "end": {"$gte": since}}
-        found = self._slots.find(query, slot_projection(now), hint="_id_")
-        return [to_slot_state(document) async for document in found]
+        return await find_states(self._slots, query, now, hint="_id_")
 
     @limited_listing
     async def find_of_resource(
@@ -97,18 +96,16 @@ class CalendarSlotQueries:
     ) -> Sequence[SlotState]:
         key = "end" if index == "end" else "start"
         if after is not None:
-            beyond, time = "$gt" if order == FORWARD else "$lt", getattr(after.slot, key)
-            same_time = {key: time, "_id": {beyond: ObjectId(after.id)}}
-            bounds = [{key: {f"{beyond}e": time}}, {"$or": [{key: {beyond: time}}, same_time]}]
-            query = {"$and": [query, *bounds]}
-        found = self._slots.find(
+            query = {"$and": [query, *follows(key, getattr(after.slot, key), after.id, order)]}
+        return await find_states(
+            self._slots,
             query,
-            slot_projection(now, user_ids),
+            now,
+            user_ids,
             sort=[(key, order), ("_id", order)],
             limit=PAGE_SIZE,
             hint=index,  # in the order of the sort, so that a page costs only what it returns
         )
-        return [to_slot_state(document) async for document in found]
 
 
 def _index_for(campaign_id: CampaignId | None) -> str:

@@ -16,11 +16,10 @@ from pymongo.errors import OperationFailure
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot_state import SlotState
-from slotlock.infrastructure.lru_cache import LRUCache
 from slotlock.infrastructure.mongo.client import Document, is_unavailable
-from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
-from slotlock.infrastructure.mongo.schema.versions import require_known_version
-from slotlock.infrastructure.mongo.slots.documents import to_slot_state
+from slotlock.infrastructure.mongo.commands import find_in_one_batch
+from slotlock.infrastructure.mongo.document_parts import require_known_version
+from slotlock.infrastructure.mongo.slots.slot_documents import to_slot_state
 from slotlock.infrastructure.mongo.slots.slot_query import MAX_WAITLIST_LENGTH, SlotParts
 
 # A slot with more bookings or more waitlist entries is not read whole.
@@ -28,7 +27,6 @@ MAX_ROWS = 8
 IS_SMALL: Document = {f"{rows}.{MAX_ROWS}": {"$exists": False} for rows in ("bookings", "waitlist")}
 WHOLE: Document = {}
 MAX_REMEMBERED_SLOTS = 10_000
-MAX_REMEMBERED_CHARACTERS = 1_000_000
 
 Slots = AsyncCollection[Document]
 Loaded = TypeVar("Loaded")
@@ -40,7 +38,7 @@ class DecisionReader:
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
         # It saves a command if it is right, and costs one if it is not.
-        self._is_large: LRUCache[bool] = LRUCache(MAX_REMEMBERED_SLOTS, MAX_REMEMBERED_CHARACTERS)
+        self._large = set[SlotId]()
 
     async def read_each(
         self, slot_ids: Collection[SlotId], parts: SlotParts
@@ -56,10 +54,12 @@ class DecisionReader:
             return to_slot_state(document)
 
         def convert_whole(document: Document) -> SlotState:
-            return convert(project(document, parts))
+            if parts.for_update:
+                require_known_version("slots", document)
+            return to_slot_state(project(document, parts))
 
         found: dict[SlotId, SlotState | Exception] = {}
-        if small := [slot_id for slot_id in slot_ids if not self._is_large.get(slot_id)]:
+        if small := [slot_id for slot_id in slot_ids if slot_id not in self._large]:
             found |= await read_each(self._slots, small, WHOLE, convert_whole, IS_SMALL)
         if others := [slot_id for slot_id in slot_ids if slot_id not in found]:
             found |= await read_each(self._slots, others, parts.to_projection(), convert)
@@ -69,8 +69,12 @@ class DecisionReader:
 
     def _remember(self, slot: SlotState | Exception | None) -> None:
         if isinstance(slot, SlotState):
-            is_large = slot.booked_count > MAX_ROWS or slot.waitlist_length > MAX_ROWS
-            self._is_large.put(slot.id, is_large)
+            if slot.booked_count <= MAX_ROWS and slot.waitlist_length <= MAX_ROWS:
+                self._large.discard(slot.id)
+                return
+            if len(self._large) == MAX_REMEMBERED_SLOTS:
+                self._large.clear()
+            self._large.add(slot.id)
 
 
 def project(document: Document, parts: SlotParts) -> Document:

@@ -15,12 +15,12 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.reports.roster import RosterUser, user_ids_in
 from slotlock.domain.shared.pagination import Position
-from slotlock.domain.shared.values import value_object
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.client import Database, Document
-from slotlock.infrastructure.mongo.slots.documents import to_slot_state
-from slotlock.infrastructure.mongo.slots.queries import page_query
+from slotlock.infrastructure.mongo.slots.slot_documents import to_slot_state
+from slotlock.infrastructure.mongo.slots.slot_list_queries import page_query
 
 # A slot has up to 1,000 bookings with their histories.
 SLOT_BATCH_SIZE = 10
@@ -75,8 +75,8 @@ class RosterSnapshot:
 
 def _to_roster_user(document: Document) -> RosterUser:
     # The address of an erased user is a placeholder, which nobody should write to.
-    email = "" if "erasedAt" in document else document["email"]
-    return RosterUser(document["name"], email, tuple(document.get("groups", ())))
+    login_name = "" if "erasedAt" in document else document["email"]
+    return RosterUser(document["name"], login_name, tuple(document.get("groups", ())))
 
 
 @asynccontextmanager

@@ -9,8 +9,8 @@ from slotlock.domain.booking.booking import SlotId, WaitlistEntryId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.client import Database, is_unavailable
-from slotlock.infrastructure.mongo.commands.one_batch import find_in_one_batch
-from slotlock.infrastructure.mongo.concurrency import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.commands import find_in_one_batch
+from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
 
 
 class WaitlistQueries:

@@ -1,0 +1,1 @@
+"""What the board costs: its sizes, and what a browser measures in its pages."""

@@ -1,0 +1,47 @@
+"""The sizes of the board's files by gzip, as the server sends them."""
+
+from collections.abc import Iterable
+
+from slotlock.api.endpoints.board import FOR_ORGANIZERS, BoardFile, board_files, preloaded
+
+# What is no module, and the texts of one language.
+OTHERS = ("board.css", "icon.svg", "messages/en.js")
+
+
+def first_files(names: Iterable[str]) -> set[str]:
+    """Return the files that a first visit loads."""
+    return {*OTHERS, *preloaded(names)}
+
+
+def member_modules(names: Iterable[str]) -> set[str]:
+    """Return the modules of all views for members, without texts."""
+    later = ("messages/", FOR_ORGANIZERS)
+    return {name for name in names if name.endswith(".js") and not name.startswith(later)}
+
+
+def file_sizes() -> dict[str, int]:
+    """Return the compressed size of each file, in bytes."""
+    return {
+        name: len(BoardFile.of(name, content).compressed) for name, content in board_files().items()
+    }
+
+
+def size_lines() -> list[str]:
+    """Return the size of each file, and the sums that a budget is about."""
+    sizes = file_sizes()
+    first = first_files(sizes)
+    modules = {name for name in sizes if name.endswith(".js") and "messages/" not in name}
+    sums = {
+        "first visit, without the page": first,
+        "its modules, without texts": modules & first,
+        "modules of all views for members, without texts": member_modules(sizes),
+        "modules of all views, without texts": modules,
+    }
+    return [
+        *(
+            f"{size:7,}  {name}{'' if name in first else '  (later)'}"
+            for name, size in sorted(sizes.items(), key=lambda item: -item[1])
+        ),
+        *(f"{sum(sizes[name] for name in names):7,}  {title}" for title, names in sums.items()),
+        f"{1 + len(first):7,}  requests of a first visit, and those to /graphql",
+    ]

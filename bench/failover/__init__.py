@@ -1,1 +1,0 @@
-"""How long bookings are impossible after a fault of MongoDB."""

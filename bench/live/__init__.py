@@ -1,1 +1,0 @@
-"""The cost of live updates: watchers, and bookings by others."""

@@ -1,0 +1,179 @@
+"""`/calendars/...`: a user's private calendar and the published ones."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from slotlock.api.endpoints.callers import optional_caller, require_caller, verify_and_charge
+from slotlock.api.endpoints.downloads import content_disposition
+from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
+from slotlock.auth import calendar_tokens
+from slotlock.auth.authentication import VerifiedToken
+from slotlock.auth.container import Auth
+from slotlock.domain.reports.calendar_events import CalendarEvent
+from slotlock.domain.shared.text import strip_blanks
+from slotlock.domain.users.user import Caller, User
+from slotlock.graphql.check_in_codes import CALENDAR, parse_booking_code
+from slotlock.graphql.core import ids
+from slotlock.graphql.limits.operation_kinds import OperationKind
+from slotlock.graphql.limits.operation_rates import OperationRateLimits
+from slotlock.graphql.transport.http_messages import HttpError
+from slotlock.infrastructure.request_deadline import untimed
+from slotlock.services import resources
+from slotlock.services.campaigns import campaigns
+from slotlock.services.container import Services
+from slotlock.services.slots import calendars
+
+MAX_AGE = timedelta(minutes=5)
+# A calendar of some hundred events costs as much as this many reads.
+CALENDAR_READ_COST = 10
+_PRIVATE = re.compile(r"private/([^/]{1,100})\.ics")
+_BOOKING = re.compile(r"private/bookings/([^/]{1,100})\.ics")
+_ORGANIZED = re.compile(r"private/([^/]{1,100})/organized\.ics")
+_PRIVATE_RESOURCE = re.compile(r"private/([^/]{1,100})/resources/([^/]{1,700})\.ics")
+_RESOURCE = re.compile(r"resources/([^/]{1,700})\.ics")
+_CAMPAIGN = re.compile(r"campaigns/([^/]{1,100})\.ics")
+
+
+class CalendarEndpoint:
+    """The ASGI application of every path under `/calendars/`."""
+
+    def __init__(
+        self,
+        services: Services,
+        auth: Auth,
+        rate_limits: OperationRateLimits,
+        *,
+        public_reads: bool,
+        public_resources: bool,
+    ) -> None:
+        self._services = services
+        self._auth = auth
+        self._rate_limits = rate_limits
+        self._public_reads = public_reads
+        self._public_resources = public_resources
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond to one request."""
+        # The path of a private calendar is a secret, so the log does not name it.
+        response = await respond_in_time("a calendar", self._respond(Request(scope, receive)))
+        if response is not None:
+            await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        token = await verify_and_charge(
+            self._auth, self._rate_limits, request, {OperationKind.READ: CALENDAR_READ_COST}
+        )
+        if request.method not in ("GET", "HEAD"):
+            raise method_not_allowed("GET", "HEAD")
+        path = strip_blanks(request.path_params["path"])
+        if private := _PRIVATE.fullmatch(path):
+            return await self._private_calendar(request, private[1])
+        if booking := _BOOKING.fullmatch(path):
+            return await self._booking_calendar(request, booking[1])
+        if organized := _ORGANIZED.fullmatch(path):
+            return await self._organizer_calendar(request, organized[1])
+        if private_resource := _PRIVATE_RESOURCE.fullmatch(path):
+            await self._organizer_of(private_resource[1])
+            return await self._resource_calendar(request, private_resource[2], private=True)
+        if resource_path := _RESOURCE.fullmatch(path):
+            viewer = await self._viewer(token)
+            if not (self._public_resources or (viewer is not None and viewer.is_organizer)):
+                raise _not_found()
+            is_private = viewer is not None or not self._public_reads
+            return await self._resource_calendar(request, resource_path[1], private=is_private)
+        return await self._published_calendar(request, path, token)
+
+    async def _private_calendar(self, request: Request, calendar_token: str) -> Response:
+        user = await calendar_tokens.user_of(self._auth, calendar_token)
+        if user is None:
+            raise _not_found()
+        events = await calendars.user_calendar(self._services, user.id)
+        return await _calendar_response(request, "Bookings", events, private=True)
+
+    async def _booking_calendar(self, request: Request, code: str) -> Response:
+        ref = parse_booking_code(self._auth.tokens, code, CALENDAR)
+        events = await calendars.booking_calendar(self._services, *ref) if ref else None
+        if events is None:
+            raise _not_found()
+        name = events[0].title if events else "Booking"
+        return await _calendar_response(request, name, events, private=True)
+
+    async def _organizer_calendar(self, request: Request, calendar_token: str) -> Response:
+        organizer = await self._organizer_of(calendar_token)
+        events = await calendars.organizer_calendar(self._services, organizer.id)
+        return await _calendar_response(request, "My slots", events, private=True)
+
+    async def _organizer_of(self, calendar_token: str) -> User:
+        user = await calendar_tokens.user_of(self._auth, calendar_token)
+        if user is None or not user.role.is_organizer:
+            raise _not_found()
+        return user
+
+    async def _resource_calendar(
+        self, request: Request, resource_id: str, *, private: bool
+    ) -> Response:
+        name = ids.parse_resource_id(resource_id)
+        resource = await resources.find(self._services, name) if name else None
+        if resource is None:
+            raise _not_found()
+        events = await calendars.resource_calendar(self._services, resource.name)
+        return await _calendar_response(request, resource.name, events, private=private)
+
+    async def _published_calendar(
+        self, request: Request, path: str, token: VerifiedToken
+    ) -> Response:
+        campaign_path = _CAMPAIGN.fullmatch(path)
+        if campaign_path is None and path != "published.ics":
+            raise _not_found()
+        viewer = await self._viewer(token)
+        name, campaign_id = "Published slots", None
+        if campaign_path is not None:
+            campaign_id = ids.parse_campaign_id(campaign_path[1])
+            campaign = campaign_id and await campaigns.find(self._services, campaign_id, viewer)
+            if not campaign:
+                raise _not_found()
+            name = campaign.name
+        events = await calendars.published_calendar(self._services, campaign_id)
+        private = viewer is not None or not self._public_reads
+        return await _calendar_response(request, name, events, private=private)
+
+    async def _viewer(self, token: VerifiedToken) -> Caller | None:
+        """Return the viewer; only public reads allow an anonymous one."""
+        if self._public_reads:
+            return await optional_caller(self._auth, token)
+        return await require_caller(self._auth, token)
+
+
+async def _calendar_response(
+    request: Request, name: str, events: Sequence[CalendarEvent], *, private: bool
+) -> Response:
+    with untimed():
+        # The first calendar needs more time for the import, instead of every start.
+        from slotlock.infrastructure.ical import render_calendar
+
+        body = await render_calendar(name, events)
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    visibility = "private" if private else "public"
+    headers = {
+        "ETag": etag,
+        "Cache-Control": f"{visibility}, max-age={int(MAX_AGE.total_seconds())}",
+        "Vary": "Authorization",
+    }
+    if_none_match = request.headers.get("if-none-match", "")
+    # Proxies that compress mark the tag as weak; a weak comparison ignores that (RFC 9110, 13.1.2).
+    known_tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
+    if etag in known_tags or if_none_match.strip() == "*":
+        return Response(status_code=304, headers=headers)
+    # Without a name, a browser takes the last part of the path, which may be a secret.
+    headers["Content-Disposition"] = content_disposition(name, "calendar.ics", inline=True)
+    return Response(body, headers=headers, media_type="text/calendar; charset=utf-8")
+
+
+def _not_found() -> HttpError:
+    return HttpError(404, "There is no such calendar.")

@@ -1,0 +1,230 @@
+"""The board, the web client of `slotlock/board/`: static files that a cache may store for ever.
+
+Their address has the hash of all of them. Only the page itself, which names that address, is asked
+for again. The operations and messages become modules, so that the page needs no further requests.
+Those that only organizers need are modules of their own, which load with the views of organizers.
+"""
+
+import gzip
+import html
+import json
+import logging
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from time import monotonic
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from slotlock.auth.providers.provider import Provider
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import Registration
+from slotlock.graphql.context import SiteSettings
+
+BOARD_DIR = Path(__file__).parents[2] / "board"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "font-src 'self'; require-trusted-types-for 'script'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+MEDIA_TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+FOR_EVER = "public, max-age=31536000, immutable"
+# A page that is reloaded by many at once comes from a cache.
+FOR_A_MOMENT = "public, max-age=30, stale-while-revalidate=300"
+# A page from a cache that is older than its files gets this instead of its start.
+START, RELOAD = "app.js", "reload.js"
+# The views for organizers, with the texts and operations that no other view uses.
+FOR_ORGANIZERS = "views/organizer/"
+# Where a first visit leads: their modules load with those of every page.
+FIRST_VIEWS = ("views/campaigns.js", "views/slots.js")
+# The worker that shows the page without a network decides by the page's hash what it stores.
+WORKER = "worker.js"
+# What a first visit does not need.
+LATER = {WORKER, RELOAD, "offline.js"}
+HASH_CHARS = 16
+# A fifth of the compressed modules. Line breaks remain, so that an error names its line.
+COMMENT = re.compile(rb"/\*\*\s(?:[^*]|\*(?!/))*\*/|^ *//[^\n]*", re.MULTILINE)
+# What a browser may write to the log.
+MAX_ERROR_BYTES, MAX_ERRORS_A_MINUTE = 2_000, 20
+
+log = logging.getLogger("slotlock.board")
+
+
+@value_object
+class BoardFile:
+    """A file as it is sent, and compressed by gzip. Modules have no comments then."""
+
+    media_type: str
+    content: bytes
+    compressed: bytes
+
+    @classmethod
+    def of(cls, name: str, content: bytes) -> "BoardFile":
+        """Return a file with its media type and its compressed form."""
+        media_type = MEDIA_TYPES[Path(name).suffix]
+        if name.endswith(".js"):
+            content = COMMENT.sub(lambda match: b"\n" * match[0].count(b"\n"), content)
+        return cls(media_type, content, gzip.compress(content, mtime=0))
+
+    def response(self, request: Request, cache_control: str) -> Response:
+        """Return the response to a request, compressed if the client accepts that."""
+        headers = {"Cache-Control": cache_control, "Vary": "Accept-Encoding"}
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            headers["Content-Encoding"] = "gzip"
+            return Response(self.compressed, headers=headers, media_type=self.media_type)
+        return Response(self.content, headers=headers, media_type=self.media_type)
+
+
+def board_routes(
+    site: SiteSettings,
+    registration: Registration,
+    providers: Sequence[Provider] = (),
+    *,
+    sends_mail: bool,
+    password_sign_in: bool,
+) -> list[Route]:
+    """Return the routes of the page and of its files, and of its errors if they are logged."""
+    files = {name: BoardFile.of(name, content) for name, content in board_files().items()}
+    version = board_version({name: file.content for name, file in files.items()})
+    # The values of `Site` in the API, so that no page waits for them.
+    shown = {
+        "name": site.name,
+        "registration": registration.name,
+        "passwordSignIn": password_sign_in,
+        "signInProviders": [{"id": each.id, "name": each.name} for each in providers],
+        "sendsMail": sends_mail,
+        "color": site.color,
+        "logoUrl": site.logo_url,
+        "imprintUrl": site.imprint_url,
+        "privacyUrl": site.privacy_url,
+        "developersUrl": site.developers_url,
+        "logsErrors": site.logs_errors,
+    }
+    preloads = "\n".join(
+        f'<link rel="modulepreload" href="/board/{version}/{name}">' for name in preloaded(files)
+    )
+    page_text = (BOARD_DIR / "board.html").read_text()
+    page_text = page_text.replace("{{modules}}", preloads).replace("{{version}}", version)
+    page_text = page_text.replace("{{site}}", html.escape(json.dumps(shown)))
+    page_text = page_text.replace("{{name}}", html.escape(site.name))
+    content = page_text.encode()
+    files[WORKER] = BoardFile.of(WORKER, _worker(files, version))
+    page = BoardFile("text/html; charset=utf-8", content, gzip.compress(content, mtime=0))
+
+    async def show_page(request: Request) -> Response:
+        # A provider sends users back with a code in the address, which no cache stores.
+        is_returned = "state" in request.query_params
+        response = page.response(request, "no-store" if is_returned else FOR_A_MOMENT)
+        response.headers["Content-Security-Policy"] = POLICY
+        return response
+
+    async def show_worker(request: Request) -> Response:
+        response = files[WORKER].response(request, FOR_A_MOMENT)
+        response.headers["Service-Worker-Allowed"] = "/board"
+        response.headers["Content-Security-Policy"] = "default-src 'none'; connect-src 'self'"
+        return response
+
+    async def show_file(request: Request) -> Response:
+        file = files.get(request.path_params["name"])
+        if request.path_params["version"] != version:
+            if request.path_params["name"] == START:
+                return files[RELOAD].response(request, "no-store")
+            file = None
+        if file is None:
+            return PlainTextResponse("no such file of the board", 404)
+        return file.response(request, FOR_EVER)
+
+    return [
+        Route("/board", show_page),
+        Route(f"/board/{WORKER}", show_worker),
+        *([Route("/board/errors", _log_error, methods=["POST"])] if site.logs_errors else ()),
+        Route("/board/{version}/{name:path}", show_file),
+    ]
+
+
+_logged_at = deque[float](maxlen=MAX_ERRORS_A_MINUTE)
+
+
+async def _log_error(request: Request) -> Response:
+    """Log an error of the page, on one line, unless this process has logged many."""
+    now = monotonic()
+    is_full = len(_logged_at) == MAX_ERRORS_A_MINUTE and now - _logged_at[0] < 60
+    if is_full or int(request.headers.get("content-length", MAX_ERROR_BYTES + 1)) > MAX_ERROR_BYTES:
+        return Response(status_code=204)
+    _logged_at.append(now)
+    text = (await request.body()).decode(errors="replace")
+    log.warning("an error of the board: %s", " ".join(text.split()))
+    return Response(status_code=204)
+
+
+def board_version(files: dict[str, bytes]) -> str:
+    """Return the hash of all files and of the page, which is part of their addresses."""
+    digest = sha256((BOARD_DIR / "board.html").read_bytes())
+    for name, content in sorted(files.items()):
+        digest.update(b"%s\0%d\0" % (name.encode(), len(content)) + content)
+    return digest.hexdigest()[:HASH_CHARS]
+
+
+def board_files() -> dict[str, bytes]:
+    """Return the files of the board by name, with the modules of operations and messages."""
+    static = BOARD_DIR / "static"
+    names = sorted(path for path in static.rglob("*") if path.suffix in MEDIA_TYPES)
+    files = {path.relative_to(static).as_posix(): path.read_bytes() for path in names}
+    documents = (BOARD_DIR / "operations").glob("*.graphql")
+    operations = {path.stem: " ".join(path.read_text().split()) for path in documents}
+    values: dict[str, dict[str, object]] = {"operations.js": dict(sorted(operations.items()))}
+    for path in sorted((BOARD_DIR / "messages").glob("*.json")):
+        values[f"messages/{path.stem}.js"] = json.loads(path.read_text())
+    used, beginnings = _used_by_members(files)
+    for name, all_values in values.items():
+        of_members = {
+            key: value
+            for key, value in all_values.items()
+            if key in used or key.startswith(beginnings)
+        }
+        others = {key: value for key, value in all_values.items() if key not in of_members}
+        files |= {name: _module(of_members), FOR_ORGANIZERS + name: _module(others)}
+    return files
+
+
+def _used_by_members(files: Mapping[str, bytes]) -> tuple[set[str], tuple[str, ...]]:
+    """Return the names of operations and texts in the modules that organizers share with members.
+
+    Of texts whose name a module puts together, such as `refusal.${code}`, it is the beginning.
+    """
+    text = "".join(
+        content.decode()
+        for name, content in files.items()
+        if name.endswith(".js") and not name.startswith(FOR_ORGANIZERS)
+    )
+    names = set(re.findall(r'"([\w.]+)"', text))
+    return names, tuple(set(re.findall(r"`((?:\w+\.)+)\$\{", text)))
+
+
+def _module(value: object) -> bytes:
+    text = json.dumps(value, ensure_ascii=False)
+    return f"export default /** @type {{Record<string, any>}} */ ({text});\n".encode()
+
+
+def _worker(files: dict[str, BoardFile], version: str) -> bytes:
+    """Return the worker with the version and the names of the files that members need."""
+    names = [name for name in files if name != WORKER and not name.startswith(FOR_ORGANIZERS)]
+    text = files[WORKER].content.decode()
+    return text.replace("{{version}}", version).replace("{{files}}", json.dumps(names)).encode()
+
+
+def preloaded(names: Iterable[str]) -> list[str]:
+    """Return the modules that load with the page, so that none of them waits for another."""
+    return [
+        name
+        for name in names
+        if name in FIRST_VIEWS or (name.endswith(".js") and "/" not in name and name not in LATER)
+    ]

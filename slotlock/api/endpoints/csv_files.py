@@ -1,0 +1,38 @@
+"""CSV files, also of commands: RFC 4180 in UTF-8, with a mark by which Excel detects UTF-8."""
+
+import csv
+from collections.abc import AsyncIterator, Sequence
+from io import StringIO
+
+from slotlock.auth.invitations import PasswordInvitation
+from slotlock.domain.reports.export_formats import CsvSeparator
+from slotlock.domain.shared.formulas import escape_formula
+from slotlock.graphql.times import format_time
+
+BYTE_ORDER_MARK = "\ufeff"
+INVITATION_COLUMNS = ("email", "name", "token", "expires_at", "username", "groups")
+
+
+def csv_header(names: Sequence[str], separator: CsvSeparator = CsvSeparator.COMMA) -> str:
+    """Return the first line of a file, with the byte order mark."""
+    return BYTE_ORDER_MARK + csv_line(names, separator)
+
+
+def csv_line(cells: Sequence[str], separator: CsvSeparator = CsvSeparator.COMMA) -> str:
+    """Return a line of escaped cells with its line end. No spreadsheet runs a formula in it."""
+    line, character = StringIO(), separator.character
+    writer = csv.writer(line, delimiter=character)
+    writer.writerow([escape_formula(cell, character) for cell in cells])
+    return line.getvalue()
+
+
+async def invitation_csv_lines(
+    invitations: AsyncIterator[PasswordInvitation], separator: CsvSeparator
+) -> AsyncIterator[str]:
+    """Yield a header and a CSV line for each invitation; formulas are escaped."""
+    yield csv_header(INVITATION_COLUMNS, separator)
+    async for invitation in invitations:
+        expires_at = format_time(invitation.expires_at)
+        user = invitation.user
+        login = (user.email or "", user.name, invitation.token, expires_at, user.username or "")
+        yield csv_line((*login, ", ".join(user.groups)), separator)

@@ -1,0 +1,100 @@
+"""`/unsubscribe/{token}`: the links of mails that a user may refuse (RFC 8058).
+
+Programs that scan mails follow links. GET therefore shows a page with a button, and only POST
+changes something: what the button or, with one click, a mail program sends.
+"""
+
+import html
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from slotlock.api.endpoints.callers import verify_and_charge
+from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
+from slotlock.api.middleware.error_pages import PAGE, POLICY, STYLE
+from slotlock.auth.container import Auth
+from slotlock.auth.tokens import parse_unsubscribe_token
+from slotlock.domain.shared.unchanged import UNCHANGED
+from slotlock.domain.users.user import MailTopic
+from slotlock.graphql.limits.operation_kinds import OperationKind
+from slotlock.graphql.limits.operation_rates import OperationRateLimits
+from slotlock.graphql.transport.http_messages import HttpError
+
+# The only form of the page sends to the page itself.
+FORM_POLICY = POLICY.replace("form-action 'none'", "form-action 'self'")
+# The question, the button and the confirmation, by language and topic.
+TEXTS = {
+    "en": {
+        MailTopic.REMINDERS: ("No more reminders by mail?", "You get no more reminders by mail."),
+        MailTopic.ANNOUNCEMENTS: (
+            "No more announcements by mail?",
+            "You get no more announcements by mail.",
+        ),
+    },
+    "de": {
+        MailTopic.REMINDERS: (
+            "Keine Erinnerungen mehr per E-Mail?",
+            "Sie bekommen keine Erinnerungen mehr per E-Mail.",
+        ),
+        MailTopic.ANNOUNCEMENTS: (
+            "Keine Rundmails mehr?",
+            "Sie bekommen keine Rundmails mehr.",
+        ),
+    },
+    "zh": {
+        MailTopic.REMINDERS: ("退订提醒邮件", "您不会再收到提醒邮件。"),
+        MailTopic.ANNOUNCEMENTS: ("退订通知邮件", "您不会再收到通知邮件。"),
+    },
+}
+BUTTONS = {"en": "Unsubscribe", "de": "Abbestellen", "zh": "退订"}
+HINTS = {
+    "en": "Mails about your own bookings still come. Your account has this setting, too.",
+    "de": "Mails zu Ihren eigenen Buchungen kommen weiterhin. Die Einstellung steht auch in Ihrem "
+    "Konto.",
+    "zh": "与您自己的预约有关的邮件仍会发送。您也可以在账户中更改此设置。",
+}
+
+
+class UnsubscribeEndpoint:
+    """The ASGI application of the links."""
+
+    def __init__(self, auth: Auth, rate_limits: OperationRateLimits) -> None:
+        self._auth = auth
+        self._rate_limits = rate_limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond to one request."""
+        # The log does not name the path, with which others could unsubscribe the user.
+        response = await respond_in_time("unsubscribing", self._respond(Request(scope, receive)))
+        if response is not None:
+            await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        await verify_and_charge(self._auth, self._rate_limits, request, {OperationKind.WRITE: 1})
+        if request.method not in ("GET", "HEAD", "POST"):
+            raise method_not_allowed("GET", "HEAD", "POST")
+        users = self._auth.repositories.users
+        found = parse_unsubscribe_token(self._auth.tokens, request.path_params["token"])
+        user = found and await users.find_soon(found[0])
+        if not found or not user or user.erased:
+            raise HttpError(404, "This link is not valid.")
+        user_id, topic = found
+        is_done = request.method == "POST"
+        if is_done:
+            await users.set_preferences(user_id, UNCHANGED, {topic: False})
+        return _page(_language_of(user.locale), topic, is_done=is_done)
+
+
+def _language_of(locale: str | None) -> str:
+    language = (locale or "").split("-")[0].lower()
+    return language if language in TEXTS else "en"
+
+
+def _page(language: str, topic: MailTopic, *, is_done: bool) -> Response:
+    title = html.escape(TEXTS[language][topic][is_done])
+    form = f'<form method="post"><button>{html.escape(BUTTONS[language])}</button></form>\n'
+    hint = f"<p>{html.escape(HINTS[language])}</p>"
+    page = PAGE.format(title=title, style=STYLE, paragraphs=hint if is_done else form + hint)
+    page = page.replace('lang="en"', f'lang="{language}"', 1)
+    return HTMLResponse(page, headers={"Content-Security-Policy": FORM_POLICY})

@@ -1,0 +1,134 @@
+"""User endpoints for organizers: import users from a file, and list invitations."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict
+from typing import assert_never
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from slotlock.api.endpoints.callers import recheck_organizer
+from slotlock.api.endpoints.csv_files import invitation_csv_lines
+from slotlock.api.endpoints.downloads import choose_separator, content_disposition
+from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint, query_params
+from slotlock.api.endpoints.responses import error_response
+from slotlock.auth.admin.user_import import import_users
+from slotlock.auth.container import Auth
+from slotlock.auth.invitations import NO_MAIL, invite
+from slotlock.domain.shared.text import normalize_line
+from slotlock.domain.users.account_admin_rules import manageable_roles
+from slotlock.domain.users.groups import validate_group
+from slotlock.domain.users.import_file import MAX_FILE_BYTES
+from slotlock.domain.users.import_plan import ImportBusy, ImportResult, ImportTooLarge
+from slotlock.domain.users.import_problems import InvalidUserFile
+from slotlock.domain.users.user import Caller
+from slotlock.graphql.core.errors import ErrorCode
+from slotlock.graphql.limits.operation_rates import OperationRateLimits
+from slotlock.graphql.times import format_time
+from slotlock.graphql.transport.http_messages import HttpError, check_declared_body, receive_body
+from slotlock.infrastructure.request_deadline import untimed
+
+CSV_MEDIA_TYPE = "text/csv"
+
+
+def import_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> OrganizerEndpoint:
+    """Create the endpoint of `POST /users/import`."""
+    return OrganizerEndpoint(auth, rate_limits, _import_users)
+
+
+def invitations_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> OrganizerEndpoint:
+    """Create the endpoint of `POST /users/invitations`."""
+    return OrganizerEndpoint(auth, rate_limits, _invite_users)
+
+
+async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Response:
+    flags = query_params(request, "dryRun", "claim")
+    for name, value in flags.items():
+        if value not in ("true", "false"):
+            raise HttpError(400, f"`{name}` is true or false.")
+    check_declared_body(request.headers, CSV_MEDIA_TYPE)
+    with untimed():
+        body = await receive_body(request.receive, MAX_FILE_BYTES)
+    # The body can take minutes to arrive, in which the session may end or the role change.
+    organizer = await recheck_organizer(auth, organizer)
+    with untimed():  # a large file takes seconds, and an import has limits of its own
+        outcome = await import_users(
+            auth,
+            body,
+            dry_run=flags.get("dryRun") == "true",
+            claim=flags.get("claim") == "true",
+            caller=organizer,
+        )
+    match outcome:
+        case ImportResult():
+            return JSONResponse(_to_report(outcome))
+        case InvalidUserFile():
+            problems = [{"line": each.lines[0], **asdict(each)} for each in outcome.problems]
+            text = "The file has errors; nothing was imported."
+            return error_response(
+                422, "INVALID_FILE", text, problems=problems, problemCount=outcome.count
+            )
+        case ImportBusy():
+            text = "Others are changing these users; nothing was imported. Please try again."
+            response = error_response(409, "IMPORT_BUSY", text, retryAfterMs=outcome.retry_after_ms)
+            response.headers["Retry-After"] = str(outcome.retry_after_ms // 1000)
+            return response
+        case ImportTooLarge():
+            text = "The import is too large; nothing was imported. Split the file."
+            return error_response(413, ErrorCode.LIMIT_EXCEEDED, text)
+        case _:
+            assert_never(outcome)
+
+
+def _to_report(result: ImportResult) -> dict[str, object]:
+    unclaimed = [
+        {
+            "line": account.line,
+            "email": account.user.login_name,
+            "name": account.user.name,
+            "registeredAt": format_time(account.user.created_at),
+        }
+        for account in result.unclaimed
+    ]
+    return {
+        "dryRun": result.dry_run,
+        "created": result.created,
+        "updated": result.updated,
+        "unchanged": result.unchanged,
+        "claimed": result.claimed,
+        "unclaimed": unclaimed,
+        "ignoredColumns": list(result.ignored_columns),
+    }
+
+
+async def _invite_users(auth: Auth, organizer: Caller, request: Request) -> Response:
+    params = query_params(request, "group", "separator", "mail")
+    by_mail = params.get("mail", "false")
+    if by_mail not in ("true", "false"):
+        raise HttpError(400, "`mail` is true or false.")
+    if by_mail == "true" and not auth.sends_mail:
+        raise HttpError(400, NO_MAIL)
+    separator = choose_separator(params.get("separator"), request.headers.get("accept-language"))
+    group = params.get("group")
+    if group is not None:
+        group = normalize_line(group)
+        if problem := validate_group(group):
+            raise HttpError(400, f"`group`: {problem}")
+    roles = manageable_roles(organizer)
+    invitations = invite(auth, group, roles, organizer, by_mail=by_mail == "true")
+    lines = invitation_csv_lines(invitations, separator)
+    # An unavailable MongoDB fails the first invitation, while the status can still be 503.
+    first_lines = [await anext(lines), await anext(lines, "")]
+    file_name = f"invitations-{auth.now():%Y-%m-%d}.csv"
+    return StreamingResponse(
+        _prepend(first_lines, lines),
+        media_type=CSV_MEDIA_TYPE,
+        headers={"Content-Disposition": content_disposition(group or "", file_name)},
+    )
+
+
+async def _prepend(first_lines: Sequence[str], lines: AsyncIterator[str]) -> AsyncIterator[str]:
+    for line in first_lines:
+        yield line
+    async for line in lines:
+        yield line

@@ -1,0 +1,253 @@
+"""`GET /exports/slots/{id}.csv`, `.xlsx` or `.pdf`, and the same for campaigns, for organizers.
+
+`/exports/links/{token}` is an export by a signed link, which a browser can follow.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Coroutine
+from datetime import date
+from typing import Any, BinaryIO, TypeVar, assert_never
+from urllib.parse import parse_qsl
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from slotlock.api.endpoints.callers import charge_token, name_caller, recheck_organizer
+from slotlock.api.endpoints.downloads import (
+    choose_separator,
+    content_disposition,
+    preferred_languages,
+)
+from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
+from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
+from slotlock.api.exports.columns import to_local_time
+from slotlock.api.exports.export_builder import (
+    ExportBuilder,
+    ExportBusy,
+    ExportFailed,
+    ExportFile,
+    ExportTooLarge,
+)
+from slotlock.api.exports.sheet_texts import choose_language
+from slotlock.auth import export_links
+from slotlock.auth.container import Auth
+from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
+from slotlock.domain.reports.export_formats import ExportLanguage
+from slotlock.domain.users.user import Caller
+from slotlock.graphql.core import ids
+from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode
+from slotlock.graphql.limits.operation_kinds import OperationKind
+from slotlock.graphql.limits.operation_rates import OperationRateLimits
+from slotlock.graphql.transport.http_messages import HttpError
+from slotlock.infrastructure.request_deadline import untimed
+from slotlock.services.campaigns import campaigns
+from slotlock.services.container import Services
+from slotlock.services.slots import viewer_queries
+
+MEDIA_TYPES = {
+    "csv": "text/csv; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "pdf": "application/pdf",
+}
+CONTENTS = {"csv": "roster", "xlsx": "roster", "pdf": "sign-in-sheets"}
+TOO_LARGE_TEXT = "The sheets have too many rows for one PDF. Export each slot by itself."
+CHUNK_BYTES = 65_536
+_PATH = re.compile(r"(slot|campaign)s/([^/]{1,100})\.(csv|xlsx|pdf)")
+
+Result = TypeVar("Result")
+
+
+def exports_endpoint(
+    auth: Auth, rate_limits: OperationRateLimits, exports: "Exports"
+) -> OrganizerEndpoint:
+    """Create the endpoint of every path under `/exports/` except links."""
+    return OrganizerEndpoint(auth, rate_limits, exports.respond, method="GET")
+
+
+class Exports:
+    """Downloads of rosters in all formats."""
+
+    def __init__(self, services: Services, builder: ExportBuilder) -> None:
+        self._services = services
+        self._builder = builder
+
+    async def respond(self, auth: Auth, organizer: Caller, request: Request) -> Response:
+        """Build the file that the path names, and send it."""
+        return await self.download(auth, organizer, request, request.path_params["path"])
+
+    async def download(
+        self, auth: Auth, organizer: Caller, request: Request, export: str
+    ) -> Response:
+        """Build the file of an export such as `slots/slot_....csv`, and send it.
+
+        The export, the address or the language of the request names the separator of CSV, in this
+        order, and the language of a PDF. The first two name that of a table, which otherwise has
+        the names and codes of the API.
+
+        Raises:
+            HttpError: 400 for an unknown separator or language, 404 without such a slot or
+                campaign, 413 for a PDF with too many rows, 503 if MongoDB is unavailable or other
+                exports take long.
+        """
+        path, _, of_link = export.partition("?")
+        options = {**request.query_params, **dict(parse_qsl(of_link))}
+        accepted = request.headers.get("accept-language")
+        separator = choose_separator(options.get("separator"), accepted)
+        language = _find_language(options.get("language"))
+        match = _PATH.fullmatch(path)
+        if match is None:
+            raise HttpError(404, "There is nothing here.")
+        kind, global_id, file_format = match.groups()
+        if file_format == "pdf":
+            language = language or choose_language(preferred_languages(accepted))
+        subject, day = await self._find_target(organizer, kind, global_id)
+        id_ = global_id.removeprefix(f"{kind}_")
+        build = self._builder.build(kind, id_, file_format, separator, language)
+        with untimed():
+            outcome = await _cancel_on_disconnect(request, build)
+        match outcome:
+            case ExportFile():
+                await _recheck_organizer(auth, organizer, outcome)
+                ending = f"{CONTENTS[file_format]}-{day}.{file_format}"
+                disposition = content_disposition(subject, ending)
+                return _FileResponse(outcome, disposition, MEDIA_TYPES[file_format])
+            case ExportBusy():
+                headers = {"Retry-After": str(outcome.retry_after_s)}
+                text = "Other exports are in progress. Please try again."
+                raise HttpError(503, text, headers, code="EXPORT_BUSY")
+            case ExportTooLarge():
+                raise HttpError(413, TOO_LARGE_TEXT, code=ErrorCode.LIMIT_EXCEEDED)
+            case ExportFailed():
+                raise HttpError(503, INTERNAL_MESSAGE, RETRY_AFTER_HEADERS)
+            case _:
+                assert_never(outcome)
+
+    async def _find_target(self, organizer: Caller, kind: str, global_id: str) -> tuple[str, date]:
+        """Return the title of a slot and its day, or the name of a campaign and today (UTC).
+
+        Raises:
+            HttpError: 404 if the slot or campaign does not exist.
+        """
+        if kind == "slot" and (slot_id := ids.parse_slot_id(global_id)):
+            found = await viewer_queries.find_slots(self._services, [slot_id], organizer)
+            if view := found.get(slot_id):
+                slot = view.slot
+                return slot.title, to_local_time(slot.start, slot.time_zone).date()
+        if kind == "campaign" and (campaign_id := ids.parse_campaign_id(global_id)):
+            campaign = await campaigns.find(self._services, campaign_id, organizer)
+            if campaign is not None:
+                return campaign.name, self._services.now().date()
+        raise HttpError(404, f"There is no such {kind}.")
+
+
+def _find_language(parameter: str | None) -> ExportLanguage | None:
+    try:
+        return ExportLanguage(parameter) if parameter is not None else None
+    except ValueError:
+        names = ", ".join(ExportLanguage)
+        raise HttpError(400, f"`language` is one of {names}.") from None
+
+
+async def _recheck_organizer(auth: Auth, organizer: Caller, export: ExportFile) -> None:
+    """Check again that the caller is an organizer: building a file can take minutes."""
+    try:
+        await recheck_organizer(auth, organizer)
+    except BaseException:
+        export.file.close()
+        raise
+
+
+async def _cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, Result]) -> Result:
+    """Return the result of the work, which is cancelled if the client disconnects.
+
+    Raises:
+        ClientDisconnect: the client disconnected first.
+    """
+    working = asyncio.ensure_future(work)
+    disconnecting = asyncio.ensure_future(_wait_for_disconnect(request))
+    try:
+        await asyncio.wait((working, disconnecting), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        disconnecting.cancel()
+        await asyncio.gather(working, disconnecting, return_exceptions=True)
+
+
+async def _wait_for_disconnect(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class _FileResponse(StreamingResponse):
+    """Sends a file and closes it, even if the client disconnects."""
+
+    def __init__(self, export: ExportFile, disposition: str, media_type: str) -> None:
+        headers = {"Content-Disposition": disposition, "Content-Length": str(export.size)}
+        if export.has_missing_glyphs:
+            headers["X-Missing-Glyphs"] = "true"  # for clients of other origins, too (`app.py`)
+        super().__init__(_chunks(export.file), media_type=media_type, headers=headers)
+        self._file = export.file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        except ClientDisconnect:
+            return
+        finally:
+            self._file.close()
+
+
+async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
+    while chunk := file.read(CHUNK_BYTES):
+        yield chunk
+
+
+EXPIRED = "This link has expired. Please create a new one."
+INVALID = "This link is not valid. Please create a new one."
+SESSION_ENDED = "This link ended with the session that created it. Please create a new one."
+NO_ORGANIZER = "Only organizers may download this file."
+
+
+class ExportLinkEndpoint:
+    """The ASGI application of the links to exports. Its refusals are text, for a browser."""
+
+    def __init__(self, auth: Auth, rate_limits: OperationRateLimits, exports: Exports) -> None:
+        self._auth = auth
+        self._rate_limits = rate_limits
+        self._exports = exports
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Respond to one request."""
+        # The path is a secret, so the log does not name it.
+        response = await respond_in_time("an export link", self._respond(Request(scope, receive)))
+        if response is not None:
+            await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        try:
+            return await self._download(request)
+        except HttpError as error:
+            return PlainTextResponse(str(error), error.status, dict(error.headers))
+
+    async def _download(self, request: Request) -> Response:
+        token = export_links.verify(self._auth, request.path_params["token"])
+        costs = {OperationKind.FILE: 1}
+        await charge_token(self._auth, self._rate_limits, request, token, costs)
+        if request.method not in ("GET", "HEAD"):  # the server sends no body to HEAD
+            raise method_not_allowed("GET", "HEAD")
+        if not isinstance(token, TokenClaims):
+            expired = str(token) == EXPIRED_MESSAGE
+            raise HttpError(410, EXPIRED) if expired else HttpError(403, INVALID)
+        try:
+            organizer = await export_links.load_downloader(self._auth, token)
+        except BadTokenError:
+            raise HttpError(403, SESSION_ENDED) from None
+        name_caller(organizer)
+        if not organizer.is_organizer:
+            raise HttpError(403, NO_ORGANIZER)
+        return await self._exports.download(self._auth, organizer, request, token.export or "")

@@ -1,0 +1,155 @@
+"""The process that builds one file, by `python -m` with `slot ID csv NOW comma en`.
+
+It reads the address of MongoDB from the first line of its input and writes the file to its output.
+It exits when its input ends, because then the server or the request is gone.
+"""
+
+import asyncio
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from datetime import datetime
+from types import FrameType
+from typing import BinaryIO, NoReturn
+
+from slotlock.api.exports.csv_file import CsvFile
+from slotlock.api.exports.sheet_texts import DEFAULT_LANGUAGE
+from slotlock.api.exports.sign_in_sheets import SignInSheets, TooManyRowsError
+from slotlock.api.exports.workbook import MAX_SHEETS, RosterWorkbook
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.reports.export_formats import CsvSeparator, ExportLanguage
+from slotlock.domain.reports.roster import build_roster
+from slotlock.domain.shared.folding import fold
+from slotlock.domain.shared.value_object import value_object
+from slotlock.infrastructure.mongo.client import connect, is_unavailable
+from slotlock.infrastructure.mongo.slots.reads.rosters import RosterSnapshot, open_roster_snapshot
+
+NICENESS = 5  # bookings take precedence
+# Files for connections, the output and Python itself.
+RESERVED_FILES = 64
+
+
+@value_object
+class ExportJob:
+    """The roster to write: of a slot or a campaign, as `csv`, `xlsx` or `pdf`.
+
+    Holds expire by `now`. The separator is that of a CSV file. Without a language, a table has the
+    names and codes of the API, and a PDF is English.
+    """
+
+    kind: str
+    id: str
+    file_format: str
+    now: datetime
+    separator: CsvSeparator = CsvSeparator.COMMA
+    language: ExportLanguage | None = None
+
+
+async def write_export(url: str, job: ExportJob, target: BinaryIO, temp_dir: str) -> bool:
+    """Write the file of a job to the target; return whether it shows all characters."""
+    client, database = connect(url)
+    try:
+        is_campaign = job.kind == "campaign"
+        target_id = CampaignId(job.id) if is_campaign else SlotId(job.id)
+        async with open_roster_snapshot(database, target_id, is_campaign=is_campaign) as rosters:
+            writer = await _open_writer(rosters, job, target, temp_dir)
+            async for page in rosters.pages():
+                for slot in sorted(page.slots, key=_order):
+                    writer.add(build_roster(slot, page.users, job.now))
+            writer.close()
+        return not (isinstance(writer, SignInSheets) and writer.has_missing_glyphs)
+    finally:
+        await client.close()
+
+
+def _order(state: SlotState) -> tuple[datetime, str]:
+    return state.slot.start, fold(state.slot.title)
+
+
+async def _open_writer(
+    rosters: RosterSnapshot, job: ExportJob, target: BinaryIO, temp_dir: str
+) -> CsvFile | RosterWorkbook | SignInSheets:
+    if job.file_format == "csv":
+        return CsvFile(target, job.separator, job.language, is_campaign=job.kind == "campaign")
+    if job.file_format == "pdf":
+        language = job.language or DEFAULT_LANGUAGE
+        return SignInSheets(target, only_published=job.kind == "campaign", language=language)
+    max_sheets = min(MAX_SHEETS, _raise_open_file_limit() - RESERVED_FILES)
+    sheet_per_slot = await rosters.count() <= max_sheets
+    return RosterWorkbook(target, temp_dir, job.language, sheet_per_slot=sheet_per_slot)
+
+
+def _raise_open_file_limit() -> int:
+    """Raise the limit of open files as far as allowed and needed; return the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = MAX_SHEETS + RESERVED_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return needed if soft == resource.RLIM_INFINITY else soft
+
+
+def _read_mongo_url() -> str:
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            raise SystemExit(1)
+        line += byte
+    return line.decode().rstrip("\n")
+
+
+def _exit_on_eof() -> None:
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _exit_on_sigterm(temp_dir: str) -> None:
+    """End on SIGTERM at once: an exception could be raised in a destructor, which ignores it."""
+
+    def remove_files_and_exit(number: int, frame: FrameType | None) -> NoReturn:
+        shutil.rmtree(temp_dir, ignore_errors=True)
+        os._exit(128 + number)
+
+    signal.signal(signal.SIGTERM, remove_files_and_exit)
+
+
+def main(
+    kind: str, id_: str, file_format: str, now: str, separator: str, language: str = ""
+) -> int:
+    """Build the file and return an exit code.
+
+    It is 0, EX_CONFIG if fonts are missing, EX_TEMPFAIL without MongoDB, or EX_DATAERR for too many
+    rows.
+    """
+    url = _read_mongo_url()
+    os.nice(NICENESS)
+    at = datetime.fromisoformat(now)
+    texts = ExportLanguage(language) if language else None
+    job = ExportJob(kind, id_, file_format, at, CsvSeparator(separator), texts)
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="slotlock-export-") as temp_dir,
+            open(1, "wb", closefd=False) as target,
+        ):
+            _exit_on_sigterm(temp_dir)
+            threading.Thread(target=_exit_on_eof, daemon=True).start()
+            shows_all = asyncio.run(write_export(url, job, target, temp_dir))
+    except TooManyRowsError:
+        return os.EX_DATAERR
+    except Exception as error:
+        if is_unavailable(error):
+            return os.EX_TEMPFAIL
+        raise
+    return os.EX_OK if shows_all else os.EX_CONFIG
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,123 @@
+"""The printed texts of sign-in sheets in the languages of viewers."""
+
+from collections.abc import Iterable
+from dataclasses import astuple
+
+from slotlock.domain.reports.export_formats import ExportLanguage
+from slotlock.domain.shared.value_object import value_object
+
+DEFAULT_LANGUAGE = ExportLanguage.EN
+
+
+@value_object
+class SheetTexts:
+    """The texts of a sheet in one language; `weekdays` begin with Monday, separated by spaces."""
+
+    title: str
+    number: str
+    here: str
+    name: str
+    groups: str
+    signature: str
+    weekdays: str
+    to: str
+    draft: str
+    cancelled: str
+    no_slots: str
+    missing_font: str
+    marks: str
+
+    @property
+    def characters(self) -> set[str]:
+        """The characters that a font must have."""
+        return set("".join(astuple(self)))
+
+
+SHEET_TEXTS: dict[str, SheetTexts] = {
+    DEFAULT_LANGUAGE: SheetTexts(
+        title="Sign-in sheet",
+        number="No.",
+        here="Here",
+        name="Name",
+        groups="Groups",
+        signature="Signature",
+        weekdays="Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
+        to="to",
+        draft="This slot is a draft.",
+        cancelled="This slot is cancelled.",
+        no_slots="No published slots.",
+        missing_font="Boxes stand for characters that no font of the server has. "
+        "The administrator can install fonts.",
+        marks="X: came, –: did not come",  # noqa: RUF001
+    ),
+    "de": SheetTexts(
+        title="Teilnahmeliste",
+        number="Nr.",
+        here="Da",
+        name="Name",
+        groups="Gruppen",
+        signature="Unterschrift",
+        weekdays="Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",
+        to="bis",
+        draft="Dieser Termin ist ein Entwurf.",
+        cancelled="Dieser Termin ist abgesagt.",
+        no_slots="Keine veröffentlichten Termine.",
+        missing_font="Kästchen stehen für Zeichen, für die der Server keine Schriftart hat. "
+        "Die Administration kann Schriftarten installieren.",
+        marks="X: war da, –: fehlte",  # noqa: RUF001
+    ),
+    "fr": SheetTexts(
+        title="Liste d'émargement",
+        number="N°",
+        here="Présent",
+        name="Nom",
+        groups="Groupes",
+        signature="Signature",
+        weekdays="lundi mardi mercredi jeudi vendredi samedi dimanche",
+        to="à",
+        draft="Ce créneau est un brouillon.",
+        cancelled="Ce créneau est annulé.",
+        no_slots="Aucun créneau publié.",
+        missing_font="Les carrés remplacent des caractères sans police sur le serveur. "
+        "L'administration peut installer des polices.",
+        marks="X : présent, – : absent",  # noqa: RUF001
+    ),
+    "es": SheetTexts(
+        title="Hoja de firmas",
+        number="N.º",
+        here="Presente",
+        name="Nombre",
+        groups="Grupos",
+        signature="Firma",
+        weekdays="lunes martes miércoles jueves viernes sábado domingo",
+        to="a",
+        draft="Este turno es un borrador.",
+        cancelled="Este turno está cancelado.",
+        no_slots="No hay turnos publicados.",
+        missing_font="Los cuadros sustituyen caracteres para los que el servidor no tiene fuente. "
+        "La administración puede instalar fuentes.",
+        marks="X: vino, –: no vino",  # noqa: RUF001
+    ),
+    "zh": SheetTexts(
+        title="签到表",
+        number="序号",
+        here="到场",
+        name="姓名",
+        groups="分组",
+        signature="签名",
+        weekdays="星期一 星期二 星期三 星期四 星期五 星期六 星期日",
+        to="至",
+        draft="此时段为草稿。",
+        cancelled="此时段已取消。",
+        no_slots="没有已发布的时段。",
+        missing_font="方框表示服务器没有相应字体的字符。管理员可以安装字体。",
+        marks="X：到场，–：未到",  # noqa: RUF001
+    ),
+}
+
+
+def choose_language(tags: Iterable[str]) -> ExportLanguage:
+    """Return the first language with texts of these tags, such as `de-ch`; else English."""
+    languages = (tag.split("-")[0] for tag in tags)
+    found = next((each for each in languages if each in SHEET_TEXTS), DEFAULT_LANGUAGE)
+    return ExportLanguage(found)

@@ -1,1 +1,0 @@
-"""The export of what is stored about one user."""

@@ -1,0 +1,168 @@
+"""Import users from a file, or make them those of a file of all users: all or none."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from time import monotonic
+from typing import TypeVar
+
+from slotlock.auth.container import Auth
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.identity import Identity, parse_subject
+from slotlock.domain.users.import_columns import SUBJECT
+from slotlock.domain.users.import_file import UserFile, UserRow, parse_user_file
+from slotlock.domain.users.import_plan import (
+    ImportBusy,
+    ImportOutcome,
+    ImportPlan,
+    ImportTooLarge,
+    plan_import,
+    to_result,
+)
+from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile, ProblemCollector
+from slotlock.domain.users.sync_plan import plan_sync
+from slotlock.domain.users.user import Caller
+from slotlock.infrastructure.mongo.users.imports import ImportAttempt, UserSnapshot
+
+# MongoDB aborts the transaction of a killed process after 5 s: retry for longer than that.
+RETRY_FOR_S = 10.0
+RETRY_DELAY_S = (0.05, 0.25)
+BUSY_RETRY_AFTER_MS = 5_000
+INVALID_SUBJECT = (
+    "This is no subject of a provider of this server. Please write the id of the provider, a colon "
+    "and the subject, such as school:4711."
+)
+Refused = TypeVar("Refused")
+
+
+@value_object
+class TooManyGone:
+    """A sync would ban more of the managed members than its limit; nothing was written."""
+
+    plan: ImportPlan
+
+
+async def import_users(
+    auth: Auth, body: bytes, *, dry_run: bool, claim: bool = False, caller: Caller | None = None
+) -> ImportOutcome | InvalidUserFile:
+    """Create and update the users in the file, all or none; a dry run writes nothing.
+
+    Importing the same file again changes nothing. `caller` is None for the command line. Accounts
+    that registered themselves change only with `claim`, which locks out the user who did that.
+    """
+    # In a thread: it takes most of a second to validate 10,000 addresses.
+    file = await asyncio.to_thread(parse_user_file, body)
+    if isinstance(file, InvalidUserFile):
+        return file
+    rows = _with_identities(auth, file)
+    if isinstance(rows, InvalidUserFile):
+        return rows
+    load = partial(
+        auth.repositories.user_imports.load_snapshot, file.login_names, _identities_of(rows)
+    )
+
+    def plan(snapshot: UserSnapshot) -> ImportPlan | InvalidUserFile:
+        users, linked = snapshot.users_by_login_name, snapshot.linked
+        return plan_import(rows, users, caller, claim=claim, linked=linked)
+
+    outcome = await _plan_and_write(auth, load, plan, caller, dry_run=dry_run)
+    if isinstance(outcome, ImportPlan):
+        return to_result(outcome, file.ignored_columns, dry_run=dry_run)
+    return outcome
+
+
+async def sync_users(
+    auth: Auth,
+    file: UserFile,
+    *,
+    dry_run: bool,
+    claim: bool,
+    bans_gone: bool,
+    gone_limit: int,
+) -> ImportPlan | TooManyGone | ImportBusy | ImportTooLarge | InvalidUserFile:
+    """Make the accounts those of a file of all users, all or none. Return what changed.
+
+    A sync of the same file again changes nothing. `gone_limit` is the percentage of the managed
+    members that may be banned, because a file that was cut off does not name its last users.
+    """
+    rows = _with_identities(auth, file)
+    if isinstance(rows, InvalidUserFile):
+        return rows
+    load = partial(
+        auth.repositories.user_imports.load_snapshot,
+        file.login_names,
+        _identities_of(rows),
+        with_managed=True,
+    )
+
+    def plan(snapshot: UserSnapshot) -> ImportPlan | TooManyGone | InvalidUserFile:
+        found = plan_sync(
+            rows,
+            snapshot.users_by_login_name,
+            snapshot.managed,
+            snapshot.banned_by_sync,
+            claim=claim,
+            bans_gone=bans_gone,
+            linked=snapshot.linked,
+        )
+        if dry_run or isinstance(found, InvalidUserFile) or found.membership is None:
+            return found
+        return TooManyGone(found) if found.membership.exceeds(gone_limit) else found
+
+    return await _plan_and_write(auth, load, plan, None, dry_run=dry_run)
+
+
+def _with_identities(auth: Auth, file: UserFile) -> list[UserRow] | InvalidUserFile:
+    """Return the rows with the identities of their subjects, or the problems of the subjects."""
+    providers = auth.sign_on.providers if auth.sign_on else []
+    issuers = {each.id: each.issuer for each in providers}
+    rows, problems, seen = list[UserRow](), ProblemCollector(), set[Identity]()
+    for row in file.rows:
+        identity = parse_subject(row.subject, issuers) if row.subject else None
+        if row.subject and identity is None:
+            code = ImportProblem.INVALID_SUBJECT
+            problems.add(row.line, SUBJECT, INVALID_SUBJECT, code)
+        elif identity in seen:
+            message = "A line before this one has the same user."
+            problems.add(row.line, SUBJECT, message, ImportProblem.SAME_USER)
+        if identity is not None:
+            seen.add(identity)
+        rows.append(replace(row, identity=identity))
+    return problems.to_invalid_file() if problems.count else rows
+
+
+def _identities_of(rows: Sequence[UserRow]) -> list[Identity]:
+    return [row.identity for row in rows if row.identity is not None]
+
+
+async def _plan_and_write(
+    auth: Auth,
+    load: Callable[[], Awaitable[UserSnapshot]],
+    make_plan: Callable[[UserSnapshot], ImportPlan | Refused],
+    caller: Caller | None,
+    *,
+    dry_run: bool,
+) -> ImportPlan | ImportBusy | ImportTooLarge | Refused:
+    """Plan and write, again while others change the same users. Return the plan, or why not."""
+    imports, deadline = auth.repositories.user_imports, monotonic() + RETRY_FOR_S
+    snapshot = await load()
+    while True:
+        plan = await asyncio.to_thread(make_plan, snapshot)
+        if not isinstance(plan, ImportPlan) or dry_run or plan.is_empty:
+            return plan
+        actor_id = caller.user_id if caller else None
+        attempt = await imports.commit(plan, snapshot, auth.now(), actor_id)
+        if attempt is ImportAttempt.WRITTEN:
+            for update in plan.updated:
+                if update.is_claim:
+                    auth.session_streams.session_changed(update.before.id)
+            return plan
+        await asyncio.sleep(random.uniform(*RETRY_DELAY_S))  # noqa: S311
+        previous, snapshot = snapshot, await load()
+        has_conflict = attempt is ImportAttempt.CONFLICT or snapshot != previous
+        if attempt is ImportAttempt.TOO_LARGE and not has_conflict:
+            return ImportTooLarge()
+        if monotonic() > deadline:
+            return ImportBusy(BUSY_RETRY_AFTER_MS) if has_conflict else ImportTooLarge()

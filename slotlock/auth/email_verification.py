@@ -1,0 +1,155 @@
+"""Verified addresses: a code that was mailed to an address comes back from the account's user.
+
+Only the user who is signed in can send it back. Programs that open the links of mails, and even
+send their forms, therefore verify nothing; nor does somebody who registers a stranger's address.
+"""
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from slotlock.auth.accounts import (
+    BUSY_RETRY_AFTER_MS,
+    EmailTaken,
+    InvalidCredentials,
+    TooManyAttempts,
+    notice_mails,
+)
+from slotlock.auth.container import Auth
+from slotlock.auth.invitations import NO_MAIL, TOKEN_BYTES
+from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH
+from slotlock.auth.passwords import HasherBusyError
+from slotlock.auth.tokens import hash_token
+from slotlock.domain.notifications.mail_kinds import EMAIL_CHANGED, VERIFY_EMAIL, direct_mail
+from slotlock.domain.notifications.outbox import OutboxEntry
+from slotlock.domain.shared.declare import outcome, shown
+from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.text import strip_blanks
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.users.email_addresses import INVALID_EMAIL, EmailAddress, normalize_email
+from slotlock.domain.users.user import Caller, User
+from slotlock.infrastructure.mongo.users.account_admin_writer import LoginNameTaken
+
+CODE_TTL = timedelta(hours=24)
+INVALID_CODE = ProblemCode.CODE_EXPIRED.problem()
+HAS_USERNAME = ProblemCode.HAS_USERNAME.problem()
+
+
+@outcome
+class EmailVerificationSent:
+    """A mail with a code is on its way."""
+
+    email: EmailAddress = shown("The address that the code verifies.")
+    expires_at: datetime = shown("When the code expires.")
+
+
+@outcome
+class EmailVerified:
+    """The address of the caller is verified."""
+
+    user: User = shown("The caller, with the address.")
+
+
+RequestVerificationOutcome = EmailVerificationSent | InvalidInput | TooManyAttempts
+ChangeEmailOutcome = RequestVerificationOutcome | InvalidCredentials
+VerifyEmailOutcome = EmailVerified | EmailTaken | InvalidInput
+
+
+async def request_email_verification(
+    auth: Auth, caller: Caller, client_address: str | None = None
+) -> RequestVerificationOutcome:
+    """Mail a code to the address of the caller."""
+    user = await _find_caller(auth, caller)
+    if user.email_verified:
+        return _invalid("email", ProblemCode.EMAIL_VERIFIED.problem())
+    return await _mail_code(auth, user, user.login_name, client_address)
+
+
+def mail_first_code(auth: Auth, user: User, client_address: str | None) -> None:
+    """Mail a code to the address of a user who has just registered, without waiting."""
+    auth.run_in_background(_mail_code(auth, user, user.login_name, client_address))
+
+
+async def change_email(
+    auth: Auth,
+    caller: Caller,
+    new_email: str,
+    current_password: str,
+    client_address: str | None = None,
+) -> ChangeEmailOutcome:
+    """Mail a code to a new address, which replaces the old one as soon as it is verified.
+
+    It needs the password: a stolen session must not lead to a reset by mail. Whether another
+    account has the address is said only to those who read its mails.
+    """
+    user, email = await _find_caller(auth, caller), normalize_email(new_email)
+    if email is None:
+        return _invalid("newEmail", INVALID_EMAIL)
+    if email == user.login_name:
+        return _invalid("newEmail", ProblemCode.EMAIL_UNCHANGED.problem())
+    old_hash = await auth.repositories.password_writer.find_hash(user.id)
+    try:
+        if len(current_password) > MAX_PASSWORD_LENGTH or not await auth.password_hasher.matches(
+            current_password, old_hash, client_address
+        ):
+            return InvalidCredentials(of_caller=True)
+    except HasherBusyError:
+        return TooManyAttempts(BUSY_RETRY_AFTER_MS)
+    return await _mail_code(auth, user, email, client_address)
+
+
+async def _mail_code(
+    auth: Auth, user: User, email: str, client_address: str | None
+) -> RequestVerificationOutcome:
+    if not auth.sends_mail or user.email is None:
+        return _invalid("email", HAS_USERNAME if auth.sends_mail else NO_MAIL)
+    if auth.login_throttle is not None:
+        # The address may be that of a stranger, and an account has a limit for all addresses.
+        for to in (user.id, email):
+            if wait_ms := await auth.login_throttle.count_mail(VERIFY_EMAIL, to, client_address):
+                return TooManyAttempts(wait_ms)
+    now, code = auth.now(), secrets.token_hex(TOKEN_BYTES)
+    code_hash, expires_at = hash_token(code), now + CODE_TTL
+    mail = direct_mail(
+        VERIFY_EMAIL,
+        user.id,
+        code_hash[:16],
+        now,
+        user_id=user.id,
+        recipient=email,
+        # The address may be a stranger's, and the name what its registrant wants to say to them.
+        data={"code": code, "name": ""},
+        expires_at=expires_at,
+    )
+    if not await auth.repositories.email_verifications.save(user, email, code_hash, mail, now):
+        return _invalid("email", ProblemCode.EMAIL_CHANGED.problem())
+    return EmailVerificationSent(email, expires_at)
+
+
+async def verify_email(auth: Auth, caller: Caller, code: str) -> VerifyEmailOutcome:
+    """Verify the address to which the code was mailed. A code works once."""
+    code_hash, now = hash_token(strip_blanks(code)), auth.now()
+    repository = auth.repositories.email_verifications
+    if (found := await repository.find(caller.user_id, code_hash, now)) is None:
+        return _invalid("code", INVALID_CODE)
+    user, email = found
+    mails = email_changed_mails(auth, user, email)
+    verified = await repository.verify(user, email, code_hash, mails, now)
+    if isinstance(verified, LoginNameTaken):
+        return EmailTaken(email)
+    return EmailVerified(verified) if verified else _invalid("code", INVALID_CODE)
+
+
+def email_changed_mails(auth: Auth, before: User, login_name: str) -> Sequence[OutboxEntry]:
+    """Return the mail to the old address of a user who gets another one."""
+    if before.login_name == login_name:
+        return ()
+    return notice_mails(auth, EMAIL_CHANGED, before, recipient=before.email)
+
+
+async def _find_caller(auth: Auth, caller: Caller) -> User:
+    return (await auth.repositories.users.find_many([caller.user_id]))[caller.user_id]
+
+
+def _invalid(field: str, problem: Problem) -> InvalidInput:
+    return InvalidInput((FieldProblem(field, problem),))

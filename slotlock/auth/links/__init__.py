@@ -1,1 +1,0 @@
-"""Links that work without a header: signed and short-lived."""

@@ -1,0 +1,1 @@
+"""The providers of sign-ins, as settings describe them and as they answer."""

@@ -1,0 +1,157 @@
+"""The providers of sign-ins (OpenID Connect), with their metadata and keys."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from time import monotonic
+from typing import Any
+from urllib.parse import quote_plus
+
+from slotlock.auth.providers.provider import Provider
+from slotlock.infrastructure.provider_client import (
+    ProviderClient,
+    ProviderUnavailableError,
+    is_safe_url,
+    open_provider_client,
+)
+
+# A provider that changes its endpoints or withdraws a key is asked again after this time.
+METADATA_TTL_S, KEYS_TTL_S = 3600.0, 60.0
+# Tokens with unknown keys make the server ask for new ones at most once in this time.
+MIN_REFRESH_S = 60.0
+REQUIRED_METADATA = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+WELL_KNOWN = "/.well-known/openid-configuration"
+
+
+class SignInRejectedError(Exception):
+    """A sign-in is not valid; the text is for the log."""
+
+
+class ProviderConnection:
+    """Asks a provider, and remembers its metadata and keys for a while."""
+
+    def __init__(self, provider: Provider, client: ProviderClient) -> None:
+        self.provider = provider
+        self._client = client
+        self._lock = asyncio.Lock()
+        self._metadata: Mapping[str, Any] = {}
+        self._metadata_at = self._keys_at = self._refreshed_at = -METADATA_TTL_S
+        self._keys: Sequence[Mapping[str, Any]] = ()
+
+    async def metadata(self) -> Mapping[str, Any]:
+        """Return the provider's description of itself. Raises: ProviderUnavailableError."""
+        async with self._lock:
+            if monotonic() - self._metadata_at >= METADATA_TTL_S:
+                url = self.provider.issuer.rstrip("/") + WELL_KNOWN
+                response = await self._client.get(url)
+                if response.status != HTTPStatus.OK:
+                    raise ProviderUnavailableError(f"{url} has status {response.status}")
+                check_metadata(self.provider, response.body)
+                self._metadata, self._metadata_at = response.body, monotonic()
+            return self._metadata
+
+    async def keys(self, key_id: str | None = None) -> Sequence[Mapping[str, Any]]:
+        """Return the keys of the provider, new ones if it has none of this id among those known.
+
+        Raises:
+            ProviderUnavailableError: the provider is not available.
+        """
+        url = (await self.metadata())["jwks_uri"]
+        async with self._lock:
+            now = monotonic()
+            is_known = key_id is None or any(key.get("kid") == key_id for key in self._keys)
+            refreshes = not is_known and now - self._refreshed_at >= MIN_REFRESH_S
+            if refreshes or now - self._keys_at >= KEYS_TTL_S:
+                self._refreshed_at = now if refreshes and self._keys else self._refreshed_at
+                response = await self._client.get(url)
+                keys = response.body.get("keys")
+                if response.status != HTTPStatus.OK or not isinstance(keys, list):
+                    raise ProviderUnavailableError(f"{url} has no keys")
+                self._keys = [key for key in keys if isinstance(key, dict)]
+                self._keys_at = monotonic()
+            return self._keys
+
+    async def redeem(self, code: str, verifier: str, redirect_uri: str) -> Mapping[str, Any]:
+        """Exchange a code for tokens.
+
+        Raises:
+            ProviderUnavailableError: the provider is not available.
+            SignInRejectedError: the provider rejects the code.
+        """
+        metadata, headers = await self.metadata(), dict[str, str]()
+        provider = self.provider
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": redirect_uri,
+            "code_verifier": verifier,
+            "client_id": provider.client_id,
+        }
+        # Without the list, a provider has only the first way (OpenID Connect Discovery, 3).
+        ways = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        if provider.client_secret is not None and "client_secret_basic" in ways:
+            name, secret = quote_plus(provider.client_id), quote_plus(provider.client_secret)
+            headers["authorization"] = "Basic " + b64encode(f"{name}:{secret}".encode()).decode()
+        elif provider.client_secret is not None:
+            form["client_secret"] = provider.client_secret
+        response = await self._client.post(metadata["token_endpoint"], form, headers)
+        if response.status != HTTPStatus.OK:
+            raise SignInRejectedError(f"the code was refused: {response.body.get('error')!r}")
+        return response.body
+
+    async def user_info(self, access_token: object) -> Mapping[str, Any]:
+        """Return the claims about the user of a token; none without an endpoint for them."""
+        url = (await self.metadata()).get("userinfo_endpoint")
+        if not isinstance(url, str) or not isinstance(access_token, str):
+            return {}
+        response = await self._client.get(url, access_token)
+        if response.status != HTTPStatus.OK:
+            raise ProviderUnavailableError(f"{url} has status {response.status}")
+        return response.body
+
+
+class SignOn:
+    """The providers of this server, and the addresses to which they may send their users."""
+
+    def __init__(
+        self, connections: Sequence[ProviderConnection], board_url: str | None = None
+    ) -> None:
+        self.board_url = board_url
+        self._connections = {each.provider.id: each for each in connections}
+
+    @property
+    def providers(self) -> list[Provider]:
+        """The providers in the order of the settings."""
+        return [each.provider for each in self._connections.values()]
+
+    def find(self, provider_id: str) -> ProviderConnection | None:
+        """Return the connection to a provider."""
+        return self._connections.get(provider_id)
+
+    def redirect_uris(self, provider: Provider) -> tuple[str, ...]:
+        """Return where a provider may send users; the first one is the default."""
+        own = () if self.board_url is None else (self.board_url,)
+        return own + provider.redirect_uris
+
+
+@asynccontextmanager
+async def open_sign_on(
+    providers: Sequence[Provider], board_url: str | None
+) -> AsyncIterator[SignOn]:
+    """Open the connections to providers until the context ends."""
+    async with open_provider_client() as client:
+        yield SignOn([ProviderConnection(each, client) for each in providers], board_url)
+
+
+def check_metadata(provider: Provider, metadata: Mapping[str, Any]) -> None:
+    """Check the metadata. Raises: ProviderUnavailableError."""
+    # Another issuer could be one that signs what it likes (OpenID Connect Discovery, 4.3).
+    if metadata.get("issuer") != provider.issuer:
+        raise ProviderUnavailableError(
+            f"its issuer is {metadata.get('issuer')!r}, not {provider.issuer!r}"
+        )
+    for name in REQUIRED_METADATA:
+        if not is_safe_url(metadata.get(name)):
+            raise ProviderUnavailableError(f"{name} is no URL with https: {metadata.get(name)!r}")

@@ -1,0 +1,1 @@
+"""Sign-in at a provider of the school (OpenID Connect)."""

@@ -1,0 +1,347 @@
+"""Sign in at a provider: start it, finish it, and link what a user has there to an account.
+
+The client makes a secret, the verifier, and starts with its SHA-256, the challenge. It finishes
+with the verifier, so that no other browser can finish the sign-in (RFC 9700, 4.7).
+"""
+
+import hmac
+import logging
+import re
+import secrets
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+from urllib.parse import urlencode
+
+from slotlock.auth.accounts import Banned, RegistrationClosed, notice_mails
+from slotlock.auth.container import Auth
+from slotlock.auth.providers.connections import ProviderConnection, SignInRejectedError
+from slotlock.auth.providers.provider import Provider
+from slotlock.auth.sessions import SignedInSession, open_session
+from slotlock.auth.sign_on.claims import UserClaims, read_claims, role_of
+from slotlock.auth.sign_on.id_tokens import verify_id_token
+from slotlock.auth.sign_on.identities import identity_id_of
+from slotlock.auth.tokens import hash_token
+from slotlock.domain.notifications.mail_kinds import SIGN_IN_LINKED
+from slotlock.domain.shared.declare import outcome, refusal, shown
+from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.users.email_addresses import EmailAddress
+from slotlock.domain.users.groups import validate_groups
+from slotlock.domain.users.identity import managed_groups
+from slotlock.domain.users.user import Caller, Role, User
+from slotlock.infrastructure.mongo.client import after_write
+from slotlock.infrastructure.mongo.users.identities import NewIdentity, PendingSignIn
+from slotlock.infrastructure.provider_client import ProviderUnavailableError
+
+log = logging.getLogger("slotlock.auth")
+
+PENDING_TTL = timedelta(minutes=10)
+# The SHA-256 in Base64 without padding (RFC 7636, 4.2), and what it is of (4.1).
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
+_CODE = re.compile(r"[ -~]{1,10000}", re.ASCII)
+_VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}", re.ASCII)
+# How often an account is looked for again, if another request changes it meanwhile.
+ATTEMPTS = 3
+
+
+@outcome
+class SignInStarted:
+    """The provider expects the user at an address."""
+
+    url: str = shown("The address of the provider, to which the client sends the user.")
+    state: str = shown("What the provider returns as `state`. Any other one is not of this client.")
+    expires_at: datetime = shown("Until when `finishSignIn` is possible.")
+
+
+@outcome
+class SignInLinked:
+    """The caller can sign in with the account at the provider, too."""
+
+    user: User = shown("The caller.")
+
+
+@refusal(message="The sign-in did not succeed. Please try again.")
+class SignInFailed:
+    """The sign-in has expired, was finished before, or is not valid: start it again.
+
+    The log of the server says why.
+    """
+
+
+@refusal(message="The provider of the sign-in is not available. Please try again later.")
+class ProviderUnavailable:
+    """The provider did not respond, or not as a provider: start the sign-in again later."""
+
+
+@refusal(
+    message="There is an account with this e-mail address. Please sign in with its password, and "
+    "then link it to this sign-in in your account."
+)
+class LinkRequired:
+    """An account has the e-mail address, and the provider does not prove that it is the user's.
+
+    Sign in with its password, start a sign-in again, and finish it with `linkSignIn`.
+    """
+
+    email: EmailAddress = shown("The e-mail address in its stored form.")
+
+
+@refusal(message="This sign-in belongs to another account.")
+class SignInTaken:
+    """Another account has this sign-in: the user must unlink it there first."""
+
+
+FinishRefusal = SignInFailed | ProviderUnavailable
+StartSignInOutcome = SignInStarted | InvalidInput | ProviderUnavailable
+FinishSignInOutcome = (
+    SignedInSession
+    | SignInFailed
+    | ProviderUnavailable
+    | LinkRequired
+    | RegistrationClosed
+    | Banned
+)
+LinkSignInOutcome = SignInLinked | SignInFailed | ProviderUnavailable | SignInTaken
+
+
+async def start_sign_in(
+    auth: Auth, provider_id: str, challenge: str, redirect_uri: str | None = None
+) -> StartSignInOutcome:
+    """Start a sign-in of the client that made the challenge."""
+    connection = auth.sign_on.find(provider_id) if auth.sign_on else None
+    if auth.sign_on is None or connection is None:
+        return _invalid("provider", ProblemCode.UNKNOWN_PROVIDER.problem())
+    if not _CHALLENGE.fullmatch(challenge):
+        return _invalid("challenge", ProblemCode.INVALID_CHALLENGE.problem())
+    allowed = auth.sign_on.redirect_uris(connection.provider)
+    redirect_uri = redirect_uri or next(iter(allowed), "")
+    # Each other address could take the code (RFC 9700, 4.1.3).
+    if redirect_uri not in allowed:
+        return _invalid("redirectUri", ProblemCode.UNKNOWN_REDIRECT.problem())
+    try:
+        metadata = await connection.metadata()
+    except ProviderUnavailableError as error:
+        return _unavailable(connection.provider, error)
+    state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+    expires_at = auth.now() + PENDING_TTL
+    pending = PendingSignIn(
+        connection.provider.id, nonce, verifier, challenge, redirect_uri, expires_at
+    )
+    await auth.repositories.identities.save_pending(hash_token(state), pending)
+    query = {
+        "response_type": "code",
+        "client_id": connection.provider.client_id,
+        "redirect_uri": redirect_uri,
+        "scope": " ".join(connection.provider.scopes),
+        "state": state,
+        "nonce": nonce,
+        "code_challenge": challenge_of(verifier),
+        "code_challenge_method": "S256",
+    }
+    endpoint = str(metadata["authorization_endpoint"])
+    separator = "&" if "?" in endpoint else "?"
+    return SignInStarted(f"{endpoint}{separator}{urlencode(query)}", state, expires_at)
+
+
+async def finish_sign_in(
+    auth: Auth,
+    state: str,
+    code: str,
+    verifier: str,
+    issuer: str | None = None,
+    user_agent: str | None = None,
+) -> FinishSignInOutcome:
+    """Open a session for the user who came back from the provider with a code."""
+    redeemed = await _redeem(auth, state, code, verifier, issuer)
+    if not isinstance(redeemed, tuple):
+        return redeemed
+    provider, claims = redeemed
+    user = await _find_or_create(auth, provider, claims)
+    if not isinstance(user, User):
+        return user
+    if user.banned:
+        return Banned()
+    with after_write():
+        user = await _follow_claims(auth, provider, claims, user, is_proven=False)
+        key = claims.identity.key
+        return await open_session(auth, user, None, user_agent, key, claims.provider_session)
+
+
+async def link_sign_in(
+    auth: Auth, caller: Caller, state: str, code: str, verifier: str, issuer: str | None = None
+) -> LinkSignInOutcome:
+    """Let the caller sign in as the user who came back from the provider with a code."""
+    redeemed = await _redeem(auth, state, code, verifier, issuer)
+    if not isinstance(redeemed, tuple):
+        return redeemed
+    provider, claims = redeemed
+    user = (await auth.repositories.users.find_many([caller.user_id]))[caller.user_id]
+    owner = await auth.repositories.identities.find_user(claims.identity)
+    if owner is None:
+        new = _new_identity(auth, claims)
+        mails = notice_mails(auth, SIGN_IN_LINKED, user, data={"provider": provider.name})
+        owner = await auth.repositories.identities.link(user, new, by_address=False, mails=mails)
+    if owner is None or owner.id != user.id:
+        return SignInTaken()
+    with after_write():
+        return SignInLinked(await _follow_claims(auth, provider, claims, owner, is_proven=True))
+
+
+def challenge_of(verifier: str) -> str:
+    """Return the challenge of a verifier by the method S256 (RFC 7636, 4.2)."""
+    return urlsafe_b64encode(sha256(verifier.encode()).digest()).decode().rstrip("=")
+
+
+async def _redeem(
+    auth: Auth, state: str, code: str, verifier: str, issuer: str | None
+) -> tuple[Provider, UserClaims] | FinishRefusal:
+    """Return what the provider of a sign-in in progress says about its user. It works once."""
+    pending = await auth.repositories.identities.take_pending(hash_token(state), auth.now())
+    connection = auth.sign_on.find(pending.provider_id) if auth.sign_on and pending else None
+    if pending is None or connection is None:
+        return SignInFailed()
+    provider = connection.provider
+    try:
+        _check_client(pending, verifier, code)
+        await _check_issuer(connection, issuer)
+        tokens = await connection.redeem(code, pending.verifier, pending.redirect_uri)
+        claims = await verify_id_token(connection, tokens, pending.nonce, auth.now())
+        user_info = await _more_claims(connection, claims, tokens.get("access_token"))
+    except SignInRejectedError as error:
+        log.warning("a sign-in at %s was rejected: %s", provider.id, error)
+        return SignInFailed()
+    except ProviderUnavailableError as error:
+        return _unavailable(provider, error)
+    return provider, read_claims(provider, claims, user_info)
+
+
+def _check_client(pending: PendingSignIn, verifier: str, code: str) -> None:
+    """Check that the client is the one that started. Raises: SignInRejectedError."""
+    if not _VERIFIER.fullmatch(verifier) or not hmac.compare_digest(
+        challenge_of(verifier), pending.challenge
+    ):
+        raise SignInRejectedError("another client started it")
+    if not _CODE.fullmatch(code):
+        raise SignInRejectedError("it has no code")
+
+
+async def _check_issuer(connection: ProviderConnection, issuer: str | None) -> None:
+    """Check who sent the user back (RFC 9207, 2.4). Raises: SignInRejectedError."""
+    metadata = await connection.metadata()
+    is_named = metadata.get("authorization_response_iss_parameter_supported") is True
+    if issuer != connection.provider.issuer and (issuer is not None or is_named):
+        raise SignInRejectedError(f"{issuer!r} sent the user back")
+
+
+async def _more_claims(
+    connection: ProviderConnection, claims: Mapping[str, Any], access_token: object
+) -> Mapping[str, Any]:
+    """Return the claims that the ID token may lack: some providers give most of them apart."""
+    provider = connection.provider
+    needed = {"email", "name"} | ({provider.groups_claim} if provider.maps_values else set())
+    if needed <= claims.keys():
+        return {}
+    user_info = await connection.user_info(access_token)
+    # The token may be another user's (OpenID Connect Core, 5.3.2).
+    if user_info and user_info.get("sub") != claims["sub"]:
+        raise SignInRejectedError("the claims are about another user")
+    return user_info
+
+
+async def _find_or_create(
+    auth: Auth, provider: Provider, claims: UserClaims
+) -> User | LinkRequired | RegistrationClosed | SignInFailed:
+    """Return the account of a user, which may be new.
+
+    An account with the address is the user's if the provider has verified it. It is no proof that
+    is good enough for an organizer or admin, or if an import says which subject the account is of.
+    """
+    users, identities = auth.repositories.users, auth.repositories.identities
+    for _ in range(ATTEMPTS):
+        if (user := await identities.find_user(claims.identity)) is not None:
+            return user
+        found = await users.find_with_password_hash(claims.email) if claims.email else None
+        if found is not None and claims.email is not None:
+            account, _hash = found
+            if not claims.email_verified or account.role is not Role.MEMBER:
+                return LinkRequired(claims.email)
+            linked = await identities.find_all(account.id)
+            if any(each.awaits_user_of(provider.issuer) for each in linked):
+                log.warning("the account of a sign-in at %s awaits another subject", provider.id)
+                return LinkRequired(claims.email)
+            if account.banned:
+                return account
+            # It is no news to a user whose first sign-in this is.
+            is_used = account.has_password and not account.is_unclaimed
+            data = {"provider": provider.name}
+            mails = notice_mails(auth, SIGN_IN_LINKED, account, data=data) if is_used else ()
+            new = _new_identity(auth, claims)
+            user = await identities.link(account, new, by_address=True, mails=mails)
+            if user is not None and account.is_unclaimed:
+                auth.session_streams.session_changed(user.id)
+        elif not provider.create_accounts:
+            return RegistrationClosed()
+        else:
+            user = await _create(auth, provider, claims)
+        if user is not None:
+            return user
+    log.warning("a sign-in at %s was rejected: its account changed all the time", provider.id)
+    return SignInFailed()
+
+
+async def _create(auth: Auth, provider: Provider, claims: UserClaims) -> User | None:
+    """Create an account under the address, the user name, or else a name that nobody has."""
+    other = f"{provider.id}-{identity_id_of(claims.identity.key)[:12]}"
+    names = [claims.email] if claims.email else [claims.username, other]
+    for login_name in filter(None, names):
+        user = await auth.repositories.identities.insert_user(
+            claims.name, login_name, _new_identity(auth, claims)
+        )
+        if user is not None:
+            return user
+    return None
+
+
+async def _follow_claims(
+    auth: Auth, provider: Provider, claims: UserClaims, user: User, *, is_proven: bool
+) -> User:
+    """Change the groups and the role that the settings map to what the provider says now.
+
+    Unless it `is_proven` that the password is the user's, it ends with a promotion: who imported or
+    registered the account for the user may know it.
+    """
+    user = await auth.repositories.identities.note_sign_in(user, _new_identity(auth, claims))
+    if claims.values is None:
+        return user
+    groups = managed_groups(user.groups, provider.groups, claims.values)
+    if problem := validate_groups(groups):
+        log.warning("the groups of %s stay as they are: %s", user.id, problem)
+    elif groups != user.groups:
+        users = auth.repositories.users
+        user = await users.set_groups(user.id, groups, None, auth.now()) or user
+    role = role_of(provider, claims.values, user.role)
+    if role is not user.role:
+        writer = auth.repositories.account_admin_writer
+        is_promoted = not is_proven and (user.role is Role.MEMBER or role is Role.ADMIN)
+        changed = await writer.set_role(
+            user.id, role, None, auth.now(), ends_other_ways=is_promoted
+        )
+        auth.session_streams.session_changed(user.id)
+        user = changed if isinstance(changed, User) else user
+    return user
+
+
+def _new_identity(auth: Auth, claims: UserClaims) -> NewIdentity:
+    return NewIdentity(claims.identity, claims.email, claims.email_verified, auth.now())
+
+
+def _unavailable(provider: Provider, error: ProviderUnavailableError) -> ProviderUnavailable:
+    log.warning("the provider %s is unavailable: %s", provider.id, error)
+    return ProviderUnavailable()
+
+
+def _invalid(field: str, problem: Problem) -> InvalidInput:
+    return InvalidInput((FieldProblem(field, problem),))

@@ -1,0 +1,291 @@
+// @ts-check
+/** The frame of the page, and which view it shows: `#/week` shows views/week.js. */
+import { drawWith, h, patch, redraw } from "./kernel.js";
+import { addOperations, hasSession, me, onSession, resumeSession, run } from "./client.js";
+import { button, failure, icon, mark, notice } from "./parts.js";
+import { showColor, showScheme } from "./scheme.js";
+import { tab } from "./storage.js";
+import { language, loadTexts, loadTextsOfOrganizers, t } from "./text.js";
+import { onConnection } from "./socket.js";
+
+/**
+ * A view: what `main` contains, and what to do when it begins and ends.
+ * @typedef {{title: () => string, width?: "" | "wide" | "narrow" | "split", render: () => any[], leave?: () => void}} View
+ */
+
+/** Load a view for organizers with its texts and operations. @param {() => Promise<any>} load */
+const organizing = (load) => async () => {
+  const [view, operations] = await Promise.all([load(), import("./views/organizer/operations.js"), loadTextsOfOrganizers()]);
+  addOperations(operations.default);
+  return view;
+};
+
+/** The views by their first part of the address. Those for organizers come when they are asked for. */
+const VIEWS = /** @type {Record<string, () => Promise<{open: (part: string) => View}>>} */ ({
+  "": () => import("./views/campaigns.js"),
+  campaign: () => import("./views/slots.js"),
+  slot: () => import("./views/slot.js"),
+  wishes: () => import("./views/wishes.js"),
+  week: () => import("./views/week.js"),
+  account: () => import("./views/account.js"),
+  signin: () => import("./views/signin.js"),
+  signon: () => import("./views/signon.js"),
+  invitation: () => import("./views/invitation.js"),
+  reset: async () => ({ open: (await import("./views/invitation.js")).openReset }),
+});
+const VIEWS_OF_ORGANIZERS = {
+  organizer: () => import("./views/organizer/campaigns.js"),
+  plan: () => import("./views/organizer/plan.js"),
+  course: () => import("./views/organizer/course.js"),
+  draw: () => import("./views/organizer/draw.js"),
+  monitor: () => import("./views/organizer/monitor.js"),
+  door: () => import("./views/organizer/door.js"),
+  people: () => import("./views/organizer/people.js"),
+  webhooks: () => import("./views/organizer/webhooks.js"),
+  mail: () => import("./views/organizer/mail.js"),
+};
+const FOR_ORGANIZERS = Object.keys(VIEWS_OF_ORGANIZERS);
+for (const [name, load] of Object.entries(VIEWS_OF_ORGANIZERS)) VIEWS[name] = organizing(load);
+/** Where to go on after signing in, in the storage of the tab. */
+export const BACK = "slotlock.back";
+
+/** What a provider sent back with the user. It leaves the address at once, as its code is a secret. */
+export const returned = new URLSearchParams(location.search);
+const isReturned = returned.has("state") || returned.has("error");
+if (isReturned) history.replaceState(null, "", `${location.pathname}#/signon`);
+
+const VERSION = document.querySelector("meta[name=board-version]")?.getAttribute("content") ?? "";
+/** A network that hangs must not keep the page empty. */
+const FIRST_WAIT_MS = 4000;
+const WORKER_AFTER_MS = 5000;
+
+/** The site: its name, its links, what it allows, as the page says it. @type {any} */
+export const site = { name: "slotlock", ...JSON.parse(document.querySelector("meta[name=board-site]")?.getAttribute("content") ?? "{}") };
+/** @type {View | null} */
+let view = null;
+let shownAddress = "";
+/** Whether a view can write anything yet. */
+let hasTexts = false;
+/** Whether the view stands for one that only organizers see. */
+let isBarred = false;
+/** An error of the page itself, with the id by which somebody can ask about it. */
+let brokenId = "";
+
+/** Go to another view. @param {string} address as "#/week" */
+export function go(address) {
+  location.hash = address;
+}
+
+/** Say something to screen readers, at most once in two seconds, in the order of events. @type {string[]} */
+const sayings = [];
+let isSaying = false;
+
+/** @param {string} text */
+export function say(text) {
+  sayings.push(text);
+  if (isSaying) return;
+  isSaying = true;
+  const next = () => {
+    const said = sayings.shift();
+    isSaying = said !== undefined;
+    if (said === undefined) return;
+    const status = document.getElementById("status");
+    if (status) status.textContent = said;
+    setTimeout(next, 2000);
+  };
+  setTimeout(next, 100);
+}
+
+/** Sign in, and come back. */
+export function signInFirst() {
+  tab.set(BACK, location.hash);
+  go("#/signin");
+}
+
+function isOrganizer() {
+  return me?.role === "ORGANIZER" || me?.role === "ADMIN";
+}
+
+/** Say for whom a view is. @returns {{open: () => View}} */
+function barred() {
+  const render = () => [h("h1", null, t("tab.organizer")), notice(me ? "stop" : "", me ? "lock" : "person", t("error.FORBIDDEN"), !me && button("", t("tab.signin"), signInFirst))];
+  return { open: () => ({ title: () => t("tab.organizer"), render }) };
+}
+
+/** Return the address of the view, its module, and the part that it shows. */
+function addressed() {
+  const address = location.hash.replace(/^#\/?/, "");
+  const [name, ...rest] = address.split("/");
+  return { address, name, load: VIEWS[name] ?? VIEWS[""], part: rest.join("/") };
+}
+
+/** Show the view of the address, if the person may see it. */
+async function show() {
+  const { address, name, load: loadView, part } = addressed();
+  const isForOthers = FOR_ORGANIZERS.includes(name) && !isOrganizer() && !(hasSession() && !me);
+  if (address === shownAddress && isForOthers === isBarred && view) return;
+  shownAddress = address;
+  isBarred = isForOthers;
+  const load = isForOthers ? async () => barred() : loadView;
+  try {
+    const module = await load().catch(missing);
+    const before = location.hash;
+    const opened = module.open(decodeURIComponent(part));
+    if (address !== shownAddress || isForOthers !== isBarred) {
+      opened.leave?.();
+      return; // somebody went on meanwhile
+    }
+    // A secret leaves the address.
+    if (location.hash !== before) shownAddress = addressed().address;
+    view?.leave?.();
+    view = opened;
+    brokenId = "";
+    scrollTo(0, 0);
+    redraw();
+    requestAnimationFrame(() => document.getElementById("main")?.focus({ preventScroll: true }));
+  } catch (error) {
+    report(error);
+  }
+}
+
+/** Load the page anew for other files, or say that there is no network. @param {unknown} error @returns {Promise<{open: (part: string) => View}>} */
+async function missing(error) {
+  const page = await fetch("/board", { cache: "no-cache" }).then((response) => response.text(), () => "");
+  if (page.includes(VERSION)) throw error;
+  if (page) await import("./reload.js");
+  return { open: () => ({ title: () => t("nav"), render: () => [failure("OFFLINE", () => location.reload())] }) };
+}
+
+function draw() {
+  if (!view || !hasTexts) return;
+  const focused = document.activeElement;
+  const places = ancestors(focused);
+  document.title = `${view.title()} · ${site.name}`;
+  patch(document.body, [
+    h("a", { class: "skip", href: "#main", onclick: skip }, t("skip")),
+    bar(),
+    h("main", { id: "main", tabindex: -1, class: view.width ?? "" }, brokenId ? broken() : view.render()),
+    legal(),
+    h("p", { id: "status", class: "vh", role: "status", "data-own": true }),
+  ]);
+  if (focused && !focused.isConnected) focusNear(places);
+}
+
+/** @param {Element | null} element @returns {Element[]} from its parent to the page */
+function ancestors(element) {
+  const all = [];
+  for (let each = element?.parentElement; each; each = each.parentElement) all.push(each);
+  return all;
+}
+
+/** Put the focus on what took the place of the element that had it, so that nobody starts over. @param {Element[]} places */
+function focusNear(places) {
+  if (document.activeElement && document.activeElement !== document.body) return;
+  for (const place of places) {
+    if (!place.isConnected || place === document.body) continue;
+    const inside = place.id === "main" ? null : place.querySelector("button, a[href], input, select, textarea");
+    const target = inside ?? (place.hasAttribute("tabindex") && place);
+    if (target) return /** @type {HTMLElement} */ (target).focus({ preventScroll: true });
+  }
+}
+
+function legal() {
+  const links = [[site.imprintUrl, "legal.imprint"], [site.privacyUrl, "legal.privacy"], [!me && site.developersUrl, "legal.developers"]];
+  return h("footer", { class: `legal ${view?.width ?? ""}`.trim() }, links.map(([address, key]) => address && h("a", { href: address }, t(key))));
+}
+
+/** @param {Event} event */
+function skip(event) {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function bar() {
+  return h(
+    "header",
+    { class: "bar" },
+    h("a", { class: "brand", href: "#/" }, site.logoUrl ? h("img", { class: "logo", src: site.logoUrl, alt: "" }) : mark(), site.name),
+    h("nav", { class: "tabs", "aria-label": t("nav") }, tabs()),
+    me && h("a", { class: "me", href: "#/account" }, icon("person"), me.name),
+  );
+}
+
+function tabs() {
+  // Nothing but the door is there to be pressed at the door.
+  if (shownAddress.startsWith("door/")) return [h("a", { href: "#/door" }, icon("tick"), t("door.done"))];
+  const shown = shownAddress.split("/")[0];
+  const all = [
+    ["", "list", t("tab.courses"), ["campaign", "slot", "wishes"]],
+    (me || hasSession()) && ["week", "week", t("tab.week"), []],
+    isOrganizer() && ["organizer", "gear", t("tab.organizer"), FOR_ORGANIZERS],
+    me ? ["account", "person", t("tab.account"), []] : ["signin", "person", t("tab.signin"), []],
+  ];
+  return all.filter(Boolean).map((each) => {
+    const [address, iconName, label, others] = /** @type {any[]} */ (each);
+    const isCurrent = shown === address || others.includes(shown);
+    return h("a", { href: `#/${address}`, "aria-current": isCurrent && "page" }, icon(iconName), label);
+  });
+}
+
+function broken() {
+  return failure("BROKEN", () => location.reload(), { id: brokenId });
+}
+
+/** Show that the page failed. @param {unknown} error */
+function report(error) {
+  console.error(error);
+  if (!brokenId) {
+    brokenId = Math.random().toString(16).slice(2, 10);
+    const stack = error instanceof Error ? error.stack : "";
+    const body = `${brokenId} in ${shownAddress.split("/")[0]}: ${error} ${stack}`.slice(0, 1500);
+    if (site.logsErrors) fetch("/board/errors", { method: "POST", body }).catch(() => null);
+  }
+  if (view) redraw();
+  else patch(document.body, [h("main", null, broken())]);
+}
+
+/** Load the texts; a user who never chose a language gets mails in that of their first page. */
+async function useLanguage() {
+  await loadTexts(me?.locale);
+  if (!me || me.locale) return;
+  me.locale = language;
+  run("updateMe", { locale: language }).catch(() => null);
+}
+
+async function start() {
+  drawWith(draw);
+  showScheme();
+  showColor(site.color);
+  addEventListener("error", (event) => report(event.error));
+  addEventListener("unhandledrejection", (event) => report(event.reason));
+  addEventListener("hashchange", show);
+  onSession(redraw);
+  onConnection(redraw);
+  const resumed = resumeSession();
+  // A view that asks for its list does so in the round trip of the texts. What a provider sent needs texts.
+  if (hasSession() || isReturned) addressed().load().catch(() => null);
+  else show();
+  await Promise.all([loadTexts(), Promise.race([resumed, new Promise((resolve) => setTimeout(resolve, FIRST_WAIT_MS))])]);
+  await useLanguage();
+  hasTexts = true;
+  await show();
+  redraw();
+  onSession(() => useLanguage().then(redraw));
+  onSession(show);
+  await resumed;
+  registerWorker();
+  onSession(registerWorker);
+}
+
+let isRegistered = false;
+/** Let a worker keep the page for the door without a network, for people with bookings. */
+function registerWorker() {
+  if (isRegistered || !me || !navigator.serviceWorker) return;
+  isRegistered = true;
+  const address = "/board/worker.js";
+  const policy = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("slotlock", { createScriptURL: () => address });
+  const register = () => navigator.serviceWorker.register(policy?.createScriptURL("") ?? address, { scope: "/board" }).catch(() => null);
+  setTimeout(register, WORKER_AFTER_MS); // the page itself comes first, in a rush above all
+}
+
+start().catch(report);

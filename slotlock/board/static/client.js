@@ -1,0 +1,205 @@
+// @ts-check
+/** Requests to /graphql: by the name of their operation, with the session and its renewal. */
+import operations from "./operations.js";
+import { noteServerTime } from "./clock.js";
+import { redraw } from "./kernel.js";
+import { local } from "./storage.js";
+
+const TIMEOUT_MS = 15_000;
+const REFRESH_TOKEN = "slotlock.refreshToken";
+/** Codes after which the same request, with its key, may be sent again. */
+const PASSING = new Set(["OFFLINE", "OUTCOME_UNKNOWN", "OVERLOADED", "INTERNAL", "RATE_LIMITED", "LOCKED", "QUEUE_FULL", "TEAM_BUSY"]);
+const PAUSE_MS = [400, 4000];
+
+/** A request without data. `code` is that of the API, or OFFLINE without a response. */
+export class RequestError extends Error {
+  /** @param {string} code @param {number} [retryAfterMs] @param {string} [requestId] */
+  constructor(code, retryAfterMs = 0, requestId = "") {
+    super(code);
+    this.code = code;
+    this.retryAfterMs = retryAfterMs;
+    this.requestId = requestId;
+  }
+}
+
+/** The signed-in user, null for nobody, undefined while that is unknown. @type {any} */
+export let me;
+let accessToken = "";
+/** @type {Set<() => void>} */
+const listeners = new Set();
+
+/** When the last request failed without a response, in ms since 1970; 0 while there is a connection. */
+export let lostAt = 0;
+/** @param {number} at */
+function noteLost(at) {
+  if (Boolean(lostAt) === Boolean(at)) return;
+  lostAt = at;
+  redraw();
+}
+addEventListener("offline", () => noteLost(Date.now()));
+addEventListener("online", () => noteLost(0));
+
+/** Let requests name more operations. @param {Record<string, string>} more */
+export function addOperations(more) {
+  Object.assign(operations, more);
+}
+
+/** Call this whenever a user signs in or out, or a new token is there, until the returned function is called. @param {() => void} listener */
+export function onSession(listener) {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+/** Whether this browser has a session, also while no network can confirm it. */
+export function hasSession() {
+  return local.get(REFRESH_TOKEN) !== null;
+}
+
+/** Return the header that names the session. */
+export function authorization() {
+  return accessToken && `Bearer ${accessToken}`;
+}
+
+/** Begin a session, or end it with null. @param {any} session */
+export function setSession(session) {
+  accessToken = session?.accessToken ?? "";
+  me = session?.user ?? null;
+  if (session) local.set(REFRESH_TOKEN, session.refreshToken);
+  else local.remove(REFRESH_TOKEN);
+  for (const listener of listeners) listener();
+}
+
+/** Return the address where somebody begins: organizers with their campaigns. */
+export function home() {
+  return me && me.role !== "MEMBER" ? "#/organizer" : "#/";
+}
+
+/** Continue the session of this browser, if it has one. */
+export async function resumeSession() {
+  try {
+    if (!hasSession() || !(await refresh())) setSession(null);
+  } catch {
+    me = null; // no network: the session may continue later
+    setTimeout(resumeSession, 5000);
+  }
+}
+
+/** Ask for the session anew: it may have ended, or its user may have another role. */
+export async function recheckSession() {
+  if (accessToken && !(await refresh().catch(() => true))) setSession(null);
+}
+
+/** Sign out here, or end the session here that has ended elsewhere. @param {boolean} [isEnded] */
+export async function signOut(isEnded = false) {
+  if (!isEnded) await run("logout").catch(() => null);
+  setSession(null);
+}
+
+/** @type {Promise<boolean> | null} */
+let refreshing = null;
+
+/** Exchange the refresh token; one tab at a time, as each token is valid once. */
+function refresh() {
+  refreshing ??= withLock(async () => {
+    const refreshToken = local.get(REFRESH_TOKEN);
+    if (!refreshToken) return false;
+    const { refreshSession } = await post("refreshSession", { refreshToken }, "");
+    if (refreshSession.__typename !== "Session") return false;
+    setSession(refreshSession);
+    return true;
+  }).finally(() => {
+    refreshing = null;
+  });
+  return refreshing;
+}
+
+/** @template T @param {() => Promise<T>} task @returns {Promise<T>} */
+function withLock(task) {
+  return navigator.locks ? navigator.locks.request("slotlock.session", task) : task();
+}
+
+/**
+ * Run an operation and return its data.
+ * @param {string} name of a file in operations/
+ * @param {Record<string, any>} [variables]
+ * @returns {Promise<any>}
+ */
+export async function run(name, variables = {}) {
+  const used = authorization();
+  try {
+    return await post(name, variables, used);
+  } catch (error) {
+    if (!(error instanceof RequestError) || !used) throw error;
+    if (error.code === "FORBIDDEN") recheckSession();
+    if (error.code !== "UNAUTHENTICATED") throw error;
+    if (authorization() === used && !(await refresh())) {
+      await signOut(true);
+      throw error;
+    }
+    return post(name, variables, authorization());
+  }
+}
+
+/** @param {string} name @param {Record<string, any>} variables @param {string} token */
+async function post(name, variables, token) {
+  const abort = new AbortController();
+  const timer = setTimeout(() => abort.abort(), TIMEOUT_MS);
+  const sentAt = performance.now();
+  let response, body;
+  try {
+    response = await fetch("/graphql", {
+      method: "POST",
+      signal: abort.signal,
+      cache: "no-store",
+      headers: { "Content-Type": "application/json", Accept: "application/json", ...(token && { Authorization: token }) },
+      body: JSON.stringify({ query: operations[name], variables }),
+    });
+    body = await response.json();
+  } catch {
+    if (!response) noteLost(Date.now());
+    throw new RequestError(response ? "INTERNAL" : "OFFLINE");
+  } finally {
+    clearTimeout(timer);
+  }
+  noteLost(0);
+  const error = body.errors?.[0];
+  if (error) {
+    const { code = "INTERNAL", retryAfterMs = 0 } = error.extensions ?? {};
+    throw new RequestError(code, retryAfterMs, response.headers.get("X-Request-ID") ?? "");
+  }
+  if (body.data?.serverTime) noteServerTime(sentAt, performance.now(), body.data.serverTime);
+  return body.data;
+}
+
+/** Return a new key for a request that must happen once. */
+export function newKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/**
+ * Send a request with its key until there is an answer that stays, however often that is lost.
+ * @param {() => Promise<any>} send returns the result: a type with its code, if it is a refusal
+ * @param {{isWanted: () => boolean, onTrouble: (code: string) => void}} caller
+ * @returns {Promise<any>} null if it is not wanted any more
+ */
+export async function sendUntilAnswered(send, { isWanted, onTrouble }) {
+  for (let attempt = 0; ; attempt += 1) {
+    let code = "";
+    let waitMs = 0;
+    try {
+      const result = await send();
+      if (!PASSING.has(result.code)) return result;
+      code = result.code;
+      waitMs = result.retryAfterMs ?? 0;
+    } catch (error) {
+      if (!(error instanceof RequestError) || !PASSING.has(error.code)) throw error;
+      code = error.code;
+      waitMs = error.retryAfterMs;
+    }
+    onTrouble(code);
+    const pauseMs = Math.min(PAUSE_MS[0] * 2 ** attempt, PAUSE_MS[1]) * (0.5 + Math.random());
+    await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs, waitMs)));
+    if (!isWanted()) return null;
+  }
+}

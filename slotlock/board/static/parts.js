@@ -1,0 +1,200 @@
+// @ts-check
+/** Parts that several views show: icons, the dashes of places, notices, fields. */
+import { lostAt } from "./client.js";
+import { h, redraw, svg } from "./kernel.js";
+import { LANGUAGES, chooseLanguage, deviceZone, language, t, timeOf } from "./text.js";
+
+/** @type {Record<string, string>} Paths of 24 x 24. */
+const ICONS = {
+  cross: "m6.5 6.5 11 11M17.5 6.5l-11 11",
+  undo: "M8.5 5 4.5 9l4 4M4.5 9H14a5 5 0 0 1 0 10h-3",
+  list: "M9 6.5h11M9 12h11M9 17.5h11M4 6.5h.01M4 12h.01M4 17.5h.01",
+  week: "M6.5 5.5h11A2.5 2.5 0 0 1 20 8v9.5a2.5 2.5 0 0 1-2.5 2.5h-11A2.5 2.5 0 0 1 4 17.5V8a2.5 2.5 0 0 1 2.5-2.5zM4 10.5h16M8.5 3.5v4M15.5 3.5v4",
+  person: "M12 4.75a3.75 3.75 0 1 1 0 7.5 3.75 3.75 0 0 1 0-7.5zM5 20c.8-3.800 3.400-5.75 7-5.75s6.200 1.950 7 5.75",
+  tick: "m5 12.5 4.5 4.5L19 7.5",
+  code: "M4.5 4.5h5v5h-5zM14.5 4.5h5v5h-5zM4.5 14.5h5v5h-5zM14.5 14.5h2v2M19.5 14.5v5h-5",
+  overlap: "M6 4h6.5a2 2 0 0 1 2 2v6.5a2 2 0 0 1-2 2H6a2 2 0 0 1-2-2V6a2 2 0 0 1 2-2zM17.5 9.5H18a2 2 0 0 1 2 2V18a2 2 0 0 1-2 2h-6.5a2 2 0 0 1-2-2v-.5",
+  swap: "M4.5 9h14l-3.5-3.5M19.5 15h-14l3.5 3.5",
+  lock: "M7.5 10.5h9a2 2 0 0 1 2 2v5a2 2 0 0 1-2 2h-9a2 2 0 0 1-2-2v-5a2 2 0 0 1 2-2zM8.5 10.5V8a3.5 3.5 0 0 1 7 0v2.5",
+  people: "M6 5.75a2.250 2.250 0 1 1 0 4.5 2.250 2.250 0 0 1 0-4.5zM12.5 5.75a2.250 2.250 0 1 1 0 4.5 2.250 2.250 0 0 1 0-4.5zM19 5.75a2.250 2.250 0 1 1 0 4.5 2.250 2.250 0 0 1 0-4.5zM3 17.5c.4-2.600 1.5-4 3-4s2.600 1.400 3 4M9.5 17.5c.4-2.600 1.5-4 3-4s2.600 1.400 3 4M16 17.5c.4-2.600 1.5-4 3-4 1 0 1.800.6 2.400 1.600",
+  clock: "M12 3.5a8.5 8.5 0 1 1 0 17 8.5 8.5 0 0 1 0-17zM12 7.5V12l3 2",
+  warning: "M12 4.5 3.5 19.5h17zM12 10v4.5M12 17.200h.01",
+  school: "M3 9.5 12 5l9 4.5-9 4.5zM7 12v4.5c1.300 1.300 3 2 5 2s3.700-.7 5-2V12",
+  star: "m12 4 2.5 5.100 5.600.8-4.050 3.950.95 5.600L12 16.800l-5 2.650.95-5.600L3.900 9.900l5.600-.8z",
+  gear: "M12 9a3 3 0 1 1 0 6 3 3 0 0 1 0-6zM12 3.5v2.5M12 18v2.5M3.5 12H6M18 12h2.5M6 6l1.800 1.800M16.200 16.200 18 18M18 6l-1.800 1.800M7.800 16.200 6 18",
+};
+
+/** Return an icon, which is decoration: a text says the same. @param {string} name @param {string} [extra] */
+export function icon(name, extra = "") {
+  const path = svg("path", { d: ICONS[name] });
+  return svg("svg", { class: `icon ${extra}`.trim(), viewBox: "0 0 24 24", "aria-hidden": "true" }, path);
+}
+
+/** Return the logo. */
+export function mark() {
+  return svg(
+    "svg",
+    { class: "mark", viewBox: "0 0 28 28", "aria-hidden": "true" },
+    svg("rect", { width: 28, height: 28, rx: 7 }),
+    svg("path", { d: "M14 7v14" }),
+    svg("path", { d: "M8 7v14M20 7v14" }),
+  );
+}
+
+/**
+ * Return a dash for each place: the free ones, or one's own, in the colour of their class.
+ * @param {number} all
+ * @param {number} some
+ * @param {"free" | "mine" | "turn"} kind
+ */
+export function places(all, some, kind) {
+  const count = Math.max(all, 1);
+  const shown = Math.min(Math.max(some, 0), count);
+  const dash = { y1: 5, y2: 5, "stroke-dasharray": ".62 .38" };
+  return svg(
+    "svg",
+    { class: "places", width: Math.min(count * 8, 240), height: 12, viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+    svg("line", { x2: 100, pathLength: count, ...dash }),
+    shown > 0 && svg("line", { class: kind, x2: (100 * shown) / count, pathLength: shown, ...dash }),
+  );
+}
+
+/** Return a text that only screen readers have. @param {string} text */
+export function hidden(text) {
+  return h("span", { class: "vh" }, text);
+}
+
+/** Return what a control acts on, which only its name says: "Book: Chess". @param {string} name */
+export function whose(name) {
+  return hidden(t("whose", { name }));
+}
+
+/**
+ * Return a notice in the flow of a page, with at most one action.
+ * @param {"" | "wait" | "stop" | "yours"} kind
+ * @param {string} iconName
+ * @param {any} content
+ * @param {any} [action]
+ */
+export function notice(kind, iconName, content, action) {
+  return h("div", { class: `notice ${kind}`.trim() }, icon(iconName), h("p", null, content), action);
+}
+
+/**
+ * Return a field with its label and its error.
+ * @param {string} id
+ * @param {string} label
+ * @param {Record<string, any>} attributes of the input
+ * @param {string} [error]
+ */
+export function field(id, label, attributes, error) {
+  const wrong = error ? { "aria-invalid": "true", "aria-describedby": `${id}-error` } : {};
+  const { tag = "input", children = [], ...others } = attributes;
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: id }, label),
+    h(tag, { class: "input", id, name: id, ...others, ...wrong }, ...children),
+    error && h("p", { class: "error", id: `${id}-error` }, icon("warning"), h("span", null, error)),
+  );
+}
+
+/** Return what a password manager needs beside a new password: for whom it is. @param {string | null | undefined} name an address or a user name */
+export function usernameField(name) {
+  return h("input", { class: "vh", type: "text", name: "username", autocomplete: "username", value: name ?? "", tabindex: -1, "aria-hidden": "true", readonly: true });
+}
+
+/** Return links to the languages. */
+export function languageLinks() {
+  /** @param {string} code */
+  const choose = (code) => async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    await chooseLanguage(code);
+    redraw();
+  };
+  return h("p", { class: "row langs" }, Object.entries(LANGUAGES).map(([code, name]) => h("a", { href: location.hash, lang: code, hreflang: code, "aria-current": code === language && "true", onclick: choose(code) }, name)));
+}
+
+/** Return a link or a button. Its name is one text: browsers put a blank before a hidden element. @param {"a" | "button"} tag @param {Record<string, any>} attributes @param {any} content */
+export function control(tag, attributes, content) {
+  const element = h(tag, attributes, content);
+  if (element.querySelector(".vh")) element.setAttribute("aria-label", element.textContent);
+  return element;
+}
+
+/** Return a button. @param {string} kind @param {any} content @param {(event: Event) => void} onclick @param {Record<string, any>} [more] */
+export function button(kind, content, onclick, more = {}) {
+  return control("button", { type: "button", class: `btn ${kind}`.trim(), onclick, ...more }, content);
+}
+
+/** Return what is shown while the first data are on their way. @param {number} rows */
+export function bones(rows) {
+  const row = () => h("li", { class: "slot" }, h("p", { class: "when" }, h("span", { class: "bones" })), h("div", { class: "what" }, h("span", { class: "bones half" })));
+  return h("ol", { class: "slots", "aria-hidden": "true" }, Array.from({ length: rows }, row));
+}
+
+/** Return the page of an error, with one action. @param {string} code @param {() => void} again @param {Record<string, any>} [variables] */
+export function failure(code, again, variables = {}) {
+  return notice("stop", "warning", [t(`error.${code}`, variables, t("error.other", { code }))], button("second", t("again"), again));
+}
+
+/** Return how current a list is: at one place, beside the title. @param {"live" | "reading" | "old"} state */
+export function freshness(state) {
+  if (lostAt) return h("p", { class: "live stale" }, t("live.lost", { time: timeOf(new Date(lostAt), deviceZone) }));
+  if (state === "live") return h("p", { class: "live" }, t("live.now"));
+  return h("p", { class: "live stale" }, t(state === "reading" ? "live.reading" : "live.old"));
+}
+
+/** What is asked before it is done, by its id. */
+let asked = "";
+
+/**
+ * Return a button that asks once, in its own place, before it acts.
+ * @param {string} id
+ * @param {string} kind of the button
+ * @param {{label: any, question: string, yes: string, no: string}} texts
+ * @param {() => void} act
+ */
+export function askOnce(id, kind, { label, question, yes, no }, act) {
+  /** @param {string} next */
+  const ask = (next) => () => {
+    asked = next;
+    redraw();
+  };
+  if (asked !== id) return h("div", { class: "ask", "data-key": id }, button(kind, label, ask(id)));
+  return h(
+    "div",
+    { class: "ask asked", "data-key": id, role: "group", "aria-label": question },
+    h("p", null, h("strong", null, question)),
+    h("div", { class: "row" }, button("second", no, ask("")), button("final", yes, () => {
+      asked = "";
+      act();
+    })),
+  );
+}
+
+/** A QR code as the API draws it: a light square, and lines from module to module. */
+const QR = /^<svg [^>]*\bwidth="(\d{1,4})" height="\1"[^>]*>(?:<title>[^<]*<\/title>)?<g transform="scale\((\d{1,2})\)"><path fill="#fff" d="[Mhvz\d.\s-]+"\/><path stroke="#000" d="([Mmhv\d.\s-]+)"\/><\/g><\/svg>\s*$/;
+
+/** Return the code that is scanned at the door. Nobody types its 56 letters: the door finds names as well. @param {{checkInQr: string}} booking @param {string} title */
+export function checkInCodeFigure({ checkInQr }, title) {
+  return h(
+    "div",
+    { class: "code", "data-key": "code" },
+    qrCode(checkInQr, t("week.codeOf", { title })),
+    h("p", { class: "small soft" }, t("week.codeHelp")),
+  );
+}
+
+/** Return a link that adds a booking to the calendar of the device. @param {string | null | undefined} address @param {string} title */
+export function calendarLink(address, title) {
+  return address && control("a", { class: "btn second", href: address }, [icon("week"), t("week.addToCalendar"), whose(title)]);
+}
+
+/** Return a QR code, built from its path alone. @param {string} source SVG of the API @param {string} label */
+function qrCode(source, label) {
+  const found = QR.exec(source);
+  if (!found) return null;
+  const size = Number(found[1]) / Number(found[2]);
+  return svg("svg", { class: "qr", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label, "shape-rendering": "crispEdges" }, svg("path", { d: found[3] }));
+}

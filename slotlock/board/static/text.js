@@ -1,0 +1,199 @@
+// @ts-check
+/** The texts of a language, and dates, times and counts as that language writes them. */
+import { now } from "./clock.js";
+import { local } from "./storage.js";
+
+export const LANGUAGES = { en: "English", de: "Deutsch", zh: "中文" };
+const STORED = "slotlock.language";
+
+/** @type {Record<string, any>} */
+let messages = {};
+let loaded = "";
+let isOrganizing = false;
+/** The language of the page, one of LANGUAGES. */
+export let language = "en";
+
+/** Return the language that was chosen here or for the account, or the first of the browser's that exists. @param {string | null} [locale] of the account */
+function preferred(locale) {
+  const wanted = [local.get(STORED), locale, ...navigator.languages].map((each) => (each ?? "").slice(0, 2));
+  return wanted.find((each) => each in LANGUAGES) ?? "en";
+}
+
+/** Use a language in this browser from now on. @param {string} chosen */
+export async function chooseLanguage(chosen) {
+  local.set(STORED, chosen);
+  await loadTexts();
+}
+
+/** Load the texts of the preferred language, unless they are there. @param {string | null} [locale] of the account */
+export async function loadTexts(locale) {
+  const wanted = preferred(locale);
+  if (wanted === loaded) return;
+  language = loaded = wanted;
+  await read();
+}
+
+/** Load the texts of the views for organizers, too. */
+export async function loadTextsOfOrganizers() {
+  isOrganizing = true;
+  await read();
+}
+
+async function read() {
+  const [wanted, all] = [language, isOrganizing];
+  const [own, more] = await Promise.all([import(`./messages/${wanted}.js`), all && import(`./views/organizer/messages/${wanted}.js`)]);
+  if (wanted !== language || all !== isOrganizing) return read();
+  messages = { ...own.default, ...more?.default };
+  document.documentElement.lang = wanted;
+}
+
+/**
+ * Return a text with its variables. A text with plural forms is an object by CLDR category; the
+ * variable `count` chooses the form.
+ * @param {string} key
+ * @param {Record<string, any>} [variables]
+ * @param {string} [missing] instead of a text that does not exist
+ * @returns {string}
+ */
+export function t(key, variables = {}, missing = key) {
+  let text = messages[key];
+  if (text === undefined) return missing;
+  if (typeof text === "object") {
+    const form = plurals("cardinal").select(variables.count);
+    text = text[form] ?? text.other;
+  }
+  return text.replace(/\{(\w+)\}/g, (/** @type {string} */ _, /** @type {string} */ name) => String(variables[name] ?? ""));
+}
+
+/**
+ * Return what is wrong with a field, in the language of the page.
+ * @param {{code: string, message: string, values: Array<{name: string, value: string}>}} problem as the API says it
+ */
+export function problemText({ code, message, values }) {
+  if (!hasText(`problem.${code}`)) return message;
+  const named = Object.fromEntries(values.map(({ name, value }) => [name, value]));
+  return [named.about, t(`problem.${code}`, named)].filter(Boolean).join(": ");
+}
+
+/** Whether there is a text. @param {string} key */
+export function hasText(key) {
+  return key in messages;
+}
+
+/** A formatter takes longer to make than a row of a list. @type {Map<string, any>} */
+const formats = new Map();
+
+/** @template T @param {string} key @param {() => T} make @returns {T} */
+function once(key, make) {
+  if (!formats.has(key)) formats.set(key, make());
+  return formats.get(key);
+}
+
+/** @param {string} zone @param {Intl.DateTimeFormatOptions} options @param {string} [locale] */
+function format(zone, options, locale = language) {
+  return once(JSON.stringify([locale, zone, options]), () => new Intl.DateTimeFormat(locale, { ...options, timeZone: zone }));
+}
+
+/** @param {Intl.PluralRuleType} type */
+function plurals(type) {
+  return once(`${language} ${type}`, () => new Intl.PluralRules(language, { type }));
+}
+
+/** Return a time of day, as 15:00. @param {string | Date} at @param {string} zone */
+export function timeOf(at, zone) {
+  return format(zone, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(new Date(at));
+}
+
+/** Return a day, as Monday, 5 May; with the year if it is another one. @param {string | Date} at @param {string} zone */
+export function dayOf(at, zone) {
+  const date = new Date(at);
+  const isThisYear = date.getFullYear() === new Date(now()).getFullYear();
+  return format(zone, { weekday: "long", day: "numeric", month: "long", ...(isThisYear ? {} : { year: "numeric" }) }).format(date);
+}
+
+/** Return a short day and time, as Mon 15:00. @param {string | Date} at @param {string} zone */
+export function shortOf(at, zone) {
+  return `${weekdayOf(at, zone)} ${timeOf(at, zone)}`;
+}
+
+/** Return the short name of a weekday, as Mon. @param {string | Date} at @param {string} zone */
+export function weekdayOf(at, zone) {
+  return format(zone, { weekday: "short" }).format(new Date(at));
+}
+
+/** Return the name of a weekday, as Monday. @param {string | Date} at @param {string} zone */
+function longWeekdayOf(at, zone) {
+  return format(zone, { weekday: "long" }).format(new Date(at));
+}
+
+/**
+ * Return when a course meets, as "Every Monday 15:30, 12 dates"; empty for one date.
+ * @param {{meetingCount: number, meetings: Array<{startTime: string}>, timeZone: string}} slot with its first meetings
+ */
+export function rhythmOf({ meetingCount: count, meetings, timeZone }) {
+  if (!(count > 1)) return "";
+  const unique = (/** @type {(at: string, zone: string) => string} */ of) => [...new Set(meetings.map((each) => of(each.startTime, timeZone)))];
+  const [time, ...otherTimes] = unique(timeOf);
+  const days = listOf(unique(longWeekdayOf));
+  // Dates that follow each other day by day, such as a camp, are no rhythm.
+  const isWeekly = Date.parse(meetings[meetings.length - 1].startTime) - Date.parse(meetings[0].startTime) > 6 * 86_400_000;
+  if (!isWeekly) return t("slot.meetings", { count });
+  return otherTimes.length ? t("meets.days", { days, count }) : t("meets.weekly", { days, time, count });
+}
+
+/** Return a number of minutes as days, hours and minutes. @param {number} minutes */
+export function durationOf(minutes) {
+  /** @type {Array<[string, number]>} */
+  const parts = [["day", Math.floor(minutes / 1440)], ["hour", Math.floor((minutes % 1440) / 60)], ["minute", minutes % 60]];
+  const style = /** @type {const} */ ("unit");
+  const unit = (/** @type {string} */ name) => once(`${language} ${name}`, () => new Intl.NumberFormat(language, { style, unit: name, unitDisplay: "long" }));
+  return listOf(parts.filter(([, value]) => value).map(([name, value]) => unit(name).format(value)));
+}
+
+/** Return a short day, as 5 May. @param {string | Date} at @param {string} zone */
+export function shortDayOf(at, zone) {
+  return format(zone, { day: "numeric", month: "short" }).format(new Date(at));
+}
+
+/** Return the time of day in hours, as 13.5. @param {string | Date} at @param {string} zone */
+export function hoursOf(at, zone) {
+  const [hours, minutes] = format(zone, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }, "en-GB").format(new Date(at)).split(":");
+  return Number(hours) + Number(minutes) / 60;
+}
+
+/** Return a date as 2031-05-05, to group by days. @param {string | Date} at @param {string} zone */
+export function dateKey(at, zone) {
+  return format(zone, { year: "numeric", month: "2-digit", day: "2-digit" }, "en-CA").format(new Date(at));
+}
+
+/** Return a number as the language writes it. @param {number} value */
+export function number(value) {
+  return once(`${language} number`, () => new Intl.NumberFormat(language)).format(value);
+}
+
+/** Compare names as the language orders them: Küche before Kunstraum, 5a before 10a. @param {string} a @param {string} b */
+export function compareNames(a, b) {
+  return once(`${language} names`, () => new Intl.Collator(language, { numeric: true })).compare(a, b);
+}
+
+/** Return names as the language lists them: A, B and C. @param {string[]} names */
+export function listOf(names) {
+  return new Intl.ListFormat(language, { type: "conjunction" }).format(names);
+}
+
+/** Return a place in a line, as 4th. @param {number} value */
+export function ordinal(value) {
+  const form = plurals("ordinal").select(value);
+  return t(`ordinal.${form}`, { value: number(value) }, t("ordinal.other", { value: number(value) }));
+}
+
+/** Return the zone of the browser. */
+export const deviceZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+/** Return the time until an instant as m:ss or h:mm:ss; never negative. @param {number} ms */
+export function countdown(ms) {
+  const seconds = Math.max(0, Math.ceil(ms / 1000));
+  const parts = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60), seconds % 60];
+  const shown = parts[0] ? parts : parts.slice(1);
+  return shown.map((part, index) => (index ? String(part).padStart(2, "0") : String(part))).join(":");
+}

@@ -1,0 +1,298 @@
+// @ts-check
+/** My account: language, colors, teams, sessions, password, my data, and the way out. */
+import { reason } from "../bookings.js";
+import { RequestError, authorization, lostAt, me, newKey, onSession, run, sendUntilAnswered, signOut } from "../client.js";
+import { go, say, site } from "../app.js";
+import { h, redraw } from "../kernel.js";
+import { askOnce, bones, button, failure, field, icon, notice, usernameField, whose } from "../parts.js";
+import { opening } from "../rows.js";
+import { SCHEMES, scheme, showScheme } from "../scheme.js";
+import { LANGUAGES, chooseLanguage, deviceZone, language, listOf, t } from "../text.js";
+import { begin, providerName } from "./signon.js";
+
+/** @param {string} [code] that was mailed to the address of the account */
+export function open(code) {
+  if (code) history.replaceState(null, "", "#/account");
+  /** @type {any} */
+  let account = null;
+  let error = "";
+  /** The last answer, by the part of the page that asked. @type {Record<string, {kind: "stop" | "yours", text: string}>} */
+  const answers = {};
+
+  /** The mails that were chosen here: what is read may be older. @type {Record<string, boolean>} */
+  const chosen = {};
+
+  async function load() {
+    if (!me) return redraw();
+    try {
+      account = await run("account");
+      error = "";
+    } catch (caught) {
+      error = /** @type {any} */ (caught).code ?? "INTERNAL";
+    }
+    redraw();
+  }
+  load();
+  const stopSession = onSession(() => (me ? account ?? load() : redraw()));
+
+  /**
+   * Run a change, say what came of it at its part of the page, and read all anew.
+   * @param {string} part @param {string} name @param {Record<string, any>} variables @param {(result: any) => string} toText
+   * @returns {Promise<boolean>} whether it was done
+   */
+  async function change(part, name, variables, toText) {
+    delete answers[part];
+    try {
+      const send = async () => (await run(name, variables))[name];
+      // A team that another request changes is asked again; what is no matter of teams is sent once.
+      const result = part === "teams" ? await sendUntilAnswered(send, { isWanted: () => !lostAt, onTrouble: () => {} }) : await send();
+      if (result === null) throw new RequestError("OFFLINE");
+      const isRefused = Boolean(result?.code);
+      answers[part] = isRefused ? { kind: "stop", text: reason(result) } : { kind: "yours", text: toText(result) };
+      say(answers[part].text);
+      if (!isRefused) await load();
+      return !isRefused;
+    } catch (caught) {
+      const code = /** @type {any} */ (caught).code ?? "INTERNAL";
+      answers[part] = { kind: "stop", text: t(`error.${code}`, {}, t("error.other", { code })) };
+      return false;
+    } finally {
+      redraw();
+    }
+  }
+
+  /** @param {string} part */
+  function answer(part) {
+    const given = answers[part];
+    return given && notice(given.kind, given.kind === "yours" ? "tick" : "warning", given.text);
+  }
+
+  /** @param {string} id @param {any} content */
+  function section(id, ...content) {
+    return h("section", { class: "sheet stack", "aria-labelledby": id, "data-key": id }, h("h2", { id }, t(`account.${id}`)), content.flat(), answer(id));
+  }
+
+  function looks() {
+    const choose = async (/** @type {any} */ event) => {
+      await chooseLanguage(event.target.value);
+      redraw();
+      if (me) await change("looks", "updateMe", { locale: language }, () => t("account.languageSaved"));
+    };
+    return section(
+      "looks",
+      h("div", { class: "field" }, h("label", { for: "language" }, t("account.language")), h("select", { class: "input", id: "language", onchange: choose }, Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language }, name)))),
+      h(
+        "fieldset",
+        { class: "stack tight" },
+        h("legend", null, h("strong", null, t("account.scheme"))),
+        h("div", { class: "row" }, SCHEMES.map((each) => h("label", { class: "chip" }, h("input", { type: "radio", name: "scheme", value: each, checked: scheme() === each, onchange: () => {
+          showScheme(each);
+          redraw();
+        } }), t(`account.scheme.${each}`)))),
+      ),
+    );
+  }
+
+  function mails() {
+    const onchange = async (/** @type {any} */ { target: { id, checked } }) => {
+      chosen[id] = checked;
+      if (await change("mails", "updateMe", { [id]: checked }, () => t("account.languageSaved"))) return;
+      delete chosen[id];
+      redraw();
+    };
+    return section("mails", h("p", { class: "soft" }, t("account.mailsHelp")), ["wantsReminders", "wantsAnnouncements"].map((id) => h("label", { class: "check" }, h("input", { type: "checkbox", id, checked: chosen[id] ?? account.me[id], onchange }), t(`account.${id}`))));
+  }
+
+  function sessions() {
+    const others = account.mySessions.filter((/** @type {any} */ each) => !each.current);
+    const row = (/** @type {any} */ each) => h(
+      "li",
+      { "data-key": each.id },
+      h("p", null, h("strong", null, deviceOf(each.client)), each.current && [" ", h("span", { class: "tag yours" }, t("account.here"))], h("br"), h("span", { class: "soft" }, t("account.lastUsed", { time: opening(Date.parse(each.lastUsedAt), deviceZone) }))),
+      !each.current && button("second", t("account.signOutThere"), () => change("sessions", "endSession", { id: each.id }, () => t("account.signedOutThere")), { "aria-label": `${t("account.signOutThere")}${t("whose", { name: deviceOf(each.client) })}` }),
+    );
+    return section(
+      "sessions",
+      h("ul", { class: "frame list" }, account.mySessions.map(row)),
+      others.length > 1 && h("div", null, button("second", t("account.signOutOthers"), () => change("sessions", "endOtherSessions", {}, () => t("account.signedOutThere")))),
+    );
+  }
+
+  function identities() {
+    const linked = account.me.identities ?? [];
+    const { signInProviders: providers } = site;
+    if (!linked.length && !providers.length) return null;
+    /** @param {string} id */
+    const link = (id) => async () => {
+      delete answers.identities;
+      const trouble = await begin(id, me.id);
+      if (trouble) answers.identities = { kind: "stop", text: trouble };
+      redraw();
+    };
+    const row = (/** @type {any} */ each) => h(
+      "li",
+      { "data-key": each.id },
+      h("p", null, h("strong", null, providerName(each.provider)), each.email && [h("br"), h("span", { class: "soft" }, each.email)]),
+      button("second", [t("account.unlink"), whose(providerName(each.provider))], () => change("identities", "unlinkSignIn", { identity: each.id }, () => t("account.unlinked"))),
+    );
+    const isLinked = (/** @type {string} */ id) => linked.some((/** @type {any} */ each) => each.provider === id);
+    return section(
+      "identities",
+      linked.length ? h("ul", { class: "frame list" }, linked.map(row)) : h("p", { class: "soft" }, t("account.noIdentities")),
+      providers.map((/** @type {any} */ { id, name }) => !isLinked(id) && h("div", null, button("second", t("account.link", { name }), link(id)))),
+    );
+  }
+
+  /** @param {any} event */
+  async function changePassword(event) {
+    event.preventDefault();
+    const form = event.target;
+    const { username: _, ...input } = Object.fromEntries(new FormData(form));
+    if (await change("password", "changePassword", { input }, (result) => t("account.passwordChanged", { count: result.endedSessions }))) form.reset();
+    else document.getElementById("currentPassword")?.focus();
+  }
+
+  function loginName() {
+    return account.me.email ?? account.me.username;
+  }
+
+  function password() {
+    return section(
+      "password",
+      h(
+        "form",
+        { class: "stack", onsubmit: changePassword },
+        usernameField(loginName()),
+        field("currentPassword", t("account.currentPassword"), { type: "password", autocomplete: "current-password", required: true }),
+        field("newPassword", t("account.newPassword"), { type: "password", autocomplete: "new-password", required: true, minlength: 8 }),
+        h("div", null, h("button", { class: "btn second" }, t("account.changePassword"))),
+      ),
+    );
+  }
+
+  /** @param {any} event */
+  async function changeEmail(event) {
+    event.preventDefault();
+    const form = event.target;
+    const { username: _, ...input } = Object.fromEntries(new FormData(form));
+    if (await change("email", "changeEmail", { input }, (result) => t("account.codeSent", { email: result.email }))) form.reset();
+  }
+
+  async function confirmEmail() {
+    const sent = code;
+    if (await change("email", "verifyEmail", { code }, (result) => t("account.emailIsVerified", { email: result.user.email })) && code === sent) code = "";
+    redraw();
+  }
+
+  function email() {
+    const { email: address, emailVerified, emailUndeliverableSince, hasPassword } = account.me;
+    const isOpen = !emailVerified && !code && site.sendsMail;
+    return section(
+      "email",
+      h("p", null, address, " ", emailVerified && h("span", { class: "tag yours" }, icon("tick"), t("account.verified"))),
+      emailUndeliverableSince && notice("stop", "warning", t("account.undeliverable")),
+      code && notice("wait", "person", t("account.confirmHelp"), button("", t("account.confirm"), confirmEmail)),
+      isOpen && h("div", null, button("second", t("account.requestCode"), () => change("email", "requestEmailVerification", {}, (result) => t("account.codeSent", { email: result.email })))),
+      site.sendsMail && hasPassword && h(
+        "form",
+        { class: "stack", onsubmit: changeEmail },
+        usernameField(loginName()),
+        field("newEmail", t("account.newEmail"), { type: "email", autocomplete: "email", required: true }),
+        field("emailPassword", t("account.currentPassword"), { name: "currentPassword", type: "password", autocomplete: "current-password", required: true }),
+        h("div", null, h("button", { class: "btn second" }, t("account.changeEmail"))),
+      ),
+    );
+  }
+
+  /** Remember the code for after the sign-in: it is worth nothing without it. */
+  function remember() {
+    if (code) sessionStorage.setItem("slotlock.back", `#/account/${code}`);
+  }
+
+  /** @param {any} team */
+  function teamItem(team) {
+    const names = team.members.map((/** @type {any} */ each) => each.user?.name).filter(Boolean);
+    const invite = async (/** @type {any} */ event) => {
+      event.preventDefault();
+      const form = event.target;
+      const input = { teamId: team.id, email: new FormData(form).get("email") };
+      if (await change("teams", "inviteToTeam", { input }, () => t("account.invited", { email: String(input.email) }))) form.reset();
+    };
+    return h(
+      "li",
+      { class: "stack tight", "data-key": team.id },
+      h("h3", null, team.name),
+      h("p", { class: "soft" }, listOf(names)),
+      team.invitations.map((/** @type {any} */ each) => h("p", { class: "row", "data-key": each.email }, h("span", { class: "soft" }, t("account.isInvited", { email: each.email })), button("plain", t("account.withdraw"), () => change("teams", "withdrawTeamInvitation", { teamId: team.id, email: each.email }, () => t("account.withdrawn")), { "aria-label": `${t("account.withdraw")}${t("whose", { name: each.email })}` }))),
+      h("form", { class: "row ends", onsubmit: invite }, field(`invite-${team.id}`, t("account.inviteAddress"), { type: "email", name: "email", required: true, autocomplete: "off" }), h("button", { class: "btn second" }, t("account.invite"))),
+      askOnce(`leave ${team.id}`, "plain", { label: t("account.leaveTeam", { name: team.name }), question: t("account.leaveTeamAsk", { name: team.name }), yes: t("account.leave"), no: t("account.stay") }, () => change("teams", "leaveTeam", { teamId: team.id }, () => t("account.left", { name: team.name }))),
+    );
+  }
+
+  function teams() {
+    const create = async (/** @type {any} */ event) => {
+      event.preventDefault();
+      const form = event.target;
+      const input = { name: new FormData(form).get("name"), idempotencyKey: newKey() };
+      if (await change("teams", "createTeam", { input }, () => t("account.teamCreated", { name: String(input.name) }))) form.reset();
+    };
+    return section(
+      "teams",
+      account.myTeamInvitations.map((/** @type {any} */ each) => h(
+        "div",
+        { class: "notice", "data-key": each.teamId },
+        icon("people"),
+        h("p", null, t("account.invitation", { name: each.teamName, by: each.invitedBy?.name ?? "" })),
+        h("div", { class: "row" }, button("", t("account.accept"), () => change("teams", "acceptTeamInvitation", { teamId: each.teamId }, () => t("account.accepted", { name: each.teamName }))), button("plain", t("account.decline"), () => change("teams", "declineTeamInvitation", { teamId: each.teamId }, () => t("account.declined")))),
+      )),
+      account.myTeams.length ? h("ul", { class: "stack loose" }, account.myTeams.map(teamItem)) : h("p", { class: "soft" }, t("account.noTeams")),
+      h("form", { class: "row ends", onsubmit: create }, field("team", t("account.teamName"), { name: "name", required: true, autocomplete: "off" }), h("button", { class: "btn second" }, t("account.createTeam"))),
+    );
+  }
+
+  /** Save the data as a file: a plain link would not name the session. */
+  async function download() {
+    delete answers.data;
+    try {
+      const response = await fetch("/personal-data", { headers: { Authorization: authorization() }, cache: "no-store" });
+      if (!response.ok) throw new Error(String(response.status));
+      const address = URL.createObjectURL(await response.blob());
+      h("a", { href: address, download: "personal-data.json" }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    } catch {
+      answers.data = { kind: "stop", text: t("account.dataFailed") };
+    }
+    redraw();
+  }
+
+  function render() {
+    if (!me) return [h("h1", null, t("tab.account")), code && notice("wait", "person", t("account.confirmSignIn")), looks(), h("div", null, h("a", { class: "btn", href: "#/signin", onclick: remember }, t("tab.signin")))];
+    if (!account) return [h("h1", null, t("tab.account")), error ? failure(error, load) : bones(4)];
+    return [
+      h("div", { class: "stack tight" }, h("h1", null, account.me.name), h("p", { class: "soft" }, [loginName(), ...(account.me.groups ?? [])].filter(Boolean).join(" · "))),
+      looks(),
+      teams(),
+      sessions(),
+      identities(),
+      account.me.email && (code || site.sendsMail) && email(),
+      site.sendsMail && mails(),
+      account.me.hasPassword && password(),
+      section("data", h("p", null, t("account.dataHelp")), h("div", null, button("second", t("account.download"), download))),
+      h("div", null, button("final", t("account.signOut"), async () => {
+        await signOut();
+        go("#/");
+      })),
+    ];
+  }
+
+  return { title: () => t("tab.account"), render, leave: () => void stopSession() };
+}
+
+/** Return the browser and the system of a client, as it names itself. @param {string | null} client */
+function deviceOf(client) {
+  const browser = /(Edg|OPR|Firefox|Chrome|CriOS|FxiOS|Safari)/.exec(client ?? "")?.[1];
+  const system = /(iPhone|iPad|Android|Windows|Mac OS X|CrOS|Linux)/.exec(client ?? "")?.[1];
+  const names = /** @type {Record<string, string>} */ ({ Edg: "Edge", OPR: "Opera", CriOS: "Chrome", FxiOS: "Firefox", "Mac OS X": "Mac", CrOS: "Chromebook" });
+  const known = [browser, system].filter(Boolean).map((each) => names[/** @type {string} */ (each)] ?? each);
+  return known.join(", ") || client?.slice(0, 40) || t("account.unknownDevice");
+}

@@ -1,0 +1,59 @@
+// @ts-check
+/** What is open and what opens when: the first page. */
+import { now } from "../clock.js";
+import { me, onSession } from "../client.js";
+import { h, redraw } from "../kernel.js";
+import { bones, failure, freshness, icon, notice } from "../parts.js";
+import { opening } from "../rows.js";
+import { LiveCampaigns } from "../store.js";
+import { countdown, deviceZone, t } from "../text.js";
+
+export function open() {
+  const live = new LiveCampaigns();
+  const stopSession = onSession(() => live.load());
+  const timer = setInterval(redraw, 1000);
+
+  /** @param {any} campaign */
+  function entry(campaign) {
+    const opensAt = Date.parse(campaign.opensAt);
+    const closesAt = Date.parse(campaign.closesAt);
+    let tag = h("span", { class: "tag over" }, t("open.over"));
+    if (opensAt > now()) {
+      const leftMs = opensAt - now();
+      tag = h("span", { class: "tag" }, icon("clock"), leftMs < 3_600_000 ? t("state.in", { time: countdown(leftMs) }) : t("state.from", { time: opening(opensAt, deviceZone) }));
+    } else if (closesAt > now()) {
+      tag = h("span", { class: "tag yours" }, t("open.now"));
+    }
+    const until = closesAt > now() ? t("open.until", { time: opening(closesAt, deviceZone) }) : "";
+    const groups = campaign.eligibleGroups.map((/** @type {string[]} */ each) => each.join(", ")).join(" · ");
+    return h(
+      "li",
+      { "data-key": campaign.id },
+      h("p", null, h("a", { href: `#/campaign/${campaign.id}` }, h("strong", null, campaign.name)), h("br"), h("span", { class: "soft" }, [groups, until].filter(Boolean).join(" · "))),
+      tag,
+    );
+  }
+
+  return {
+    title: () => t("tab.courses"),
+    render() {
+      const order = (live.items ?? []).filter((each) => each.published).sort((a, b) => rank(a) - rank(b) || a.opensAt.localeCompare(b.opensAt));
+      return [
+        h("div", { class: "top" }, h("h1", null, t("campaigns.title")), freshness(live.state)),
+        !me && notice("", "person", t("campaigns.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin"))),
+        live.error && !live.items ? failure(live.error, () => live.load()) : live.items ? (order.length ? [h("ul", { class: "frame list" }, order.map(entry)), h("p", { class: "small soft" }, t("zone", { zone: deviceZone.replace(/_/g, " ") }))] : notice("", "list", t("empty.campaigns"))) : bones(3),
+      ];
+    },
+    leave() {
+      live.leave();
+      stopSession();
+      clearInterval(timer);
+    },
+  };
+}
+
+/** Return the order of a campaign: open ones, those that open, then those that are over. @param {any} campaign */
+function rank(campaign) {
+  if (Date.parse(campaign.closesAt) < now()) return 2;
+  return Date.parse(campaign.opensAt) > now() ? 1 : 0;
+}

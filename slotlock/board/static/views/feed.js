@@ -1,0 +1,65 @@
+// @ts-check
+/** The calendar feed: an address by which a calendar app follows one's bookings. */
+import { run } from "../client.js";
+import { h, redraw } from "../kernel.js";
+import { askOnce, button, failure, icon } from "../parts.js";
+import { dayOf, deviceZone, t } from "../text.js";
+
+/** Return a button that opens a panel, and the panel. */
+export function calendarFeed() {
+  let isOpen = false;
+  /** @type {any} null without a feed, undefined while unknown */
+  let feed;
+  let error = "";
+  let isCopied = false;
+
+  /** @param {string} name */
+  async function request(name) {
+    isCopied = false;
+    error = "";
+    try {
+      const data = await run(name);
+      feed = name === "revokeCalendarFeed" ? null : data[name];
+    } catch (caught) {
+      error = /** @type {any} */ (caught).code ?? "INTERNAL";
+    }
+    redraw();
+  }
+
+  function toggle() {
+    isOpen = !isOpen;
+    if (isOpen && feed === undefined) request("myCalendarFeed");
+    redraw();
+  }
+
+  /** @param {string} address */
+  async function copy(address) {
+    await navigator.clipboard?.writeText(address).then(() => (isCopied = true), () => null);
+    redraw();
+  }
+
+  function panel() {
+    if (!isOpen) return null;
+    const body = [];
+    if (error) body.push(failure(error, () => request("myCalendarFeed")));
+    else if (feed?.url) {
+      const address = new URL(feed.url, location.origin).href;
+      body.push(
+        h("p", null, t("feed.help")),
+        h("div", { class: "field" }, h("label", { for: "feed" }, t("feed.address")), h("input", { class: "input", id: "feed", readonly: true, value: address, onfocus: (/** @type {any} */ event) => event.target.select() })),
+        h("div", { class: "row" }, h("a", { class: "btn second", href: address.replace(/^https?:/, "webcal:") }, icon("week"), t("feed.open")), button("second", t(isCopied ? "feed.copied" : "feed.copy"), () => copy(address))),
+        h("p", { class: "small soft" }, t("feed.once")),
+      );
+    } else if (feed) {
+      body.push(
+        h("p", null, t("feed.since", { date: dayOf(feed.createdAt, deviceZone) })),
+        h("div", { class: "row" }, askOnce("feed new", "second", { label: t("feed.again"), question: t("feed.againAsk"), yes: t("feed.again"), no: t("feed.keep") }, () => request("createCalendarFeed")), askOnce("feed end", "plain", { label: t("feed.end"), question: t("feed.endAsk"), yes: t("feed.end"), no: t("feed.keep") }, () => request("revokeCalendarFeed"))),
+      );
+    } else if (feed === null) {
+      body.push(h("p", null, t("feed.none")), h("div", null, button("second", t("feed.create"), () => request("createCalendarFeed"))));
+    }
+    return h("section", { class: "sheet stack span", "aria-labelledby": "feed-title", "data-key": "feed" }, h("h2", { id: "feed-title" }, t("feed.title")), body);
+  }
+
+  return { button: () => button("second", [icon("week"), t("feed.title")], toggle, { "aria-expanded": String(isOpen) }), panel };
+}

@@ -1,0 +1,132 @@
+// @ts-check
+/** The campaigns of an organizer: their state and counts, a new one, and a copy of one. */
+import { go, site } from "../../app.js";
+import { now } from "../../clock.js";
+import { run } from "../../client.js";
+import { h, redraw } from "../../kernel.js";
+import { bones, button, control, failure, icon, notice, whose } from "../../parts.js";
+import { LiveCampaigns } from "../../store.js";
+import { deviceZone, t } from "../../text.js";
+import { campaignFields, campaignForm, campaignInput } from "./forms/campaignform.js";
+import { copyForm, copyPanel } from "./forms/copy.js";
+import { holidayPanel } from "./forms/holidays.js";
+import { whenOf } from "./forms/localtime.js";
+import { resourcePanel } from "./forms/resourcepanel.js";
+
+export function open() {
+  const live = new LiveCampaigns(count);
+  let isLeft = false;
+  let isCounting = false;
+  /** Statistics by campaign. @type {Map<string, any>} */
+  const counts = new Map();
+  /** @type {import("./forms/form.js").Form | null} */
+  let form = null;
+  /** The campaign that is copied, and its form. @type {{id: string, form: any} | null} */
+  let copy = null;
+  const resources = resourcePanel();
+  const holidays = holidayPanel();
+
+  /** Count one campaign after the other, each once: statistics are costly. */
+  async function count() {
+    if (isCounting) return;
+    isCounting = true;
+    for (let next; !isLeft && (next = live.items?.find(({ id }) => !counts.has(id))); ) {
+      const { id } = next;
+      counts.set(id, null);
+      const data = await run("campaignCounts", { id }).catch(() => null);
+      if (data?.campaignStatistics) counts.set(id, { ...data.campaignStatistics, drafts: data.slots.totalCount ?? 0, zone: [...data.zones.nodes, ...data.slots.nodes][0]?.timeZone });
+      redraw();
+    }
+    isCounting = false;
+  }
+
+  function create() {
+    form = form ? null : campaignForm(null, deviceZone);
+    copy = null;
+    redraw();
+    if (form) form.focusFirst();
+  }
+
+  async function submit() {
+    const current = form;
+    const created = await current?.send("createCampaign", () => ({ input: { ...campaignInput(current, deviceZone), idempotencyKey: current.key } }));
+    if (created) go(`#/plan/${created.id}`);
+  }
+
+  /** @param {any} campaign */
+  function entry(campaign) {
+    const isCopying = copy?.id === campaign.id;
+    const toggleCopy = () => {
+      copy = isCopying ? null : { id: campaign.id, form: copyForm(campaign) };
+      form = null;
+      redraw();
+      if (copy) copy.form.focusFirst();
+    };
+    const name = whose(campaign.name);
+    // As on the page of the campaign: the zone of its first course.
+    const zone = counts.get(campaign.id)?.zone ?? deviceZone;
+    return h(
+      "li",
+      { "data-key": campaign.id },
+      h("div", { class: "stack tight grow" },
+        h("h2", { class: "named" }, h("a", { href: `#/plan/${campaign.id}` }, campaign.name), " ", stateTag(campaign)),
+        h("p", { class: "soft" }, t("orga.times", { opens: whenOf(campaign.opensAt, zone), closes: whenOf(campaign.closesAt, zone) }), zone !== deviceZone && ` · ${zone.replace(/_/g, " ")}`),
+        counted(counts.get(campaign.id))),
+      h("div", { class: "row" },
+        control("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, [t("orga.monitor"), name.cloneNode(true)]),
+        button("plain", [t("orga.copy"), name], toggleCopy, { "aria-expanded": String(isCopying) })),
+      isCopying && h("div", { class: "whole" }, copyPanel(/** @type {any} */ (copy).form, campaign, toggleCopy)),
+    );
+  }
+
+  return {
+    title: () => t("orga.title"),
+    width: /** @type {"wide"} */ ("wide"),
+    render() {
+      return [
+        h("div", { class: "row" }, h("h1", null, t("orga.title")), h("div", { class: "row push even" }, button("", t("orga.create"), create, { "aria-expanded": String(Boolean(form)) }))),
+        h("nav", { class: "row even", "aria-label": t("orga.more") },
+          h("a", { class: "btn second", href: "#/people" }, icon("people"), t("orga.people")),
+          h("a", { class: "btn second", href: "#/door" }, icon("code"), t("orga.door")),
+          h("a", { class: "btn second", href: "#/webhooks" }, icon("gear"), t("webhooks.title")),
+          site.sendsMail && h("a", { class: "btn second", href: "#/mail" }, icon("list"), t("mail.title")),
+          button("second", [icon("school"), t("resources.title")], resources.toggle, { "aria-expanded": String(resources.isOpen()) }),
+          button("second", [icon("week"), t("holidays.title")], holidays.toggle, { "aria-expanded": String(holidays.isOpen()) })),
+        resources.render(),
+        holidays.render(),
+        form && form.render(t("orga.create"), campaignFields(form, deviceZone), { submit: t("orga.createSubmit"), onsubmit: submit, oncancel: create }),
+        live.error && !live.items ? failure(live.error, () => live.load()) : !live.items ? bones(3) : live.items.length ? h("ul", { class: "frame list" }, [...live.items].sort((a, b) => rank(a) - rank(b) || b.opensAt.localeCompare(a.opensAt)).map(entry)) : notice("", "list", t("orga.empty")),
+      ];
+    },
+    leave() {
+      isLeft = true;
+      live.leave();
+    },
+  };
+}
+
+/** Return the tag that says whether a campaign is a draft, open or over. @param {any} campaign */
+export function stateTag(campaign) {
+  if (!campaign.published) return h("span", { class: "tag wait" }, t("orga.draft"));
+  if (Date.parse(campaign.closesAt) <= now()) return h("span", { class: "tag over" }, t("open.over"));
+  if (Date.parse(campaign.opensAt) > now()) return h("span", { class: "tag" }, icon("clock"), t("orga.upcoming"));
+  return h("span", { class: "tag yours" }, t("open.now"));
+}
+
+/** @param {any} count */
+function counted(count) {
+  if (!count) return h("p", { class: "soft" }, " ");
+  const parts = [
+    (count.slotCount > 0 || !count.drafts) && t("orga.courses", { count: count.slotCount }),
+    count.drafts > 0 && t("orga.drafts", { count: count.drafts }),
+    count.places > 0 && t("orga.taken", { taken: count.taken, count: count.places }),
+    count.waiting > 0 && t("orga.waiting", { count: count.waiting }),
+  ];
+  return h("p", null, parts.filter(Boolean).join(" · "));
+}
+
+/** Return the order: what is open, drafts and what opens, then what is over. @param {any} campaign */
+function rank(campaign) {
+  if (Date.parse(campaign.closesAt) < now()) return 2;
+  return campaign.published && Date.parse(campaign.opensAt) <= now() ? 0 : 1;
+}

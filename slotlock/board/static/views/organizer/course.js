@@ -1,0 +1,175 @@
+// @ts-check
+/** A course of an organizer: who has a place and who waits, its dates, its facts and its history. */
+import { go, say, site } from "../../app.js";
+import { now } from "../../clock.js";
+import { run } from "../../client.js";
+import { h, redraw } from "../../kernel.js";
+import { bones, button, failure } from "../../parts.js";
+import { whereOf } from "../../rows.js";
+import { subscribe } from "../../socket.js";
+import { oneAtATime } from "../../store.js";
+import { dayOf, deviceZone, shortOf, t, timeOf } from "../../text.js";
+import { Actions } from "./forms/actions.js";
+import { announcer } from "./forms/announce.js";
+import { exportButtons } from "./forms/exports.js";
+import { limitTexts } from "./forms/limits.js";
+import { history } from "./course/history.js";
+import { level } from "./level.js";
+import { whenOf } from "./forms/localtime.js";
+import { mover } from "./course/move.js";
+import { roster } from "./course/roster.js";
+import { series } from "./course/series.js";
+import { changedSlot, scopes, slotFields, slotForm } from "./forms/slotform.js";
+
+const READ_AGAIN_MS = 2000;
+const SHOWN_MEETINGS = 5;
+
+/** @param {string} part a slot's id, with "/edit" to change it at once */
+export function open(part) {
+  const [slotId, mode] = part.split("/");
+  /** @type {any} */
+  let slot = null;
+  let error = "";
+  /** @type {any} */
+  let form = null;
+  let scope = "THIS";
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const load = oneAtATime(readOnce);
+  const actions = new Actions();
+  const people = roster(slotId, load);
+  const dates = series(load);
+  const moves = mover(dates.dates, load);
+  const log = history(slotId);
+  const letter = announcer({ slotId });
+
+  async function readOnce() {
+    try {
+      ({ slot } = await run("course", { id: slotId }));
+      error = slot ? "" : "SLOT_NOT_FOUND";
+      redraw();
+      if (!slot) return;
+      await Promise.all([people.load(slot), dates.load(slot), log.load()]);
+    } catch (caught) {
+      error = /** @type {any} */ (caught).code ?? "INTERNAL";
+      if (!(/** @type {any} */ (caught).code)) throw caught;
+    } finally {
+      redraw();
+    }
+  }
+  load().then(() => mode === "edit" && slot && edit());
+  const end = subscribe("watchSlots", { slotIds: [slotId] }, () => {
+    clearTimeout(timer);
+    timer = setTimeout(load, READ_AGAIN_MS);
+  });
+
+  function edit() {
+    form = form ? null : slotForm(slot, slot.timeZone);
+    redraw();
+    if (form) form.focusFirst();
+  }
+
+  async function save() {
+    if (!(await form.send("updateSlot", () => ({ input: changedSlot(form, slot) })))) return;
+    await load(); // before the form can be opened with older values
+    form = null;
+    say(t("form.saved"));
+    redraw();
+  }
+
+  /** @param {string} name of the mutation @param {string} said */
+  async function change(name, said) {
+    if (await actions.run(name, name, { id: slotId, scope }, said)) await load();
+  }
+
+  async function remove() {
+    if (await actions.run("deleteSlot", "deleteSlot", { id: slotId, scope }, t("course.deleted"))) go(slot.campaign ? `#/plan/${slot.campaign.id}` : "#/organizer");
+  }
+
+  function head() {
+    const isOver = Date.parse(slot.endTime) < now();
+    const taken = slot.capacity - slot.remaining;
+    return [
+      h(
+        "div",
+        { class: "row" },
+        h("div", { class: "stack tight grow" },
+          slot.campaign && h("p", null, h("a", { href: `#/plan/${slot.campaign.id}` }, slot.campaign.name)),
+          h("h1", null, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title, " ", stateTag(isOver)),
+          h("p", { class: "soft" }, [when(), whereOf(slot)].filter(Boolean).join(" · ")),
+          slot.timeZone !== deviceZone && h("p", { class: "soft" }, t("zone", { zone: slot.timeZone.replace(/_/g, " ") }))),
+        h("div", { class: "row push even" },
+          slot.status !== "CANCELLED" && button("second", t("course.edit"), edit, { "aria-expanded": String(Boolean(form)) }),
+          slot.status === "PUBLISHED" && h("a", { class: "btn second", href: `#/door/${slot.id}` }, t("orga.door")),
+          slot.status === "DRAFT" && actions.button("publishSlot", "second", [t("course.publish")], () => change("publishSlot", t("course.published")))),
+      ),
+      actions.problem("publishSlot"),
+      form && form.render(t("course.edit"), slotFields(form, slot), { submit: t("form.save"), onsubmit: save, oncancel: edit }),
+      slot.status !== "CANCELLED" && h("div", { class: "stack tight" }, level(taken, slot.capacity), h("p", null, h("strong", null, t("orga.taken", { taken, count: slot.capacity })), slot.waitlistLength > 0 && t("state.waitingCount", { count: slot.waitlistLength })), limits()),
+      slot.description && h("p", { class: "text" }, slot.description),
+    ];
+  }
+
+  /** Return the limits of groups: those of the course, and those of every course of its campaign. */
+  function limits() {
+    const own = limitTexts(slot.groupLimits);
+    const common = limitTexts(slot.campaign?.groupLimits ?? []);
+    return [
+      own.length > 0 && h("p", null, t("limits.here", { limits: own.join(", ") })),
+      common.length > 0 && h("p", { class: "soft" }, t("limits.everywhere", { limits: common.join(", ") })),
+    ];
+  }
+
+  /** @param {boolean} isOver */
+  function stateTag(isOver) {
+    if (slot.status === "CANCELLED") return h("span", { class: "tag over" }, t("state.cancelled"));
+    if (slot.status === "DRAFT") return h("span", { class: "tag wait" }, t("orga.draft"));
+    return isOver && h("span", { class: "tag over" }, t("state.over"));
+  }
+
+  function when() {
+    const [first] = slot.meetings;
+    const last = slot.meetings[slot.meetings.length - 1];
+    const timesOf = (/** @type {any} */ each) => `${shortOf(each.startTime, slot.timeZone)}–${timeOf(each.endTime, slot.timeZone)}`;
+    if (slot.meetings.length > 1 && slot.meetings.every((/** @type {any} */ each) => timesOf(each) === timesOf(first))) {
+      return `${timesOf(first)}; ${t("slot.courseOf", { count: slot.meetings.length, from: dayOf(first.startTime, slot.timeZone), until: dayOf(last.startTime, slot.timeZone) })}`;
+    }
+    const shown = slot.meetings.slice(0, SHOWN_MEETINGS).map((/** @type {any} */ each) => `${whenOf(each.startTime, slot.timeZone)}–${timeOf(each.endTime, slot.timeZone)}`);
+    const more = slot.meetings.length - shown.length;
+    return [...shown, more > 0 && t("course.moreMeetings", { count: more })].filter(Boolean).join("; ");
+  }
+
+  function foot() {
+    const question = t(slot.seriesId ? "course.cancelQuestionSeries" : "course.cancelQuestion", { title: slot.title, count: slot.capacity - slot.remaining });
+    const which = slot.seriesId ? scope : "ONE";
+    return h(
+      "section",
+      { class: "stack", "data-key": "foot", "aria-labelledby": "more" },
+      h("h2", { id: "more" }, t("course.more")),
+      exportButtons(actions, slotId, t("course.export")),
+      site.sendsMail && h("div", { class: "row" }, letter.button(), h("a", { class: "btn second", href: `#/mail/${slotId}` }, t("mail.title"))),
+      letter.render(),
+      slot.seriesId && h("p", { class: "row" }, h("label", { for: "scope" }, t("slotForm.scope")), h("select", { class: "input fit", id: "scope", onchange: (/** @type {any} */ event) => {
+        scope = event.target.value;
+        redraw();
+      } }, scopes().map(([value, text]) => h("option", { value, selected: value === scope }, text)))),
+      h("div", { class: "row even" },
+        slot.status === "PUBLISHED" && actions.askingButton("cancelSlot", [t(`course.cancel.${which}`)], question, t("course.cancelYes"), () => change("cancelSlot", t("course.cancelled"))),
+        slot.remaining === slot.capacity && actions.askingButton("deleteSlot", [t(`course.delete.${which}`)], t("course.deleteQuestion", { title: slot.title }), t("form.delete"), remove)),
+    );
+  }
+
+  return {
+    title: () => slot?.title ?? t("orga.title"),
+    width: /** @type {"wide"} */ ("wide"),
+    render() {
+      if (error && !slot) return [failure(error, load)];
+      if (!slot) return [bones(6)];
+      return [...head(), people.render(slot), dates.render(slot), moves.render(slot), foot(), log.render()];
+    },
+    leave() {
+      clearTimeout(timer);
+      end();
+    },
+  };
+}

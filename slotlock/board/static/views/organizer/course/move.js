@@ -1,0 +1,115 @@
+// @ts-check
+/** Move the dates of a series, or the meetings of a course, to another time or room from one of them on. */
+import { say } from "../../../app.js";
+import { now } from "../../../clock.js";
+import { h, redraw } from "../../../kernel.js";
+import { button } from "../../../parts.js";
+import { t } from "../../../text.js";
+import { Form } from "../forms/form.js";
+import { fromLocal, plusDays, toLocal, whenOf } from "../forms/localtime.js";
+import { loadResources, resourceField } from "../forms/resources.js";
+
+const DAY_MS = 86_400_000;
+
+/** @param {() => any[]} datesOf returns the slots of the series @param {() => any} reload */
+export function mover(datesOf, reload) {
+  /** @type {Form | null} */
+  let form = null;
+
+  /** Return what can be moved: slots of a series, or meetings of a course. @param {any} slot @returns {any[]} */
+  function movable(slot) {
+    const all = slot.seriesId ? datesOf().filter((each) => each.status !== "CANCELLED") : slot.meetings.map((/** @type {any} */ each) => ({ ...each, id: each.startTime }));
+    return all.filter((/** @type {any} */ each) => Date.parse(each.startTime) > now());
+  }
+
+  /** @param {any} slot @param {string} [from] */
+  function values(slot, from) {
+    const all = movable(slot);
+    const first = all.find((each) => each.id === from) ?? all.find((each) => each.id === slot.id) ?? all[0];
+    return {
+      from: first.id,
+      startTime: toLocal(first.startTime, slot.timeZone),
+      endTime: toLocal(first.endTime, slot.timeZone),
+      location: first.location ?? "",
+      resources: first.resources ?? [],
+      resourceText: "",
+    };
+  }
+
+  /** @param {any} slot */
+  function toggle(slot) {
+    form = form ? null : new Form(values(slot));
+    if (form) loadResources();
+    redraw();
+    form?.focusFirst();
+  }
+
+  /** Return the change of the slots of a series from one on. @param {Form} current @param {any} slot */
+  function changedSeries(current, slot) {
+    const before = movable(slot).find((each) => each.id === current.values.from);
+    const startTime = current.instant("startTime", slot.timeZone, before.startTime);
+    const endTime = current.instant("endTime", slot.timeZone, before.endTime);
+    const isMoved = startTime !== before.startTime || endTime !== before.endTime;
+    const location = current.text("location");
+    const resourceIds = current.values.resources.map((/** @type {any} */ each) => each.id);
+    const isSameRoom = String(resourceIds) === String(before.resources.map((/** @type {any} */ each) => each.id));
+    if (current.text("resourceText")) current.fail("resources", t("slotForm.resourceOpen"));
+    return { slotId: before.id, scope: "THIS_AND_FOLLOWING", ...(isMoved && { startTime, endTime }), ...(location !== (before.location ?? null) && { location }), ...(!isSameRoom && { resourceIds }) };
+  }
+
+  /** Return the new meetings of a course: those of the same weekday and time move by the same days and to the same time. @param {Form} current @param {any} slot */
+  function changedCourse(current, slot) {
+    const { from, startTime, endTime } = current.values;
+    const zone = slot.timeZone;
+    const local = (/** @type {string} */ at) => toLocal(at, zone);
+    const isAlike = (/** @type {string} */ at) => at >= from && local(at).slice(11) === local(from).slice(11) && (daysOf(local(at)) - daysOf(local(from))) % 7 === 0;
+    const extra = slot.meetings.map((/** @type {any} */ meeting) => {
+      if (!isAlike(meeting.startTime)) return meeting;
+      const later = daysOf(local(meeting.startTime)) - daysOf(local(from));
+      const [start, end] = [startTime, endTime].map((each) => (each ? fromLocal(plusDays(each, later), zone) : null));
+      if (!start || !end) current.fail("startTime", t(startTime && endTime ? "form.gap" : "form.missing"));
+      return { startTime: start, endTime: end };
+    });
+    const days = extra.map((/** @type {any} */ each) => each.startTime && local(each.startTime).slice(0, 10)).sort();
+    return { slotId: slot.id, timetable: { first: days[0], last: days[days.length - 1], weekly: [], holidays: [], extra } };
+  }
+
+  /** @param {any} slot */
+  async function move(slot) {
+    const current = /** @type {Form} */ (form);
+    const isDone = await current.send("updateSlot", () => ({ input: slot.seriesId ? changedSeries(current, slot) : changedCourse(current, slot) }));
+    if (!isDone) return;
+    form = null;
+    say(t("move.done"));
+    await reload();
+  }
+
+  /** @param {any} slot */
+  function render(slot) {
+    const all = slot.status === "CANCELLED" ? [] : movable(slot);
+    if (all.length < 2) return null;
+    const current = form;
+    const choose = (/** @type {any} */ event) => {
+      current && Object.assign(current.values, values(slot, event.target.value));
+      redraw();
+    };
+    const options = all.map((each) => h("option", { value: each.id, selected: each.id === current?.values.from }, whenOf(each.startTime, slot.timeZone)));
+    return h(
+      "section",
+      { class: "stack", "data-key": "move", "aria-label": t("move.title") },
+      h("p", null, button("second", t("move.title"), () => toggle(slot), { "aria-expanded": String(Boolean(form)) })),
+      current && current.render(t("move.title"), [
+        current.field("from", t("move.from"), { tag: "select", children: options, onchange: choose }, t(slot.seriesId ? "move.seriesHelp" : "move.courseHelp")),
+        h("div", { class: "columns" }, current.time("startTime", t("move.startTime"), slot.timeZone), current.time("endTime", t("slotForm.endTime"), slot.timeZone)),
+        slot.seriesId && [current.field("location", t("slotForm.location"), { maxlength: 200 }), resourceField(current)],
+      ], { submit: t("move.submit"), onsubmit: () => move(slot), oncancel: () => toggle(slot) }),
+    );
+  }
+
+  return { render };
+}
+
+/** Return the day of a local time as a number. @param {string} local */
+function daysOf(local) {
+  return Math.round(Date.parse(`${local.slice(0, 10)}T00:00Z`) / DAY_MS);
+}

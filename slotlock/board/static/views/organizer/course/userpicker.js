@@ -1,0 +1,55 @@
+// @ts-check
+/** A search for users by name or address, with what can be done with each. */
+import { run } from "../../../client.js";
+import { h, redraw } from "../../../kernel.js";
+import { t } from "../../../text.js";
+
+const PAUSE_MS = 250;
+const MOST = 8;
+
+/** Return the search. @param {(user: any) => any[]} actionsOf returns the buttons of a user */
+export function userPicker(actionsOf) {
+  let text = "";
+  /** @type {any[] | null} */
+  let users = null;
+  let hasMore = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+
+  async function find() {
+    const wanted = text.trim();
+    const found = wanted && (await run("findUsers", { filter: { text: wanted }, first: MOST }).catch(() => null));
+    if (wanted !== text.trim()) return;
+    users = found ? found.users.nodes : null;
+    hasMore = Boolean(found && found.users.pageInfo.hasNextPage);
+    redraw();
+  }
+
+  /** Forget what was found. */
+  function clear() {
+    text = "";
+    users = null;
+    redraw();
+  }
+
+  function render() {
+    return h(
+      "div",
+      { class: "stack", "data-key": "picker" },
+      h("div", { class: "field" },
+        h("label", { for: "user-search" }, t("picker.label")),
+        h("input", { class: "input", id: "user-search", type: "search", autocomplete: "off", value: text, "data-controlled": true, oninput: (/** @type {any} */ event) => {
+          text = event.target.value;
+          clearTimeout(timer);
+          timer = setTimeout(find, PAUSE_MS);
+        } })),
+      h("p", { class: "vh", role: "status" }, users ? t("picker.found", { count: users.length }) : ""),
+      users && (users.length
+        ? h("ul", { class: "frame list" }, users.map((user) => h("li", { "data-key": user.id }, h("p", null, h("strong", null, user.name), " ", h("span", { class: "soft" }, [user.email ?? user.username, ...user.groups ?? []].filter(Boolean).join(" · "))), actionsOf(user))))
+        : h("p", { class: "soft" }, t("picker.none"))),
+      hasMore && users && h("p", { class: "small soft" }, t("picker.more")),
+    );
+  }
+
+  return { render, clear };
+}

@@ -1,0 +1,313 @@
+// @ts-check
+/** The door of a slot: who comes in, by code, hand scanner or name. Without a slot, those of today. */
+import { reason } from "../../bookings.js";
+import { now } from "../../clock.js";
+import { me, onSession, run } from "../../client.js";
+import { h, list, redraw } from "../../kernel.js";
+import { bones, button, failure, field, icon, notice, whose } from "../../parts.js";
+import { whereOf } from "../../rows.js";
+import { tab } from "../../storage.js";
+import { readAll } from "../../store.js";
+import { compareNames, dayOf, deviceZone, t, timeOf } from "../../text.js";
+import { openChoice, today } from "./door/choice.js";
+import { Scanner } from "./door/scanner.js";
+import { isLoud, setLoud, signal } from "./door/signals.js";
+import { codeOf, failed, verdictOf } from "./door/verdicts.js";
+
+const STORED = "slotlock.door.";
+const READ_AGAIN_MS = 10_000;
+const SLOW_MS = 300;
+/** A check-in code: base32, see `checkInCode`. */
+const CODE = /^[a-z2-7]{56}$/i;
+
+/** The lists that this browser keeps for a door without a network are those of the person who read them. */
+onSession(() => {
+  if (!me) tab.removeAll(STORED);
+});
+
+/** @param {string} slotId */
+export function open(slotId) {
+  return slotId ? openDoor(slotId) : openChoice();
+}
+
+/** @param {string} slotId */
+function openDoor(slotId) {
+  /** What is known, and since when. @type {{slot: any, meeting: any, roster: any[], readAt: number} | null} */
+  let known = JSON.parse(tab.get(STORED + slotId) ?? "null");
+  let error = "";
+  /** The start of the meeting that somebody chose. */
+  let chosen = "";
+  let text = "";
+  let isMissingOnly = false;
+  let isAsking = false;
+  let isDeciding = false;
+  let isLeft = false;
+  /** How often something changed here: a list that was read before that is old. */
+  let changes = 0;
+  /** @type {import("./door/verdicts.js").Verdict | null} */
+  let verdict = null;
+  /** @type {any} */
+  let timer;
+  const scanner = new Scanner((code) => letIn({ code }));
+
+  async function load() {
+    clearTimeout(timer);
+    const before = changes;
+    try {
+      const { slot } = await run("doorSlot", { id: slotId });
+      const meeting = slot && (slot.meetings.find((/** @type {any} */ each) => each.startTime === chosen) ?? meetingOfToday(slot.meetings));
+      const roster = slot && (await readAll("doorRoster", { slot: slotId, from: meeting.startTime, until: meeting.endTime }, "slotRoster"));
+      if (isLeft) return;
+      error = roster ? "" : "SLOT_NOT_FOUND";
+      if (roster && before === changes) keep({ slot, meeting, roster: roster.map(flat).sort((/** @type {any} */ a, /** @type {any} */ b) => compareNames(a.user.name, b.user.name)), readAt: Date.now() });
+    } catch (caught) {
+      error = codeOf(caught);
+    }
+    redraw();
+    if (!isLeft) timer = setTimeout(load, READ_AGAIN_MS);
+  }
+  load();
+
+  /** @param {NonNullable<typeof known>} next */
+  function keep(next) {
+    const isFirst = !known;
+    known = next;
+    tab.set(STORED + slotId, JSON.stringify(next));
+    if (isFirst) setTimeout(focusField, 100);
+  }
+
+  function focusField() {
+    if (!scanner.stream) document.getElementById("code")?.focus({ preventScroll: true }); // no keyboard over the camera
+  }
+  setTimeout(focusField, 100);
+
+  /** What a hand scanner types goes into the field, whatever has the focus. @param {KeyboardEvent} event */
+  function catchKeys(event) {
+    const isTyping = event.target instanceof HTMLInputElement && event.target.type === "search";
+    if (!isTyping && event.key.length === 1 && event.key !== " " && !event.ctrlKey && !event.metaKey && !event.altKey) document.getElementById("code")?.focus();
+  }
+  addEventListener("keydown", catchKeys);
+  /** @type {any} */
+  let awake;
+  /** The screen stays on at the door. */
+  const stayAwake = () => /** @type {any} */ (navigator).wakeLock?.request("screen").then((/** @type {any} */ lock) => (awake = lock), () => null);
+  stayAwake();
+  document.addEventListener("visibilitychange", stayAwake);
+
+  /** Check somebody in by `code` or `bookingId`. @param {{code?: string, bookingId?: string}} who */
+  async function letIn(who) {
+    // The verdict before must not be taken for that of this one.
+    const slow = setTimeout(() => {
+      verdict = null;
+      isDeciding = true;
+      redraw();
+    }, SLOW_MS);
+    clearField();
+    let next;
+    try {
+      const { checkIn } = await run("checkIn", { input: { ...who, slotId, meetingStartTime: known?.meeting.startTime }, ...times() });
+      update(checkIn.booking);
+      next = verdictOf(checkIn, { startTime: known?.meeting.startTime ?? "", zone: known?.slot.timeZone ?? deviceZone }, count());
+    } catch (caught) {
+      next = failed(caught, known?.roster.find((each) => (who.code ? each.checkInCode === who.code.toUpperCase() : each.id === who.bookingId)));
+    }
+    clearTimeout(slow);
+    isDeciding = false;
+    show(next);
+  }
+
+  /** Return the meeting that the door is for. */
+  const times = () => ({ from: known?.meeting.startTime, until: known?.meeting.endTime });
+
+  /** Do something else with a booking. @param {string} name @param {any} booking @returns {Promise<import("./door/verdicts.js").Verdict>} */
+  async function change(name, booking) {
+    const title = booking.user.name;
+    try {
+      const result = (await run(name, { id: booking.id, ...times() }))[name];
+      update(result.booking);
+      if (result.code) return { kind: "wait", title, line: reason(result) };
+      return { kind: "wait", title, line: t(`door.${name}`), undo: name === "markNoShow" ? { name: "undoNoShow", booking } : undefined };
+    } catch (caught) {
+      return failed(caught, booking);
+    }
+  }
+
+  /** Mark all who are missing, one after the other, until one is not recorded. */
+  async function markAll() {
+    isAsking = false;
+    let last = null;
+    for (const booking of missing()) {
+      last = await change("markNoShow", booking);
+      if (!last.undo) break;
+      redraw();
+    }
+    if (last) show(last);
+  }
+
+  function clearField() {
+    const input = /** @type {HTMLInputElement | null} */ (document.getElementById("code"));
+    if (input) input.value = text = "";
+  }
+
+  /** @param {import("./door/verdicts.js").Verdict} next */
+  function show(next) {
+    verdict = next;
+    signal(next.kind);
+    redraw();
+    focusField();
+  }
+
+  /** @param {any} booking with its newest attendance */
+  function update(booking) {
+    changes += 1;
+    if (known && booking?.attendanceByMeeting) keep({ ...known, roster: known.roster.map((each) => (each.id === booking.id ? { ...each, ...flat(booking) } : each)) });
+  }
+
+  const confirmed = () => (known?.roster ?? []).filter((each) => each.status === "CONFIRMED");
+  const missing = () => confirmed().filter((each) => each.attendance === "NOT_RECORDED");
+  const count = () => t("door.here", { here: confirmed().filter((each) => each.attendance === "CHECKED_IN").length, count: confirmed().length });
+
+  /** @param {any} booking */
+  function isShown(booking) {
+    const words = text.toLocaleLowerCase().split(/\s+/);
+    const searched = `${booking.user.name} ${(booking.user.groups ?? []).join(" ")}`.toLocaleLowerCase();
+    return words.every((word) => searched.includes(word)) && (!isMissingOnly || (booking.status === "CONFIRMED" && booking.attendance === "NOT_RECORDED"));
+  }
+
+  /** A scanner has typed a code, or a person a name. @param {any} event */
+  function submit(event) {
+    event.preventDefault();
+    const input = /** @type {HTMLInputElement} */ (document.getElementById("code"));
+    const typed = input.value.trim();
+    if (!typed) return;
+    text = typed;
+    const found = confirmed().filter(isShown);
+    if (!CODE.test(typed) && found.length > 1) return show({ kind: "wait", title: t("door.several", { count: found.length }), line: t("door.severalLine") });
+    if (!CODE.test(typed) && found.length === 1) letIn({ bookingId: found[0].id });
+    else letIn({ code: typed });
+  }
+
+  function render() {
+    if (!known) return [error ? failure(error, load) : bones(5)];
+    const { slot, meeting } = known;
+    const where = whereOf(slot);
+    return [
+      h(
+        "div",
+        { class: "top" },
+        h("h1", null, t("door.of", { title: slot.title })),
+        h("p", null, h("strong", null, count())),
+        h("p", { class: "soft" }, `${dayOf(meeting.startTime, slot.timeZone)}, ${timeOf(meeting.startTime, slot.timeZone)}–${timeOf(meeting.endTime, slot.timeZone)}`, where && ` · ${where}`),
+      ),
+      slot.meetings.length > 1 && meetingChoice(slot, meeting),
+      error && notice("wait", "warning", t(error === "OFFLINE" ? "door.offline" : "door.old", { time: timeOf(new Date(known.readAt), deviceZone) })),
+      h("div", { class: "stack door" }, verdictPart(), h("div", { class: "stack" }, scanner.render()), rosterPart(Date.parse(meeting.startTime) <= now())),
+    ];
+  }
+
+  /** A list on paper may be entered days later: any meeting has a door. @param {any} slot @param {any} meeting */
+  function meetingChoice(slot, meeting) {
+    const children = slot.meetings.map((/** @type {any} */ { startTime }) => h("option", { value: startTime, selected: startTime === meeting.startTime }, `${dayOf(startTime, slot.timeZone)}, ${timeOf(startTime, slot.timeZone)}`));
+    return field("meeting", t("door.meeting"), { tag: "select", children, onchange: (/** @type {any} */ event) => {
+      chosen = event.target.value;
+      changes += 1;
+      verdict = null;
+      load();
+    } });
+  }
+
+  function verdictPart() {
+    const icons = { yours: "tick", wait: "warning", stop: "cross" };
+    const { kind, title, line, undo } = verdict ?? { kind: "none", title: "", line: t(isDeciding ? "door.deciding" : "door.ready"), undo: undefined };
+    return h(
+      "section",
+      { class: `verdict ${kind}`, "aria-label": t("door.verdict") },
+      icon(verdict ? icons[verdict.kind] : "code"),
+      h("p", { role: "status" }, title && h("strong", null, title), h("span", null, line)),
+      undo && button("second", [icon("undo"), t("door.undo"), whose(undo.booking.user.name)], () => change(undo.name, undo.booking).then(show)),
+    );
+  }
+
+  function loudSwitch() {
+    return h("label", { class: "check" }, h("input", { type: "checkbox", checked: isLoud(), onchange: (/** @type {any} */ event) => {
+      setLoud(event.target.checked);
+      redraw();
+    } }), t("door.loud"));
+  }
+
+  /** @param {boolean} hasStarted */
+  function rosterPart(hasStarted) {
+    const shown = (known?.roster ?? []).filter(isShown);
+    const left = missing().length;
+    return h(
+      "section",
+      { class: "stack", "aria-labelledby": "who" },
+      h("h2", { id: "who", class: "vh" }, t("door.list")),
+      h(
+        "form",
+        { class: "field", onsubmit: submit },
+        h("label", { for: "code" }, t("door.field")),
+        h("input", { class: "input", id: "code", type: "search", autocomplete: "off", autocapitalize: "none", spellcheck: "false", enterkeyhint: "go", oninput: (/** @type {any} */ event) => {
+          text = event.target.value.trim();
+          if (!CODE.test(text)) redraw();
+        } }),
+      ),
+      h("div", { class: "row" }, h("label", { class: "chip" }, h("input", { type: "checkbox", checked: isMissingOnly, onchange: (/** @type {any} */ event) => {
+        isMissingOnly = event.target.checked;
+        redraw();
+      } }), t("door.missing", { count: left })), loudSwitch()),
+      shown.length ? list("ol", { class: "frame list" }, shown.map((booking) => ({ key: booking.id, signature: JSON.stringify([booking, hasStarted]), build: () => row(booking, hasStarted) }))) : notice("", "list", t(known?.roster.length ? "door.noName" : "door.empty")),
+      hasStarted && left > 0 && noShows(left),
+    );
+  }
+
+  /** @param {number} left */
+  function noShows(left) {
+    const ask = (/** @type {boolean} */ next) => () => {
+      isAsking = next;
+      redraw();
+    };
+    if (!isAsking) return h("p", null, button("plain", t("door.markAll", { count: left }), ask(true)));
+    return notice("wait", "warning", t("door.markAllAsk", { count: left }), h("div", { class: "row" }, button("second", t("door.back"), ask(false)), button("final", t("door.markAllYes"), markAll)));
+  }
+
+  /** @param {any} booking @param {boolean} hasStarted */
+  function row(booking, hasStarted) {
+    const name = () => whose(booking.user.name);
+    const enter = () => button("second", [t("door.letIn"), name()], () => letIn({ bookingId: booking.id }));
+    const undo = (/** @type {string} */ mutation) => button("plain", [t("door.undo"), name()], () => change(mutation, booking).then(show));
+    let actions = [hasStarted && button("plain", [t("door.absent"), name()], () => change("markNoShow", booking).then(show)), enter()];
+    if (booking.status !== "CONFIRMED") actions = [h("span", { class: "tag wait" }, icon("clock"), t("door.held"))];
+    else if (booking.attendance === "CHECKED_IN") actions = [undo("undoCheckIn"), h("span", { class: "tag yours" }, icon("tick"), timeOf(booking.checkedInAt, known?.slot.timeZone ?? deviceZone))];
+    else if (booking.attendance === "NO_SHOW") actions = [undo("undoNoShow"), h("span", { class: "tag wait" }, t("door.absentTag")), enter()];
+    const groups = (booking.user.groups ?? []).join(", ");
+    return h("li", { "data-key": booking.id }, h("p", null, booking.user.name, groups && h("br"), groups && h("span", { class: "small soft" }, groups)), h("div", { class: "row" }, actions));
+  }
+
+  return {
+    title: () => t("door.of", { title: known?.slot.title ?? "" }),
+    width: /** @type {"wide"} */ ("wide"),
+    render,
+    leave() {
+      isLeft = true;
+      clearTimeout(timer);
+      scanner.stop();
+      removeEventListener("keydown", catchKeys);
+      document.removeEventListener("visibilitychange", stayAwake);
+      awake?.release();
+    },
+  };
+}
+
+/** Return the meeting of today that is not over, or else the one that is nearest. @param {any[]} meetings */
+function meetingOfToday(meetings) {
+  const { from, until } = today();
+  const todays = meetings.filter((each) => Date.parse(each.endTime) > Date.parse(from) && Date.parse(each.startTime) < Date.parse(until));
+  const isAhead = (/** @type {any} */ each) => Date.parse(each.endTime) > now();
+  return todays.find(isAhead) ?? todays[todays.length - 1] ?? meetings.find(isAhead) ?? meetings[meetings.length - 1];
+}
+
+/** Return a booking with its attendance in the one meeting that was asked for. @param {any} booking */
+function flat({ attendanceByMeeting: [attendance], ...booking }) {
+  return { ...booking, ...attendance };
+}

@@ -1,0 +1,60 @@
+// @ts-check
+/** Files that organizers send and get: the endpoints beside /graphql, and CSV. */
+import { RequestError, authorization, run } from "../../client.js";
+
+/** An import of a large school takes a while. */
+const TIMEOUT_MS = 300_000;
+
+/**
+ * Send a file or a request to an endpoint for organizers, with the session.
+ * @param {string} path
+ * @param {Blob} [body]
+ * @returns {Promise<{ok: boolean, status: number, text: string}>}
+ */
+export async function post(path, body) {
+  const send = () =>
+    fetch(path, {
+      method: "POST",
+      body,
+      cache: "no-store",
+      signal: AbortSignal.timeout?.(TIMEOUT_MS),
+      headers: { Authorization: authorization(), ...(body && { "Content-Type": "text/csv" }) },
+    });
+  try {
+    let response = await send();
+    if (response.status === 401) {
+      await run("users", { first: 1 }); // which renews the session, or ends it
+      response = await send();
+    }
+    return { ok: response.ok, status: response.status, text: await response.text() };
+  } catch (error) {
+    throw error instanceof RequestError ? error : new RequestError("OFFLINE");
+  }
+}
+
+/** Return the rows of a CSV file (RFC 4180) by the names of its columns. @param {string} text @returns {Record<string, string>[]} */
+export function readCsv(text) {
+  /** @type {string[][]} */
+  const rows = [[]];
+  for (const [, quoted, plain, end] of text.replace(/^\ufeff/, "").matchAll(/(?:"((?:[^"]|"")*)"|([^,\r\n"]*))(,|\r?\n|$)/g)) {
+    rows[rows.length - 1].push(quoted === undefined ? plain : quoted.replace(/""/g, '"'));
+    if (end === "") break;
+    if (end !== ",") rows.push([]);
+  }
+  const [names, ...lines] = rows;
+  return lines.filter((cells) => cells.length > 1).map((cells) => Object.fromEntries(names.map((name, index) => [name, cells[index] ?? ""])));
+}
+
+/** Let the browser save rows as CSV, which Excel opens with its letters and, in countries with a decimal comma, its columns. @param {string} name of the file @param {string[][]} rows */
+export function saveCsv(name, rows) {
+  // A cell that a spreadsheet would run as a formula begins with an apostrophe.
+  const cell = (/** @type {string} */ text) => `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replace(/"/g, '""')}"`;
+  const separator = (0.5).toLocaleString(navigator.language).includes(",") ? ";" : ",";
+  const content = rows.map((row) => row.map(cell).join(separator)).join("\r\n");
+  const address = URL.createObjectURL(new Blob([`\ufeff${content}\r\n`], { type: "text/csv" }));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}

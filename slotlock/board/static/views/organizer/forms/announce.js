@@ -1,0 +1,92 @@
+// @ts-check
+/** Write to everybody who has a place: a form that says how many get the mail, and asks before it is sent. */
+import { say, site } from "../../../app.js";
+import { run } from "../../../client.js";
+import { h, redraw } from "../../../kernel.js";
+import { button, icon, notice } from "../../../parts.js";
+import { t } from "../../../text.js";
+import { Form } from "./form.js";
+
+/** @param {{slotId: string} | {campaignId: string}} audience */
+export function announcer(audience) {
+  /** @type {any} */
+  let form = null;
+  /** How many get it, and whether those who wait are counted. @type {number | null} */
+  let count = null;
+  let isCountOfWaiting = false;
+  /** The key of the form when it asked: it asks again once something was changed. */
+  let askedKey = "";
+  let sent = "";
+
+  function toggle() {
+    form = form ? null : new Form({ subject: "", text: "", includeWaiting: false });
+    sent = "";
+    redraw();
+    if (!form) return;
+    read();
+    form.focusFirst();
+  }
+
+  async function read() {
+    const { includeWaiting } = form.values;
+    isCountOfWaiting = includeWaiting;
+    count = null;
+    try {
+      const { announcementRecipientCount } = await run("announcementRecipients", { ...audience, includeWaiting });
+      if (isCountOfWaiting === includeWaiting) count = announcementRecipientCount;
+    } catch (caught) {
+      if (!(/** @type {any} */ (caught).code)) throw caught;
+    }
+    redraw();
+  }
+
+  /** Ask, or send what was asked about. */
+  async function submit() {
+    if (askedKey !== form.key) {
+      for (const name of ["subject", "text"]) if (!form.text(name)) form.fail(name, t("form.missing"));
+      if (Object.keys(form.errors).length) return form.showErrors();
+      askedKey = form.key;
+      say(question());
+      return redraw();
+    }
+    const { includeWaiting } = form.values;
+    const input = { ...audience, subject: form.text("subject"), text: form.text("text"), includeWaiting, idempotencyKey: form.key };
+    const result = await form.send("sendAnnouncement", () => ({ input }));
+    if (!result) return;
+    form = null;
+    sent = t("announce.sent", { count: result.recipientCount });
+    say(sent);
+    redraw();
+  }
+
+  const question = () => t(count === null ? "announce.questionAll" : "announce.question", { count: count ?? 0 });
+
+  function fields() {
+    if (form.values.includeWaiting !== isCountOfWaiting) read();
+    const onset = () => {
+      askedKey = "";
+    };
+    return [
+      form.field("subject", t("announce.subject"), { required: true, maxlength: 200, onset }),
+      form.field("text", t("announce.text"), { tag: "textarea", rows: 6, required: true, maxlength: 5000, onset }, t("announce.textHelp")),
+      form.check("includeWaiting", t("announce.includeWaiting")),
+      h("p", null, h("strong", null, count === null ? "…" : t("announce.count", { count })), h("br"), h("span", { class: "small soft" }, t("announce.countHelp"))),
+    ];
+  }
+
+  return {
+    /** The button that opens the form; nothing on a site without mail. */
+    button: () => site.sendsMail && button("second", t("announce.title"), toggle, { "aria-expanded": String(Boolean(form)) }),
+    render() {
+      if (sent) return notice("yours", "tick", sent);
+      if (!form) return null;
+      const isAsking = askedKey === form.key;
+      return form.render(t("announce.title"), fields(), {
+        submit: t(isAsking ? "announce.send" : "announce.next"),
+        onsubmit: submit,
+        oncancel: toggle,
+        more: isAsking && h("div", { class: "notice wait" }, icon("warning"), h("p", null, question())),
+      });
+    },
+  };
+}

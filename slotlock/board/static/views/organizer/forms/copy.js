@@ -1,0 +1,68 @@
+// @ts-check
+/** A copy of a campaign for another year: first what it would contain, then the copy. */
+import { go } from "../../../app.js";
+import { h, redraw } from "../../../kernel.js";
+import { icon } from "../../../parts.js";
+import { deviceZone, problemText, t } from "../../../text.js";
+import { Form } from "./form.js";
+import { whenOf } from "./localtime.js";
+
+const YEAR_WEEKS = 52;
+const SHOWN = 20;
+
+/** Return the form of a copy. @param {any} campaign */
+export function copyForm(campaign) {
+  const form = new Form({ name: campaign.name, weeks: String(YEAR_WEEKS), allowPast: false });
+  /** What the copy would contain. @type {any} */ (form).plan = null;
+  return form;
+}
+
+/** @param {any} form of `copyForm` @param {any} campaign @param {() => void} oncancel */
+export function copyPanel(form, campaign, oncancel) {
+  const input = () => {
+    if (!form.text("name")) form.fail("name", t("form.missing"));
+    return { campaignId: campaign.id, name: form.text("name"), weeks: form.integer("weeks"), allowPast: form.values.allowPast };
+  };
+  const isPlanned = form.plan?.key === form.key;
+  const isReady = isPlanned && form.plan.problemCount === 0;
+  async function submit() {
+    if (isReady) {
+      const copied = await form.send("copyCampaign", () => ({ input: { ...input(), dryRun: false, idempotencyKey: form.key } }));
+      if (copied) go(`#/plan/${copied.campaign.id}`);
+      return;
+    }
+    const key = form.key;
+    const plan = await form.send("copyCampaign", () => ({ input: { ...input(), dryRun: true } }));
+    form.plan = plan ? { ...plan, key } : null;
+    redraw();
+  }
+  const fields = [
+    h("div", { class: "columns" },
+      form.field("name", t("copy.name"), { maxlength: 200 }),
+      form.field("weeks", t("copy.weeks"), { type: "number", min: 1, max: 200, inputmode: "numeric", onset: () => null }, t("copy.weeksHelp"))),
+  ];
+  const problems = form.refusal?.problems ?? (isPlanned ? form.plan.problems : []);
+  const hasPast = form.values.allowPast || problems.some((/** @type {any} */ each) => each.kind === "IN_PAST");
+  const more = h(
+    "div",
+    { class: "stack", role: "status" },
+    isPlanned && planned(form.plan),
+    problems.length > 0 && h("div", { class: "stack tight" }, h("h3", null, t("copy.problems", { count: form.plan?.problemCount ?? problems.length })), h("ul", { class: "stack tight" }, problems.map((/** @type {any} */ each) => h("li", { class: "error" }, icon("warning"), h("span", null, problemText(each)))))),
+    hasPast && form.check("allowPast", t("copy.allowPast")),
+  );
+  return form.render(t("copy.title", { name: campaign.name }), fields, { submit: isReady ? t("copy.submit") : t("copy.check"), onsubmit: submit, oncancel, more });
+}
+
+/** @param {any} plan */
+function planned(plan) {
+  const slots = plan.slots.slice(0, SHOWN);
+  const zone = slots[0]?.timeZone ?? deviceZone;
+  const line = (/** @type {any} */ slot) => h("li", null, `${slot.title} · ${whenOf(slot.startTime, slot.timeZone)}`);
+  return [
+    h("p", null, t("copy.plan", { count: plan.slotCount, opens: whenOf(plan.opensAt, zone), closes: whenOf(plan.closesAt, zone) })),
+    h("ul", { class: "soft stack tight" }, slots.map(line), plan.slotCount > slots.length && h("li", null, t("copy.others", { count: plan.slotCount - slots.length }))),
+    plan.adjustedSlots.length > 0 && h("div", { class: "notice wait" }, icon("clock"), h("div", null, h("p", null, t("copy.adjusted")), h("ul", null, plan.adjustedSlots.map(line)))),
+    plan.draftProblemCount > 0 && h("div", { class: "notice wait" }, icon("warning"), h("div", null, h("p", null, t("copy.draftProblems", { count: plan.draftProblemCount })), h("ul", null, plan.draftProblems.map((/** @type {any} */ each) => h("li", null, problemText(each)))))),
+    plan.problemCount === 0 && plan.draftProblemCount === 0 && h("p", { class: "row good" }, icon("tick"), h("span", null, t("copy.ready"))),
+  ];
+}

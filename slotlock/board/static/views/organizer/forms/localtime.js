@@ -1,0 +1,83 @@
+// @ts-check
+/** Local times of a zone, as `<input type=datetime-local>` has them, and the instants that they are. */
+
+import { now } from "../../../clock.js";
+import { dayOf, language, timeOf } from "../../../text.js";
+
+const DAY_MS = 86_400_000;
+/** @type {Map<string, Intl.DateTimeFormat>} */
+const formats = new Map();
+
+/** Return the local time of an instant, as 2031-05-05T18:00. @param {string | number} at @param {string} zone */
+export function toLocal(at, zone) {
+  let format = formats.get(zone);
+  if (!format) {
+    format = new Intl.DateTimeFormat("en-CA", { timeZone: zone, hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit" });
+    formats.set(zone, format);
+  }
+  const part = Object.fromEntries(format.formatToParts(new Date(at)).map(({ type, value }) => [type, value]));
+  return `${part.year.padStart(4, "0")}-${part.month}-${part.day}T${part.hour}:${part.minute}`;
+}
+
+/**
+ * Return the instants of a local time: one, none if the clocks skip it that day, or two if it comes twice.
+ * @param {string} local
+ * @param {string} zone
+ * @returns {number[]} ms since 1970
+ */
+export function instantsOf(local, zone) {
+  const asUtc = Date.parse(`${local}Z`);
+  if (Number.isNaN(asUtc)) return [];
+  const found = [asUtc - DAY_MS, asUtc + DAY_MS].map((near) => asUtc - (Date.parse(`${toLocal(near, zone)}Z`) - near));
+  return [...new Set(found)].filter((at) => toLocal(at, zone) === local).sort((a, b) => a - b);
+}
+
+/** Return the first instant of a local time, or null if that day does not have it. @param {string} local @param {string} zone */
+export function fromLocal(local, zone) {
+  const [first] = instantsOf(local, zone);
+  return first === undefined ? null : new Date(first).toISOString();
+}
+
+/** Return the local time so many days later. @param {string} local @param {number} days */
+export function plusDays(local, days) {
+  return new Date(Date.parse(`${local}Z`) + days * DAY_MS).toISOString().slice(0, local.length);
+}
+
+/** Return the local time so many minutes later, on a clock that does not change. @param {string} local @param {number} minutes */
+export function plusMinutes(local, minutes) {
+  const at = Date.parse(`${local}Z`);
+  return Number.isNaN(at) ? "" : new Date(at + minutes * 60_000).toISOString().slice(0, 16);
+}
+
+/** Return all zones that the browser knows. @returns {string[]} */
+export function allZones() {
+  return /** @type {any} */ (Intl).supportedValuesOf?.("timeZone") ?? [];
+}
+
+/** Whether the browser knows a zone. @param {string} zone */
+export function isZone(zone) {
+  try {
+    return Boolean(zone && new Intl.DateTimeFormat("en", { timeZone: zone }));
+  } catch {
+    return false;
+  }
+}
+
+/** Whether a local time of a form is over. @param {string} local @param {string} zone */
+export function isPast(local, zone) {
+  const [at] = instantsOf(local, zone);
+  return at !== undefined && at < now();
+}
+
+/** Return a short day with its time, as Mon 5 May, 15:00. @param {string} at @param {string} zone */
+export function shortWhenOf(at, zone) {
+  const date = new Date(at);
+  const day = new Intl.DateTimeFormat(language, { timeZone: zone, weekday: "short", day: "numeric", month: "short" }).format(date);
+  return `${day}, ${timeOf(date, zone)}`;
+}
+
+/** Return a day with its time, as Monday, 5 May, 15:00. @param {string | number} at @param {string} zone */
+export function whenOf(at, zone) {
+  const date = new Date(at);
+  return `${dayOf(date, zone)}, ${timeOf(date, zone)}`;
+}

@@ -1,0 +1,107 @@
+// @ts-check
+/** Rooms, people and devices of the school: import their names, see and delete them. */
+import { h, redraw } from "../../../kernel.js";
+import { button, whose } from "../../../parts.js";
+import { t } from "../../../text.js";
+import { Actions } from "./actions.js";
+import { Form } from "./form.js";
+import { KINDS, loadResources, resources } from "./resources.js";
+
+/** Return the panel, closed at first. */
+export function resourcePanel() {
+  let isOpen = false;
+  let form = newForm();
+  const actions = new Actions();
+  /** What an import would do, and for which names. @type {any} */
+  let preview = null;
+  /** The resource that is changed, and its form. @type {{id: string, form: Form} | null} */
+  let changed = null;
+
+  function newForm() {
+    return new Form({ names: "", kind: "ROOM" });
+  }
+
+  function toggle() {
+    isOpen = !isOpen;
+    if (isOpen) loadResources();
+    redraw();
+  }
+
+  async function submit() {
+    const names = form.values.names.split("\n").map((/** @type {string} */ each) => each.trim()).filter(Boolean);
+    const isChecked = preview?.key === form.key;
+    const key = form.key;
+    const result = await form.send("importResources", () => {
+      if (!names.length) form.fail("names", t("form.missing"));
+      return { names, kind: form.values.kind, dryRun: !isChecked };
+    });
+    if (!result) return;
+    preview = isChecked ? null : { ...result, key };
+    if (isChecked) {
+      form = newForm();
+      await loadResources();
+    }
+    redraw();
+  }
+
+  /** @param {any} resource */
+  function change(resource) {
+    changed = changed?.id === resource.id ? null : { id: resource.id, form: new Form({ name: resource.name, kind: resource.kind }) };
+    redraw();
+    changed?.form.focusFirst();
+  }
+
+  /** @param {any} resource */
+  async function save(resource) {
+    const current = changed?.form;
+    const { name, kind } = current?.values ?? {};
+    if (!(await current?.send("updateResource", () => ({ input: { resourceId: resource.id, kind, ...(name !== resource.name && { name }) } })))) return;
+    changed = null;
+    await loadResources();
+  }
+
+  /** @param {any} resource */
+  function changeForm(resource) {
+    const current = /** @type {Form} */ (changed?.form);
+    const fields = [h("div", { class: "columns" }, current.field("name", t("resources.name"), {}, t("resources.nameHelp")), current.select("kind", t("resources.kind"), kinds()))];
+    return h("div", { class: "whole" }, current.render(t("holidays.change", { name: resource.name }), fields, { submit: t("form.save"), onsubmit: () => save(resource), oncancel: () => change(resource) }));
+  }
+
+  /** @returns {Array<[string, string]>} */
+  function kinds() {
+    return KINDS.map((kind) => [kind, t(`resources.${kind}`)]);
+  }
+
+  async function remove(/** @type {any} */ resource) {
+    if (await actions.run(resource.id, "deleteResource", { id: resource.id }, t("resources.deleted", { name: resource.name }))) await loadResources();
+  }
+
+  function render() {
+    if (!isOpen) return null;
+    const isChecked = preview?.key === form.key;
+    const fields = [
+      form.field("names", t("resources.names"), { tag: "textarea", rows: 4, onset: () => null }, t("resources.namesHelp")),
+      form.select("kind", t("resources.kind"), kinds()),
+    ];
+    const more = isChecked && h("p", { role: "status" }, t("resources.preview", { count: preview.created.length, existing: preview.existing.length }));
+    return h(
+      "section",
+      { class: "stack", "data-key": "resources", "aria-label": t("resources.title") },
+      form.render(t("resources.import"), fields, { submit: isChecked ? t("resources.submit") : t("copy.check"), onsubmit: submit, oncancel: toggle, more }),
+      resources && h("ul", { class: "frame list" }, resources.map((each) => {
+        const name = () => whose(each.name);
+        const isChanged = changed?.id === each.id;
+        return h(
+          "li",
+          { "data-key": each.id },
+          h("p", null, each.name, " ", h("span", { class: "soft" }, t(`resources.${each.kind}`))),
+          h("div", { class: "row" }, button("plain", [t("course.edit"), name()], () => change(each), { "aria-expanded": String(isChanged) }), button("plain", [t("form.delete"), name()], () => remove(each))),
+          actions.problem(each.id),
+          isChanged && changeForm(each),
+        );
+      })),
+    );
+  }
+
+  return { toggle, render, isOpen: () => isOpen };
+}

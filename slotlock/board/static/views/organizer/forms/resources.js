@@ -1,0 +1,80 @@
+// @ts-check
+/** The rooms, people and devices that a slot occupies: a field to choose them, and to create what is missing. */
+import { h, redraw } from "../../../kernel.js";
+import { button, icon } from "../../../parts.js";
+import { readAll } from "../../../store.js";
+import { compareNames, t } from "../../../text.js";
+import { answer, why } from "./actions.js";
+
+export const KINDS = ["ROOM", "STAFF", "EQUIPMENT", "OTHER"];
+const MOST = 10;
+
+/** All resources by name; null until they are read. @type {any[] | null} */
+export let resources = null;
+
+/** Read all resources again. */
+export async function loadResources() {
+  try {
+    const found = (await readAll("resources", {}, "resources")) ?? [];
+    resources = found.sort((/** @type {any} */ a, /** @type {any} */ b) => compareNames(a.name, b.name));
+  } catch (error) {
+    if (!(/** @type {any} */ (error).code)) throw error;
+  }
+  redraw();
+}
+
+/**
+ * Return the field of a form for `resources`, a list of `{id, name}`, with what is being typed in `resourceText`.
+ * @param {import("./form.js").Form} form
+ */
+export function resourceField(form) {
+  const chosen = form.values.resources;
+  const typed = String(form.values.resourceText ?? "").trim();
+  const found = (resources ?? []).find((each) => each.name.toLowerCase() === typed.toLowerCase());
+  const add = (/** @type {any} */ resource) => {
+    form.set("resources", [...chosen.filter((/** @type {any} */ each) => each.id !== resource.id), resource]);
+    form.set("resourceText", "");
+    redraw();
+  };
+  const create = async () => {
+    const result = await answer("importResources", { names: [typed], kind: form.values.resourceKind ?? "ROOM", dryRun: false });
+    if (result.code) form.fail("resources", why(result));
+    else add([...result.created, ...result.existing][0]);
+    await loadResources();
+  };
+  const id = form.id("resourceText");
+  const error = form.errors.resources;
+  const kinds = KINDS.map((kind) => h("option", { value: kind, selected: kind === (form.values.resourceKind ?? "ROOM") }, t(`resources.${kind}`)));
+  return h(
+    "div",
+    { class: "field", "data-key": id },
+    h("label", { for: id }, t("slotForm.resources")),
+    chosen.length > 0 && h("ul", { class: "row" }, chosen.map((/** @type {any} */ each) =>
+      h("li", { "data-key": each.id }, button("second", [each.name, h("span", { "aria-hidden": "true" }, "×")], () => {
+        form.set("resources", chosen.filter((/** @type {any} */ other) => other.id !== each.id));
+        redraw();
+      }, { "aria-label": `${each.name}${t("whose", { name: t("form.remove") })}` })))),
+    chosen.length < MOST && h("input", {
+      class: "input", id, name: "resourceText", list: `${id}-list`, value: form.values.resourceText ?? "", "data-controlled": true, autocomplete: "off",
+      "aria-describedby": error ? `${id}-error` : `${id}-help`, "aria-invalid": error ? "true" : null,
+      oninput: (/** @type {any} */ event) => {
+        form.set("resourceText", event.target.value);
+        const exact = (resources ?? []).find((each) => each.name === event.target.value);
+        if (exact && event.inputType !== "insertText" && event.inputType !== "deleteContentBackward") add(exact);
+        redraw();
+      },
+      onkeydown: (/** @type {any} */ event) => {
+        if (event.key !== "Enter" || !typed) return;
+        event.preventDefault();
+        if (found) add(found);
+      },
+    }),
+    h("datalist", { id: `${id}-list` }, (resources ?? []).map((each) => h("option", { value: each.name, "data-key": each.id }))),
+    h("p", { class: "small soft", id: `${id}-help` }, t("slotForm.resourcesHelp")),
+    typed && found && h("p", { "data-key": "add" }, button("second", t("slotForm.addResource", { name: found.name }), () => add(found))),
+    typed && !found && resources && h("div", { class: "row", "data-key": "create" },
+      h("select", { class: "input fit", "aria-label": t("resources.kind"), onchange: (/** @type {any} */ event) => form.set("resourceKind", event.target.value) }, kinds),
+      button("second", t("slotForm.createResource", { name: typed }), create)),
+    error && h("p", { class: "error", id: `${id}-error` }, icon("warning"), h("span", null, error)),
+  );
+}

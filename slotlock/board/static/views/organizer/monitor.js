@@ -1,0 +1,287 @@
+// @ts-check
+/** The rush of a campaign as it happens: numbers, bookings over time, what is full, who has nothing. */
+import { now } from "../../clock.js";
+import { RequestError, run } from "../../client.js";
+import { h, list, redraw, svg } from "../../kernel.js";
+import { bones, button, failure, hidden, notice, whose } from "../../parts.js";
+import { opening } from "../../rows.js";
+import { readAll } from "../../store.js";
+import { compareNames, countdown, deviceZone, language, number, shortOf, t, timeOf } from "../../text.js";
+import { editText } from "./course/history.js";
+import { saveCsv } from "./files.js";
+import { level } from "./level.js";
+
+const READ_AGAIN_MS = 5000;
+/** The log costs more than the numbers. */
+const LOG_EVERY = 3;
+const PAGE = 100;
+const MINUTE_MS = 60_000;
+/** The interval of the chart, by how long the campaign has been open. */
+const INTERVALS = [
+  { every: "MINUTE", ms: MINUTE_MS, untilMs: 90 * MINUTE_MS },
+  { every: "HOUR", ms: 60 * MINUTE_MS, untilMs: 72 * 60 * MINUTE_MS },
+  { every: "DAY", ms: 1440 * MINUTE_MS, untilMs: Infinity },
+];
+const MIN_BARS = 15;
+/** What is worth a line on a screen that others watch: each booking is not. */
+const ACTIONS = ["PROMOTED", "OFFERED", "MOVED", "CANCELLED", "EXPIRED", "SLOT_EDITED", "SLOT_PUBLISHED", "SLOT_CANCELLED", "SLOT_DELETED", "CAMPAIGN_EDITED", "CAMPAIGN_PUBLISHED", "CAMPAIGN_UNPUBLISHED"];
+
+/** @param {string} campaignId */
+export function open(campaignId) {
+  /** @type {any} */
+  let campaign = null;
+  /** @type {any} */
+  let statistics = null;
+  /** @type {any[]} */
+  let entries = [];
+  /** Who has nothing, once somebody asked. @type {any[] | null} */
+  let unplaced = null;
+  let unplacedState = "";
+  let error = "";
+  let reads = 0;
+  let isLeft = false;
+  /** @type {any} */
+  let timer;
+
+  async function load() {
+    clearTimeout(timer);
+    try {
+      if (reads % LOG_EVERY === 0) {
+        const [found, log] = await Promise.all([run("campaign", { id: campaignId }), run("monitorLog", { filter: { campaignId, actions: ACTIONS } })]);
+        campaign = found.campaign;
+        entries = log.auditLog.nodes;
+      }
+      if (campaign) statistics = await readStatistics();
+      error = campaign && statistics ? "" : "CAMPAIGN_NOT_FOUND";
+      reads += 1;
+    } catch (caught) {
+      if (!(caught instanceof RequestError)) throw caught;
+      error = caught.code;
+    }
+    redraw();
+    if (!isLeft) timer = setTimeout(load, READ_AGAIN_MS);
+  }
+  load();
+  const clock = setInterval(redraw, 1000);
+  document.addEventListener("fullscreenchange", redraw);
+
+  function interval() {
+    const openMs = Math.min(now(), Date.parse(campaign.closesAt)) - Date.parse(campaign.opensAt);
+    return INTERVALS.find((each) => openMs <= each.untilMs) ?? INTERVALS[2];
+  }
+
+  async function readStatistics() {
+    const until = Date.parse(campaign.closesAt) < now() ? campaign.closesAt : null;
+    /** @type {any} */
+    let found = null;
+    let after = null;
+    do {
+      /** @type {any} */
+      const page = (await run("monitorStatistics", { campaign: campaignId, every: interval().every, until, first: PAGE, after })).campaignStatistics;
+      if (!page) return null;
+      if (found) found.slots.nodes.push(...page.slots.nodes);
+      else found = page;
+      after = page.slots.pageInfo.hasNextPage ? page.slots.pageInfo.endCursor : null;
+    } while (after);
+    return found;
+  }
+
+  async function showUnplaced() {
+    unplacedState = "loading";
+    redraw();
+    try {
+      unplaced = await readAll("unplaced", { campaign: campaignId }, "unplaced");
+      unplacedState = "";
+    } catch (caught) {
+      unplacedState = /** @type {any} */ (caught).code ?? "INTERNAL";
+    }
+    redraw();
+  }
+
+  function saveUnplaced() {
+    const rows = (unplaced ?? []).map(({ user, waiting }) => [user.name, user.email ?? user.username ?? "", (user.groups ?? []).join(";"), waiting.map((/** @type {any} */ each) => each.slot.title).join(";")]);
+    saveCsv(`${campaign.name.replace(/[^\p{L}\p{N}]+/gu, "-")}-${t("monitor.unplacedFile")}.csv`, [["name", "login", "groups", "waiting"].map((each) => t(`csv.${each}`)), ...rows]);
+  }
+
+  function render() {
+    if (!campaign || !statistics) return [error ? failure(error, load) : bones(5)];
+    return [
+      h("div", { class: "row span" }, h("div", { class: "stack tight" }, h("h1", null, campaign.name), h("p", { class: "soft" }, summary())), h("div", { class: "row push" }, freshness(), fullScreen())),
+      numbers(),
+      h("div", { class: "stack" }, chartPart(), slotsPart()),
+      h("div", { class: "stack" }, unplacedPart(), logPart()),
+    ];
+  }
+
+  function summary() {
+    const opensAt = Date.parse(campaign.opensAt);
+    const closesAt = Date.parse(campaign.closesAt);
+    if (opensAt > now()) return `${t("open.at", { time: opening(opensAt, deviceZone) })} · ${t("state.in", { time: countdown(opensAt - now()) })}`;
+    return closesAt > now() ? t("open.until", { time: opening(closesAt, deviceZone) }) : t("open.over");
+  }
+
+  function freshness() {
+    const time = new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" }).format(new Date(statistics.at));
+    return h("p", { class: error ? "live stale" : "live" }, t(error ? "monitor.old" : "monitor.live", { time }));
+  }
+
+  function fullScreen() {
+    if (!document.fullscreenEnabled) return null;
+    const isFull = Boolean(document.fullscreenElement);
+    return button("second", t(isFull ? "monitor.endFull" : "monitor.full"), () => {
+      if (isFull) return document.exitFullscreen();
+      unplaced = null; // who has nothing is not for the wall
+      document.documentElement.requestFullscreen();
+    });
+  }
+
+  function numbers() {
+    const { taken, places: all, userCount, withoutBooking, peak, waiting } = statistics;
+    const shown = [
+      ["monitor.taken", taken, t("monitor.of", { count: number(all) })],
+      ["monitor.peak", peak?.booked ?? 0, peak ? t("monitor.peakAt", { time: opening(Date.parse(peak.at), deviceZone) }) : ""],
+      ["monitor.people", userCount, t("monitor.of", { count: number(userCount + withoutBooking) })],
+      ["monitor.waiting", waiting, ""],
+    ];
+    return h("dl", { class: "numbers span" }, shown.map(([key, value, more]) => h("div", null, h("dt", null, t(String(key), { count: value })), h("dd", null, number(Number(value)), more && " ", more && h("small", null, more)))));
+  }
+
+  /** The groups that may take part; all others only have bookings too. @returns {any[]} */
+  function eligibleGroups() {
+    const names = new Set(campaign.eligibleGroups.flat());
+    return statistics.groups.nodes.filter((/** @type {any} */ each) => names.has(each.group)).sort((/** @type {any} */ a, /** @type {any} */ b) => compareNames(a.group, b.group));
+  }
+
+  function chartPart() {
+    const points = statistics.timeSeries ?? [];
+    const { ms, every } = interval();
+    const columns = Math.max(points.length, MIN_BARS);
+    const step = niceStep(statistics.places / 3);
+    const lines = Math.max(1, Math.ceil(statistics.places / step));
+    const top = step * lines;
+    const height = 150;
+    const marks = [0, 1, 2, 3].map((each) => Date.parse(points[0]?.at ?? campaign.opensAt) + (each * columns * ms) / 3);
+    const label = (/** @type {number} */ at) => (every === "DAY" ? new Intl.DateTimeFormat(language, { day: "numeric", month: "short" }).format(at) : every === "HOUR" ? shortOf(new Date(at), deviceZone) : timeOf(new Date(at), deviceZone));
+    const sentence = t("monitor.chartText", { first: points[0]?.taken ?? 0, time: points.length ? timeOf(points[0].at, deviceZone) : "", last: statistics.taken, count: statistics.places });
+    return h(
+      "section",
+      { class: "sheet stack", "aria-labelledby": "taken" },
+      h("h2", { id: "taken" }, t("monitor.chart")),
+      Date.parse(campaign.opensAt) > now() || !points.length
+        ? h("p", { class: "soft" }, t("monitor.noChart"))
+        : h(
+            "div",
+            { class: "chart" },
+            h("p", { class: "y", "aria-hidden": "true" }, Array.from({ length: lines + 1 }, (_, each) => h("span", null, number((lines - each) * step)))),
+            svg(
+              "svg",
+              { viewBox: `0 0 ${columns * 10} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": sentence },
+              Array.from({ length: lines + 1 }, (_, each) => svg("line", { x2: columns * 10, y1: (height * each) / lines, y2: (height * each) / lines })),
+              points.map((/** @type {any} */ point, /** @type {number} */ index) => {
+                const tall = (height * point.taken) / top;
+                return svg("rect", { x: index * 10 + 1, y: height - tall, width: 8, height: tall });
+              }),
+            ),
+            h("p", { class: "x", "aria-hidden": "true" }, marks.map((at) => h("span", null, label(at)))),
+          ),
+    );
+  }
+
+  function slotsPart() {
+    const order = statistics.slots.nodes
+      .filter((/** @type {any} */ each) => each.slot)
+      .sort((/** @type {any} */ a, /** @type {any} */ b) => b.taken / b.places - a.taken / a.places || b.waiting - a.waiting || compareNames(a.slot.title, b.slot.title));
+    return h(
+      "section",
+      { class: "sheet stack", "aria-labelledby": "clubs" },
+      h("h2", { id: "clubs" }, t("monitor.slots")),
+      order.length
+        ? list("ol", { class: "fill" }, order.map((/** @type {any} */ each) => ({ key: each.slot.id, signature: JSON.stringify(each), build: () => slotEntry(each) })))
+        : notice("", "list", t("empty.campaign")),
+    );
+  }
+
+  /** @param {any} each */
+  function slotEntry({ slot, places: all, taken, waiting }) {
+    const text = h(taken < all ? "span" : "b", null, t("monitor.takenOf", { taken, count: all }));
+    return h("li", { "data-key": slot.id }, h("strong", null, h("a", { href: `#/course/${slot.id}` }, slot.title)), level(taken, all), h("span", null, text, waiting > 0 && h("span", { class: "soft" }, t("state.waitingCount", { count: waiting }))));
+  }
+
+  function unplacedPart() {
+    const groups = eligibleGroups().map((each) => ({ group: each.group, count: Math.max(each.userCount - each.booked, 0) })).filter((each) => each.count);
+    return h(
+      "section",
+      { class: "sheet stack", "aria-labelledby": "none" },
+      h("div", { class: "row" }, h("h2", { id: "none" }, t("monitor.unplaced")), h("span", { class: "soft push" }, number(statistics.withoutBooking))),
+      !unplaced && groups.length > 0 && h("dl", { class: "facts" }, groups.flatMap((each) => [h("dt", null, each.group), h("dd", null, number(each.count))])),
+      unplaced && names(unplaced),
+      unplacedState && unplacedState !== "loading" && failure(unplacedState, showUnplaced),
+      h("div", { class: "row" }, button("second", [t(unplacedState === "loading" ? "monitor.reading" : unplaced ? "monitor.again" : "monitor.names"), whose(t("monitor.unplaced"))], showUnplaced), unplaced && unplaced.length > 0 && button("plain", t("monitor.csv"), saveUnplaced), unplaced && button("plain", t("monitor.hide"), () => {
+        unplaced = null;
+        redraw();
+      })),
+    );
+  }
+
+  /** @param {any[]} found */
+  function names(found) {
+    if (!found.length) return notice("yours", "tick", t("monitor.allPlaced"));
+    return list("ul", { class: "stack tight" }, found.map(({ user, waiting }) => ({
+      key: user.id,
+      signature: JSON.stringify([user, waiting]),
+      build: () => h("li", null, h("a", { href: `#/people/${user.id}` }, user.name), h("span", { class: "small soft" }, ` ${[(user.groups ?? []).join(", "), waiting.length && t("monitor.waits", { titles: waiting.map((/** @type {any} */ each) => each.slot.title).join(", ") })].filter(Boolean).join(" · ")}`)),
+    })));
+  }
+
+  function logPart() {
+    const opensAt = Date.parse(campaign.opensAt);
+    const shown = entries.map((each) => ({ at: Date.parse(each.at), text: sentence(each) }));
+    if (opensAt <= now()) shown.push({ at: opensAt, text: t("monitor.opened") });
+    shown.sort((a, b) => b.at - a.at);
+    return h(
+      "section",
+      { class: "sheet stack", "aria-labelledby": "log" },
+      h("h2", { id: "log" }, t("monitor.log")),
+      shown.length ? h("ol", { class: "log" }, shown.map(({ at, text }) => h("li", null, h("time", { datetime: new Date(at).toISOString() }, when(at)), h("span", null, text)))) : h("p", { class: "soft" }, t("monitor.noLog")),
+    );
+  }
+
+  return {
+    title: () => t("monitor.title", { name: campaign?.name ?? "" }),
+    width: /** @type {"split"} */ ("split"),
+    render,
+    leave() {
+      isLeft = true;
+      clearTimeout(timer);
+      clearInterval(clock);
+      document.removeEventListener("fullscreenchange", redraw);
+      if (document.fullscreenElement) document.exitFullscreen();
+    },
+  };
+}
+
+/** Return a step of 1, 2 or 5 times a power of ten that is at least this. @param {number} least */
+function niceStep(least) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= least) ?? power;
+}
+
+/** Return the time of an entry, with its day if that is another one. @param {number} at */
+function when(at) {
+  const isToday = new Date(at).toDateString() === new Date(now()).toDateString();
+  return isToday ? new Intl.DateTimeFormat(language, { timeStyle: "medium", hourCycle: "h23" }).format(at) : shortOf(new Date(at), deviceZone);
+}
+
+/** Return what happened. @param {any} entry of the audit log */
+function sentence(entry) {
+  const by = entry.by?.name ?? t("monitor.nobody");
+  const isOther = entry.by && entry.user && entry.by.id !== entry.user.id;
+  const edits = entry.edits.slice(0, 3).map((/** @type {any} */ each) => editText({ field: each.field, before: short(each.before), after: short(each.after) })).join(", ");
+  const key = `monitor.log.${entry.action}`;
+  return t(isOther ? `${key}.by` : key, { by, user: entry.user?.name ?? "", slot: entry.slot?.title ?? "", edits }, t(key, { by, user: entry.user?.name ?? "", slot: entry.slot?.title ?? "", edits }, entry.action));
+}
+
+/** @param {string | null} value */
+function short(value) {
+  return value && value.length > 40 ? `${value.slice(0, 40)}…` : value;
+}

@@ -1,0 +1,139 @@
+// @ts-check
+/** Import people from a file: first what would happen, then it happens. */
+import { RequestError } from "../../../client.js";
+import { h, redraw } from "../../../kernel.js";
+import { button, icon, notice } from "../../../parts.js";
+import { dayOf, deviceZone, number, t } from "../../../text.js";
+import { post } from "../files.js";
+import { back, messageOf } from "./parts.js";
+import { isWorkbook, workbookToCsv } from "./xlsx.js";
+
+export function openImport() {
+  /** @type {{name: string, content: Blob} | null} */
+  let file = null;
+  /** What the server says about the file. @type {any} */
+  let report = null;
+  /** @type {{line: number, lines?: number[], count?: number, header: string | null, message: string, code: string, values: Record<string, number>}[]} */
+  let problems = [];
+  let problemCount = 0;
+  let error = "";
+  let isClaiming = false;
+  let isSending = false;
+
+  /** @param {any} event */
+  async function choose(event) {
+    const [chosen] = event.target.files;
+    if (!chosen) return;
+    isClaiming = false;
+    report = file = null;
+    problems = [];
+    error = "";
+    try {
+      // The content, as a file that is saved again meanwhile could not be sent a second time.
+      const content = await chosen.arrayBuffer();
+      file = { name: chosen.name, content: new Blob([isWorkbook(content) ? await workbookToCsv(content) : content]) };
+    } catch {
+      error = t("people.unreadable", { name: chosen.name });
+      return redraw();
+    }
+    send(true);
+  }
+
+  /** @param {boolean} isDryRun */
+  async function send(isDryRun) {
+    if (isSending || !file) return;
+    isSending = true;
+    error = "";
+    problems = [];
+    redraw();
+    try {
+      const { ok, text } = await post(`/users/import?dryRun=${isDryRun}&claim=${isClaiming}`, file.content);
+      if (ok) report = JSON.parse(text);
+      else if (text.includes('"problems"')) ({ problems, problemCount } = JSON.parse(text));
+      else error = messageOf(text);
+      if (!ok) report = null;
+    } catch (caught) {
+      if (!(caught instanceof RequestError)) throw caught;
+      error = t(isDryRun ? `error.${caught.code}` : "people.importLost", {}, t("error.other", { code: caught.code }));
+    }
+    isSending = false;
+    redraw();
+  }
+
+  function counts() {
+    const shown = ["created", "updated", "unchanged", ...(report.claimed ? ["claimed"] : [])];
+    return h("dl", { class: "numbers" }, shown.map((name) => h("div", null, h("dt", null, t(`people.${name}${report.dryRun ? "" : "Now"}`)), h("dd", null, number(report[name])))));
+  }
+
+  function ignoredPart() {
+    return report.ignoredColumns.length > 0 && notice("", "warning", t("people.ignoredColumns", { columns: report.ignoredColumns.join(", ") }));
+  }
+
+  function unclaimedPart() {
+    if (!report.unclaimed.length && !isClaiming) return null;
+    const rows = report.unclaimed.map((/** @type {any} */ each) =>
+      h("li", null, h("p", null, h("strong", null, each.email), h("br"), h("span", { class: "small soft" }, t("people.unclaimedLine", { line: each.line, name: each.name, day: dayOf(each.registeredAt, deviceZone) })))));
+    return h(
+      "section",
+      { class: "stack", "aria-labelledby": "unclaimed" },
+      h("h2", { id: "unclaimed" }, t("people.unclaimed")),
+      h("p", { class: "soft" }, t("people.unclaimedHelp")),
+      rows.length > 0 && h("ul", { class: "frame list" }, rows),
+      report.dryRun && h("label", { class: "check" }, h("input", { type: "checkbox", checked: isClaiming, onchange: (/** @type {any} */ event) => {
+        isClaiming = event.target.checked;
+        send(true);
+      } }), t("people.claim")),
+    );
+  }
+
+  function problemsPart() {
+    return h(
+      "section",
+      { class: "stack", "aria-labelledby": "problems" },
+      h("h2", { id: "problems" }, t("people.problems", { count: problemCount, shown: number(problemCount) })),
+      h("p", { class: "soft" }, t("people.problemsHelp")),
+      h("ol", { class: "frame list" }, problems.map(({ line, lines = [line], count = 1, header, message, code, values }) => {
+        const more = count - lines.length;
+        return h("li", null, icon("warning", "bad"), h("p", null, h("strong", null, t("people.lines", { count, lines: lines.join(", ") }), more > 0 && t("people.moreLines", { count: more })), header && ` · ${header}`, h("br"), t(`import.${code}`, values, message)));
+      })),
+    );
+  }
+
+  function result() {
+    if (!report) return [];
+    if (!report.dryRun) {
+      return [
+        notice("yours", "tick", t("people.imported", { name: file?.name }), h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations"))),
+        counts(),
+        ignoredPart(),
+        unclaimedPart(),
+      ];
+    }
+    const changes = report.created + report.updated + report.claimed;
+    return [
+      h("h2", null, t("people.preview", { name: file?.name })),
+      counts(),
+      ignoredPart(),
+      unclaimedPart(),
+      changes
+        ? h("p", null, button("big", t(isSending ? "people.importing" : "people.importNow", { count: changes, shown: number(changes) }), () => send(false), { "aria-disabled": isSending && "true" }))
+        : notice("", "tick", t("people.nothingToDo")),
+    ];
+  }
+
+  return {
+    title: () => t("people.import"),
+    render: () => [
+      back(),
+      h("h1", null, t("people.import")),
+      h("div", { class: "stack tight" }, h("p", null, t("people.importHelp")), h("p", { class: "small soft" }, t("people.importExample")), h("pre", { class: "sheet small", tabindex: 0 }, "Nachname;Vorname;E-Mail;Klasse\nMüller;Änne;aenne@school.example;7a")),
+      h("div", { class: "field" }, h("label", { for: "file" }, t("people.file")), h("input", { class: "input", id: "file", type: "file", accept: ".csv,.tsv,.txt,.xlsx,text/csv", onchange: choose, onclick: (/** @type {any} */ event) => {
+        event.target.value = ""; // the same file, corrected, is another choice
+      }, "aria-describedby": error ? "file-error" : null }), error && h("p", { class: "error", id: "file-error", role: "alert" }, icon("warning"), h("span", null, error))),
+      h("p", { class: "vh", role: "status" }, isSending ? t("people.checking") : report ? t(report.dryRun ? "people.checked" : "people.imported", { name: file?.name }) : ""),
+      isSending && !report && h("p", { class: "soft" }, t("people.checking")),
+      problems.length > 0 && problemsPart(),
+      ...result(),
+    ],
+  };
+}

@@ -1,0 +1,57 @@
+// @ts-check
+/** Parts of the views of people: links to copy, tags, what a failed request says. */
+import { h, redraw } from "../../../kernel.js";
+import { button, icon, whose } from "../../../parts.js";
+import { t } from "../../../text.js";
+
+/** Return the way back to the list. */
+export function back() {
+  return h("p", null, h("a", { href: "#/people" }, t("people.backToList")));
+}
+
+/** Return what is unusual about an account. @param {any} user */
+export function personTags(user) {
+  return [
+    user.role !== "MEMBER" && h("span", { class: "tag" }, t(`role.${user.role}`)),
+    user.erased ? h("span", { class: "tag over" }, t("people.erased")) : !user.hasPassword && h("span", { class: "tag wait" }, t("people.noPassword")),
+    user.emailUndeliverableSince && h("span", { class: "tag stop" }, icon("warning"), t("people.undeliverable")),
+    user.banned && h("span", { class: "tag stop" }, icon("lock"), t("people.bannedTag")),
+  ];
+}
+
+/** Return the link that a person opens. @param {string} token */
+export function invitationLink(token) {
+  return `${location.origin}/board#/invitation/${token}`;
+}
+
+/** Return a link to copy. @param {string} label @param {string} link @param {string} note */
+export function linkField(label, link, note) {
+  return h(
+    "div",
+    { class: "field", "data-key": link },
+    h("label", { for: "link" }, label),
+    h("div", { class: "row" }, h("input", { class: "input grow", id: "link", readonly: true, value: link, onfocus: (/** @type {any} */ event) => event.target.select() }), copyButton(link, "")),
+    h("p", { class: "small soft" }, note),
+  );
+}
+
+/** The link that was copied last. */
+export let copied = "";
+
+/** @param {string} link @param {string} name whose link it is */
+export function copyButton(link, name) {
+  return button("second", [t(copied === link ? "people.copied" : "people.copy"), name && whose(name)], async () => {
+    await navigator.clipboard?.writeText(link).then(() => (copied = link), () => null);
+    redraw();
+  });
+}
+
+/** Return what an endpoint says about a failed request. @param {string} text */
+export function messageOf(text) {
+  try {
+    const { error, code } = JSON.parse(text);
+    return t(`error.${code}`, {}, error ?? t("error.other", { code }));
+  } catch {
+    return t("error.INTERNAL");
+  }
+}

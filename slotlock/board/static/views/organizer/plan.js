@@ -1,0 +1,322 @@
+// @ts-check
+/** A campaign of an organizer: its settings, its courses, and what is missing before everybody sees it. */
+import { go, say, site } from "../../app.js";
+import { now } from "../../clock.js";
+import { run } from "../../client.js";
+import { h, list, redraw } from "../../kernel.js";
+import { bones, button, failure, icon } from "../../parts.js";
+import { whereOf } from "../../rows.js";
+import { oneAtATime, readAll } from "../../store.js";
+import { compareNames, deviceZone, number, shortOf, t } from "../../text.js";
+import { Actions, conflictList, why } from "./forms/actions.js";
+import { announcer } from "./forms/announce.js";
+import { campaignFields, campaignForm, campaignInput } from "./forms/campaignform.js";
+import { stateTag } from "./campaigns.js";
+import { copyForm, copyPanel } from "./forms/copy.js";
+import { exportButtons } from "./forms/exports.js";
+import { skippedHolidays } from "./forms/holidays.js";
+import { limitTexts } from "./forms/limits.js";
+import { shortWhenOf, whenOf } from "./forms/localtime.js";
+import { courseCount, readChecks } from "./readiness.js";
+import { newSlot, slotFields, slotForm, weeklyRule } from "./forms/slotform.js";
+
+const ICON_OF = { good: "tick", late: "clock", bad: "warning" };
+
+/** @param {string} campaignId */
+export function open(campaignId) {
+  /** @type {any} */
+  let campaign = null;
+  /** @type {any[] | null} */
+  let slots = null;
+  /** @type {import("./readiness.js").Check[] | null} */
+  let checks = null;
+  let error = "";
+  /** Which form is shown. @type {"" | "settings" | "slot" | "copy"} */
+  let panel = "";
+  /** @type {any} */
+  let form = null;
+  /** What was entered for the course before. @type {any} */
+  let before = null;
+  /** What a new series skipped. @type {any} */
+  let made = null;
+  /** The slots that are selected, and the series whose dates are all shown. */
+  const selected = new Set();
+  const expanded = new Set();
+  const load = oneAtATime(readOnce);
+  const actions = new Actions();
+  const letter = announcer({ campaignId });
+  const zone = () => slots?.[0]?.timeZone ?? deviceZone;
+
+  async function readOnce() {
+    try {
+      ({ campaign } = await run("plan", { id: campaignId }));
+      error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
+      redraw();
+      if (!campaign) return;
+      const found = await Promise.all(["PUBLISHED", "DRAFT", "CANCELLED"].map((status) => readAll("planSlots", { campaign: campaignId, status }, "slots")));
+      slots = found.flat().sort((a, b) => a.startTime.localeCompare(b.startTime) || compareNames(a.title, b.title));
+      for (const id of selected) if (!slots.some((slot) => slot.id === id)) selected.delete(id);
+      redraw();
+      checks = await readChecks(campaign, slots.filter((slot) => slot.status !== "CANCELLED"), zone());
+    } catch (caught) {
+      error = /** @type {any} */ (caught).code ?? "INTERNAL";
+      if (!(/** @type {any} */ (caught).code)) throw caught;
+    } finally {
+      redraw();
+    }
+  }
+  load();
+
+  /** Show a form, or close the one that is shown. @param {"" | "settings" | "slot" | "copy"} name */
+  function show(name) {
+    panel = panel === name ? "" : name;
+    made = null;
+    if (panel === "settings") form = campaignForm(campaign, zone());
+    if (panel === "slot") form = slotForm(null, zone(), before);
+    if (panel === "copy") form = copyForm(campaign);
+    redraw();
+    if (panel) form.focusFirst();
+  }
+
+  async function saveSettings() {
+    const saved = await form.send("updateCampaign", () => ({ input: { campaignId, ...campaignInput(form, zone(), campaign) } }));
+    if (!saved) return;
+    await load(); // before the form can be opened with older values
+    show("");
+    say(t("form.saved"));
+  }
+
+  /** Create a slot or a series. @param {"STRICT" | "SKIP_CONFLICTS"} onConflict for dates on which a room is taken */
+  async function saveSlot(onConflict) {
+    const isSeries = form.values.form === "series";
+    const created = await form.send(isSeries ? "createSlotSeries" : "createSlot", () => {
+      const slot = newSlot(form, campaignId);
+      if (!isSeries) return { input: { ...slot, idempotencyKey: form.key } };
+      return { input: { slot, rrule: weeklyRule(form), holidays: form.dayList("holidays"), holidayListId: form.values.holidayListId || null, onConflict, idempotencyKey: `${form.key} ${onConflict}` } };
+    });
+    if (!created) return;
+    const title = form.text("title");
+    before = form.values;
+    show("");
+    if (isSeries) made = { ...created, title };
+    say(t("plan.created", { title }));
+    await load();
+  }
+
+  /** Publish or delete slots one by one, as each may have its own reason not to; returns whether all of them were. @param {string} key @param {string} name @param {any[]} chosen */
+  async function each(key, name, chosen) {
+    let isDone = true;
+    for (const slot of chosen) {
+      if (!(await actions.run(key, name, { id: slot.id }))) {
+        const refusal = actions.problems.get(key);
+        actions.problems.set(key, { code: "ONE", message: `${slot.title}: ${why(refusal)}` });
+        isDone = false;
+        break;
+      }
+      selected.delete(slot.id);
+    }
+    await load();
+    return isDone;
+  }
+
+  const drafts = () => (slots ?? []).filter((slot) => slot.status === "DRAFT");
+  const publishDrafts = () => each("drafts", "publishSlot", drafts());
+
+  /** Publish the campaign with its drafts. */
+  async function publish() {
+    if (await each("publish", "publishSlot", drafts())) await publishOthers();
+  }
+
+  /** Publish the campaign, whose drafts stay hidden. */
+  async function publishOthers() {
+    if (await actions.run("publish", "publishCampaign", { id: campaignId }, t("plan.published"))) await load();
+  }
+
+  async function unpublish() {
+    if (await actions.run("unpublish", "unpublishCampaign", { id: campaignId }, t("plan.unpublished"))) await load();
+  }
+
+  async function remove() {
+    if (await actions.run("delete", "deleteCampaign", { id: campaignId }, t("plan.deleted"))) go("#/organizer");
+  }
+
+  function head() {
+    const limits = [campaign.maxBookings && t("plan.atMost", { count: campaign.maxBookings }), campaign.forbidOverlap && t("plan.noOverlap"), campaign.admission === "QUEUE_ONLY" && t("plan.queue"), ...limitTexts(campaign.groupLimits).map((text) => t("limits.course", { text })), campaign.eligibleGroups.length > 0 && t("plan.for", { groups: campaign.eligibleGroups.map((/** @type {string[]} */ set) => set.join(", ")).join(" · ") })];
+    const times = t("orga.times", { opens: whenOf(campaign.opensAt, zone()), closes: whenOf(campaign.closesAt, zone()) });
+    return [
+      h(
+        "div",
+        { class: "row" },
+        h("div", { class: "stack tight grow" },
+          h("p", null, h("a", { href: "#/organizer" }, t("orga.title"))),
+          h("h1", null, campaign.name, " ", stateTag(campaign)),
+          h("p", { class: "soft" }, [times, ...limits].filter(Boolean).join(" · ")),
+          zone() !== deviceZone && h("p", { class: "soft" }, t("zone", { zone: zone().replace(/_/g, " ") }))),
+        h("div", { class: "row push even" },
+          button("second", t("plan.settings"), () => show("settings"), { "aria-expanded": String(panel === "settings") }),
+          h("a", { class: "btn second", href: `#/draw/${campaign.id}` }, t("draw.title")),
+          campaign.published ? h("a", { class: "btn second", href: `#/monitor/${campaign.id}` }, t("orga.monitor")) : actions.button("publish", "", [t("plan.publish")], publish)),
+      ),
+      actions.problem("publish"),
+      panel === "settings" && form.render(t("plan.settings"), campaignFields(form, zone()), { submit: t("form.save"), onsubmit: saveSettings, oncancel: () => show("settings") }),
+    ];
+  }
+
+  /** What the action of a check does. */
+  const DOES = { add: () => panel !== "slot" && show("slot"), settings: () => panel !== "settings" && show("settings"), publishDrafts, publishOthers };
+
+  function readiness() {
+    const isDone = campaign.published && checks?.every((check) => check.kind === "good");
+    const isOpen = campaign.published && Date.parse(campaign.opensAt) <= now();
+    if (!slots || isDone || (campaign.published && !checks)) return null;
+    return h(
+      "section",
+      { class: "stack", "aria-labelledby": "before", "data-key": "before" },
+      h("h2", { id: "before" }, t(isOpen ? "plan.while" : campaign.published ? "plan.after" : "plan.before")),
+      checks ? h("ul", { class: "slots list" }, checks.filter((check) => !campaign.published || check.kind !== "good").map((check) =>
+        h("li", null, icon(ICON_OF[check.kind], check.kind), h("p", null, check.text), h("div", { class: "row" }, (check.helps ?? []).map((help, index) => (help.href ? h("a", { class: index ? "btn plain" : "btn second", href: help.href }, help.label) : help.does && button(index ? "plain" : "second", help.label, DOES[help.does]))))))) : error ? failure(error, load) : bones(3),
+      actions.problem("drafts"),
+    );
+  }
+
+  function slotsSection() {
+    const all = slots ?? [];
+    const count = courseCount(all.filter((slot) => slot.status !== "CANCELLED"));
+    const conflicts = form?.refusal?.conflicts ?? [];
+    return h(
+      "section",
+      { class: "stack", "aria-labelledby": "courses", "data-key": "courses" },
+      h("div", { class: "row" },
+        h("h2", { id: "courses" }, t("plan.courses"), " ", h("span", { class: "soft" }, number(count))),
+        h("div", { class: "row push" }, button("second", t("plan.add"), () => show("slot"), { "aria-expanded": String(panel === "slot") }))),
+      panel === "slot" && form.render(t("plan.add"), slotFields(form, null), {
+        submit: t(form.values.form === "series" ? "plan.createSeries" : "plan.create"),
+        onsubmit: () => saveSlot("STRICT"),
+        oncancel: () => show("slot"),
+        more: conflicts.length > 0 && h("div", { class: "stack tight" }, conflictList(conflicts), h("p", null, button("second", t("plan.skip", { count: conflicts.length }), () => saveSlot("SKIP_CONFLICTS")))),
+      }),
+      made && h("div", { class: "notice yours", role: "status" }, icon("tick"), h("div", { class: "stack tight" },
+        h("p", null, t("plan.seriesCreated", { title: made.title, count: made.slots.length })),
+        skippedHolidays(made.skippedHolidays),
+        made.conflicts.length > 0 && [h("p", null, t("plan.skipped", { count: made.conflicts.length })), conflictList(made.conflicts)])),
+      !slots ? bones(6) : all.length > 0 && [selection(), table(all)],
+    );
+  }
+
+  /** What can be done with the selected slots. */
+  function selection() {
+    const chosen = (slots ?? []).filter((slot) => selected.has(slot.id));
+    if (!chosen.length) return null;
+    const isDraft = chosen.every((slot) => slot.status === "DRAFT");
+    return h(
+      "div",
+      { class: "sheet row", "data-key": "selection", role: "group", "aria-label": t("plan.selected", { count: chosen.length }) },
+      h("p", null, h("strong", null, t("plan.selected", { count: chosen.length }))),
+      isDraft && actions.button("chosen", "second", [t("plan.publishChosen")], () => each("chosen", "publishSlot", chosen)),
+      actions.askingButton("deleteChosen", [t("form.delete")], t("plan.deleteChosenQuestion", { count: chosen.length }), t("form.delete"), () => each("deleteChosen", "deleteSlot", chosen)),
+      button("plain", t("plan.selectNone"), () => {
+        selected.clear();
+        redraw();
+      }),
+      actions.problem("chosen"),
+    );
+  }
+
+  /** @param {any[]} all */
+  function table(all) {
+    const column = (/** @type {string} */ key, /** @type {string} */ kind = "") => h("th", { role: "columnheader", scope: "col", class: kind || null }, t(key));
+    return h(
+      "div",
+      { class: "frame", "data-key": "table" },
+      h("table", { class: "table", role: "table", "aria-labelledby": "courses" },
+        h("thead", { role: "rowgroup" }, h("tr", { role: "row" },
+          h("th", { role: "columnheader", scope: "col" }, h("span", { class: "vh" }, t("plan.select"))),
+          column("plan.course"), column("plan.when"), column("plan.where"), column("plan.places", "num"), column("plan.taken", "num"), column("plan.state"))),
+        list("tbody", { role: "rowgroup" }, tableRows(all))),
+    );
+  }
+
+  /** Return a row for each slot, and one for the dates of a series until they are asked for. @param {any[]} all */
+  function tableRows(all) {
+    const seen = new Set();
+    const rows = [];
+    for (const slot of all) {
+      const dates = slot.seriesId ? all.filter((other) => other.seriesId === slot.seriesId && other.status !== "CANCELLED") : [];
+      const isFirst = dates.length > 1 && !seen.has(slot.seriesId);
+      if (slot.seriesId && seen.has(slot.seriesId) && !expanded.has(slot.seriesId)) continue;
+      if (slot.seriesId) seen.add(slot.seriesId);
+      const isOpen = expanded.has(slot.seriesId);
+      rows.push({
+        key: slot.id,
+        signature: JSON.stringify([slot, selected.has(slot.id), isFirst && dates.length, isOpen, isFirst && dates.map((each) => selected.has(each.id))]),
+        build: () => row(slot, isFirst ? dates : [], isOpen),
+      });
+    }
+    return rows;
+  }
+
+  /** @param {any} slot @param {any[]} dates of its series, if the row stands for them @param {boolean} isOpen */
+  function row(slot, dates, isOpen) {
+    const ids = dates.length && !isOpen ? dates.map((each) => each.id) : [slot.id];
+    const isChosen = ids.every((id) => selected.has(id));
+    const pick = h("input", { type: "checkbox", checked: isChosen, "aria-label": t("plan.selectOne", { title: slot.title }), onchange: () => {
+      for (const id of ids) if (isChosen) selected.delete(id);
+      else selected.add(id);
+      redraw();
+    } });
+    const free = ids.length > 1 ? dates : [slot];
+    const sum = (/** @type {(each: any) => number} */ value) => free.reduce((total, each) => total + value(each), 0);
+    const toggle = dates.length > 0 && button("plain", t(isOpen ? "plan.lessDates" : "plan.dates", { count: dates.length }), () => {
+      if (isOpen) expanded.delete(slot.seriesId);
+      else expanded.add(slot.seriesId);
+      redraw();
+    }, { "aria-expanded": String(isOpen) });
+    const meetings = slot.meetings.length > 1 && h("span", { class: "small soft" }, t("plan.meetings", { count: slot.meetings.length }));
+    return h(
+      "tr",
+      { role: "row", "data-key": slot.id },
+      h("td", { role: "cell", class: "pick" }, pick),
+      h("th", { role: "rowheader", scope: "row" }, h("a", { href: `#/course/${slot.id}` }, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title), slot.groupLimits.length > 0 && h("span", { class: "small soft" }, limitTexts(slot.groupLimits).join(", "))),
+      h("td", { role: "cell", class: "wide" }, slot.timeZone === zone() ? "" : `${slot.timeZone.replace(/_/g, " ")}: `, dates.length && !isOpen ? shortOf(slot.startTime, slot.timeZone) : shortWhenOf(slot.startTime, slot.timeZone), meetings, toggle && [" ", toggle]),
+      h("td", { role: "cell", class: "where" }, whereOf(slot) || h("span", { class: "soft" }, "–")),
+      h("td", { role: "cell", class: "num", "data-label": t("plan.places") }, number(sum((each) => each.capacity))),
+      h("td", { role: "cell", class: "num", "data-label": t("plan.taken") }, number(sum((each) => each.capacity - each.remaining)), slot.waitlistLength > 0 && h("span", { class: "soft" }, t("state.waitingCount", { count: slot.waitlistLength }))),
+      h("td", { role: "cell" }, stateOf(free)),
+    );
+  }
+
+  function foot() {
+    return h(
+      "section",
+      { class: "stack", "data-key": "foot", "aria-label": t("plan.more") },
+      exportButtons(actions, campaignId, t("plan.export")),
+      h("div", { class: "row even" },
+        letter.button(),
+        button("second", t("orga.copy"), () => show("copy"), { "aria-expanded": String(panel === "copy") }),
+        site.sendsMail && h("a", { class: "btn second", href: `#/mail/texts/${campaignId}` }, t("plan.mails")),
+        campaign.published && actions.button("unpublish", "second", [t("plan.unpublish")], unpublish),
+        actions.askingButton("delete", [t("plan.delete")], t("plan.deleteQuestion", { name: campaign.name }), t("plan.delete"), remove)),
+      actions.problem("unpublish"),
+      letter.render(),
+      panel === "copy" && copyPanel(form, campaign, () => show("copy")),
+    );
+  }
+
+  return {
+    title: () => campaign?.name ?? t("orga.title"),
+    width: /** @type {"wide"} */ ("wide"),
+    render() {
+      if (error && !(campaign && slots)) return [failure(error, load)];
+      if (!campaign) return [bones(6)];
+      return [...head(), readiness(), slotsSection(), foot()];
+    },
+  };
+}
+
+/** @param {any[]} slots */
+function stateOf(slots) {
+  const drafts = slots.filter((slot) => slot.status === "DRAFT").length;
+  if (slots[0].status === "CANCELLED") return h("span", { class: "tag over" }, t("state.cancelled"));
+  if (drafts) return h("span", { class: "tag wait" }, drafts === slots.length ? t("orga.draft") : t("orga.drafts", { count: drafts }));
+  return h("span", { class: "soft" }, t("plan.ready"));
+}

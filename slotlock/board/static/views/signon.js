@@ -1,0 +1,120 @@
+// @ts-check
+/** Sign in at a provider of the school: the way there, and the page to which it sends the user. */
+import { reason } from "../bookings.js";
+import { hasSession, me, newKey, onSession, run } from "../client.js";
+import { BACK, go, returned, say, site } from "../app.js";
+import { h, redraw } from "../kernel.js";
+import { button, failure, languageLinks, notice } from "../parts.js";
+import { tab } from "../storage.js";
+import { t } from "../text.js";
+import { arrive } from "./signin.js";
+
+/** What this tab remembers of each sign-in that it started, by the state. */
+const PENDING = "slotlock.signIn.";
+
+/**
+ * Go to a provider. Only this tab has the verifier, so that no other browser can finish the sign-in.
+ * @param {string} provider
+ * @param {string} [userId] of the user whose account it is linked to
+ * @returns {Promise<string>} what went wrong
+ */
+export async function begin(provider, userId) {
+  try {
+    const verifier = newKey() + newKey();
+    const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier)));
+    const challenge = btoa(String.fromCharCode(...hash)).replaceAll("+", "-").replaceAll("/", "_").replace("=", "");
+    const { startSignIn } = await run("startSignIn", { provider, challenge });
+    if (startSignIn.__typename !== "SignInStarted") return reason(startSignIn);
+    tab.set(PENDING + startSignIn.state, JSON.stringify({ verifier, provider, userId }));
+    location.assign(startSignIn.url);
+    return "";
+  } catch (error) {
+    const code = /** @type {any} */ (error).code ?? "INTERNAL";
+    return t(`error.${code}`, {}, t("error.other", { code }));
+  }
+}
+
+/** Return the name of a provider. @param {string | null} id */
+export function providerName(id) {
+  return site.signInProviders.find((/** @type {any} */ each) => each.id === id)?.name ?? t("account.formerProvider");
+}
+
+/** The sign-in that this page finishes: once, however often its view opens. @type {{verifier: string, provider: string, userId?: string} | null | undefined} */
+let pending;
+/** What ended it. */
+let problem = "";
+/** The code of a request without an answer, which may be sent again. */
+let error = "";
+let isLinkRequired = false;
+
+/** Take what this tab remembers, which another page must not use again. */
+function takePending() {
+  const key = PENDING + returned.get("state");
+  pending = JSON.parse(tab.get(key) ?? "null");
+  tab.remove(key);
+}
+
+/** @param {string} text */
+function end(text) {
+  problem = text;
+  say(text);
+  redraw();
+}
+
+async function finish() {
+  // Another user of this browser may have signed in meanwhile.
+  if (!pending || (pending.userId && me?.id !== pending.userId)) return end(t("signon.elsewhere"));
+  const name = providerName(pending.provider);
+  const denial = returned.get("error");
+  if (denial === "access_denied") return end(t("signon.denied", { name }));
+  if (denial !== null) return end(t("signon.error", { name, error: denial.slice(0, 60) }));
+  error = "";
+  redraw();
+  try {
+    const operation = pending.userId ? "linkSignIn" : "finishSignIn";
+    const variables = { state: returned.get("state"), code: returned.get("code") ?? "", verifier: pending.verifier, issuer: returned.get("iss") };
+    const result = (await run(operation, variables))[operation];
+    isLinkRequired = result.code === "LINK_REQUIRED";
+    if (result.code) return end(reason(result));
+    problem = t("signon.elsewhere"); // for a user who comes back to this view
+    if (operation === "finishSignIn") return arrive(result);
+    say(t("account.linked", { name }));
+    location.replace("#/account");
+  } catch (caught) {
+    error = /** @type {any} */ (caught).code ?? "INTERNAL";
+    redraw();
+  }
+}
+
+/** Finish as soon as it is known who is signed in, if that matters. */
+function finishWithSession() {
+  if (!pending?.userId || me || !hasSession()) return finish();
+  const stop = onSession(() => {
+    stop();
+    finish();
+  });
+}
+
+export function open() {
+  if (pending === undefined) {
+    takePending();
+    finishWithSession();
+  }
+  const isLink = Boolean(pending?.userId);
+  const title = () => t(isLink ? "account.identities" : "signin.title");
+
+  function goOn() {
+    if (isLinkRequired) tab.set(BACK, "#/account");
+    go(isLink && me ? "#/account" : "#/signin");
+  }
+
+  return {
+    title,
+    width: /** @type {"narrow"} */ ("narrow"),
+    render: () => [
+      h("h1", null, title()),
+      problem ? notice("stop", "warning", problem, button("second", t(isLink && me ? "tab.account" : "tab.signin"), goOn)) : error ? failure(error, finish) : h("p", null, t("signin.sending")),
+      languageLinks(),
+    ],
+  };
+}

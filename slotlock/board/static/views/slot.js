@@ -1,0 +1,271 @@
+// @ts-check
+/** One course: what it is, one's place in it or in its line, and what else is free then. */
+import { cancel, cancelUntil, deciding, leave, leaveQueue, onChange, sayDeadlines, watchMine } from "../bookings.js";
+import { now } from "../clock.js";
+import { me, run } from "../client.js";
+import { h, list, redraw, svg } from "../kernel.js";
+import { keptSlot } from "../offline.js";
+import { markdown } from "../markdown.js";
+import { askOnce, bones, calendarLink, checkInCodeFigure, control, failure, freshness, hidden, icon, notice, whose } from "../parts.js";
+import { footOf, freePlaces, isForMe, opening, shownState, slotRow, whereOf } from "../rows.js";
+import { LiveSlots, readAll } from "../store.js";
+import { dayOf, deviceZone, durationOf, listOf, ordinal, rhythmOf, shortDayOf, shortOf, t, timeOf, weekdayOf } from "../text.js";
+
+/** The dashes of a line: more people than this are not drawn. */
+const MAX_DASHES = 30;
+/** How many meetings a course lists before the others are behind a button. */
+const MEETINGS = 12;
+
+/** @param {string} part the id, with /swap to choose another course for it */
+export function open(part) {
+  const [slotId, mode] = part.split("/");
+  const isSwapping = mode === "swap";
+  let areAllMeetings = false;
+  const live = new LiveSlots(read);
+
+  async function read() {
+    const { slot } = await run("slot", { id: slotId }).catch((error) => {
+      const kept = keptSlot(slotId);
+      if (kept && error.code === "OFFLINE") return { slot: kept };
+      throw error;
+    });
+    if (!slot) return null;
+    const others = await readOthers(slot).catch(() => []);
+    return [slot, ...(others ?? []).filter((each) => each.id !== slot.id)];
+  }
+
+  /** @param {any} slot @returns {Promise<any[] | null>} */
+  async function readOthers(slot) {
+    if (!slot.campaign) return [];
+    if (slot.myBooking && isSwapping) return readAll("slotsOfCampaign", { campaign: slot.campaign.id }, "slots");
+    if (slot.myBooking || (freePlaces(slot) > 0 && !slot.myWaitlistEntry)) return [];
+    return readAll("slotsOfCampaign", { campaign: slot.campaign.id, from: slot.startTime, until: slot.endTime }, "slots");
+  }
+
+  const stopListening = onChange((id, change) => {
+    const find = () => live.slots?.find((each) => each.id === id);
+    const slot = find();
+    if (slot) live.apply(`mine ${id}`, () => Object.assign(find() ?? {}, change));
+    if (slot && change.movedFrom) return location.replace(`#/slot/${id}`);
+    if (slot) live.load();
+  });
+  const stopWatching = watchMine(() => live.load(), (event) => {
+    const slot = live.slots?.find((each) => each.id === event.slotId);
+    if (slot?.myWaitlistEntry && event.position) slot.myWaitlistEntry.position = event.position;
+    if (slot) live.load();
+    return slot;
+  });
+  const timer = setInterval(() => {
+    sayDeadlines(live.slots);
+    redraw();
+  }, 1000);
+
+  function render() {
+    const slot = live.slots?.[0];
+    if (!slot) return [live.error ? failure(live.error, () => live.load()) : bones(3)];
+    const campaign = slot.campaign;
+    const opensAt = Date.parse(campaign?.opensAt ?? "") || 0;
+    const context = { opensAt, isOld: live.state === "old" && Date.now() - live.readAt > 60_000, readAt: live.readAt, isForOthers: !isForMe(campaign) };
+    return [
+      h(
+        "div",
+        { class: "top span" },
+        h("p", null, h("a", { href: campaign ? `#/campaign/${campaign.id}` : "#/" }, campaign?.name ?? t("tab.courses"))),
+        freshness(live.state),
+        h("h1", null, slot.status === "CANCELLED" ? h("s", null, slot.title) : slot.title),
+        h("p", { class: "soft" }, [when(slot), whereOf(slot)].filter(Boolean).join(" · ")),
+      ),
+      slot.timeZone !== deviceZone && h("p", { class: "soft span" }, t("zone", { zone: slot.timeZone.replace(/_/g, " ") })),
+      h("div", { class: "stack loose" }, place(slot, context), about(slot)),
+      aside(slot, context),
+    ];
+  }
+
+  /** @param {any} slot @param {any} context */
+  function place(slot, context) {
+    const sent = deciding.get(slot.id);
+    if (sent?.ticketId) return queue(slot, sent);
+    if (slot.myWaitlistEntry && !sent) return line(slot);
+    if (slot.myBooking?.status === "CONFIRMED" && slot.status !== "CANCELLED" && !sent) return code(slot);
+    const shown = shownState(slot, context);
+    return h(
+      "section",
+      { class: "slots", "aria-labelledby": "place", "data-key": "place", tabindex: -1 },
+      h("h2", { id: "place", class: "vh" }, t("slot.place")),
+      h("div", { class: "slot alone", "data-state": shown.state }, footOf(shown)),
+    );
+  }
+
+  /** Show a place in the waiting line. @param {any} slot */
+  function line(slot) {
+    const { position, since } = slot.myWaitlistEntry;
+    const all = Math.max(slot.waitlistLength, position ?? 1);
+    const before = position > 1 ? t("slot.before", { count: position - 1 }) : position && t("slot.nobody");
+    const after = position && all > position ? t("slot.after", { count: all - position }) : "";
+    const offer = slot.waitlistOfferMinutes;
+    return h(
+      "section",
+      { class: "sheet stack line", "aria-labelledby": "turn", "data-key": "place", tabindex: -1 },
+      h("h2", { id: "turn", class: "vh" }, t("slot.line")),
+      position && h("p", { class: "turn" }, ordinal(position), " ", h("small", null, t("slot.inLine"))),
+      position && h("div", null, people(all, position)),
+      h("p", null, [before && after ? t("slot.both", { before, after }) : before && t("slot.sentence", { text: before }), t("slot.since", { time: recent(since, slot.timeZone) })].filter(Boolean).join(" ")),
+      notice("wait", "clock", offer ? t("slot.offer", { time: durationOf(offer) }) : t("slot.direct")),
+      askOnce(`leave ${slot.id}`, "final fit", { label: [t("slot.leave"), whose(slot.title)], question: t("slot.leaveAsk"), yes: t("slot.leave"), no: t("slot.stay") }, () => leave(slot)),
+    );
+  }
+
+  /** Show a place in the booking queue. @param {any} slot @param {any} sent */
+  function queue(slot, sent) {
+    const { position } = sent;
+    return h(
+      "section",
+      { class: "sheet stack line deciding", "aria-labelledby": "turn", "data-key": "place", tabindex: -1 },
+      h("h2", { id: "turn", class: "vh" }, t("slot.queue")),
+      position ? h("p", { class: "turn" }, ordinal(position), " ", h("small", null, t("slot.inQueue"))) : h("p", null, h("strong", null, t("action.deciding"))),
+      position && h("div", null, people(position, position)),
+      h("p", null, sent.isLost ? t("state.noConnection") : t("slot.queueHelp")),
+      askOnce(`queue ${slot.id}`, "final fit", { label: t("slot.leaveQueue"), question: t("slot.queueAsk"), yes: t("slot.leaveQueue"), no: t("slot.stay") }, () => leaveQueue(slot.id)),
+    );
+  }
+
+  /** Show one's own place: its code, swap, and give back. @param {any} slot */
+  function code(slot) {
+    const { checkInQr, attendance } = slot.myBooking;
+    const cutoff = cancelUntil(slot);
+    const isOver = Date.parse(slot.endTime) < now();
+    return h(
+      "section",
+      { class: "sheet stack", "aria-labelledby": "yours", "data-key": "place", tabindex: -1 },
+      h("h2", { id: "yours" }, icon("tick", "good"), " ", t("slot.yours")),
+      attendance === "PRESENT" && h("p", null, t("slot.present")),
+      !isOver && checkInQr && checkInCodeFigure(slot.myBooking, slot.title),
+      !isOver && cutoff > now() && h(
+        "div",
+        { class: "row", "data-key": "change" },
+        calendarLink(slot.myBooking.calendarUrl, slot.title),
+        slot.campaign && !isSwapping && control("a", { class: "btn second", href: `#/slot/${slot.id}/swap` }, [icon("swap"), t("week.swap"), whose(slot.title)]),
+        askOnce(`back ${slot.id}`, "plain", { label: [t("week.giveBack"), whose(slot.title)], question: t("week.giveBackAsk", { title: slot.title }), yes: t("week.giveBack"), no: t("week.keep") }, () => cancel(slot)),
+      ),
+      !isOver && h("p", { class: "small soft" }, cutoff > now() ? t("slot.cancelUntil", { time: recent(cutoff, slot.timeZone) }) : t("refusal.CUTOFF_PASSED")),
+    );
+  }
+
+  /** @param {any} slot */
+  function about(slot) {
+    const count = slot.meetings.length;
+    const shown = areAllMeetings ? slot.meetings : slot.meetings.slice(0, MEETINGS);
+    const resources = slot.resources.map((/** @type {any} */ each) => each.name);
+    /** @type {Array<[string, any] | false>} */
+    const facts = [
+      count > 1 && [t("slot.dates"), [
+        t("slot.meetings", { count }),
+        h("ul", { class: "dates" }, shown.map((/** @type {any} */ each) => h("li", null, dateText(each, slot.timeZone)))),
+        count > shown.length && h("button", { type: "button", class: "btn plain", onclick: () => {
+          areAllMeetings = true;
+          redraw();
+        } }, t("slot.allDates", { count })),
+      ]],
+      slot.location && [t("slot.where"), slot.location],
+      resources.length > 0 && [t("slot.with"), listOf(resources)],
+      slot.capacity && [t("slot.places"), freePlaces(slot) > 0 ? t("state.free", { free: slot.remaining, all: slot.capacity, count: slot.remaining }) : t(slot.remaining > 0 ? "state.places" : "slot.allTaken", { count: slot.capacity })],
+      ...limits(slot),
+      !slot.myBooking && [t("slot.cancel"), cancelUntil(slot) > now() ? t("open.cancelUntil", { time: recent(cancelUntil(slot), slot.timeZone) }) : t("slot.notBack")],
+    ];
+    return h(
+      "section",
+      { class: "stack", "aria-labelledby": "about", "data-key": "about" },
+      h("h2", { id: "about" }, t("slot.about")),
+      markdown(slot.description),
+      h("dl", { class: "facts" }, facts.flatMap((fact) => (fact ? [h("dt", null, fact[0]), h("dd", null, fact[1])] : []))),
+    );
+  }
+
+  /** Return who may book how much here. @param {any} slot @returns {Array<[string, any] | false>} */
+  function limits({ campaign, groupLimits = [] }) {
+    const all = [groupLimits, campaign?.groupLimits ?? []];
+    const shown = me?.role === "MEMBER" ? (me.groups ?? []).flatMap((/** @type {string} */ group) => limitOf(all, group)) : all.flat();
+    const text = (/** @type {{group: string, limit: number}} */ { group, limit }) => {
+      if (group === "*") return t("slot.limitEach", { count: limit });
+      return t(group.endsWith("*") ? "slot.limitBegins" : "slot.limit", { group: group.replace(/\*$/, ""), count: limit });
+    };
+    const groups = (campaign?.eligibleGroups ?? []).map((/** @type {string[]} */ set) => set.join(", ")).join(" · ");
+    return [
+      Boolean(groups) && [t("slot.for"), groups],
+      shown.length > 0 && [t("slot.limits"), h("ul", null, shown.map((/** @type {any} */ each) => h("li", null, text(each))))],
+      campaign?.maxBookings > 0 && [t("slot.most"), t("slot.mostOf", { count: campaign.maxBookings, name: campaign.name })],
+    ];
+  }
+
+  /** @param {any} slot @param {any} context */
+  function aside(slot, context) {
+    const others = (live.slots ?? []).slice(1).filter((each) => freePlaces(each) > 0 && !each.myBooking);
+    if (isSwapping && slot.myBooking) {
+      const rows = others.map((each) => slotRow(each, { ...context, swapFrom: slot.myBooking.id, isAside: true }));
+      return h("aside", { class: "stack", "aria-labelledby": "free" }, h("h2", { id: "free" }, t("slot.swapTo")), rows.length ? list("ol", { class: "slots" }, rows) : h("p", { class: "soft" }, t("slot.noSwap")), h("p", { class: "small soft" }, t("slot.swapHelp")));
+    }
+    if (slot.myBooking || !others.length) return null;
+    const rows = others.map((each) => slotRow(each, { ...context, isAside: true }));
+    return h("aside", { class: "stack", "aria-labelledby": "free" }, h("h2", { id: "free" }, t("slot.meanwhile")), list("ol", { class: "slots" }, rows), slot.myWaitlistEntry && h("p", { class: "small soft" }, t("slot.keepsPlace")));
+  }
+
+  return {
+    title: () => live.slots?.[0]?.title ?? t("tab.courses"),
+    width: /** @type {"split"} */ ("split"),
+    render,
+    leave() {
+      live.leave();
+      stopListening();
+      stopWatching();
+      clearInterval(timer);
+    },
+  };
+}
+
+/** Return the people in a line as dashes, with oneself in the color of waiting. @param {number} all @param {number} position */
+function people(all, position) {
+  const first = Math.max(0, Math.min(position - MAX_DASHES / 2, all - MAX_DASHES));
+  const count = Math.min(all, MAX_DASHES);
+  const at = position - 1 - first;
+  const dash = { y1: 5, y2: 5, "stroke-dasharray": ".62 .38" };
+  return svg(
+    "svg",
+    { class: "places", width: Math.min(count * 20, 300), height: 12, viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+    svg("line", { x2: 100, pathLength: count, ...dash }),
+    svg("line", { class: "turn", x1: (100 * at) / count, x2: (100 * (at + 1)) / count, pathLength: 1, ...dash }),
+  );
+}
+
+/**
+ * Return how many places a group may have, if that is limited. Of the limits of the course, and of those of its
+ * campaign, the most exact one counts.
+ * @param {Array<Array<{group: string, limit: number}>>} lists @param {string} group
+ */
+function limitOf(lists, group) {
+  const found = lists.map((limits) => limits
+    .filter((each) => each.group === group || (each.group.endsWith("*") && group.startsWith(each.group.slice(0, -1))))
+    .sort((a, b) => Number(b.group === group) - Number(a.group === group) || b.group.length - a.group.length)
+    .slice(0, 1)).flat();
+  return found.length ? [{ group, limit: Math.min(...found.map((each) => each.limit)) }] : [];
+}
+
+/** Return a time of today, or a date with a time. @param {string | number} at @param {string} zone */
+function recent(at, zone) {
+  return opening(new Date(at).getTime(), zone);
+}
+
+/** @param {any} slot */
+function when(slot) {
+  if (slot.meetings.length === 1) return meetingText(slot.meetings[0], slot.timeZone);
+  return [rhythmOf({ ...slot, meetingCount: slot.meetings.length }), t("slot.fromTo", { from: dayOf(slot.startTime, slot.timeZone), until: dayOf(slot.endTime, slot.timeZone) })].join(" · ");
+}
+
+/** Return a date of several, which are in order. @param {any} meeting @param {string} zone */
+function dateText({ startTime, endTime }, zone) {
+  return `${weekdayOf(startTime, zone)}, ${shortDayOf(startTime, zone)}, ${timeOf(startTime, zone)}–${weekdayOf(startTime, zone) === weekdayOf(endTime, zone) ? timeOf(endTime, zone) : shortOf(endTime, zone)}`;
+}
+
+/** @param {any} meeting @param {string} zone */
+function meetingText({ startTime, endTime }, zone) {
+  return `${dayOf(startTime, zone)}, ${timeOf(startTime, zone)}–${dayOf(startTime, zone) === dayOf(endTime, zone) ? timeOf(endTime, zone) : shortOf(endTime, zone)}`;
+}

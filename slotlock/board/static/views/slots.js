@@ -1,0 +1,260 @@
+// @ts-check
+/** The courses of a campaign: before the opening, during the rush, and after it. */
+import { deciding, onChange, sayDeadlines, watchMine } from "../bookings.js";
+import { say } from "../app.js";
+import { isExact, now } from "../clock.js";
+import { me, run } from "../client.js";
+import { h, list, redraw, svg } from "../kernel.js";
+import { markdown } from "../markdown.js";
+import { bones, failure, freshness, icon, notice } from "../parts.js";
+import { byDay, freePlaces, isForMe, opening, slotRow, stars, stayUnder } from "../rows.js";
+import { isLive, onMissed, subscribe } from "../socket.js";
+import { LiveSlots, readAll } from "../store.js";
+import { countdown, dayOf, deviceZone, number, t } from "../text.js";
+
+/** After the opening, reads are spread over this time; bookings never. */
+const SPREAD_MS = 3000;
+const MINUTE = 60;
+/** So long the panel of the opening stays as large as its countdown: nothing moves under a thumb that books. */
+const LARGE_MS = 10_000;
+/** How many seconds before the opening a screen reader says so. */
+const SPOKEN_S = [600, 300, 60, 10];
+
+/** @param {string} campaignId */
+export function open(campaignId) {
+  /** @type {any} */
+  let campaign = null;
+  let error = "";
+  let isOpened = false;
+  const filters = { text: "", free: false, forMe: false };
+  const live = new LiveSlots(() => {
+    if (campaign && !isLive()) load();
+    return readAll("slotsOfCampaign", { campaign: campaignId }, "slots");
+  }, campaignId);
+
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let again;
+  async function load() {
+    clearTimeout(again);
+    try {
+      ({ campaign } = await run("campaign", { id: campaignId }));
+      error = campaign ? "" : "CAMPAIGN_NOT_FOUND";
+    } catch (caught) {
+      error = /** @type {any} */ (caught).code ?? "INTERNAL";
+      if (!campaign) again = setTimeout(load, SPREAD_MS * (0.5 + Math.random()));
+    }
+    redraw();
+  }
+  load();
+  const stopReading = onMissed(load);
+  const endChanges = subscribe("watchCampaigns", {}, ({ campaignChanges: change }) => {
+    if (change.campaignId !== campaignId) return;
+    if (change.campaign) campaign = { ...campaign, ...change.campaign };
+    else load();
+    redraw();
+  });
+
+  /** Whether the person was here at the opening: then a panel with the places stays where the countdown was. */
+  let wasThere = false;
+  let panelHeight = 0;
+  let isSmall = false;
+  const stopListening = onChange((slotId, change) => {
+    live.apply(`mine ${slotId}`, () => {
+      for (const slot of live.slots ?? []) {
+        if (slot.id === slotId) Object.assign(slot, change);
+        else if (change.movedFrom && slot.myBooking?.id === change.movedFrom) slot.myBooking = null;
+      }
+    });
+    if ("myBooking" in change) setTimeout(() => live.load(), Math.random() * SPREAD_MS); // limits of others
+  });
+  const stopWatching = watchMine(() => live.load(), (event) => {
+    const slot = live.slots?.find((each) => each.id === event.slotId);
+    if (slot?.myWaitlistEntry && event.position) slot.myWaitlistEntry.position = event.position;
+    else if (slot) live.load();
+    redraw();
+    return slot;
+  });
+
+  // Countdowns and deadlines go on by the second, and nothing else asks for a frame then.
+  const timer = setInterval(() => {
+    const opensAt = Date.parse(campaign?.opensAt ?? "");
+    const isRunning = opensAt > now();
+    const leftS = Math.ceil((opensAt - now()) / 1000);
+    if (isRunning && SPOKEN_S.includes(leftS)) say(t("open.in", { time: countdown(leftS * 1000) }));
+    if (isRunning) isOpened = false;
+    else if (!isOpened && campaign) {
+      isOpened = true;
+      if (wasThere) say(t("open.now"));
+      if (now() - opensAt < 5 * MINUTE * 1000) setTimeout(() => live.load(), Math.random() * SPREAD_MS);
+    }
+    if (wasThere && !isSmall && now() - opensAt > LARGE_MS) {
+      isSmall = true;
+      const first = /** @type {HTMLElement | null} */ (document.querySelector("ol.slots"));
+      if (first) stayUnder(first);
+    }
+    sayDeadlines(live.slots);
+    redraw();
+  }, 1000);
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let instant;
+  /** Draw at the instant of the opening, not up to a second later. */
+  function drawAtOpening() {
+    const leftMs = Date.parse(campaign?.opensAt ?? "") - now();
+    clearTimeout(instant);
+    if (leftMs > 0 && leftMs < 2 ** 30) instant = setTimeout(redraw, Math.min(leftMs + 5, 30_000));
+  }
+
+  function render() {
+    drawAtOpening();
+    if (error && !campaign) return [failure(error, load)];
+    if (!campaign) return [bones(6)];
+    const opensAt = Date.parse(campaign.opensAt);
+    const zone = live.slots?.[0]?.timeZone ?? deviceZone;
+    return [
+      h("div", { class: "top" }, h("h1", null, campaign.name), freshness(live.state), summary(opensAt, zone)),
+      zone !== deviceZone && h("p", { class: "soft" }, t("zone", { zone: zone.replace(/_/g, " ") })),
+      campaign.description && h("div", { class: "stack" }, markdown(campaign.description)),
+      drawNotice(),
+      opensAt > now() ? countdownPanel(opensAt, zone) : wasThere && openPanel(),
+      filterRow(),
+      slotLists(opensAt),
+    ];
+  }
+
+  /** Lead to the wishes of a draw, and later to their result. */
+  function drawNotice() {
+    const link = (/** @type {string} */ key) => h("a", { class: "btn", href: `#/wishes/${campaignId}` }, t(key));
+    if (campaign.admission === "DRAW") return notice("", "star", t("wishes.invite"), link("wishes.enter"));
+    return campaign.hasMyWishes && notice("", "star", t("wishes.invite"), link("wishes.result"));
+  }
+
+  /** @param {number} opensAt @param {string} zone */
+  function summary(opensAt, zone) {
+    const mine = (live.slots ?? []).filter((slot) => slot.myBooking).length;
+    const closes = Date.parse(campaign.closesAt) > now() ? t("open.until", { time: opening(Date.parse(campaign.closesAt), zone) }) : t("open.over");
+    const limit = campaign.maxBookings;
+    const count = me && limit ? h("strong", null, t("open.mine", { mine, count: limit })) : null;
+    return h("p", { class: "soft" }, opensAt > now() ? t("open.from", { time: opening(opensAt, zone) }) : closes, count && " · ", count);
+  }
+
+  /** @param {number} opensAt @param {string} zone */
+  function countdownPanel(opensAt, zone) {
+    wasThere = true;
+    const leftMs = opensAt - now();
+    const seconds = Math.max(0, Math.ceil(leftMs / 1000));
+    const rest = seconds % MINUTE || (seconds ? MINUTE : 0);
+    const fits = (live.slots ?? []).filter((slot) => isForMe(campaign) && (!slot.myEligibility?.refusal || slot.myEligibility.refusal.code === "NOT_YET_OPEN")).length;
+    const parts = countdown(leftMs).split(":").flatMap((part, index) => (index ? [h("i", null, ":"), h("span", null, part)] : [h("span", null, part)]));
+    const dash = { y1: 5, y2: 5, "stroke-dasharray": ".5 .5" };
+    const ready = (/** @type {boolean} */ isDone, /** @type {any} */ text) => h("li", null, icon(isDone ? "tick" : "warning"), h("span", null, text));
+    return h(
+      "section",
+      { class: "opening", "aria-labelledby": "opens", "data-key": "opening" },
+      h("h2", { id: "opens" }, t("open.at", { time: opening(opensAt, zone) })),
+      h("p", { class: "count", role: "timer", "aria-live": "off", "aria-label": countdown(leftMs) }, parts),
+      h(
+        "div",
+        { class: "stack" },
+        svg("svg", { class: "minute", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("line", { x2: 100, pathLength: MINUTE, ...dash }), svg("line", { class: "rest", x2: (100 * rest) / MINUTE, pathLength: Math.max(rest, 1), ...dash })),
+        h("p", { class: "soft" }, t("open.byThemselves")),
+      ),
+      h(
+        "ul",
+        { class: "ready" },
+        me ? ready(true, t("ready.signedIn", { name: me.name })) : h("li", null, icon("warning"), h("a", { class: "btn second", href: "#/signin" }, t("ready.signIn"))),
+        ready(isExact(), isExact() ? t("ready.connected") : t("ready.connecting")),
+        me && live.slots && ready(true, t("ready.fits", { fits, count: live.slots.length })),
+      ),
+    );
+  }
+
+  /** Show how many places are left, at first at the same height. */
+  function openPanel() {
+    panelHeight ||= document.querySelector(".opening")?.clientHeight ?? 0;
+    const all = (live.slots ?? []).reduce((sum, slot) => sum + slot.capacity, 0);
+    const free = (live.slots ?? []).reduce((sum, slot) => sum + freePlaces(slot), 0);
+    const mine = (live.slots ?? []).filter((slot) => slot.myBooking);
+    const dash = { y1: 5, y2: 5, "stroke-dasharray": ".5 .5" };
+    const own = mine.length > 0 && h("ul", { class: "ready" }, mine.map((slot) => h("li", { "data-key": slot.id }, icon("tick"), h("span", null, t("open.isYours", { title: slot.title })))));
+    if (isSmall) return h("section", { class: "opening small", "aria-labelledby": "opens", "data-key": "opening" }, h("h2", { id: "opens" }, t("open.now"), " · ", t("state.free", { free: number(free), all: number(all), count: free })), own);
+    return h(
+      "section",
+      { class: "opening", "aria-labelledby": "opens", "data-key": "opening", style: { "--height": `${panelHeight}px` } },
+      h("h2", { id: "opens" }, t("open.now")),
+      h("p", { class: "count" }, h("span", null, number(free))),
+      h(
+        "div",
+        { class: "stack" },
+        svg("svg", { class: "minute", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("line", { x2: 100, pathLength: MINUTE, ...dash }), free > 0 && svg("line", { class: "rest", x2: (100 * free) / all, pathLength: Math.max(1, Math.round((MINUTE * free) / all)), ...dash })),
+        h("p", { class: "soft" }, t("open.ofFree", { count: all })),
+      ),
+      own,
+    );
+  }
+
+  function filterRow() {
+    const chip = (/** @type {"free" | "forMe"} */ name) =>
+      h("label", { class: "chip" }, h("input", { type: "checkbox", checked: filters[name], onchange: (/** @type {any} */ event) => {
+        filters[name] = event.target.checked;
+        redraw();
+      } }), t(`filter.${name}`));
+    return h(
+      "div",
+      { class: "filters" },
+      h("label", { class: "vh", for: "search" }, t("filter.search")),
+      h("input", { class: "input", id: "search", type: "search", placeholder: t("filter.search"), oninput: (/** @type {any} */ event) => {
+        filters.text = event.target.value.toLocaleLowerCase();
+        redraw();
+      } }),
+      h("fieldset", { class: "chips" }, h("legend", { class: "vh" }, t("filter.legend")), chip("free"), me && chip("forMe")),
+    );
+  }
+
+  /** @param {any} slot */
+  function isShown(slot) {
+    const isOwn = slot.myBooking || slot.myWaitlistEntry || deciding.has(slot.id);
+    if (filters.text && !`${slot.title} ${slot.location ?? ""}`.toLocaleLowerCase().includes(filters.text)) return false;
+    if (isOwn) return true;
+    if (filters.forMe && slot.myEligibility?.refusal && !["NOT_YET_OPEN", "SLOT_FULL", "TIME_CONFLICT"].includes(slot.myEligibility.refusal.code)) return false;
+    return !filters.free || freePlaces(slot) > 0;
+  }
+
+  /** @param {number} opensAt */
+  function slotLists(opensAt) {
+    if (!live.slots) return live.error ? failure(live.error, () => live.load()) : bones(6);
+    const days = [...byDay(live.slots)].map(([key, all]) => ({ key, slots: all.filter(isShown) })).filter((day) => day.slots.length);
+    if (!days.length) return notice("", "list", live.slots.length ? t("empty.filter") : t("empty.campaign"));
+    const booked = live.slots.filter((slot) => slot.myBooking?.status === "CONFIRMED");
+    const context = { own: booked.length === 1 ? booked[0] : null, opensAt, isOld: live.state === "old" && live.readAt > 0 && Date.now() - live.readAt > MINUTE * 1000, readAt: live.readAt, isForOthers: !isForMe(campaign) };
+    const leftMs = opensAt - now();
+    const starred = stars();
+    const first = leftMs > 0 || wasThere ? live.slots.filter((slot) => starred.has(slot.id) && isShown(slot)) : [];
+    return h(
+      "section",
+      { class: "stack", "aria-label": campaign.name },
+      first.length > 0 && [
+        h("h2", { class: "day", "data-key": "stars" }, t("open.starred")),
+        list("ol", { class: "slots", "data-key": "starred" }, first.map((slot) => slotRow(slot, context))),
+      ],
+      days.flatMap((day) => [
+        h("h2", { class: "day", "data-key": `day ${day.key}` }, dayOf(day.slots[0].startTime, day.slots[0].timeZone)),
+        list("ol", { class: "slots", "data-key": day.key }, day.slots.map((slot) => slotRow(slot, context))),
+      ]),
+    );
+  }
+
+  return {
+    title: () => campaign?.name ?? t("tab.courses"),
+    render,
+    leave() {
+      live.leave();
+      endChanges();
+      stopReading();
+      stopListening();
+      stopWatching();
+      clearInterval(timer);
+      clearTimeout(instant);
+      clearTimeout(again);
+    },
+  };
+}

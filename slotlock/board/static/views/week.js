@@ -1,0 +1,233 @@
+// @ts-check
+/** My week: the next code, the meetings of a week, and the calendar that follows them. */
+import { cancel, cancelUntil, onChange, sayDeadlines, watchMine } from "../bookings.js";
+import { now } from "../clock.js";
+import { hasSession, me, run } from "../client.js";
+import { h, redraw } from "../kernel.js";
+import { keepWeek, keptWeek } from "../offline.js";
+import { askOnce, bones, button, calendarLink, checkInCodeFigure, control, failure, freshness, hidden, icon, notice, whose } from "../parts.js";
+import { opening, whereOf } from "../rows.js";
+import { isLive, onMissed } from "../socket.js";
+import { oneAtATime, readAll } from "../store.js";
+import { calendarFeed } from "./feed.js";
+import { dateKey, deviceZone, hoursOf, ordinal, shortDayOf, t, timeOf, weekdayOf } from "../text.js";
+
+const DAY_MS = 86_400_000;
+/** The hours of a day that has nothing earlier or later. */
+const HOURS = [8, 18];
+/** A meeting shorter than this is drawn as long, in hours, so that its name can be read. */
+const SHORTEST = 0.75;
+
+/**
+ * A meeting of a booking, or of a place in a line, on its day.
+ * @typedef {{key: string, slot: any, booking: any, entry: any, startTime: string, endTime: string, from: number, to: number, lane: number, lanes: number}} Entry
+ */
+
+export function open() {
+  /** @type {{user: string, bookings: any[], entries: any[], codes: Record<string, any>, readAt: number} | null} */
+  let week = keptWeek();
+  let error = "";
+  let isLeft = false;
+  /** The first day shown, as the noon of a Monday in UTC, or 0 for the one that fits. */
+  let shownMonday = 0;
+  const load = oneAtATime(readOnce);
+  const feed = calendarFeed();
+
+  async function readOnce() {
+    if (!me) return redraw();
+    if (week?.user !== me.id) week = null;
+    try {
+      const [bookings, entries] = await Promise.all([readAll("myWeek", {}, "myBookings"), readAll("myWaitlistEntries", {}, "myWaitlistEntries")]);
+      const codes = await readCodes(bookings ?? [], week?.codes ?? {});
+      if (isLeft) return;
+      week = { user: me.id, bookings: bookings ?? [], entries: entries ?? [], codes, readAt: Date.now() };
+      keepWeek(week);
+      error = "";
+    } catch (caught) {
+      error = /** @type {any} */ (caught).code ?? "INTERNAL";
+    }
+    redraw();
+  }
+  load();
+  const stopListening = onChange(() => load());
+  const stopReading = onMissed(load);
+  const stopWatching = watchMine(load, (event) => {
+    load();
+    return week?.entries.find((each) => each.slot.id === event.slotId)?.slot;
+  });
+  const timer = setInterval(() => {
+    sayDeadlines(week?.bookings.map((booking) => ({ ...booking.slot, myBooking: booking })));
+    if (!isLive() && Date.now() - (week?.readAt ?? 0) > 30_000) load();
+    else redraw();
+  }, 15_000);
+
+  function render() {
+    if (!me && !hasSession()) return [h("h1", null, t("tab.week")), notice("", "person", t("week.signIn"), h("a", { class: "btn", href: "#/signin" }, t("tab.signin")))];
+    if (!week) return [h("h1", null, t("tab.week")), error ? failure(error, load) : bones(4)];
+    const all = entriesOf(week);
+    const monday = shownMonday || mondayOf(all);
+    const next = nextOf(week);
+    const zones = new Set(all.map((each) => each.slot.timeZone));
+    zones.delete(deviceZone);
+    return [
+      h(
+        "div",
+        { class: "row span" },
+        h("h1", null, t("tab.week")),
+        freshness(isLive() && me ? "live" : "old"),
+        h("div", { class: "row push" }, button("plain", t("week.before"), () => turn(monday - 7 * DAY_MS)), button("plain", t("week.after"), () => turn(monday + 7 * DAY_MS)), feed.button()),
+      ),
+      feed.panel(),
+      zones.size > 0 && h("div", { class: "notice span" }, icon("clock"), h("p", null, t("zone", { zone: [...zones].join(", ").replace(/_/g, " ") }))),
+      next && nextCode(next, week),
+      days(all, monday),
+    ];
+  }
+
+  /** @param {number} monday */
+  function turn(monday) {
+    shownMonday = monday;
+    redraw();
+  }
+
+  /** @param {any} booking @param {any} kept */
+  function nextCode(booking, kept) {
+    const { slot } = booking;
+    const meeting = slot.meetings.find((/** @type {any} */ each) => Date.parse(each.endTime) > now()) ?? slot;
+    const code = kept.codes[booking.id];
+    const cutoff = cancelUntil(slot);
+    return h(
+      "aside",
+      { class: "sheet stack side", "aria-labelledby": "next", "data-key": `next ${booking.id}` },
+      h("h2", { id: "next" }, t("week.next", { title: slot.title })),
+      h("p", { class: "soft" }, [`${opening(Date.parse(meeting.startTime), slot.timeZone)}–${timeOf(meeting.endTime, slot.timeZone)}`, whereOf(slot)].filter(Boolean).join(" · ")),
+      code?.checkInQr && checkInCodeFigure(code, slot.title),
+      cutoff > now() && h(
+        "div",
+        { class: "row", "data-key": "change" },
+        calendarLink(code?.calendarUrl, slot.title),
+        slot.campaign && control("a", { class: "btn second", href: `#/slot/${slot.id}/swap` }, [icon("swap"), t("week.swap"), whose(slot.title)]),
+        askOnce(`back ${slot.id}`, "plain", { label: [t("week.giveBack"), whose(slot.title)], question: t("week.giveBackAsk", { title: slot.title }), yes: t("week.giveBack"), no: t("week.keep") }, () => cancel({ ...slot, myBooking: booking })),
+      ),
+      cutoff > now() && h("p", { class: "small soft" }, t("slot.cancelUntil", { time: opening(cutoff, slot.timeZone) })),
+    );
+  }
+
+  /** @param {Entry[]} all @param {number} monday */
+  function days(all, monday) {
+    const keys = Array.from({ length: 7 }, (_, index) => dateKey(new Date(monday + index * DAY_MS), "UTC"));
+    const byKey = keys.map((key) => all.filter((each) => dateKey(each.startTime, each.slot.timeZone) === key));
+    const shown = byKey.slice(5).some((each) => each.length) ? 7 : 5;
+    const inWeek = byKey.slice(0, shown).flat();
+    const first = Math.min(HOURS[0], ...inWeek.map((each) => Math.floor(each.from)));
+    const last = Math.max(HOURS[1], ...inWeek.map((each) => Math.ceil(each.to)));
+    const hours = Array.from({ length: last - first + 1 }, (_, index) => first + index);
+    const today = dateKey(new Date(now()), deviceZone);
+    return h(
+      "div",
+      { class: "week", style: { "--days": shown, "--first": first, "--quarters": (last - first) * 4 }, "data-key": "week" },
+      h("div", { class: "hours", "aria-hidden": "true" }, hours.map((hour) => h("span", { style: { "--from": hour } }, `${hour}:00`))),
+      keys.slice(0, shown).map((key, index) => {
+        const date = new Date(monday + index * DAY_MS);
+        return h(
+          "section",
+          { "aria-labelledby": `d${index}`, "data-key": `day ${index}` },
+          h("h2", { id: `d${index}`, "aria-current": key === today && "date" }, weekdayOf(date, "UTC"), " ", h("span", { class: "soft" }, shortDayOf(date, "UTC"))),
+          h("ol", { class: "meetings", style: { "--lanes": Math.max(1, ...byKey[index].map((each) => each.lanes)) } }, byKey[index].length ? byKey[index].map(meetingItem) : h("li", { class: "none soft" }, t("week.nothing"))),
+        );
+      }),
+    );
+  }
+
+  return {
+    title: () => t("tab.week"),
+    width: /** @type {"split"} */ ("split"),
+    render,
+    leave() {
+      isLeft = true;
+      stopListening();
+      stopReading();
+      stopWatching();
+      clearInterval(timer);
+    },
+  };
+}
+
+/** Return the codes of the confirmed bookings; each is read once. @param {any[]} bookings @param {Record<string, any>} known */
+async function readCodes(bookings, known) {
+  const ids = bookings.filter((each) => each.status === "CONFIRMED" && Date.parse(each.slot.endTime) > now()).map((each) => each.id);
+  const missing = ids.filter((id) => !known[id]?.checkInQr).slice(0, 20);
+  const { nodes } = missing.length ? await run("checkInCodes", { ids: missing }).catch(() => ({ nodes: [] })) : { nodes: [] };
+  const found = { ...known, ...Object.fromEntries(nodes.filter(Boolean).map((/** @type {any} */ each) => [each.id, each])) };
+  return Object.fromEntries(ids.filter((id) => found[id]).map((id) => [id, found[id]]));
+}
+
+/** Return the confirmed booking whose meeting comes next or goes on. @param {any} week */
+function nextOf(week) {
+  const ends = (/** @type {any} */ booking) => booking.slot.meetings.map((/** @type {any} */ each) => Date.parse(each.endTime)).filter((/** @type {number} */ at) => at > now())[0] ?? Infinity;
+  const coming = week.bookings.filter((/** @type {any} */ each) => each.status === "CONFIRMED" && each.slot.status !== "CANCELLED" && ends(each) < Infinity);
+  return coming.sort((/** @type {any} */ a, /** @type {any} */ b) => ends(a) - ends(b))[0];
+}
+
+/** Return all meetings, each with its lane among those at the same time. @param {any} week @returns {Entry[]} */
+function entriesOf(week) {
+  const held = [...week.bookings.map((/** @type {any} */ booking) => ({ slot: booking.slot, booking })), ...week.entries.map((/** @type {any} */ entry) => ({ slot: entry.slot, entry }))];
+  const all = held.flatMap(({ slot, booking, entry }) => slot.meetings.map((/** @type {any} */ { startTime, endTime }) => {
+    const from = Math.min(hoursOf(startTime, slot.timeZone), 24 - SHORTEST);
+    const isSameDay = dateKey(startTime, slot.timeZone) === dateKey(endTime, slot.timeZone);
+    const to = isSameDay ? Math.max(hoursOf(endTime, slot.timeZone), from + SHORTEST) : 24;
+    return { key: `${slot.id} ${startTime}`, slot, booking, entry, startTime, endTime, from, to: Math.min(to, 24), lane: 0, lanes: 1 };
+  }));
+  all.sort((a, b) => a.startTime.localeCompare(b.startTime));
+  share(all);
+  return all;
+}
+
+/** Let meetings at the same time share the width. @param {Entry[]} all in order */
+function share(all) {
+  /** @type {Entry[]} */
+  let group = [];
+  let groupKey = "";
+  let end = 0;
+  for (const each of all) {
+    const key = dateKey(each.startTime, each.slot.timeZone);
+    if (key !== groupKey || each.from >= end) group = [];
+    if (!group.length) end = 0;
+    groupKey = key;
+    const taken = new Set(group.filter((other) => other.to > each.from).map((other) => other.lane));
+    while (taken.has(each.lane)) each.lane += 1;
+    group.push(each);
+    end = Math.max(end, each.to);
+    const lanes = Math.max(...group.map((other) => other.lane)) + 1;
+    for (const other of group) other.lanes = lanes;
+  }
+}
+
+/** Return the Monday of this week, or of the week of what comes next, at noon in UTC. @param {Entry[]} all */
+function mondayOf(all) {
+  const today = dateKey(new Date(now()), deviceZone);
+  const coming = all.filter((each) => dateKey(each.startTime, each.slot.timeZone) >= today)[0];
+  const monday = (/** @type {string} */ key) => {
+    const noon = Date.parse(`${key}T12:00:00Z`);
+    return noon - ((new Date(noon).getUTCDay() + 6) % 7) * DAY_MS;
+  };
+  return monday(coming ? dateKey(coming.startTime, coming.slot.timeZone) : today);
+}
+
+/** @param {Entry} each */
+function meetingItem({ key, slot, booking, entry, startTime, from, to, lane, lanes }) {
+  const isWaiting = !booking || booking.status === "HELD";
+  const isCancelled = slot.status === "CANCELLED";
+  const quarter = (/** @type {number} */ value) => Math.round(value * 4) / 4;
+  let text = t("week.booked");
+  if (isCancelled) text = t("state.cancelled");
+  else if (entry) text = entry.position ? t("week.waiting", { ordinal: ordinal(entry.position) }) : t("state.waitingSomewhere");
+  else if (isWaiting) text = t(booking.waitedSince ? "state.offered" : "state.held", { time: timeOf(booking.heldUntil, slot.timeZone) });
+  return h(
+    "li",
+    { class: ["meeting", !isCancelled && (isWaiting ? "wait" : "yours"), lanes > 1 && "slim"].filter(Boolean).join(" "), "data-key": key, style: { "--from": quarter(from), "--to": quarter(to), "--lane": lane + 1, "--end": lane + 1 === lanes ? -1 : lane + 2 } },
+    h("span", { class: "at" }, h("time", { datetime: startTime }, timeOf(startTime, slot.timeZone)), icon(isCancelled ? "warning" : entry ? "people" : isWaiting ? "clock" : "tick")),
+    h("a", { href: `#/slot/${slot.id}` }, isCancelled ? h("s", null, slot.title) : slot.title),
+    h("span", { class: "is soft" }, [whereOf(slot), text].filter(Boolean).join(" · ")),
+  );
+}

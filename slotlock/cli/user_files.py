@@ -1,0 +1,234 @@
+"""Commands for files of users: import some of them, or sync the accounts with a file of all."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, _SubParsersAction
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from slotlock.auth.admin.user_import import TooManyGone, import_users, sync_users
+from slotlock.auth.container import Auth
+from slotlock.cli.deployment import CommandError
+from slotlock.domain.users.import_file import MAX_FILE_BYTES, parse_user_file
+from slotlock.domain.users.import_plan import (
+    ImportBusy,
+    ImportPlan,
+    ImportTooLarge,
+    UnclaimedAccount,
+    UserUpdate,
+)
+from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile, LineProblem
+from slotlock.domain.users.user import User, UserId
+
+SHOWN_LINES = 10
+DEFAULT_GONE_LIMIT = 20
+DO_NOT_SPLIT = (
+    "A sync needs all users in one file, so do not split this one: `slotlock users import` takes "
+    "it in parts, and a sync of all of it has less to change afterwards."
+)
+
+
+def define_files(users: "_SubParsersAction[ArgumentParser]") -> None:
+    """Add the actions that read files of users."""
+    importing = users.add_parser("import", help="create and update users from a CSV file")
+    importing.add_argument(
+        "--dry-run", action="store_true", help="report what an import would do, and do nothing"
+    )
+    importing.set_defaults(action=_import_users)
+
+    syncing = users.add_parser("sync", help="make the accounts those of a CSV file of all users")
+    syncing.add_argument("--apply", action="store_true", help="do it; otherwise only report it")
+    syncing.add_argument(
+        "--gone",
+        choices=("keep", "ban"),
+        default="keep",
+        help="what happens to members whom an earlier file named and this one does not",
+    )
+    syncing.add_argument(
+        "--gone-limit",
+        type=_parse_percentage,
+        default=DEFAULT_GONE_LIMIT,
+        metavar="PERCENT",
+        help="how many of the managed members may be banned at once, default 20",
+    )
+    syncing.set_defaults(action=_sync_users)
+
+    for parser in (importing, syncing):
+        parser.add_argument(
+            "file", type=Path, help="CSV with columns such as email or username, name, groups"
+        )
+        parser.add_argument(
+            "--claim", action="store_true", help="take over accounts that registered themselves"
+        )
+
+
+def _parse_percentage(text: str) -> int:
+    if not text.isdecimal() or int(text) > 100:
+        raise ArgumentTypeError("a number from 0 to 100")
+    return int(text)
+
+
+async def _import_users(auth: Auth, args: Namespace) -> str:
+    """Create and update users from a CSV file, or only count the changes."""
+    dry_run = args.dry_run
+    body = _read_file(args.file)
+    outcome = await import_users(auth, body, dry_run=dry_run, claim=args.claim)
+    if isinstance(outcome, InvalidUserFile | ImportBusy | ImportTooLarge):
+        raise CommandError(_refusal_text(outcome))
+    counts = f"{outcome.created} created, {outcome.updated} updated, {outcome.unchanged} unchanged"
+    if outcome.claimed:
+        counts += f", {outcome.claimed} claimed"
+    lines = [f"would be: {counts}" if dry_run else counts]
+    return "\n".join([*lines, *_warnings(outcome.unclaimed, outcome.ignored_columns)])
+
+
+async def _sync_users(auth: Auth, args: Namespace) -> str:
+    """Make the accounts those of a CSV file of all users, or only report what that would change."""
+    file = parse_user_file(_read_file(args.file))
+    if isinstance(file, InvalidUserFile):
+        raise CommandError(_refusal_text(file, of_sync=True))
+    bans_gone, limit = args.gone == "ban", args.gone_limit
+    outcome = await sync_users(
+        auth, file, dry_run=not args.apply, claim=args.claim, bans_gone=bans_gone, gone_limit=limit
+    )
+    if isinstance(outcome, TooManyGone):
+        raise CommandError(f"nothing was changed: {_too_many_gone(outcome.plan, limit)}")
+    if not isinstance(outcome, ImportPlan):
+        raise CommandError(_refusal_text(outcome, of_sync=True))
+    membership = outcome.membership
+    gone = membership.gone if membership else ()
+    bookings = await auth.repositories.user_imports.find_future_bookings(gone, auth.now())
+    lines = [*_plan_lines(outcome, bookings), _summary(outcome)]
+    lines += _warnings(outcome.unclaimed, file.ignored_columns)
+    if not args.apply:
+        if membership and membership.exceeds(limit):
+            lines.append(f"--apply would change nothing: {_too_many_gone(outcome, limit)}")
+        else:
+            lines.append("this was a dry run; --apply makes these changes")
+    return "\n".join(lines)
+
+
+def _plan_lines(
+    plan: ImportPlan, bookings: dict[UserId, list[tuple[datetime, str]]]
+) -> Iterator[str]:
+    """Yield the first accounts of each kind, and all that are gone and have bookings."""
+    yield from _shown(
+        "new", [_cells(each.login_name, each.name, each.groups) for each in plan.created]
+    )
+    claims = [each for each in plan.updated if each.is_claim]
+    yield from _shown("claimed", [_change_cells(each) for each in claims])
+    changes = [each for each in plan.updated if not each.is_claim]
+    yield from _shown("changed", [_change_cells(each) for each in changes])
+    if plan.membership is None:
+        return
+    yield from _shown("back", [_user_cells(each) for each in plan.membership.returned])
+    gone = sorted(plan.membership.gone, key=lambda user: user.id not in bookings)
+    lines = [f"{_user_cells(each)}\t{_booking_text(bookings.get(each.id, []))}" for each in gone]
+    yield from _shown("gone", lines, max(SHOWN_LINES, len(bookings)))
+
+
+def _shown(kind: str, lines: Sequence[str], count: int = SHOWN_LINES) -> Iterator[str]:
+    for line in lines[:count]:
+        yield f"{kind}\t{line}"
+    if len(lines) > count:
+        yield f"{kind}\t... and {len(lines) - count} more"
+
+
+def _cells(login_name: str, name: str, groups: Sequence[str]) -> str:
+    return f"{login_name}\t{name}\t{', '.join(groups)}"
+
+
+def _user_cells(user: User) -> str:
+    return _cells(user.login_name, user.name, user.groups)
+
+
+def _change_cells(update: UserUpdate) -> str:
+    before, after = update.before, update.after
+    changes = [f"{before.name} -> {after.name}"] if before.name != after.name else [after.name]
+    old_groups, new_groups = ", ".join(before.groups), ", ".join(after.groups)
+    changes.append(f"{old_groups} -> {new_groups}" if old_groups != new_groups else new_groups)
+    if update.identities and update.identities.added:
+        changes.append(f"subject {update.identities.added.subject}")
+    return "\t".join((before.login_name, *changes))
+
+
+def _booking_text(bookings: Sequence[tuple[datetime, str]]) -> str:
+    shown = ", ".join(f"{start:%Y-%m-%d} {title}" for start, title in bookings[:SHOWN_LINES])
+    more = f", and {len(bookings) - SHOWN_LINES} more" if len(bookings) > SHOWN_LINES else ""
+    return f"still booked: {shown}{more}" if bookings else "no bookings"
+
+
+def _summary(plan: ImportPlan) -> str:
+    claimed = sum(each.is_claim for each in plan.updated)
+    text = f"{len(plan.created)} new, {len(plan.updated) - claimed} changed"
+    if claimed:
+        text += f", {claimed} claimed"
+    text += f", {plan.unchanged} unchanged"
+    if membership := plan.membership:
+        text += f", {len(membership.returned)} back, {len(membership.gone)} gone"
+        if membership.gone:
+            text += " and banned" if membership.bans_gone else " and not changed (see --gone)"
+    return text
+
+
+def _too_many_gone(plan: ImportPlan, limit: int) -> str:
+    membership = plan.membership
+    gone, managed = (len(membership.gone), membership.managed_count) if membership else (0, 0)
+    return (
+        f"{gone} of {managed} managed members are gone, more than {limit} %; "
+        "is the file complete? --gone-limit allows more"
+    )
+
+
+def _warnings(
+    unclaimed: Sequence[UnclaimedAccount], ignored_columns: Sequence[str]
+) -> Iterator[str]:
+    for account in unclaimed:
+        user = account.user
+        yield (
+            f"line {account.line}: {user.login_name} registered as {user.name} on "
+            f"{user.created_at:%Y-%m-%d} and did not change; --claim takes the account over"
+        )
+    if ignored_columns:
+        yield f"columns that were ignored: {', '.join(ignored_columns)}"
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        with path.open("rb") as opened:
+            body = opened.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read ({error.strerror})") from None
+    if len(body) > MAX_FILE_BYTES:
+        raise CommandError(f"{path} has more than {MAX_FILE_BYTES} bytes")
+    return body
+
+
+def _refusal_text(
+    refusal: InvalidUserFile | ImportBusy | ImportTooLarge, *, of_sync: bool = False
+) -> str:
+    too_large = {ImportProblem.TOO_MANY_USERS, ImportProblem.TOO_MANY_CHANGES}
+    match refusal:
+        case InvalidUserFile():
+            text = "\n".join(map(_format_problem, refusal.problems)) + _unlisted_problems(refusal)
+            is_too_large = any(each.code in too_large for each in refusal.problems)
+            return f"{text}\n{DO_NOT_SPLIT}" if of_sync and is_too_large else text
+        case ImportBusy():
+            return "others are changing these users; nothing was imported, try again"
+        case ImportTooLarge():
+            text = "too much for one import; nothing was imported"
+            return f"{text}. {DO_NOT_SPLIT}" if of_sync else f"{text}, split the file"
+
+
+def _format_problem(problem: LineProblem) -> str:
+    """Return `line 3, email: ...`, or `lines 3, 4, 7, ... (250 in total), email: ...`."""
+    lines = ", ".join(map(str, problem.lines))
+    if problem.count > len(problem.lines):
+        lines += f", ... ({problem.count} in total)"
+    location = f"line{'s' if problem.count > 1 else ''} {lines}"
+    column = problem.header or problem.column
+    return f"{location}{f', {column}' if column else ''}: {problem.message}"
+
+
+def _unlisted_problems(invalid_file: InvalidUserFile) -> str:
+    unlisted = invalid_file.count - sum(problem.count for problem in invalid_file.problems)
+    return f"\nand {unlisted} more" if unlisted else ""

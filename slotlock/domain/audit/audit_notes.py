@@ -1,0 +1,251 @@
+"""Audit notes: one record for each change that an organizer makes, with the changed fields.
+
+Changes of a booking are part of the booking's own history. Every other change leaves a note, which
+is written in the same transaction as the change.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from enum import Enum
+
+from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.slot import SLOT_FIELDS, Slot, SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.campaigns.campaign import Campaign
+from slotlock.domain.campaigns.terms import CampaignId, GroupLimit, NoShowLimit
+from slotlock.domain.resources.resource import Resource
+from slotlock.domain.schedule.holidays import HolidayList
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.shared.unchanged import Unchanged
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import User, UserId
+
+# Attribute names by the field names that clients know.
+NOTED_SLOT_FIELDS = {field.api_name: field.name for field in SLOT_FIELDS if field.api_name}
+# The time and place of a slot.
+SCHEDULE_FIELDS = {
+    name: NOTED_SLOT_FIELDS[name]
+    for name in (
+        "startTime",
+        "endTime",
+        "meetings",
+        "timeZone",
+        "location",
+        "resource",
+        "resources",
+    )
+}
+NOTED_DESCRIPTION_LENGTH = 200
+TERMS_FIELDS = {
+    "published": "published",
+    "opensAt": "opens_at",
+    "closesAt": "closes_at",
+    "eligibleGroups": "eligible_groups",
+    "maxBookings": "max_bookings",
+    "forbidOverlap": "forbid_overlap",
+    "groupLimits": "group_limits",
+    "cancelUntil": "cancel_until",
+    "admission": "admission",
+    "noShowLimit": "no_show_limit",
+    "requireVerifiedEmail": "require_verified_email",
+    "reminderMinutes": "reminder_minutes",
+    "openingMailHours": "opening_mail_hours",
+}
+HOLIDAY_LIST_FIELDS = {"name": "name", "holidays": "holidays"}
+RESOURCE_FIELDS = {"name": "name", "kind": "kind"}
+USER_FIELDS = {
+    "email": "email",
+    "username": "username",
+    "name": "name",
+    "role": "role",
+    "groups": "groups",
+    "banned": "banned",
+    "banReason": "ban_reason",
+}
+# What an import changes; a claim takes the password from an account.
+IMPORTED_USER_FIELDS = {**USER_FIELDS, "hasPassword": "has_password"}
+
+
+@value_object
+class AuditNote:
+    """One change; `by` is None for the command line, `user_ids` are the users it concerns.
+
+    `resource` and `holiday_list` are the name of one, and `webhook` is the server of one.
+    """
+
+    at: datetime
+    by: UserId | None
+    action: AuditAction
+    edits: tuple[FieldEdit, ...]
+    slot_id: SlotId | None = None
+    campaign_id: CampaignId | None = None
+    user_ids: tuple[UserId, ...] = ()
+    resource: str | None = None
+    holiday_list: str | None = None
+    webhook: str | None = None
+
+
+def note_slot_change(before: Slot | None, after: SlotState, by: UserId) -> AuditNote | None:
+    """Return the note of a slot's change; None if only its bookings changed."""
+    slot, description = after.slot, after.change.description
+    edits = (*field_edits(NOTED_SLOT_FIELDS, before, slot), *_description_edits(description))
+    campaign_id = slot.terms.campaign_id if slot.terms else None
+    note = AuditNote(after.changed_at, by, _slot_action(before, slot), edits, slot.id, campaign_id)
+    return note if edits else None
+
+
+def note_slot_deletion(slot: Slot, by: UserId, at: datetime) -> AuditNote:
+    """Return the note of a slot's deletion, with the fields that it had."""
+    edits = tuple(field_edits(NOTED_SLOT_FIELDS, slot, None))
+    campaign_id = slot.terms.campaign_id if slot.terms else None
+    return AuditNote(at, by, AuditAction.SLOT_DELETED, edits, slot.id, campaign_id)
+
+
+def _description_edits(description: str | Unchanged | None) -> Iterator[FieldEdit]:
+    """Yield the beginning of a new description. The old one is not loaded."""
+    if isinstance(description, str):
+        yield FieldEdit("description", None, description[:NOTED_DESCRIPTION_LENGTH])
+
+
+def _slot_action(before: Slot | None, after: Slot) -> AuditAction:
+    if before is None:
+        return AuditAction.SLOT_CREATED
+    if before.status is after.status:
+        return AuditAction.SLOT_EDITED
+    if after.status is SlotStatus.CANCELLED:
+        return AuditAction.SLOT_CANCELLED
+    return AuditAction.SLOT_PUBLISHED
+
+
+def merged_schedule_edits(edits: Iterable[FieldEdit]) -> tuple[FieldEdit, ...]:
+    """Return consecutive edits of a slot's time and place as one, from first to last values."""
+    merged = dict[str, FieldEdit]()
+    for edit in edits:
+        if edit.field in SCHEDULE_FIELDS:
+            first = merged.get(edit.field, edit)
+            merged[edit.field] = FieldEdit(edit.field, first.before, edit.after)
+    return tuple(edit for edit in merged.values() if edit.before != edit.after)
+
+
+def schedule_edits(before: Slot, after: Slot) -> tuple[FieldEdit, ...]:
+    """Return the changes of a slot's time and place."""
+    # Most changes of a slot leave both alone.
+    if before.revision == after.revision and before.resources == after.resources:
+        return ()
+    return tuple(field_edits(SCHEDULE_FIELDS, before, after))
+
+
+def note_campaign_change(
+    before: Campaign | None, after: Campaign, by: UserId | None, now: datetime
+) -> AuditNote:
+    """Return the note of a campaign's change."""
+    edits = (*_campaign_edits(before, after), *_description_edits(after.description))
+    return AuditNote(now, by, _campaign_action(before, after), edits, campaign_id=after.id)
+
+
+def note_campaign_deletion(campaign: Campaign, by: UserId, now: datetime) -> AuditNote:
+    """Return the note of a campaign's deletion, with the fields that it had."""
+    edits = tuple(_campaign_edits(campaign, None))
+    return AuditNote(now, by, AuditAction.CAMPAIGN_DELETED, edits, campaign_id=campaign.id)
+
+
+def _campaign_edits(before: Campaign | None, after: Campaign | None) -> Iterator[FieldEdit]:
+    yield from field_edits({"name": "name", "mailNote": "mail_note"}, before, after)
+    yield from field_edits(TERMS_FIELDS, before and before.terms, after and after.terms)
+
+
+def _campaign_action(before: Campaign | None, after: Campaign) -> AuditAction:
+    if before is None:
+        return AuditAction.CAMPAIGN_CREATED
+    if before.terms.published is after.terms.published:
+        return AuditAction.CAMPAIGN_EDITED
+    if after.terms.published:
+        return AuditAction.CAMPAIGN_PUBLISHED
+    return AuditAction.CAMPAIGN_UNPUBLISHED
+
+
+def note_resource_creation(resource: Resource, by: UserId, now: datetime) -> AuditNote:
+    """Return the note of a new resource."""
+    edits = tuple(field_edits(RESOURCE_FIELDS, None, resource))
+    return AuditNote(now, by, AuditAction.RESOURCE_CREATED, edits, resource=resource.name)
+
+
+def note_resource_change(
+    before: Resource, after: Resource, by: UserId, now: datetime
+) -> AuditNote | None:
+    """Return the note of a resource's change; None if nothing changed."""
+    edits = tuple(field_edits(RESOURCE_FIELDS, before, after))
+    note = AuditNote(now, by, AuditAction.RESOURCE_EDITED, edits, resource=after.name)
+    return note if edits else None
+
+
+def note_resource_deletion(resource: Resource, by: UserId, now: datetime) -> AuditNote:
+    """Return the note of a resource's deletion, with the fields that it had."""
+    edits = tuple(field_edits(RESOURCE_FIELDS, resource, None))
+    return AuditNote(now, by, AuditAction.RESOURCE_DELETED, edits, resource=resource.name)
+
+
+def note_holiday_list_change(
+    before: HolidayList | None, after: HolidayList | None, by: UserId, now: datetime
+) -> AuditNote | None:
+    """Return the note of a list's change, creation or deletion; None if nothing changed."""
+    action = AuditAction.HOLIDAY_LIST_EDITED
+    if before is None:
+        action = AuditAction.HOLIDAY_LIST_CREATED
+    elif after is None:
+        action = AuditAction.HOLIDAY_LIST_DELETED
+    shown = after or before
+    edits = tuple(field_edits(HOLIDAY_LIST_FIELDS, before, after))
+    note = AuditNote(now, by, action, edits, holiday_list=shown.name if shown else None)
+    return note if edits else None
+
+
+def note_user_change(
+    before: User | None, after: User, action: AuditAction, by: UserId | None, now: datetime
+) -> AuditNote | None:
+    """Return the note of a user's change; None if nothing changed."""
+    edits = tuple(field_edits(USER_FIELDS, before, after))
+    return AuditNote(now, by, action, edits, user_ids=(after.id,)) if edits else None
+
+
+def user_edits(before: User | None, after: User, *field_names: str) -> tuple[FieldEdit, ...]:
+    """Return which of these fields changed for one of many users, naming the user."""
+    fields = {name: IMPORTED_USER_FIELDS[name] for name in field_names}
+    return tuple(field_edits(fields, before, after, after.id))
+
+
+def field_edits(
+    fields: Mapping[str, str], before: object, after: object, user_id: UserId | None = None
+) -> Iterator[FieldEdit]:
+    """Yield what changed of these attributes, by the names that clients know."""
+    for name, attribute in fields.items():
+        old_text = _to_text(getattr(before, attribute)) if before is not None else None
+        new_text = _to_text(getattr(after, attribute)) if after is not None else None
+        if old_text != new_text:
+            yield FieldEdit(name, old_text, new_text, user_id)
+
+
+def _to_text(value: object) -> str | None:
+    """Return the value as text; None for None and for an empty list."""
+    match value:
+        case None | ():
+            return None
+        case bool():
+            return str(value).lower()
+        case Enum():
+            return str(value.name)
+        case datetime():
+            return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        case GroupLimit():
+            return f"{value.group}: {value.limit}"
+        case NoShowLimit():
+            return f"{value.count} no-shows, {value.days} days"
+        case Meeting():
+            return f"{_to_text(value.start)}/{_to_text(value.end)}"
+        case (tuple(), *_):
+            return "; ".join(_to_text(group_set) or "" for group_set in value)
+        case tuple():
+            return ", ".join(_to_text(item) or "" for item in value)
+        case _:
+            return str(value)

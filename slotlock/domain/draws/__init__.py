@@ -1,0 +1,1 @@
+"""Fair draws: ranked wishes instead of a rush, and places by lot."""

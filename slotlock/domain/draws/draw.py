@@ -1,0 +1,290 @@
+"""Draws as organizers conduct them: collecting, closed, drawn, published or superseded.
+
+Every step is an act that is recorded with its time and organizer. No act is ever undone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from enum import StrEnum
+
+from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
+from slotlock.domain.audit.audit_notes import AuditNote, field_edits
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.campaigns.campaign import CampaignBusy
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.draws.basis import DrawId, DrawMethod
+from slotlock.domain.draws.record import Seed
+from slotlock.domain.shared.declare import SENT_ID, refusal, shown
+from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.text import normalize_line, validate_line
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import UserId
+
+NOTED_SETTINGS = {
+    "method": "method",
+    "wishesUntil": "wishes_until",
+    "showsDemand": "shows_demand",
+    "leftoversOpenAt": "leftovers_open_at",
+    "joinsWaitlists": "joins_waitlists",
+}
+MAX_WISHES = 50
+MAX_SEED_LENGTH = 500
+MAX_REASON_LENGTH = 500
+
+
+class DrawState(StrEnum):
+    """The state of a draw, which its last act made."""
+
+    COLLECTING = "collecting"
+    CLOSED = "closed"
+    DRAWN = "drawn"
+    PUBLISHED = "published"
+    SUPERSEDED = "superseded"
+
+
+@value_object
+class DrawAct:
+    """One act, with the state that it made; `by` is None for closing at its time."""
+
+    at: datetime
+    by: UserId | None
+    state: DrawState
+    reason: str = ""
+
+
+@value_object
+class DrawSettings:
+    """How places are drawn, and until when users enter wishes.
+
+    With `shows_demand`, users see how often each slot is wished for, too. After the publication,
+    everybody books what is left: from `leftovers_open_at` on, or at once. With `joins_waitlists`,
+    users without a place in a full slot join its waiting list first, in the order of the draw.
+    """
+
+    method: DrawMethod
+    wishes_until: datetime
+    shows_demand: bool = False
+    leftovers_open_at: datetime | None = None
+    joins_waitlists: bool = False
+
+
+@value_object
+class Draw:
+    """The draw of a campaign. `root` is set once the closed wishes are stored.
+
+    `is_written` says whether all that follows a publication is done: every place is booked, or
+    recorded as not booked, waiting lists are joined, mails are queued, and the campaign is open.
+    `supersedes` is the draw that this one replaces.
+    """
+
+    id: DrawId
+    campaign_id: CampaignId
+    settings: DrawSettings
+    acts: tuple[DrawAct, ...]
+    version: int = 1
+    root: str | None = None
+    seed: Seed | None = None
+    is_written: bool = False
+    supersedes: DrawId | None = None
+
+    @property
+    def state(self) -> DrawState:
+        """The state after the last act."""
+        return self.acts[-1].state
+
+    @property
+    def due_at(self) -> datetime | None:
+        """When a worker has to go on: to close the wishes, or to finish the last act."""
+        if self.state is DrawState.COLLECTING:
+            return self.settings.wishes_until
+        is_closing = self.state is DrawState.CLOSED and self.root is None
+        is_publishing = self.state is DrawState.PUBLISHED and not self.is_written
+        return self.acts[-1].at if is_closing or is_publishing else None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is the draw of its campaign that goes on; there is one at most."""
+        return self.state in (DrawState.COLLECTING, DrawState.CLOSED, DrawState.DRAWN)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether everybody sees its seed and result."""
+        return self.state in (DrawState.PUBLISHED, DrawState.SUPERSEDED)
+
+    def accepts_wishes_at(self, now: datetime) -> bool:
+        """Return whether users may enter wishes."""
+        return self.state is DrawState.COLLECTING and now < self.settings.wishes_until
+
+
+@refusal(message="This campaign has no draw.")
+class DrawNotFound:
+    """The campaign does not exist, or has no draw, or none that goes on."""
+
+    campaign_id: CampaignId = shown(SENT_ID)
+
+
+@refusal(message="The draw has another state: this is not possible now.")
+class WrongDrawState:
+    """The act is not possible in the state of the draw."""
+
+    state: DrawState = shown("The state of the draw.")
+
+
+@refusal(message="Slots or limits have changed since the wishes were closed. Replace the draw.")
+class DrawOutdated:
+    """Slots or limits of the campaign have changed since the wishes were closed.
+
+    The draw is replaced by another one, with `supersedeDraw` and a reason.
+    """
+
+    slot_ids: tuple[SlotId, ...] = shown("The slots that changed, at most 100.")
+
+
+DrawRefusal = DrawNotFound | WrongDrawState | DrawOutdated | CampaignBusy | InvalidInput
+
+
+def open_draw(
+    draw_id: DrawId,
+    campaign_id: CampaignId,
+    settings: DrawSettings,
+    by: UserId,
+    now: datetime,
+    superseded: Draw | None = None,
+) -> Draw:
+    """Return a new draw, which collects wishes."""
+    act = DrawAct(now, by, DrawState.COLLECTING)
+    supersedes = superseded.id if superseded else None
+    return Draw(draw_id, campaign_id, settings, (act,), supersedes=supersedes)
+
+
+def validate_settings(
+    settings: DrawSettings, closes_at: datetime, now: datetime
+) -> InvalidInput | None:
+    """Return what is wrong with the times of a draw in a campaign that closes then."""
+    opens_at = settings.leftovers_open_at
+    is_early = opens_at is not None and opens_at <= settings.wishes_until
+    is_late = opens_at is not None and opens_at >= closes_at
+    problems = {
+        "wishesUntil": ProblemCode.TIME_PASSED.problem() if settings.wishes_until <= now else None,
+        "leftoversOpenAt": ProblemCode.END_BEFORE_START.problem()
+        if is_early
+        else ProblemCode.AFTER_CLOSING.problem()
+        if is_late
+        else None,
+    }
+    found = FieldProblem.all_of(problems)
+    return InvalidInput(found) if found else None
+
+
+def configure(draw: Draw, settings: DrawSettings) -> Draw | WrongDrawState:
+    """Return the draw with other settings; only while it collects wishes."""
+    if draw.state is not DrawState.COLLECTING:
+        return WrongDrawState(draw.state)
+    return _changed(replace(draw, settings=settings))
+
+
+def close(draw: Draw, by: UserId | None, now: datetime) -> Draw | WrongDrawState:
+    """Return the draw without further wishes; closing again changes nothing."""
+    if draw.state is DrawState.CLOSED:
+        return draw
+    return _with_act(draw, (DrawState.COLLECTING,), DrawState.CLOSED, by, now)
+
+
+def with_root(draw: Draw, root: str) -> Draw:
+    """Return the closed draw with the root of its basis, which is stored."""
+    return _changed(replace(draw, root=root))
+
+
+def with_seed(draw: Draw, seed: Seed, by: UserId, now: datetime) -> Draw | DrawRefusal:
+    """Return the draw with its seed, which nobody can replace; the same seed changes nothing."""
+    seed = replace(seed, text=normalize_line(seed.text), source=normalize_line(seed.source))
+    if problem := seed_problem(seed):
+        return InvalidInput((problem,))
+    if draw.state is DrawState.DRAWN and draw.seed == seed:
+        return draw
+    if draw.root is None:
+        return WrongDrawState(draw.state)
+    drawn = _with_act(draw, (DrawState.CLOSED,), DrawState.DRAWN, by, now)
+    return replace(drawn, seed=seed) if isinstance(drawn, Draw) else drawn
+
+
+def seed_problem(seed: Seed) -> FieldProblem | None:
+    """Return the problem with a seed, or None."""
+    for name, text in (("seed", seed.text), ("seedSource", seed.source)):
+        if problem := _line_problem(text, MAX_SEED_LENGTH):
+            return FieldProblem(name, problem)
+    return None
+
+
+def _line_problem(text: str, max_length: int) -> Problem | None:
+    return validate_line(text, max_length) if text else ProblemCode.TEXT_MISSING.problem()
+
+
+def written(draw: Draw) -> Draw:
+    """Return the published draw after all that follows from it is done."""
+    return draw if draw.is_written else _changed(replace(draw, is_written=True))
+
+
+def publish(draw: Draw, by: UserId, now: datetime) -> Draw | WrongDrawState:
+    """Return the published draw; publishing again changes nothing."""
+    if draw.state is DrawState.PUBLISHED:
+        return draw
+    return _with_act(draw, (DrawState.DRAWN,), DrawState.PUBLISHED, by, now)
+
+
+def supersede(draw: Draw, reason: str, by: UserId, now: datetime) -> Draw | DrawRefusal:
+    """Return the draw whose record stays public, and which another one replaces."""
+    reason = normalize_line(reason)
+    if problem := _line_problem(reason, MAX_REASON_LENGTH):
+        return InvalidInput((FieldProblem("reason", problem),))
+    if draw.root is None:
+        return WrongDrawState(draw.state)
+    possible = DrawState.CLOSED, DrawState.DRAWN
+    return _with_act(draw, possible, DrawState.SUPERSEDED, by, now, reason)
+
+
+def _with_act(
+    draw: Draw,
+    possible: Sequence[DrawState],
+    state: DrawState,
+    by: UserId | None,
+    now: datetime,
+    reason: str = "",
+) -> Draw | WrongDrawState:
+    if draw.state not in possible:
+        return WrongDrawState(draw.state)
+    return _changed(replace(draw, acts=(*draw.acts, DrawAct(now, by, state, reason))))
+
+
+def _changed(draw: Draw) -> Draw:
+    return replace(draw, version=draw.version + 1)
+
+
+_NOTED_STATES = {
+    DrawState.DRAWN: AuditAction.DRAW_RUN,
+    DrawState.PUBLISHED: AuditAction.DRAW_PUBLISHED,
+    DrawState.SUPERSEDED: AuditAction.DRAW_SUPERSEDED,
+}
+
+
+def note_draw_change(
+    before: Draw | None, after: Draw, by: UserId | None, now: datetime
+) -> AuditNote | None:
+    """Return the note of an act; None for what follows from it. Closing is done with its root."""
+    edits = tuple(field_edits(NOTED_SETTINGS, before and before.settings, after.settings))
+    action = AuditAction.DRAW_CONFIGURED
+    if before is not None and before.root != after.root:
+        action, edits = AuditAction.DRAW_CLOSED, (FieldEdit("root", None, after.root),)
+        by, now = after.acts[-1].by, after.acts[-1].at
+    elif before is not None and before.state is not after.state:
+        if after.state not in _NOTED_STATES:
+            return None
+        action = _NOTED_STATES[after.state]
+        seed = after.seed.text if after.seed and before.seed is None else None
+        edits = tuple(field_edits({"state": "state"}, before, after))
+        edits += (FieldEdit("seed", None, seed),) if seed else ()
+        reason = after.acts[-1].reason
+        edits += (FieldEdit("reason", None, reason),) if reason else ()
+    return AuditNote(now, by, action, edits, campaign_id=after.campaign_id) if edits else None

@@ -1,0 +1,283 @@
+"""Drawing: the places of a closed draw, given by lot with the booking rules of slots.
+
+In each round, each entry gets the best of its remaining wishes that the rules allow; the next round
+runs in the reverse order. A place that is taken stays taken. A wish that was refused once would be
+refused again, so each wish is decided once.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from slotlock.domain.booking.booking import (
+    Booking,
+    BookingAction,
+    BookingId,
+    BookingStatus,
+    HistoryEntry,
+    SlotId,
+)
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.booking_refusals import (
+    AlreadyBooked,
+    BookingRefusal,
+    GroupFull,
+    LimitReached,
+    SlotFull,
+    TimeConflict,
+)
+from slotlock.domain.booking.rules.book import BookingRequest, book
+from slotlock.domain.booking.slot import Slot, SlotKind, SlotStatus
+from slotlock.domain.booking.slot_change import EMPTY_CHANGE
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import OtherBooking, UserContext, UserContexts
+from slotlock.domain.campaigns.terms import CampaignId, CampaignTerms
+from slotlock.domain.draws.basis import (
+    DrawBasis,
+    DrawEntry,
+    DrawMember,
+    DrawMethod,
+    DrawSlot,
+    lot_of,
+)
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import UserId
+
+# A draw does not depend on the time: at this one no slot has started, and every campaign is open.
+ALWAYS = datetime.min.replace(tzinfo=UTC)
+NEVER = datetime.max.replace(tzinfo=UTC)
+OTHER_CAMPAIGN = CampaignId("other")
+
+
+class WishResult(StrEnum):
+    """What became of a wish."""
+
+    GRANTED = "GRANTED"
+    FULL = "FULL"
+    TIME_CONFLICT = "TIME_CONFLICT"
+    LIMIT = "LIMIT"
+    GROUP_FULL = "GROUP_FULL"
+    NOT_ELIGIBLE = "NOT_ELIGIBLE"
+    ALREADY_BOOKED = "ALREADY_BOOKED"
+    UNAVAILABLE = "UNAVAILABLE"
+
+
+@value_object
+class WishOutcome:
+    """The result of a wish, and why.
+
+    `round` is set if it was granted. `last_number` is the number that got a place in the full slot
+    last, if one did. `conflict` is the slot that rules the wish out, and `group` the full one.
+    """
+
+    slot_id: SlotId
+    result: WishResult
+    round: int | None = None
+    last_number: int | None = None
+    conflict: SlotId | None = None
+    group: str | None = None
+
+
+@value_object
+class DrawnEntry:
+    """An entry with its lot, its lottery number from 1, and an outcome for each wish, in order."""
+
+    entry: DrawEntry
+    lot: str
+    number: int
+    outcomes: tuple[WishOutcome, ...]
+
+    @property
+    def granted(self) -> tuple[SlotId, ...]:
+        """The slots in which the entry gets places, in the order of its wishes."""
+        return tuple(each.slot_id for each in self.outcomes if each.result is WishResult.GRANTED)
+
+
+def draw_places(
+    basis: DrawBasis, root: str, seed: str, method: DrawMethod | None = None
+) -> tuple[DrawnEntry, ...]:
+    """Return the result of a draw by lottery number; by another method than its own for comparison.
+
+    The same basis and seed always have the same result.
+    """
+    lots = sorted((lot_of(seed, root, entry.leaf), entry.leaf, entry) for entry in basis.entries)
+    places = _Places(basis)
+    entries = [_OpenEntry(entry, lot, n, places) for n, (lot, _, entry) in enumerate(lots, start=1)]
+    is_serial = (method or basis.method) is DrawMethod.SERIAL
+    waiting, round_number = entries, 1
+    while waiting:
+        order = waiting if round_number % 2 else reversed(waiting)
+        served = {each.number for each in order if each.take(places, round_number, is_serial)}
+        waiting = [each for each in waiting if each.number in served]
+        round_number += 1
+    return tuple(DrawnEntry(each.entry, each.lot, each.number, each.result) for each in entries)
+
+
+def serve_in_order(basis: DrawBasis, order: Iterable[str]) -> tuple[DrawnEntry, ...]:
+    """Return the result if entries are served by leaf in this order, one place each time.
+
+    It is a rush on the same wishes, for comparison. Entries have numbers in its order.
+    """
+    by_leaf, places = {entry.leaf: entry for entry in basis.entries}, _Places(basis)
+    served: dict[str, _OpenEntry] = {}
+    for leaf in order:
+        if leaf not in served:
+            served[leaf] = _OpenEntry(by_leaf[leaf], "", len(served) + 1, places)
+        served[leaf].take(places, 1, takes_all=False)
+    return tuple(
+        DrawnEntry(each.entry, each.lot, each.number, each.result) for each in served.values()
+    )
+
+
+class _Places:
+    """The places of all slots while they are given out."""
+
+    def __init__(self, basis: DrawBasis) -> None:
+        # Equal terms are one value, as each slot of a campaign has a copy of the same.
+        self.slots = {each.id: _to_slot(each, basis) for each in basis.slots}
+        booked = _booked_before(basis.entries)
+        self.states = {
+            each.id: SlotState(
+                self.slots[each.id],
+                version=1,
+                changed_at=ALWAYS,
+                booked_count=each.booked,
+                bookings=tuple(booked.get(each.id, ())),
+                group_counts=dict(each.group_counts),
+            )
+            for each in basis.slots
+        }
+        self.last_numbers: dict[SlotId, int] = {}
+        self.full: dict[SlotId, WishOutcome] = {}
+
+
+class _OpenEntry:
+    """An entry while places are given out: its users with their bookings, and its next wish."""
+
+    def __init__(self, entry: DrawEntry, lot: str, number: int, places: _Places) -> None:
+        self.entry, self.lot, self.number = entry, lot, number
+        self._is_eligible = all(member.is_eligible for member in entry.members)
+        self._requests = [
+            BookingRequest(
+                UserId(member.pseudonym), BookingId(member.pseudonym), UserId(member.pseudonym)
+            )
+            for member in entry.members
+        ]
+        self._users = UserContexts(
+            {UserId(member.pseudonym): _to_context(member, places) for member in entry.members}
+        )
+        self._has_bookings = any(member.booked for member in entry.members)
+        self._outcomes: list[WishOutcome] = []
+
+    @property
+    def result(self) -> tuple[WishOutcome, ...]:
+        """The outcomes of the wishes, in their order."""
+        return tuple(self._outcomes)
+
+    def take(self, places: _Places, round_number: int, takes_all: bool) -> bool:
+        """Decide the next wishes until one is granted, or all; return whether some are left."""
+        for slot_id in self.entry.wishes[len(self._outcomes) :]:
+            outcome = self._decide(places, slot_id, round_number)
+            self._outcomes.append(outcome)
+            if outcome.result is WishResult.GRANTED and not takes_all:
+                break
+        return len(self._outcomes) < len(self.entry.wishes)
+
+    def _decide(self, places: _Places, slot_id: SlotId, round_number: int) -> WishOutcome:
+        state = places.states.get(slot_id)
+        if state is None or state.slot.status is not SlotStatus.PUBLISHED:
+            return WishOutcome(slot_id, WishResult.UNAVAILABLE)
+        if not self._is_eligible:
+            return WishOutcome(slot_id, WishResult.NOT_ELIGIBLE)
+        if not self._has_bookings and slot_id in places.full:
+            return places.full[slot_id]
+        refusal, after, bookings = self._book(state)
+        if refusal is not None:
+            outcome = _to_outcome(slot_id, refusal, places.last_numbers.get(slot_id))
+            # A slot that is full for a user without bookings is so for the next of them, too.
+            if outcome.result is WishResult.FULL and after is state and not self._has_bookings:
+                places.full[slot_id] = outcome
+            return outcome
+        # An entry wishes for a slot once: no later decision asks for the bookings of this one.
+        places.states[slot_id] = replace(after, bookings=state.bookings, change=EMPTY_CHANGE)
+        self._users = self._users.with_bookings(state.slot, bookings)
+        self._has_bookings = True
+        places.last_numbers[slot_id] = self.number
+        return WishOutcome(slot_id, WishResult.GRANTED, round=round_number)
+
+    def _book(self, state: SlotState) -> tuple[BookingRefusal | None, SlotState, Sequence[Booking]]:
+        """Book for all users, one after the other; return the first refusal, if there is one."""
+        bookings = []
+        for request in self._requests:
+            decision = book(state, self._users, request, ALWAYS)
+            if not isinstance(decision.outcome, Booked):
+                return decision.outcome, state, ()
+            (state,) = decision.changed_slots
+            bookings.append(decision.outcome.booking)
+        return None, state, bookings
+
+
+def _to_outcome(slot_id: SlotId, refusal: BookingRefusal, last_number: int | None) -> WishOutcome:
+    match refusal:
+        case SlotFull():
+            return WishOutcome(slot_id, WishResult.FULL, last_number=last_number)
+        case GroupFull():
+            return WishOutcome(slot_id, WishResult.GROUP_FULL, group=refusal.group)
+        case AlreadyBooked():
+            return WishOutcome(slot_id, WishResult.ALREADY_BOOKED)
+        case LimitReached() | TimeConflict():
+            is_limit = isinstance(refusal, LimitReached)
+            result = WishResult.LIMIT if is_limit else WishResult.TIME_CONFLICT
+            conflict = refusal.booking.slot_id if refusal.booking else None
+            return WishOutcome(slot_id, result, conflict=conflict)
+        case _:
+            raise TypeError(f"a draw cannot explain {refusal!r}")
+
+
+def _to_slot(each: DrawSlot, basis: DrawBasis) -> Slot:
+    terms = CampaignTerms(
+        basis.campaign_id if each.in_campaign else OTHER_CAMPAIGN,
+        version=1,
+        published=True,
+        opens_at=ALWAYS,
+        closes_at=NEVER,
+        max_bookings=basis.max_bookings if each.in_campaign else None,
+        forbid_overlap=each.forbids_overlap,
+        group_limits=basis.group_limits if each.in_campaign else (),
+    )
+    return Slot(
+        each.id,
+        each.title,
+        each.meetings[0].start,
+        each.meetings[-1].end,
+        "UTC",
+        each.capacity,
+        None,
+        SlotKind.OTHER,
+        SlotStatus.PUBLISHED if each.is_open and each.in_campaign else SlotStatus.CANCELLED,
+        choice_group=each.choice_group,
+        terms=terms,
+        group_limits=each.group_limits,
+        meetings=each.meetings,
+    )
+
+
+def _to_context(member: DrawMember, places: _Places) -> UserContext:
+    others = (OtherBooking(_to_booking(member, id_), places.slots[id_]) for id_ in member.booked)
+    return UserContext(UserId(member.pseudonym), member.groups, bookings=tuple(others))
+
+
+def _booked_before(entries: Iterable[DrawEntry]) -> Mapping[SlotId, Sequence[Booking]]:
+    booked: dict[SlotId, list[Booking]] = {}
+    for entry in entries:
+        for member in entry.members:
+            for slot_id in member.booked:
+                booked.setdefault(slot_id, []).append(_to_booking(member, slot_id))
+    return booked
+
+
+def _to_booking(member: DrawMember, slot_id: SlotId) -> Booking:
+    user_id = UserId(member.pseudonym)
+    made = HistoryEntry(ALWAYS, user_id, BookingAction.BOOKED, BookingStatus.CONFIRMED)
+    return Booking(BookingId("before"), slot_id, user_id, (made,))

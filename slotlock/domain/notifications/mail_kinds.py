@@ -1,0 +1,205 @@
+"""The kinds of mail: which change causes each, and who gets it. Its templates have its name."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_notes import merged_schedule_edits
+from slotlock.domain.booking.booking import Booking, BookingAction, HistoryEntry, SlotId
+from slotlock.domain.booking.booking_refusals import LimitRefusal, SlotCancelled, SlotFull
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.notifications.outbox import Channel, OutboxEntry
+from slotlock.domain.notifications.slot_changes import SlotChanges
+from slotlock.domain.shared.declare import declarations
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import UserId
+
+# The changes of a user's bookings within this time are one mail.
+COLLECTED_FOR = timedelta(seconds=60)
+# Who waited in the queue for longer may not watch it any more.
+TICKET_PATIENCE = timedelta(minutes=1)
+
+
+@value_object
+class MailKind:
+    """A kind of mail. The user of a booking gets it if one of these actions changed the booking."""
+
+    name: str
+    actions: tuple[BookingAction, ...] = ()
+
+
+BOOKED = MailKind("booked", (BookingAction.BOOKED, BookingAction.CONFIRMED))
+HELD = MailKind("held", (BookingAction.HELD,))
+OFFERED = MailKind("offered", (BookingAction.OFFERED,))
+PROMOTED = MailKind("promoted", (BookingAction.PROMOTED,))
+MOVED = MailKind("moved", (BookingAction.MOVED,))
+CANCELLED = MailKind("cancelled", (BookingAction.CANCELLED,))
+EXPIRED = MailKind("expired", (BookingAction.EXPIRED,))
+WAITLIST_ENDED = MailKind("waitlist_ended", (BookingAction.WAITLIST_LEFT,))
+EDITED = MailKind("edited", (BookingAction.SLOT_EDITED,))
+REMINDER = MailKind("reminder")
+
+BOOKING_KINDS = (
+    *(BOOKED, HELD, OFFERED, PROMOTED, MOVED, CANCELLED, EXPIRED),
+    *(WAITLIST_ENDED, EDITED, REMINDER),
+)
+BOOKING_KIND_NAMES = frozenset(kind.name for kind in BOOKING_KINDS)
+TEST = MailKind("test")
+RESET_PASSWORD = MailKind("reset_password")
+PASSWORD_CHANGED = MailKind("password_changed")
+SIGN_IN_LINKED = MailKind("sign_in_linked")
+INVITATION = MailKind("invitation")
+VERIFY_EMAIL = MailKind("verify_email")
+EMAIL_CHANGED = MailKind("email_changed")
+WEBHOOK_DISABLED = MailKind("webhook_disabled")
+TICKET_DECIDED = MailKind("ticket_decided")
+# Those that are inserted directly, and due at once.
+DIRECT_KINDS = (
+    *(TEST, RESET_PASSWORD, PASSWORD_CHANGED, INVITATION, VERIFY_EMAIL, EMAIL_CHANGED),
+    *(SIGN_IN_LINKED, WEBHOOK_DISABLED, TICKET_DECIDED),
+)
+CAMPAIGN_OPENS = MailKind("campaign_opens")
+ANNOUNCEMENT = MailKind("announcement")
+DRAW_RESULT = MailKind("draw_result")
+MAIL_KINDS = (*BOOKING_KINDS, *DIRECT_KINDS, CAMPAIGN_OPENS, ANNOUNCEMENT, DRAW_RESULT)
+_KIND_OF = {action: kind for kind in BOOKING_KINDS for action in kind.actions}
+
+
+def mails_about(changes: SlotChanges) -> Iterator[OutboxEntry]:
+    """Yield an entry for each change of a booking of which its user gets a mail."""
+    slot = changes.state.slot
+    for booking in changes.bookings:
+        for index, entry in enumerate(booking.history):
+            if entry.at >= changes.since and not _has_moved_on(booking, entry):
+                yield from _mail(booking, entry, index)
+    for ended in changes.ended_entries:
+        booking = ended.to_booking()
+        # A user who leaves the list knows it.
+        if ended.by != booking.user_id:
+            yield from _mail(booking, booking.history[0], 0)
+    if slot.cancellation is not None and slot.cancellation.at >= changes.since:
+        entry = slot.cancellation.to_history_entry()
+        for booking in changes.state.bookings:
+            yield from _mail(booking, entry, len(booking.history))
+    yield from _mails_about_edits(changes)
+
+
+def _has_moved_on(booking: Booking, entry: HistoryEntry) -> bool:
+    """Return whether the entry ends a booking that goes on in another slot, which has a mail."""
+    return entry.action is BookingAction.MOVED and booking.moved_to is not None
+
+
+def _mails_about_edits(changes: SlotChanges) -> Iterator[OutboxEntry]:
+    """Yield the mails about a new time or place, to all who had a booking before the change."""
+    for note in changes.notes:
+        edits = merged_schedule_edits(note.edits)
+        if note.action is not AuditAction.SLOT_EDITED or not edits:
+            continue
+        position = note.position
+        data = {"edits": json.dumps([[each.field, each.before, each.after] for each in edits])}
+        for booking in changes.state.bookings:
+            if booking.created_at <= position.at:
+                yield booking_mail(EDITED, booking, position.at, position.id, note.by, data)
+
+
+def _mail(booking: Booking, entry: HistoryEntry, index: int) -> Iterator[OutboxEntry]:
+    kind = _KIND_OF.get(entry.action)
+    if kind is not None:
+        data = {"held_until": entry.held_until.isoformat()} if entry.held_until else {}
+        yield booking_mail(kind, booking, entry.at, str(index), entry.by, data)
+
+
+def booking_mail(
+    kind: MailKind,
+    booking: Booking,
+    at: datetime,
+    version: str,
+    by: UserId | None,
+    data: dict[str, str],
+) -> OutboxEntry:
+    """Return the entry of a mail to the user of a booking about its change at this time."""
+    return OutboxEntry(
+        f"{kind.name}:{booking.id}:{version}",
+        Channel.MAIL,
+        kind.name,
+        at,
+        at + COLLECTED_FOR,
+        booking.user_id,
+        booking.slot_id,
+        booking.id,
+        group=f"user:{booking.user_id}",
+        data={**data, **({"by": by} if by else {})},
+    )
+
+
+def direct_mail(
+    kind: MailKind,
+    subject: str,
+    version: str,
+    now: datetime,
+    *,
+    user_id: UserId | None = None,
+    recipient: str | None = None,
+    data: dict[str, str] | None = None,
+    expires_at: datetime | None = None,
+) -> OutboxEntry:
+    """Return the entry of a mail that is due at once, such as a reset link.
+
+    It goes to the address of the user, or to `recipient` if that is another one. `data` is what
+    its template shows; it is deleted once the mail was sent.
+    """
+    return OutboxEntry(
+        f"{kind.name}:{subject}:{version}",
+        Channel.MAIL,
+        kind.name,
+        now,
+        now,
+        user_id,
+        data=data or {},
+        is_confidential=True,
+        expires_at=expires_at,
+        recipient=recipient,
+    )
+
+
+def ticket_mail(
+    slot_id: SlotId,
+    user_id: UserId,
+    key: str,
+    requested_at: datetime,
+    outcome: object,
+    now: datetime,
+) -> OutboxEntry | None:
+    """Return the mail to who waited in the queue for long, and got no place; None without one.
+
+    `key` is that of the request among those of the user. A place is a mail by itself.
+    """
+    waited = now - requested_at
+    if waited < TICKET_PATIENCE or not isinstance(outcome, SlotFull | LimitRefusal | SlotCancelled):
+        return None
+    return OutboxEntry(
+        f"{TICKET_DECIDED.name}:{user_id}:{key}",
+        Channel.MAIL,
+        TICKET_DECIDED.name,
+        now,
+        now,
+        user_id,
+        slot_id,
+        data={"reason": declarations[type(outcome)].code},
+    )
+
+
+def draw_result_mail(
+    campaign_id: CampaignId, draw_id: str, user_id: UserId, now: datetime
+) -> OutboxEntry:
+    """Return the mail that says to a user what they got in a draw."""
+    return OutboxEntry(
+        f"{DRAW_RESULT.name}:{draw_id}:{user_id}",
+        Channel.MAIL,
+        DRAW_RESULT.name,
+        now,
+        now,
+        user_id,
+        data={"campaign": campaign_id},
+    )

@@ -1,0 +1,137 @@
+"""The outbox: what is to be sent because of a change, and what became of it.
+
+An entry is sent at least once: an attempt that does not end within its lease is made again, with
+the same id.
+"""
+
+from collections.abc import Mapping
+from dataclasses import field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from slotlock.domain.booking.booking import BookingId, SlotId
+from slotlock.domain.shared.declare import outcome, shown
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import UserId
+
+# Longer than any attempt takes.
+LEASE = timedelta(minutes=2)
+# How many entries one request sends again.
+MAX_RETRIED = 1000
+OUTAGE_DELAY = timedelta(minutes=1)
+
+
+class Channel(StrEnum):
+    """How an entry is sent."""
+
+    MAIL = "mail"
+    WEBHOOK = "webhook"
+
+
+class OutboxState(StrEnum):
+    """The state of an entry; only QUEUED and SENDING are followed by another."""
+
+    QUEUED = "queued"
+    SENDING = "sending"
+    SENT = "sent"
+    FAILED = "failed"
+    SUPPRESSED = "suppressed"
+
+
+# The delays before the attempts that follow a first one without success.
+RETRY_DELAYS = {
+    Channel.MAIL: tuple(timedelta(minutes=each) for each in (1, 5, 30, 120, 480, 1440)),
+    Channel.WEBHOOK: (
+        timedelta(seconds=5),
+        timedelta(minutes=5),
+        *(timedelta(minutes=each) for each in (30, 120, 300, 600, 840, 1200, 1440)),
+    ),
+}
+
+
+@value_object
+class OutboxEntry:
+    """One mail or call that is to be sent at `due_at`, because of what happened at `at`.
+
+    The id is `kind:subject:version`, for a webhook followed by `:endpoint`, so that the same change
+    never becomes two entries. Mails of one group that are queued together are sent as one.
+    `data` is what the sender needs besides; that of a confidential entry is deleted once the entry
+    is sent or failed. After `expires_at` it is not sent any more.
+
+    `due_at` of an entry that is being sent is the end of its lease. `lead_id` is the entry with
+    which this one is sent.
+    """
+
+    id: str
+    channel: Channel
+    kind: str
+    at: datetime
+    due_at: datetime
+    user_id: UserId | None = None
+    slot_id: SlotId | None = None
+    booking_id: BookingId | None = None
+    group: str | None = None
+    data: Mapping[str, str] = field(default_factory=dict)
+    is_confidential: bool = False
+    expires_at: datetime | None = None
+    state: OutboxState = OutboxState.QUEUED
+    attempts: int = 0
+    lead_id: str | None = None
+    recipient: str | None = None
+    note: str | None = None
+    done_at: datetime | None = None
+
+    @property
+    def can_retry(self) -> bool:
+        """Whether it failed, or waits after an attempt, and what it says is there."""
+        if self.state is OutboxState.FAILED:
+            return not self.is_confidential
+        return self.state is OutboxState.QUEUED and self.attempts > 0
+
+
+@outcome
+class OutboxEntryQueued:
+    """An entry that had failed, or waited for its next attempt, is sent at once."""
+
+    entry: OutboxEntry = shown("The entry; others that are one mail with it are sent with it.")
+
+
+@outcome
+class OutboxEntriesQueued:
+    """Entries that had failed are sent again."""
+
+    count: int = shown("How many, at most 1000.")
+
+
+@value_object
+class Delivery:
+    """What an attempt led to.
+
+    `QUEUED` means that it is to be made again: after the next delay of the channel, and not before
+    `retry_after`. An outage is not the fault of the entry, which is tried again every minute, or
+    after `retry_after`.
+    `note` is a reason, or the response to a success. A recipient who is undeliverable
+    gets no more mail until the address changes.
+    """
+
+    state: OutboxState
+    note: str
+    recipient: str | None = None
+    retry_after: timedelta | None = None
+    is_outage: bool = False
+    is_undeliverable: bool = False
+
+
+def next_delay(entry: OutboxEntry, delivery: Delivery) -> timedelta | None:
+    """Return how long to wait before the next attempt; None if there is none.
+
+    `attempts` of the entry includes the one of this delivery.
+    """
+    if delivery.state is not OutboxState.QUEUED:
+        return None
+    if delivery.is_outage:
+        return max(OUTAGE_DELAY, delivery.retry_after or timedelta())
+    delays = RETRY_DELAYS[entry.channel]
+    if entry.attempts > len(delays):
+        return None
+    return max(delays[max(entry.attempts, 1) - 1], delivery.retry_after or timedelta())

@@ -1,0 +1,230 @@
+"""Webhooks: the addresses that get a signed request when something happens."""
+
+import re
+import unicodedata
+from dataclasses import field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from ipaddress import IPv4Address, IPv6Address
+from typing import Annotated, NewType
+from urllib.parse import urlsplit
+
+from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_notes import AuditNote, field_edits
+from slotlock.domain.booking.booking_refusals import KeyReused
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.notifications.outbox import OutboxEntry
+from slotlock.domain.shared.declare import outcome, refusal, shown
+from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.text import validate_line
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import UserId
+
+WebhookId = NewType("WebhookId", str)
+# The id of a webhook as clients see it.
+ShownWebhookId = Annotated[str, "webhook"]
+
+MAX_URL_LENGTH = 500
+# With a number as its last label, a resolver may take a name for an IP address.
+HOST_NAME = re.compile(r"(?:[\w-]{1,63}\.)*(?!(?:\d+|0[xX][\da-fA-F]*)\.?$)[\w-]{1,63}\.?")
+MAX_WEBHOOKS = 50
+# How long requests are signed with the old secret, too, after a rotation.
+ROTATION_PERIOD = timedelta(days=1)
+DISABLED_AFTER = timedelta(days=5)
+
+
+class WebhookEvent(StrEnum):
+    """What a webhook can be about."""
+
+    BOOKING_CONFIRMED = "booking.confirmed"
+    BOOKING_HELD = "booking.held"
+    BOOKING_MOVED = "booking.moved"
+    BOOKING_CANCELLED = "booking.cancelled"
+    BOOKING_EXPIRED = "booking.expired"
+    BOOKING_PROMOTED = "booking.promoted"
+    BOOKING_CHECKED_IN = "booking.checked_in"
+    BOOKING_NO_SHOW = "booking.no_show"
+    WAITLIST_JOINED = "waitlist.joined"
+    WAITLIST_LEFT = "waitlist.left"
+    SLOT_PUBLISHED = "slot.published"
+    SLOT_EDITED = "slot.edited"
+    SLOT_CANCELLED = "slot.cancelled"
+    SLOT_FULL = "slot.full"
+    CAMPAIGN_PUBLISHED = "campaign.published"
+    CAMPAIGN_OPENED = "campaign.opened"
+    CAMPAIGN_CLOSED = "campaign.closed"
+    DRAW_CLOSED = "draw.closed"
+    DRAW_PUBLISHED = "draw.published"
+    USER_CREATED = "user.created"
+    USER_ERASED = "user.erased"
+
+
+USER_EVENTS = frozenset({WebhookEvent.USER_CREATED, WebhookEvent.USER_ERASED})
+# Those that no slot of the change stream leads to.
+SITE_EVENTS = USER_EVENTS | {
+    WebhookEvent.CAMPAIGN_PUBLISHED,
+    WebhookEvent.CAMPAIGN_OPENED,
+    WebhookEvent.CAMPAIGN_CLOSED,
+    WebhookEvent.DRAW_CLOSED,
+    WebhookEvent.DRAW_PUBLISHED,
+}
+NOTED_FIELDS = {"url": "server", "events": "events", "enabled": "is_enabled"}
+# The kind of the message that tries a webhook out.
+PING = "ping"
+
+
+@value_object
+class WebhookSecret:
+    """A key of signatures: `whsec_` and 32 bytes in base64. Until `expires_at`, if it has one."""
+
+    text: str = field(repr=False)
+    expires_at: datetime | None = None
+
+
+@value_object
+class Webhook:
+    """An address that gets events: all of these kinds, or those of a campaign only.
+
+    It gets what happened since `enabled_at`. All attempts have failed since `failing_since`.
+    `request_hash` is that of the request that created it, if that had an idempotency key.
+    """
+
+    id: WebhookId
+    url: str
+    events: tuple[WebhookEvent, ...]
+    campaign_id: CampaignId | None
+    created_by: UserId
+    created_at: datetime
+    enabled_at: datetime
+    secrets: tuple[WebhookSecret, ...]
+    disabled_at: datetime | None = None
+    disabled_reason: str | None = None
+    failing_since: datetime | None = None
+    request_hash: str | None = None
+
+    @property
+    def server(self) -> str:
+        """The server of the URL. The rest of a URL may be secret."""
+        return urlsplit(self.url).netloc
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether it gets events."""
+        return self.disabled_at is None
+
+    def wants(self, event: str, campaign_id: CampaignId | None) -> bool:
+        """Return whether it gets an event of this campaign."""
+        return event in self.events and self.campaign_id in (None, campaign_id)
+
+    def secrets_at(self, now: datetime) -> list[WebhookSecret]:
+        """Return the secrets that sign a request now, the newest first."""
+        return [each for each in self.secrets if each.expires_at is None or now < each.expires_at]
+
+    def with_new_secret(self, text: str, now: datetime) -> "Webhook":
+        """Return the webhook with a new secret. The one before it goes on for a day."""
+        old = replace(self.secrets[0], expires_at=now + ROTATION_PERIOD)
+        return replace(self, secrets=(WebhookSecret(text), old))
+
+
+@value_object
+class WebhookDelivery:
+    """An entry of the outbox, with the response to the latest attempt, if there was one."""
+
+    entry: OutboxEntry
+    attempted_at: datetime | None = None
+    response_status: int | None = None
+    duration_ms: int | None = None
+
+
+@value_object
+class WebhookSaved:
+    """The webhook has the requested state."""
+
+    webhook: Webhook
+
+
+@value_object
+class WebhookCreated:
+    """The webhook has a new secret, which is shown once."""
+
+    webhook: Webhook
+    secret: str = field(repr=False)
+
+
+@outcome
+class WebhookDeleted:
+    """The webhook was deleted. It gets no more events."""
+
+    id: ShownWebhookId = shown("The id of the deleted webhook.", name="webhook_id")
+
+
+@value_object
+class WebhookQueued:
+    """A delivery is sent next."""
+
+    delivery: WebhookDelivery
+
+
+@refusal(message="This webhook or delivery does not exist.")
+class WebhookNotFound:
+    """The webhook does not exist, or not any more, or the delivery does not."""
+
+
+CreateWebhookOutcome = WebhookCreated | InvalidInput | KeyReused
+UpdateWebhookOutcome = WebhookSaved | WebhookNotFound | InvalidInput
+RotateWebhookSecretOutcome = WebhookCreated | WebhookNotFound
+DeleteWebhookOutcome = WebhookDeleted | WebhookNotFound
+SendWebhookOutcome = WebhookQueued | WebhookNotFound
+
+
+def note_webhook_change(
+    before: Webhook | None, after: Webhook | None, action: AuditAction, by: UserId, now: datetime
+) -> AuditNote:
+    """Return the note of a webhook's change, creation or deletion."""
+    edits = tuple(field_edits(NOTED_FIELDS, before, after))
+    shown = after or before
+    campaign_id, server = (shown.campaign_id, shown.server) if shown else (None, None)
+    return AuditNote(now, by, action, edits, campaign_id=campaign_id, webhook=server)
+
+
+def validate_webhook(webhook: Webhook, *, allow_http: bool) -> InvalidInput | None:
+    """Return the problems of a webhook, if it has any."""
+    problems = []
+    if problem := validate_url(webhook.url, allow_http=allow_http):
+        problems.append(FieldProblem("url", problem))
+    if not webhook.events:
+        problems.append(FieldProblem("events", ProblemCode.EVENTS_MISSING.problem()))
+    elif webhook.campaign_id is not None and USER_EVENTS & set(webhook.events):
+        problems.append(FieldProblem("events", ProblemCode.EVENTS_OF_USERS.problem()))
+    return InvalidInput(tuple(problems)) if problems else None
+
+
+def validate_url(url: str, *, allow_http: bool) -> Problem | None:
+    """Return the problem with the URL of a webhook, or None."""
+    if problem := validate_line(url, MAX_URL_LENGTH):
+        return problem
+    try:
+        parts = urlsplit(url)
+        has_host, port = bool(parts.hostname), parts.port
+    except ValueError:
+        return ProblemCode.INVALID_URL.problem()
+    if not has_host or parts.scheme not in (("https", "http") if allow_http else ("https",)):
+        return ProblemCode.NOT_HTTPS.problem()
+    if parts.username is not None or parts.password is not None or parts.fragment:
+        return ProblemCode.URL_WITH_SECRETS.problem()
+    if port == 0 or not _is_host(re.sub(r":\d*$", "", parts.netloc)):
+        return ProblemCode.INVALID_URL.problem()
+    return None
+
+
+def _is_host(text: str) -> bool:
+    """Return whether a text is a name, or an IP address in its usual notation."""
+    try:
+        if text.startswith("["):
+            IPv6Address(text.removeprefix("[").removesuffix("]"))
+            return text.endswith("]") and "%" not in text
+        IPv4Address(text)
+    except ValueError:
+        return bool(HOST_NAME.fullmatch(text)) and unicodedata.is_normalized("NFKC", text)
+    return True

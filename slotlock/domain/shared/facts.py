@@ -1,0 +1,129 @@
+"""Attributes of a value whose declaration says how they are named, stored and checked.
+
+    hold_cooldown_minutes: int = fact(Number(0, 10_080), default=0)
+
+The checks of inputs, their conversion, the documents and the audit notes follow from this line.
+What clients see of an attribute of a booking follows as well, if its declaration has `shown`.
+"""
+
+from dataclasses import MISSING, Field, dataclass, field, fields
+from types import NoneType
+from typing import Any, get_args
+
+from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.text import normalize_line, validate_line
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """The numbers from a minimum to a maximum."""
+
+    minimum: int
+    maximum: int
+
+    def normalize(self, number: int) -> int:
+        """Return the number."""
+        return number
+
+    def problem(self, number: int) -> Problem | None:
+        """Return the problem with a number, or None."""
+        if self.minimum <= number <= self.maximum:
+            return None
+        return ProblemCode.NOT_IN_RANGE.problem(minimum=self.minimum, maximum=self.maximum)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The texts of one line with at most so many characters.
+
+    An empty text is None, unless `if_empty` is the problem with it.
+    """
+
+    max_length: int
+    if_empty: ProblemCode | None = None
+
+    def normalize(self, text: str) -> str | None:
+        """Return the text in canonical spelling."""
+        return normalize_line(text) or (None if self.if_empty is None else "")
+
+    def problem(self, text: str) -> Problem | None:
+        """Return the problem with a text, or None."""
+        if not text and self.if_empty is not None:
+            return self.if_empty.problem()
+        return validate_line(text, self.max_length)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute of a value.
+
+    `stored_name` is the field of the document, and `api_name` that of the inputs and of audit
+    notes; it is empty for bookkeeping, which has none. An attribute that is not declared has its
+    own name everywhere. `shown` is the description in the schema of one whose field there follows.
+    """
+
+    name: str
+    type: Any
+    default: object
+    stored_name: str
+    api_name: str
+    is_declared: bool
+    is_fact: bool
+    check: Number | Line | None
+    shown: str
+
+    @property
+    def value_type(self) -> Any:
+        """The type of the values that are not None."""
+        others = [each for each in get_args(self.type) if each is not NoneType]
+        return others[0] if NoneType in get_args(self.type) else self.type
+
+    @property
+    def is_nullable(self) -> bool:
+        """Whether None is a value of the fact."""
+        return isinstance(None, self.type)
+
+    def normalize(self, value: Any) -> Any:
+        """Return a value of the fact as it is stored."""
+        return value if self.check is None or value is None else self.check.normalize(value)
+
+    def problem(self, value: Any) -> Problem | None:
+        """Return the problem with a value of the fact, or None."""
+        return None if self.check is None or value is None else self.check.problem(value)
+
+
+def fact(
+    check: Number | Line | None = None,
+    *,
+    default: Any = MISSING,
+    shown: str = "",
+) -> Any:
+    """Declare a number, a time, a member of an enum or a text of one line."""
+    metadata = {"is_fact": True, "check": check, "shown": shown}
+    return field(default=default, metadata=metadata)
+
+
+def attribute(
+    stored_name: str,
+    api_name: str = "",
+    *,
+    default: Any = MISSING,
+    shown: str = "",
+) -> Any:
+    """Declare an attribute with other names than its own, or of another type than a fact."""
+    names = {"stored_name": stored_name, "api_name": api_name}
+    return field(default=default, metadata={**names, "shown": shown})
+
+
+def attributes_of(declared_by: type) -> dict[str, Attribute]:
+    """Return the attributes of a dataclass by their names."""
+    return {each.name: _to_attribute(each) for each in fields(declared_by)}
+
+
+def _to_attribute(declared: Field[Any]) -> Attribute:
+    first, *others = declared.name.split("_")
+    camel_case = first + "".join(map(str.capitalize, others))
+    names = {"stored_name": camel_case, "api_name": camel_case}
+    plain = {"is_declared": bool(declared.metadata), "is_fact": False}
+    options = {**names, **plain, "check": None, "shown": "", **declared.metadata}
+    return Attribute(declared.name, declared.type, declared.default, **options)

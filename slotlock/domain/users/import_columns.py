@@ -1,0 +1,116 @@
+"""The columns of a file of users, and the headers by which schools call them.
+
+Capitals, accents, blanks and punctuation of a header do not matter, so that `E-Mail-Adresse` is
+`emailadresse`. `Name`, `Nom` and `Nombre` have their meaning from the columns beside them.
+"""
+
+import csv
+from collections.abc import Sequence
+
+from slotlock.domain.shared.folding import fold
+
+EMAIL, USERNAME, NAME, FIRST_NAME, LAST_NAME, GROUPS, SUBJECT = COLUMNS = (
+    "email",
+    "username",
+    "name",
+    "first_name",
+    "last_name",
+    "groups",
+    "subject",
+)
+SEPARATORS = (",", ";", "\t")
+
+# English, German, French, Spanish, Chinese (simplified and traditional).
+_SPELLINGS = {
+    EMAIL: """
+        email, e-mail address, mail, mail address
+        E-Mail-Adresse, Mailadresse, Schul-E-Mail
+        courriel, adresse courriel, adresse e-mail, adresse mail, adresse électronique, mél, mel
+        correo, correo electrónico, dirección de correo, dirección de correo electrónico
+        邮箱, 邮箱地址, 电子邮箱, 电子邮件, 电子邮件地址, 邮件, 邮件地址
+        电子信箱, 郵箱, 電子郵箱, 電子郵件, 電子郵件地址, 電郵, 電郵地址, 信箱, 電子信箱
+    """,
+    USERNAME: """
+        username, user, login, login name, account, account name, student id, student number
+        Benutzername, Benutzer, Benutzerkennung, Nutzername, Anmeldename, Kennung, Schülernummer
+        nom d'utilisateur, utilisateur, identifiant, identifiant de connexion, numéro étudiant
+        usuario, nombre de usuario, nombre de cuenta, matrícula
+        用户名, 用户, 用户名称, 登录名, 账号, 帐号, 账户, 学号
+        用戶名, 使用者名稱, 登入名稱, 帳號, 帳戶, 學號
+    """,
+    NAME: """
+        name, full name, display name, student, student name, pupil
+        vollständiger Name, Anzeigename, Schüler, Schülername, Schüler/in, Schüler:in
+        nom, noms, nom complet, nom et prénom, prénom et nom, élève
+        nombre, nombres, nombre completo, nombre y apellidos, nombre y apellido, alumno, alumno/a
+        姓名, 名字, 全名, 学生, 学生姓名, 學生, 學生姓名
+    """,
+    FIRST_NAME: """
+        first name, given name, given names, forename
+        Vorname, Vornamen
+        prénom, prénoms
+        nombre de pila, primer nombre
+        名
+    """,
+    LAST_NAME: """
+        last name, surname, family name
+        Nachname, Familienname, Zuname
+        nom de famille
+        apellido, apellidos
+        姓, 姓氏
+    """,
+    GROUPS: """
+        groups, group, class, classes, form, homeroom, grade, year, year group
+        Klasse, Klassen, Gruppe, Gruppen, Lerngruppe, Kurs, Kurse, Stufe, Jahrgang, Jahrgangsstufe
+        classe, classes, groupe, groupes, division, niveau
+        grupo, grupos, clase, clases, curso, cursos, grado, nivel
+        班级, 班, 班别, 年级, 年級, 组, 组别, 小组, 分组, 群组
+        班級, 班別, 組, 組別, 小組, 分組, 群組
+    """,
+    # In other languages, a column of this name has courses.
+    SUBJECT: """
+        subject, sub, subject id, subject identifier
+    """,
+}
+
+
+def fold_header(header: str) -> str:
+    """Return the letters and digits of a header, without capitals and accents."""
+    return "".join(filter(str.isalnum, fold(header)))
+
+
+_COLUMN_OF = {
+    fold_header(spelling): column
+    for column, spellings in _SPELLINGS.items()
+    for line in spellings.strip().splitlines()
+    for spelling in (column, *line.split(","))
+}
+
+
+def columns_of(headers: Sequence[str]) -> list[str | None]:
+    """Return the column that each header stands for; None for an unknown one.
+
+    `Name` beside `Vorname` is the last name, and `Nombre` beside `Apellidos` the first.
+    """
+    columns = [_COLUMN_OF.get(fold_header(header)) for header in headers]
+    if (FIRST_NAME in columns) is not (LAST_NAME in columns):
+        meaning = LAST_NAME if FIRST_NAME in columns else FIRST_NAME
+        return [meaning if column == NAME else column for column in columns]
+    return columns
+
+
+def find_separator(header_line: str) -> str:
+    """Return the separator with which a header has the most known columns, or else the most."""
+
+    def count_columns(separator: str) -> tuple[int, int]:
+        cells = next(csv.reader([header_line], delimiter=separator), [])
+        return sum(map(bool, columns_of(cells))), len(cells)
+
+    return max(SEPARATORS, key=count_columns)
+
+
+def has_chinese_column(header_line: str) -> bool:
+    """Return whether a header has a known column in Chinese."""
+    headers = header_line.split(find_separator(header_line))
+    known = (header for header, column in zip(headers, columns_of(headers), strict=True) if column)
+    return any(header.strip('" ')[:1] >= "\u4e00" for header in known)

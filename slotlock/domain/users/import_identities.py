@@ -1,0 +1,59 @@
+"""Plan which accounts get the identities at providers that a file of users names."""
+
+from collections.abc import Mapping, Sequence
+
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.identity import Identity, LinkedIdentity
+from slotlock.domain.users.import_columns import SUBJECT
+from slotlock.domain.users.import_file import UserRow
+from slotlock.domain.users.import_problems import ImportProblem, ProblemCollector
+from slotlock.domain.users.user import User, UserId
+
+SUBJECT_TAKEN = "Another account has this subject."
+OTHER_SUBJECT = "The user of this account has signed in with another subject of this provider."
+
+
+@value_object
+class IdentityChange:
+    """The identity that an account gets, and those that it loses: unused ones, or by a claim."""
+
+    added: Identity | None
+    removed: tuple[Identity, ...] = ()
+
+
+def plan_identities(
+    rows: Sequence[UserRow],
+    users: Mapping[str, User],
+    linked: Mapping[UserId, Sequence[LinkedIdentity]],
+    problems: ProblemCollector,
+    *,
+    claim: bool,
+) -> dict[str, IdentityChange]:
+    """Return the change of each account whose identities change, by login name.
+
+    `linked` has the identities of these users, and of those who have what the rows name. An account
+    may get what another one loses by the same file, so that a file can correct an earlier one.
+    """
+    changes: dict[str, IdentityChange] = {}
+    for row in rows:
+        before = users.get(row.login_name)
+        own = linked.get(before.id, ()) if before else ()
+        if before is not None and before.is_unclaimed:
+            if claim and (own or row.identity):
+                removed = tuple(each.identity for each in own)
+                changes[row.login_name] = IdentityChange(row.identity, removed)
+            continue
+        if row.identity is None or any(each.identity == row.identity for each in own):
+            continue
+        replaced = [each for each in own if each.identity.issuer == row.identity.issuer]
+        if any(each.linked_at for each in replaced):
+            problems.add(row.line, SUBJECT, OTHER_SUBJECT, ImportProblem.OTHER_SUBJECT)
+        removed = tuple(each.identity for each in replaced)
+        changes[row.login_name] = IdentityChange(row.identity, removed)
+    left = {each.identity for own in linked.values() for each in own}
+    left.difference_update(*(change.removed for change in changes.values()))
+    for row in rows:
+        change = changes.get(row.login_name)
+        if change is not None and change.added in left:
+            problems.add(row.line, SUBJECT, SUBJECT_TAKEN, ImportProblem.SUBJECT_TAKEN)
+    return changes

@@ -1,0 +1,58 @@
+"""Plan a sync: make the accounts those of a file of all users, and find who is gone.
+
+An account is managed from the first sync whose file names it. Only a managed member can be gone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from slotlock.domain.users.identity import LinkedIdentity
+from slotlock.domain.users.import_file import UserRow
+from slotlock.domain.users.import_plan import ImportPlan, Membership, plan_import
+from slotlock.domain.users.import_problems import InvalidUserFile
+from slotlock.domain.users.user import Role, User, UserId
+
+# What organizers see of the ban.
+GONE_REASON = "Not in the file of all users any more"
+
+
+def plan_sync(
+    rows: Sequence[UserRow],
+    users: Mapping[str, User],
+    managed: frozenset[UserId],
+    banned_by_sync: frozenset[UserId],
+    *,
+    claim: bool,
+    bans_gone: bool,
+    linked: Mapping[UserId, Sequence[LinkedIdentity]] | None = None,
+) -> ImportPlan | InvalidUserFile:
+    """Plan the sync of all rows of a file, by the rules of an import from the command line.
+
+    `users` holds the accounts of the rows and all managed ones, by login name, and `linked` the
+    identities as in `plan_import`.
+    """
+    plan = plan_import(rows, users, claim=claim, linked=linked)
+    if isinstance(plan, InvalidUserFile):
+        return plan
+    file_names = {row.login_name for row in rows}
+    unclaimed = {account.user.id for account in plan.unclaimed}
+    named = [
+        user
+        for row in rows
+        if (user := users.get(row.login_name)) and not user.erased and user.id not in unclaimed
+    ]
+    members = [u for u in users.values() if u.id in managed and u.role is Role.MEMBER]
+    gone = tuple(
+        sorted(
+            (user for user in members if user.login_name not in file_names),
+            key=lambda user: user.login_name,
+        )
+    )
+    membership = Membership(
+        tuple(user for user in named if user.id not in managed),
+        tuple(user for user in named if user.id in banned_by_sync),
+        gone,
+        len(members),
+        bans_gone,
+    )
+    return replace(plan, membership=membership)

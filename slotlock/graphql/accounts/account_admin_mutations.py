@@ -1,0 +1,217 @@
+"""Mutations with which organizers and admins manage accounts: create, edit, erase, end sessions."""
+
+from typing import Annotated
+
+import strawberry
+from strawberry import argument, field
+
+from slotlock.auth.admin import account_admin
+from slotlock.domain.booking.booking_refusals import UserNotFound
+from slotlock.domain.users import user
+from slotlock.domain.users.account_admin_rules import CannotEraseSelf, LastAdmin
+from slotlock.graphql.context import Info
+from slotlock.graphql.core import ids
+from slotlock.graphql.core.enums import Role
+from slotlock.graphql.core.outcomes import Result, ResultView, refuse_id, register_type
+from slotlock.graphql.core.scalars import EmailAddress
+from slotlock.graphql.users.user_queries import User
+from slotlock.infrastructure.mongo.users.privacy import Erasure
+from slotlock.services.erasure import finish_erasure
+
+
+@strawberry.type(description="The user was erased.")
+class UserErased:
+    user: User | None = field(
+        description="What is left: a placeholder to which past bookings refer."
+    )
+
+
+EraseUserOutcome = UserErased | UserNotFound | CannotEraseSelf | LastAdmin
+
+register_type(UserErased, UserErased, lambda shown, _view: shown)
+
+SEND_MAIL = (
+    "Whether the user also gets the invitation in a mail, if the account has an e-mail address and "
+    "the server sends mail. A user gets one a day."
+)
+CREATE_USER = Result[account_admin.CreateUserOutcome](
+    "CreateUserResult", "The new user, or a refusal."
+)
+INVITE_USER = Result[account_admin.InviteUserOutcome](
+    "InviteUserResult", "The invitation, or a refusal."
+)
+RESET_PASSWORD = Result[account_admin.ResetPasswordOutcome](
+    "CreatePasswordResetResult", "The token, or a refusal."
+)
+UPDATE_USER = Result[account_admin.UpdateUserOutcome](
+    "UpdateUserResult", "The changed user, or a refusal."
+)
+SET_USER_ROLE = Result[account_admin.SetRoleOutcome](
+    "SetUserRoleResult", "The user with the new role, or a refusal."
+)
+END_USER_SESSIONS = Result[account_admin.EndSessionsOutcome](
+    "EndUserSessionsResult", "The ended sessions, or a refusal."
+)
+ERASE_USER = Result[EraseUserOutcome]("EraseUserResult", "The erased user, or a refusal.")
+
+
+@strawberry.input(description="The account to create for somebody else.")
+class CreateUserInput:
+    name: str = field(description="The name of the user, 1 to 100 characters.")
+    email: EmailAddress | None = field(
+        default=None, description="The e-mail address to sign in with."
+    )
+    groups: list[str] = field(
+        default_factory=list,
+        description="The groups of the user: at most 20, each a line of 1 to 50 characters without "
+        "`,` `;` and `*`.",
+    )
+    role: Role = field(
+        default=user.Role.MEMBER,
+        description="The rights of the user. Only admins create organizers and admins.",
+    )
+    username: str | None = field(
+        default=None,
+        description="The user name to sign in with, if the account has no e-mail address. "
+        "1 to 100 characters without blanks and `@`; capitals do not matter.",
+    )
+    send_mail: bool = field(default=False, description=SEND_MAIL)
+
+
+@strawberry.input(description="The new name and address of a user. Null leaves a field unchanged.")
+class UpdateUserInput:
+    user_id: strawberry.ID = field(description="The user to change.")
+    name: str | None = field(default=None, description="The new name, 1 to 100 characters.")
+    email: EmailAddress | None = field(
+        default=None,
+        description="The new e-mail address, with which the user signs in.",
+    )
+    username: str | None = field(
+        default=None,
+        description="The user name with which the user signs in from now on, instead of the old "
+        "one or of an e-mail address.",
+    )
+
+
+CreateUserArgument = Annotated[CreateUserInput, argument(description="The account to create.")]
+UpdateUserArgument = Annotated[UpdateUserInput, argument(description="The user and the changes.")]
+
+
+@strawberry.type
+class AccountAdminMutations:
+    @CREATE_USER.mutation(
+        "Create an account without a password, and an invitation with which its user "
+        "sets one. Organizers create members, admins create every role."
+    )
+    async def create_user(self, info: Info, input: CreateUserArgument) -> object:
+        organizer = info.context.require_organizer()
+        outcome = await account_admin.create_invited_user(
+            info.context.auth,
+            organizer,
+            input.name,
+            input.email,
+            input.groups,
+            input.role,
+            input.username,
+            by_mail=input.send_mail,
+        )
+        return CREATE_USER.present(outcome, ResultView(organizer))
+
+    @INVITE_USER.mutation(
+        "Invite one user who has no password to set one, for example after a change of "
+        "the e-mail address. Organizers invite members, admins invite everyone."
+    )
+    async def invite_user(
+        self,
+        info: Info,
+        user_id: Annotated[strawberry.ID, argument(description="The user to invite.")],
+        send_mail: Annotated[bool, argument(description=SEND_MAIL)] = False,
+    ) -> object:
+        organizer = info.context.require_organizer()
+        if (parsed_id := ids.parse_user_id(user_id)) is None:
+            return refuse_id(UserNotFound, user_id)
+        outcome = await account_admin.invite(
+            info.context.auth, organizer, parsed_id, by_mail=send_mail
+        )
+        return INVITE_USER.present(outcome, ResultView(organizer))
+
+    @RESET_PASSWORD.mutation(
+        "Create a token with which another user replaces a forgotten password, once and within an "
+        "hour. The sessions of the user end when it is used. Admins only."
+    )
+    async def create_password_reset(
+        self,
+        info: Info,
+        user_id: Annotated[strawberry.ID, argument(description="The user who needs a password.")],
+    ) -> object:
+        admin = info.context.require_admin()
+        if (parsed_id := ids.parse_user_id(user_id)) is None:
+            return refuse_id(UserNotFound, user_id)
+        outcome = await account_admin.reset_password(info.context.auth, admin, parsed_id)
+        return RESET_PASSWORD.present(outcome, ResultView(admin))
+
+    @UPDATE_USER.mutation(
+        "Change the name, the e-mail address or the user name of a user. A new address ends the "
+        "user's invitation and reset tokens. Organizers change members and themselves, admins "
+        "change everyone."
+    )
+    async def update_user(self, info: Info, input: UpdateUserArgument) -> object:
+        organizer = info.context.require_organizer()
+        if (user_id := ids.parse_user_id(input.user_id)) is None:
+            return refuse_id(UserNotFound, input.user_id)
+        outcome = await account_admin.update_user(
+            info.context.auth, organizer, user_id, input.name, input.email, input.username
+        )
+        return UPDATE_USER.present(outcome, ResultView(organizer))
+
+    @SET_USER_ROLE.mutation(
+        "Set the role of a user, also in their open sessions. Their open streams end. "
+        "The last admin cannot lose the role. Admins only."
+    )
+    async def set_user_role(
+        self,
+        info: Info,
+        user_id: Annotated[strawberry.ID, argument(description="The user to change.")],
+        role: Annotated[Role, argument(description="The new rights of the user.")],
+    ) -> object:
+        admin = info.context.require_admin()
+        if (parsed_id := ids.parse_user_id(user_id)) is None:
+            return refuse_id(UserNotFound, user_id)
+        outcome = await account_admin.set_role(info.context.auth, admin, parsed_id, role)
+        return SET_USER_ROLE.present(outcome, ResultView(admin))
+
+    @END_USER_SESSIONS.mutation(
+        "End all sessions of another user at once, with their streams and sockets. The "
+        "user can sign in again. Organizers do this to members, admins to everyone."
+    )
+    async def end_user_sessions(
+        self,
+        info: Info,
+        user_id: Annotated[strawberry.ID, argument(description="The user to sign out.")],
+    ) -> object:
+        organizer = info.context.require_organizer()
+        if (parsed_id := ids.parse_user_id(user_id)) is None:
+            return refuse_id(UserNotFound, user_id)
+        outcome = await account_admin.end_sessions(info.context.auth, organizer, parsed_id)
+        return END_USER_SESSIONS.present(outcome, ResultView(organizer))
+
+    @ERASE_USER.mutation(
+        "Erase a user: the account, sessions, calendar feed, teams and waiting list "
+        "entries vanish, and bookings of slots that have not started are cancelled. Past bookings "
+        "stay without a name. This cannot be undone; erasing again continues an erasure that was "
+        "interrupted. Admins only."
+    )
+    async def erase_user(
+        self,
+        info: Info,
+        user_id: Annotated[strawberry.ID, argument(description="The user to erase.")],
+    ) -> object:
+        admin = info.context.require_admin()
+        if (parsed_id := ids.parse_user_id(user_id)) is None:
+            return refuse_id(UserNotFound, user_id)
+        outcome = await account_admin.erase_account(info.context.auth, admin, parsed_id)
+        if isinstance(outcome, Erasure):
+            await finish_erasure(info.context.services, outcome)
+            erased = await info.context.loaders.user(parsed_id)
+            return UserErased(user=User.from_domain(erased, admin) if erased else None)
+        return ERASE_USER.present(outcome, ResultView(admin))

@@ -1,1 +1,0 @@
-"""The codes of bookings that a scanner at the door reads."""

@@ -1,0 +1,1 @@
+"""Draws: ranked wishes, and places by lot."""

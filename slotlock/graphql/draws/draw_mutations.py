@@ -1,0 +1,207 @@
+"""Mutations with which users enter wishes, and organizers conduct the draw of a campaign."""
+
+import secrets
+from datetime import datetime
+from typing import Annotated
+
+import strawberry
+from strawberry import argument, field
+
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.draws import draw
+from slotlock.domain.draws.draw import MAX_WISHES, DrawNotFound, DrawSettings
+from slotlock.domain.draws.record import Seed
+from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.users.user import Caller
+from slotlock.graphql.context import Info
+from slotlock.graphql.core import ids
+from slotlock.graphql.core.enums import DrawMethod
+from slotlock.graphql.core.outcomes import Result, ResultView, refuse_id, register_type
+from slotlock.graphql.draws.draw_queries import CampaignIdArgument
+from slotlock.graphql.draws.draw_types import Draw, Wishes, WishesSaved
+from slotlock.services.campaigns import campaigns
+from slotlock.services.draws import draws, wishes
+
+SERVER_SEED_BYTES = 16
+SERVER_SEED_SOURCE = "made by the server"
+
+register_type(draw.Draw, Draw, lambda found, _view: Draw(found))
+register_type(
+    wishes.WishesSaved,
+    WishesSaved,
+    lambda saved, _view: WishesSaved(
+        wishes=Wishes.from_domain(saved.wishes) if saved.wishes else None
+    ),
+)
+
+CHANGE_DRAW = Result[draw.Draw | draw.DrawRefusal](
+    "ChangeDrawResult", "The draw with its new state, or a refusal."
+)
+SET_WISHES = Result[wishes.SetWishesOutcome]("SetWishesResult", "The wishes, or a refusal.")
+
+
+@strawberry.input(description="How places are drawn, and until when users enter wishes.")
+class ConfigureDrawInput:
+    campaign_id: strawberry.ID = field(description="The campaign.")
+    wishes_until: datetime = field(
+        description="Users enter wishes until this time, at which the server closes them."
+    )
+    method: DrawMethod = field(default=DrawMethod.ROUNDS, description="How places are given.")
+    shows_demand: bool = field(
+        default=False, description="Whether members see how often each slot is wished for."
+    )
+    leftovers_open_at: datetime | None = field(
+        default=None,
+        description="From when on everybody books what is left: the publication makes it the "
+        "`opensAt` of the campaign. Null for as soon as the places are booked.",
+    )
+    joins_waitlists: bool = field(
+        default=False,
+        description="Whether users without a place in a full slot join its waiting list, in the "
+        "order of the draw. Teams do not.",
+    )
+
+    def to_settings(self) -> DrawSettings:
+        """Return the settings of the domain."""
+        return DrawSettings(
+            self.method,
+            self.wishes_until,
+            self.shows_demand,
+            self.leftovers_open_at,
+            self.joins_waitlists,
+        )
+
+
+ConfigureDrawArgument = Annotated[
+    ConfigureDrawInput, argument(description="The campaign and the settings.")
+]
+
+
+def _organizer_and_id(info: Info, campaign_id: str) -> tuple[Caller, CampaignId | None]:
+    """Return the caller and the id of the campaign. Errors: FORBIDDEN."""
+    return info.context.require_organizer(), ids.parse_campaign_id(campaign_id)
+
+
+@strawberry.type
+class DrawMutations:
+    @SET_WISHES.mutation(
+        "Rank the slots of a campaign that the caller wishes for. The list replaces the one of "
+        "before; an empty one removes it. It counts when the wishes are closed. Fails with "
+        f"`WrongDrawState` after that. At most {MAX_WISHES} slots."
+    )
+    async def set_wishes(
+        self,
+        info: Info,
+        campaign_id: CampaignIdArgument,
+        slot_ids: Annotated[
+            list[strawberry.ID], argument(description="The slots, the best wish first.")
+        ],
+        team_id: Annotated[
+            strawberry.ID | None,
+            argument(
+                description="A team of the caller, whose members get places together or none. Null "
+                "for the caller alone."
+            ),
+        ] = None,
+    ) -> object:
+        caller, services = info.context.caller, info.context.services
+        parsed = ids.parse_campaign_id(campaign_id)
+        if parsed is None or await campaigns.find(services, parsed, caller) is None:
+            return refuse_id(DrawNotFound, campaign_id)
+        team = ids.parse_team_id(team_id) if team_id else None
+        slots = [ids.parse_slot_id(each) for each in slot_ids]
+        view = ResultView(caller)
+        if team_id and team is None:
+            return SET_WISHES.present(_invalid("teamId", ProblemCode.NOT_IN_TEAM), view)
+        known = [each for each in slots if each is not None]
+        if len(known) < len(slots):
+            return SET_WISHES.present(_invalid("slotIds", ProblemCode.NOT_IN_CAMPAIGN), view)
+        outcome = await wishes.set_wishes(services, caller, parsed, known, team)
+        return SET_WISHES.present(outcome, view)
+
+    @CHANGE_DRAW.mutation(
+        "Open the draw of a campaign, or change one that collects wishes. From then on only "
+        "organizers book in the campaign, until the result is published. Organizers only."
+    )
+    async def configure_draw(self, info: Info, input: ConfigureDrawArgument) -> object:
+        organizer, parsed = _organizer_and_id(info, input.campaign_id)
+        if parsed is None:
+            return refuse_id(DrawNotFound, input.campaign_id)
+        outcome = await draws.configure_draw(
+            info.context.services, organizer, parsed, input.to_settings()
+        )
+        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+
+    @CHANGE_DRAW.mutation(
+        "Accept no more wishes. Some seconds later the draw has its `root`, and then nobody can "
+        "change what is drawn. The server does it at `wishesUntil` by itself. Organizers only."
+    )
+    async def close_wishes(self, info: Info, campaign_id: CampaignIdArgument) -> object:
+        organizer, parsed = _organizer_and_id(info, campaign_id)
+        if parsed is None:
+            return refuse_id(DrawNotFound, campaign_id)
+        outcome = await draws.close_wishes(info.context.services, organizer.user_id, parsed)
+        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+
+    @CHANGE_DRAW.mutation(
+        "Fix the seed, from which the result follows. Nobody can replace it. Fails with "
+        "`DrawOutdated` if slots have changed since the wishes were closed. Organizers only."
+    )
+    async def run_draw(
+        self,
+        info: Info,
+        campaign_id: CampaignIdArgument,
+        seed: Annotated[
+            str | None,
+            argument(
+                description="Public randomness of a moment after the closing, such as the value of "
+                "a drand round, 1 to 500 characters. Null if the server makes one, which the "
+                "record says."
+            ),
+        ] = None,
+        seed_source: Annotated[
+            str | None,
+            argument(description="Where the seed is from, 1 to 500 characters. Needed with it."),
+        ] = None,
+    ) -> object:
+        organizer, parsed = _organizer_and_id(info, campaign_id)
+        if parsed is None:
+            return refuse_id(DrawNotFound, campaign_id)
+        chosen = Seed(seed or "", seed_source or "")
+        if seed is None:
+            text = secrets.token_hex(SERVER_SEED_BYTES)
+            chosen = Seed(text, SERVER_SEED_SOURCE, by_server=True)
+        outcome = await draws.run_draw(info.context.services, organizer, parsed, chosen)
+        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+
+    @CHANGE_DRAW.mutation(
+        "Publish the result. The server then books the places and does what the settings say; "
+        "`isWritten` of the draw says when that is done. Organizers only."
+    )
+    async def publish_draw(self, info: Info, campaign_id: CampaignIdArgument) -> object:
+        organizer, parsed = _organizer_and_id(info, campaign_id)
+        if parsed is None:
+            return refuse_id(DrawNotFound, campaign_id)
+        outcome = await draws.publish_draw(info.context.services, organizer, parsed)
+        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+
+    @CHANGE_DRAW.mutation(
+        "Replace a draw that is closed and not published by another one, which collects wishes "
+        "again and starts with those of before. The old record stays public. Organizers only."
+    )
+    async def supersede_draw(
+        self,
+        info: Info,
+        campaign_id: CampaignIdArgument,
+        reason: Annotated[str, argument(description="Why, for everybody, 1 to 500 characters.")],
+    ) -> object:
+        organizer, parsed = _organizer_and_id(info, campaign_id)
+        if parsed is None:
+            return refuse_id(DrawNotFound, campaign_id)
+        outcome = await draws.supersede_draw(info.context.services, organizer, parsed, reason)
+        return CHANGE_DRAW.present(outcome, ResultView(organizer))
+
+
+def _invalid(field_name: str, code: ProblemCode) -> InvalidInput:
+    return InvalidInput((FieldProblem(field_name, code.problem()),))

@@ -1,0 +1,175 @@
+"""Queries about the draw of a campaign."""
+
+from typing import Annotated
+
+import strawberry
+from strawberry import argument, field
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.draws.basis import DrawId
+from slotlock.domain.draws.draw import MAX_SEED_LENGTH
+from slotlock.domain.shared.text import validate_line
+from slotlock.domain.users.user import Caller, UserId
+from slotlock.graphql.context import Info
+from slotlock.graphql.core import ids
+from slotlock.graphql.core.connections import MAX_LIST_SIZE
+from slotlock.graphql.core.errors import bad_input
+from slotlock.graphql.draws.draw_types import Draw, DrawPreview, DrawResult, SlotDemand, Wishes
+from slotlock.services.campaigns import campaigns
+from slotlock.services.draws import draws, public_records, wishes
+
+CampaignIdArgument = Annotated[strawberry.ID, argument(description="The id of the campaign.")]
+MAX_CAPACITY = 1_000_000
+
+
+@strawberry.input(description="Another number of places in a slot, for a preview.")
+class WhatIfCapacity:
+    slot_id: strawberry.ID = field(description="The slot.")
+    capacity: int = field(description="How many places it would have.")
+
+
+async def _visible_campaign(
+    info: Info, campaign_id: str, viewer: Caller | None
+) -> CampaignId | None:
+    """Return the id of a campaign if the viewer may see it."""
+    parsed = ids.parse_campaign_id(campaign_id)
+    if parsed is None:
+        return None
+    found = await campaigns.find(info.context.services, parsed, viewer)
+    return parsed if found else None
+
+
+def _to_capacities(inputs: list[WhatIfCapacity]) -> dict[SlotId, int]:
+    """Return the capacities by slot. Errors: BAD_USER_INPUT."""
+    if len(inputs) > MAX_LIST_SIZE:
+        raise bad_input("capacities", f"`capacities` must have at most {MAX_LIST_SIZE} items.")
+    capacities: dict[SlotId, int] = {}
+    for each in inputs:
+        slot_id = ids.parse_slot_id(each.slot_id)
+        if slot_id is None or not 0 <= each.capacity <= MAX_CAPACITY:
+            raise bad_input("capacities", "`capacities` must have ids of slots and numbers from 0.")
+        capacities[slot_id] = each.capacity
+    return capacities
+
+
+async def _find_result(
+    info: Info, campaign_id: CampaignId | None, user_id: UserId
+) -> DrawResult | None:
+    if campaign_id is None:
+        return None
+    found = await draws.find_draw_result(info.context.services, user_id, campaign_id)
+    return DrawResult.from_domain(found) if found else None
+
+
+@strawberry.type
+class DrawQueries:
+    @field(
+        description="The draw of a campaign: the one that goes on, or else the latest. Null "
+        "without one, or if the caller cannot see the campaign."
+    )
+    async def draw(self, info: Info, campaign_id: CampaignIdArgument) -> Draw | None:
+        found_id = await _visible_campaign(info, campaign_id, info.context.viewer)
+        found = await info.context.services.draws.find_latest(found_id) if found_id else None
+        return Draw(found) if found else None
+
+    @field(description="The caller's wishes in a campaign, alone or with a team; null without any.")
+    async def my_wishes(self, info: Info, campaign_id: CampaignIdArgument) -> Wishes | None:
+        found_id = await _visible_campaign(info, campaign_id, info.context.caller)
+        if found_id is None:
+            return None
+        found = await wishes.my_wishes(info.context.services, info.context.caller, found_id)
+        return Wishes.from_domain(found) if found else None
+
+    @field(
+        description="How often each slot of a campaign is wished for, the most wanted first. Null "
+        "without a draw, and for members unless `showsDemand` is on."
+    )
+    async def wish_statistics(
+        self, info: Info, campaign_id: CampaignIdArgument
+    ) -> list[SlotDemand] | None:
+        found_id = await _visible_campaign(info, campaign_id, info.context.caller)
+        if found_id is None:
+            return None
+        found = await wishes.wish_statistics(info.context.services, info.context.caller, found_id)
+        return None if found is None else [SlotDemand.of(each) for each in found]
+
+    @field(
+        description="What a seed would lead to, with the wishes as they are now or were closed. "
+        "Nothing is written. Null without a draw. Organizers only."
+    )
+    async def preview_draw(
+        self,
+        info: Info,
+        campaign_id: CampaignIdArgument,
+        seed: Annotated[str, argument(description="Any text of one line.")] = "preview",
+        capacities: Annotated[
+            list[WhatIfCapacity] | None,
+            argument(description="What if slots had as many places? At most 100."),
+        ] = None,
+        max_bookings: Annotated[
+            int | None, argument(description="What if each user got at most as many places?")
+        ] = None,
+    ) -> DrawPreview | None:
+        info.context.require_organizer()
+        if problem := validate_line(seed, MAX_SEED_LENGTH):
+            raise bad_input("seed", problem)
+        if max_bookings is not None and max_bookings < 0:
+            raise bad_input("maxBookings", "`maxBookings` must be a number from 0.")
+        parsed = ids.parse_campaign_id(campaign_id)
+        found = parsed and await draws.preview_draw(
+            info.context.services, parsed, seed, _to_capacities(capacities or []), max_bookings
+        )
+        return DrawPreview.from_domain(found) if isinstance(found, draws.DrawPreview) else None
+
+    @field(
+        description="The caller's entry in a draw and, once it is published, what became of each "
+        "wish and why. Null before the wishes are closed, for a caller without wishes, and for one "
+        "who was banned when they were closed."
+    )
+    async def my_draw_result(
+        self, info: Info, campaign_id: CampaignIdArgument
+    ) -> DrawResult | None:
+        found_id = await _visible_campaign(info, campaign_id, info.context.caller)
+        return await _find_result(info, found_id, info.context.caller.user_id)
+
+    @field(
+        description="The same as `myDrawResult` about any user, for organizers who are asked why. "
+        "Organizers only."
+    )
+    async def draw_result(
+        self,
+        info: Info,
+        campaign_id: CampaignIdArgument,
+        user_id: Annotated[strawberry.ID, argument(description="The id of the user.")],
+    ) -> DrawResult | None:
+        info.context.require_organizer()
+        found_id, user = ids.parse_campaign_id(campaign_id), ids.parse_user_id(user_id)
+        return await _find_result(info, found_id, user) if user else None
+
+    @field(
+        description="The public record of a draw as a JSON document, which anybody can verify, "
+        "with `slotlock draw verify` or a program of their own. It has the seed and the results "
+        "after the publication, and for organizers from the seed on. Null before the wishes are "
+        "closed."
+    )
+    async def draw_record(
+        self,
+        info: Info,
+        campaign_id: CampaignIdArgument,
+        draw_id: Annotated[
+            strawberry.ID | None,
+            argument(description="A draw of the campaign; by default the latest one."),
+        ] = None,
+    ) -> str | None:
+        viewer = info.context.viewer
+        found_id = await _visible_campaign(info, campaign_id, viewer)
+        parsed: DrawId | None = ids.parse_draw_id(draw_id) if draw_id else None
+        if found_id is None or (draw_id and parsed is None):
+            return None
+        return await public_records.draw_record(
+            info.context.services,
+            found_id,
+            parsed,
+            as_organizer=viewer is not None and viewer.is_organizer,
+        )

@@ -1,0 +1,331 @@
+"""Draws, wishes and results as clients see them."""
+
+from datetime import datetime
+from typing import Self
+
+import strawberry
+from strawberry import Private, field
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.draws import closing, draw, drawing, measures, record
+from slotlock.domain.users.user import UserId
+from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
+from slotlock.graphql.context import Info
+from slotlock.graphql.core.enums import DrawMethod, DrawState, WishResult
+from slotlock.graphql.core.ids import draw_global_id, slot_global_id, user_global_id
+from slotlock.graphql.core.node import attribute_field
+from slotlock.graphql.slots.slot_types import Slot, load_slot
+from slotlock.graphql.users.user_queries import User, load_referenced_user
+from slotlock.infrastructure.mongo.draws import wish_repository
+from slotlock.services.draws import draws
+
+
+@strawberry.type(description="The public randomness of a draw.")
+class DrawSeed:
+    text: str = field(description="The seed, a text of one line.")
+    source: str = field(description="Where it is from, so that others can look it up.")
+    by_server: bool = field(
+        description="Whether the server made it, which nobody outside can check."
+    )
+
+    @classmethod
+    def from_domain(cls, seed: record.Seed) -> Self:
+        return cls(text=seed.text, source=seed.source, by_server=seed.by_server)
+
+
+@strawberry.type(description="One step of a draw.")
+class DrawAct:
+    at: datetime = field(description="When it happened.")
+    state: DrawState = field(description="The state that it led to.")
+    reason: str | None = field(description="Why a draw was replaced; null for other steps.")
+    by_id: Private[UserId | None]
+
+    @field(
+        description="The organizer who did it. Null for members, and if the time closed the wishes."
+    )
+    async def by(self, info: Info) -> User | None:
+        viewer = info.context.viewer
+        if self.by_id is None or viewer is None or not viewer.is_organizer:
+            return None
+        return await load_referenced_user(info, self.by_id)
+
+    @classmethod
+    def from_domain(cls, act: draw.DrawAct) -> Self:
+        return cls(at=act.at, state=act.state, reason=act.reason or None, by_id=act.by)
+
+
+@strawberry.type(
+    description="The draw of a campaign: users rank slots, and places are given by lot."
+)
+class Draw:
+    def __init__(self, draw: draw.Draw) -> None:
+        self._draw = draw
+
+    @field(description="The id of the draw, by which `drawRecord` finds older ones.")
+    def record_id(self) -> strawberry.ID:
+        return draw_global_id(self._draw.id)
+
+    state = attribute_field("_draw.state", DrawState, "The state after the last step.")
+    method = attribute_field("_draw.settings.method", DrawMethod, "How places are given.")
+    wishes_until = attribute_field(
+        "_draw.settings.wishes_until", datetime, "Users enter wishes until this time."
+    )
+    shows_demand = attribute_field(
+        "_draw.settings.shows_demand",
+        bool,
+        "Whether members see how often each slot is wished for.",
+    )
+    leftovers_open_at = attribute_field(
+        "_draw.settings.leftovers_open_at",
+        datetime | None,
+        "From when on everybody books what is left; null for as soon as places are booked and the "
+        "campaign is open.",
+    )
+    joins_waitlists = attribute_field(
+        "_draw.settings.joins_waitlists",
+        bool,
+        "Whether users without a place in a full slot join its waiting list, in the order of the "
+        "draw.",
+    )
+    root = attribute_field(
+        "_draw.root",
+        str | None,
+        "The hash over rules, slots and wishes, which is public before the seed; null until the "
+        "wishes are closed and stored.",
+    )
+    is_written = attribute_field(
+        "_draw.is_written",
+        bool,
+        "Whether all that follows the publication is done: bookings, waiting lists, mails and the "
+        "opening of the campaign. It takes some seconds.",
+    )
+
+    @field(description="Whether users can enter wishes at the moment.")
+    def accepts_wishes(self, info: Info) -> bool:
+        return self._draw.accepts_wishes_at(info.context.services.now())
+
+    @field(description="The seed; null before it is fixed, and for members before publication.")
+    def seed(self, info: Info) -> DrawSeed | None:
+        viewer, seed = info.context.viewer, self._draw.seed
+        is_shown = self._draw.is_public or (viewer is not None and viewer.is_organizer)
+        return DrawSeed.from_domain(seed) if seed and is_shown else None
+
+    @field(description="The steps of the draw, the first one first.")
+    def acts(self) -> list[DrawAct]:
+        return [DrawAct.from_domain(act) for act in self._draw.acts]
+
+    @field(description="The draw that this one replaced, whose record stays public.")
+    def supersedes_id(self) -> strawberry.ID | None:
+        return draw_global_id(self._draw.supersedes) if self._draw.supersedes else None
+
+    @field(description="The campaign whose places are drawn.")
+    async def campaign(self, info: Info) -> Campaign | None:
+        return await load_campaign(info, self._draw.campaign_id)
+
+
+@strawberry.type(description="A slot that somebody wishes for.")
+class WishedSlot:
+    slot_id: strawberry.ID = field(description="The id of the slot.")
+    own_id: Private[SlotId]
+
+    @field(description="The slot; null if it is hidden now.")
+    async def slot(self, info: Info) -> Slot | None:
+        return await load_slot(info, self.own_id)
+
+    @classmethod
+    def from_domain(cls, slot_id: SlotId) -> Self:
+        return cls(slot_id=slot_global_id(slot_id), own_id=slot_id)
+
+
+@strawberry.type(description="The ranked wishes of a user, or of a team together.")
+class Wishes:
+    ranked: list[WishedSlot] = field(description="The slots, the best wish first.")
+    user_ids: list[strawberry.ID] = field(
+        description="The users who wish together; one, if no team does."
+    )
+    changed_at: datetime = field(description="When they were changed last.")
+    salt: str = field(
+        description="What makes the hash of a user's id secret. With it, users find their entry in "
+        "the public record."
+    )
+
+    @classmethod
+    def from_domain(cls, own: closing.Wishes) -> Self:
+        return cls(
+            ranked=[WishedSlot.from_domain(slot_id) for slot_id in own.slot_ids],
+            user_ids=[user_global_id(user_id) for user_id in own.user_ids],
+            changed_at=own.at,
+            salt=own.salt,
+        )
+
+
+@strawberry.type(description="The wishes are stored, and count when the wishes are closed.")
+class WishesSaved:
+    wishes: Wishes | None = field(description="The wishes; null if they were removed.")
+
+
+@strawberry.type(description="How often a slot is wished for.")
+class SlotDemand(WishedSlot):
+    wishes: int = field(description="How many users wish for it.")
+    first_wishes: int = field(description="How many of them wish for it most.")
+
+    @classmethod
+    def of(cls, demand: wish_repository.SlotDemand) -> Self:
+        """Return the demand for a slot."""
+        return cls(
+            slot_id=slot_global_id(demand.slot_id),
+            own_id=demand.slot_id,
+            wishes=demand.wishes,
+            first_wishes=demand.first_wishes,
+        )
+
+
+@strawberry.type(description="What became of a wish, and why.")
+class WishOutcome(WishedSlot):
+    rank: int = field(description="The rank of the wish, from 1.")
+    result: WishResult = field(description="What became of it.")
+    round: int | None = field(description="The round in which the place was given, from 1.")
+    last_number_served: int | None = field(
+        description="The lottery number that got a place in the slot last, if the wish found too "
+        "few; null if nobody got one in the draw before."
+    )
+    group: str | None = field(description="The group whose places were taken.")
+    not_booked: str | None = field(
+        description="The code of the refusal if a place was given and could not be booked for this "
+        "user, such as SLOT_CANCELLED. Null otherwise."
+    )
+    conflict_id: Private[SlotId | None]
+
+    @field(
+        description="The booked slot that rules the wish out: it overlaps, or has the same "
+        "`choiceGroup`. Null for the limit of the campaign, and if the slot is hidden now."
+    )
+    async def conflict(self, info: Info) -> Slot | None:
+        return await load_slot(info, self.conflict_id) if self.conflict_id else None
+
+    @classmethod
+    def of(cls, rank: int, outcome: drawing.WishOutcome, not_booked: str | None) -> Self:
+        """Return the outcome of the wish with this rank."""
+        return cls(
+            slot_id=slot_global_id(outcome.slot_id),
+            own_id=outcome.slot_id,
+            rank=rank,
+            result=outcome.result,
+            round=outcome.round,
+            last_number_served=outcome.last_number,
+            group=outcome.group,
+            not_booked=not_booked,
+            conflict_id=outcome.conflict,
+        )
+
+
+@strawberry.type(description="What the caller got in a draw, and why.")
+class DrawResult:
+    salt: str = field(description="The salt of the caller's wishes.")
+    leaf: str = field(description="The hash of the caller's entry, by which the record names it.")
+    member_count: int = field(
+        description="How many users the entry has. A team gets places for all of them or none, so "
+        "that a wish fails if it does for one of them."
+    )
+    not_eligible: str | None = field(
+        description="The code of the refusal if one of them could not book in the campaign when "
+        "the wishes were closed, such as NOT_ELIGIBLE or EMAIL_NOT_VERIFIED. Null otherwise."
+    )
+    lot: str | None = field(description="The lot of the entry; null before the publication.")
+    lottery_number: int | None = field(
+        description="The place of the lot among all, from 1; null before the publication."
+    )
+    wishes: list[WishOutcome] = field(
+        description="The wishes with their results, the best wish first; none before publication."
+    )
+
+    @classmethod
+    def from_domain(cls, own: draws.ExplainedResult) -> Self:
+        drawn = own.result.drawn
+        outcomes = enumerate(drawn.outcomes if drawn else (), start=1)
+        return cls(
+            salt=own.result.salt,
+            leaf=own.result.leaf,
+            member_count=own.result.member_count,
+            not_eligible=own.result.ruled_out,
+            lot=drawn.lot if drawn else None,
+            lottery_number=drawn.number if drawn else None,
+            wishes=[
+                WishOutcome.of(rank, outcome, own.not_booked.get(outcome.slot_id))
+                for rank, outcome in outcomes
+            ],
+        )
+
+
+@strawberry.type(description="How good a result is for all users.")
+class DrawMeasures:
+    method: DrawMethod = field(description="The method that gives this result.")
+    users: int = field(description="How many users have wishes.")
+    without_place: int = field(description="How many of them get no place.")
+    places: int = field(description="How many places are given.")
+    average_rank: float | None = field(
+        description="The mean rank of the wishes that are granted, from 1."
+    )
+    envious: int = field(
+        description="How many users would have liked to have what another user has, even without "
+        "that one's best place."
+    )
+
+    @classmethod
+    def of(cls, method: DrawMethod, found: measures.DrawMeasures) -> Self:
+        """Return the measures of a method."""
+        return cls(
+            method=method,
+            users=found.users,
+            without_place=found.without_place,
+            places=found.places,
+            average_rank=found.average_rank,
+            envious=found.envious,
+        )
+
+
+@strawberry.type(description="How full a slot would be.")
+class PreviewedSlot:
+    slot_id: strawberry.ID = field(description="The id of the slot.")
+    title: str = field(description="The title of the slot.")
+    capacity: int = field(description="Its places, as the preview counts them.")
+    booked: int = field(description="How many places were taken before the draw.")
+    granted: int = field(description="How many places the draw gives.")
+    refused: int = field(description="How many wishes fail because the slot or a group is full.")
+
+
+@strawberry.type(description="What a seed would lead to. Nothing is written.")
+class DrawPreview:
+    measures: list[DrawMeasures] = field(
+        description="The measures of each method, with the same seed and wishes."
+    )
+    slots: list[PreviewedSlot] = field(
+        description="The slots of the campaign, by title, as the method of the draw fills them."
+    )
+
+    @classmethod
+    def from_domain(cls, preview: draws.DrawPreview) -> Self:
+        full = (WishResult.FULL, WishResult.GROUP_FULL)
+        granted, refused = dict[SlotId, int](), dict[SlotId, int]()
+        for each in preview.drawn:
+            size = len(each.entry.members)
+            for outcome in each.outcomes:
+                if outcome.result is WishResult.GRANTED:
+                    granted[outcome.slot_id] = granted.get(outcome.slot_id, 0) + size
+                elif outcome.result in full:
+                    refused[outcome.slot_id] = refused.get(outcome.slot_id, 0) + size
+        slots = [slot for slot in preview.basis.slots if slot.in_campaign]
+        return cls(
+            measures=[DrawMeasures.of(*each) for each in preview.measures.items()],
+            slots=[
+                PreviewedSlot(
+                    slot_id=slot_global_id(slot.id),
+                    title=slot.title,
+                    capacity=slot.capacity,
+                    booked=slot.booked,
+                    granted=granted.get(slot.id, 0),
+                    refused=refused.get(slot.id, 0),
+                )
+                for slot in sorted(slots, key=lambda each: (each.title, each.id))
+            ],
+        )

@@ -1,1 +1,0 @@
-"""Compiled execution of GraphQL operations, for any schema of graphql-core or Strawberry."""

@@ -1,1 +1,0 @@
-"""The conversion of variables and arguments, specialized for a document."""

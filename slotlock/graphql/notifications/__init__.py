@@ -1,0 +1,1 @@
+"""Webhooks, as organizers set them up."""

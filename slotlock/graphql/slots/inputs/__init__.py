@@ -1,1 +1,0 @@
-"""Inputs with which organizers create and change slots."""

@@ -1,0 +1,285 @@
+"""Users as clients see them, and the queries that read one's own account and find users."""
+
+from datetime import datetime
+from typing import Annotated, Self
+
+import strawberry
+from strawberry import argument, field
+
+from slotlock.auth import accounts, invitations
+from slotlock.auth.admin import groups_and_bans
+from slotlock.auth.sign_on import identities
+from slotlock.domain.shared.text import strip_blanks
+from slotlock.domain.users import user
+from slotlock.domain.users.groups import clean_groups, validate_group
+from slotlock.domain.users.user import Caller, MailTopic, UserId
+from slotlock.graphql.context import Info
+from slotlock.graphql.core.connections import DEFAULT_FIRST, After, Connection, First, page_start
+from slotlock.graphql.core.cursors import BY_NAME, ListCursors
+from slotlock.graphql.core.enums import Role
+from slotlock.graphql.core.errors import bad_input
+from slotlock.graphql.core.ids import user_global_id
+from slotlock.graphql.core.node import Node, selected_names
+from slotlock.graphql.core.outcomes import Result, register_type
+from slotlock.graphql.core.scalars import EmailAddress
+
+# What the reference to a user tells without reading the user.
+REFERENCE_FIELDS = frozenset({"id", "__typename"})
+
+
+@strawberry.type(description="What a user signs in with at a provider.")
+class SignInIdentity:
+    id: strawberry.ID = field(description="The id, for `unlinkSignIn`.")
+    provider: str | None = field(
+        description="The id of the provider; null if the site has it no more."
+    )
+    email: EmailAddress | None = field(
+        description="The e-mail address that the provider gave at the last sign-in."
+    )
+    linked_at: datetime | None = field(
+        description="When the user first signed in with it; null after an import, until then."
+    )
+
+
+@strawberry.type(description="A user account.")
+class User(Node):
+    name: str = field(description="The name of the user. Organizers can change it.")
+    email: EmailAddress | None = field(
+        description="The e-mail address. Only the user and organizers see it; null for others, and "
+        "for an account with a `username`."
+    )
+    username: str | None = field(
+        description="The user name with which the user signs in, if the account has no e-mail "
+        "address. Only the user and organizers see it; null for others."
+    )
+    email_verified: bool | None = field(
+        description="Whether the user has shown that they read the mails to `email`. Only the user "
+        "and organizers see it; null for others."
+    )
+    role: Role | None = field(
+        description="The rights of the user. Only the user and organizers see them; null for "
+        "others."
+    )
+    groups: list[str] | None = field(
+        description="The groups of the user, such as a class, in alphabetical order. Only the user "
+        "and organizers see them; null for others."
+    )
+    has_password: bool | None = field(
+        description="Whether the user has set a password. Only the user and organizers see it; "
+        "null for others."
+    )
+    locale: str | None = field(
+        description="The language of the user as an IETF tag, such as `de` or `zh-Hant`, if they "
+        "chose one. Only the user and organizers see it; null for others."
+    )
+    email_undeliverable_since: datetime | None = field(
+        description="Since when the mail server of the user's address rejects mails, if it does. "
+        "The user gets no mail until the address changes. Only the user and organizers see it; "
+        "null for others."
+    )
+    wants_reminders: bool | None = field(
+        description="Whether the user gets reminders by mail. Only the user and organizers see it; "
+        "null for others."
+    )
+    wants_announcements: bool | None = field(
+        description="Whether the user gets announcements by mail: messages of organizers to all, "
+        "and that a campaign will open. Only the user and organizers see it; null for others."
+    )
+    erased: bool = field(
+        description="Whether the account was erased. `name` is a placeholder then, and past "
+        "bookings refer to the user without a name."
+    )
+    banned: bool | None = field(
+        description="Whether the user is banned: they cannot sign in or be booked for. Only "
+        "organizers see it; null for others."
+    )
+    banned_at: datetime | None = field(
+        description="When the user was banned. Only organizers see it; null for others."
+    )
+    ban_reason: str | None = field(
+        description="Why the user was banned, if a reason was given. Only organizers see it; null "
+        "for others."
+    )
+
+    @field(
+        description="What the user signs in with at providers (`Site.signInProviders`). Only the "
+        "user sees it; null for others."
+    )
+    async def identities(self, info: Info) -> list[SignInIdentity] | None:
+        caller = info.context.optional_caller
+        if caller is None or user_global_id(caller.user_id) != self.id:
+            return None
+        return [
+            SignInIdentity(
+                id=strawberry.ID(each.id),
+                provider=each.provider_id,
+                email=EmailAddress(each.email) if each.email else None,
+                linked_at=each.linked_at,
+            )
+            for each in await identities.list_identities(info.context.auth, caller)
+        ]
+
+    @classmethod
+    def from_domain(cls, user: user.User, viewer: Caller | None) -> Self:
+        return cls._build(
+            user,
+            is_self=viewer is not None and viewer.user_id == user.id,
+            is_organizer=viewer is not None and viewer.is_organizer,
+        )
+
+    @classmethod
+    def for_reference(cls, user_id: UserId) -> Self:
+        """Show a user of whom only the id is selected. The other attributes are missing."""
+        reference = cls.__new__(cls)
+        reference.id = user_global_id(user_id)
+        return reference
+
+    @classmethod
+    def for_self(cls, user: user.User) -> Self:
+        """Show a user to themselves."""
+        return cls._build(user, is_self=True, is_organizer=user.role.is_organizer)
+
+    @classmethod
+    def _build(cls, user: user.User, *, is_self: bool, is_organizer: bool) -> Self:
+        sees_account = is_self or is_organizer
+        sees_email = sees_account and not user.erased
+        return cls(
+            id=user_global_id(user.id),
+            name=user.name,
+            email=EmailAddress(user.email) if user.email and sees_email else None,
+            username=user.username if sees_account else None,
+            email_verified=user.email_verified if sees_account else None,
+            role=user.role if sees_account else None,
+            groups=list(user.groups) if sees_account else None,
+            has_password=user.has_password if sees_account else None,
+            locale=user.locale if sees_account else None,
+            email_undeliverable_since=user.undeliverable_since if sees_account else None,
+            wants_reminders=user.wants(MailTopic.REMINDERS) if sees_account else None,
+            wants_announcements=user.wants(MailTopic.ANNOUNCEMENTS) if sees_account else None,
+            erased=user.erased,
+            banned=user.banned if is_organizer else None,
+            banned_at=user.banned_at if is_organizer else None,
+            ban_reason=user.ban_reason if is_organizer else None,
+        )
+
+
+register_type(user.User, User, lambda outcome, view: User.from_domain(outcome, view.viewer))
+
+UPDATE_ME = Result[accounts.UpdateMeOutcome]("UpdateMeResult", "The user as changed, or a refusal.")
+SET_GROUPS = Result[groups_and_bans.SetGroupsOutcome](
+    "SetGroupsResult", "The user with the new groups, or a refusal."
+)
+BAN_USER = Result[groups_and_bans.BanOutcome]("BanUserResult", "The banned user, or a refusal.")
+UNBAN_USER = Result[groups_and_bans.UnbanOutcome](
+    "UnbanUserResult", "The unbanned user, or a refusal."
+)
+
+
+async def load_user(info: Info, user_id: UserId) -> User | None:
+    """Load a user as the viewer may see them."""
+    user = await info.context.loaders.user(user_id)
+    return User.from_domain(user, info.context.viewer) if user else None
+
+
+async def load_referenced_user(info: Info, user_id: UserId) -> User | None:
+    """Load a user to whom stored data refers, and who therefore exists, unless the id is enough."""
+    if selected_names(info) <= REFERENCE_FIELDS:
+        return User.for_reference(user_id)
+    return await load_user(info, user_id)
+
+
+USERS = ListCursors("users", BY_NAME, lambda found: found.login_name)
+MAX_SEARCH_LENGTH = 200
+
+UserConnection = Connection[User]
+
+
+@strawberry.input(description="The users to find. A field that is left out matches every user.")
+class UserFilter:
+    text: str | None = field(
+        default=None,
+        description="Words or prefixes of words that all occur in the name, the e-mail address or "
+        "the user name. Capitals, accents and variants of characters do not matter. Of scripts "
+        "without blanks, such as Chinese or Thai, and of Korean, any part of the text counts as a "
+        "word.",
+    )
+    group: str | None = field(default=None, description="Only users of this group.")
+    banned: bool | None = field(default=None, description="Only users who are or are not banned.")
+    without_password: bool | None = field(
+        default=None, description="Only users without a password, or only users with one."
+    )
+
+    def to_domain(self) -> user.UserFilter:
+        """Convert the filter to the domain's. Errors: BAD_USER_INPUT."""
+        text = strip_blanks(self.text or "")
+        group = require_valid_group(self.group)
+        if len(text) > MAX_SEARCH_LENGTH:
+            raise bad_input("text", f"`text` has at most {MAX_SEARCH_LENGTH} characters.")
+        return user.UserFilter(text or None, group, self.banned, self.without_password)
+
+
+UserFilterArgument = Annotated[UserFilter | None, argument(description="The users to find.")]
+
+
+@strawberry.type(description="The user whose password a token sets.")
+class TokenOwner:
+    name: str = field(description="The name of the user.")
+    email: EmailAddress | None = field(
+        description="The e-mail address to sign in with; null for an account with a `username`."
+    )
+    username: str | None = field(
+        description="The user name to sign in with; null for an account with an address."
+    )
+
+
+@strawberry.type
+class UserQueries:
+    @field(
+        description="Whose password a token of `setPassword` or `resetPassword` sets, so that a "
+        "page can say so; null if the token is not valid any more. Everybody may read it."
+    )
+    async def token_owner(
+        self,
+        info: Info,
+        token: Annotated[str, argument(description="The token of the invitation or of the reset.")],
+    ) -> TokenOwner | None:
+        owner = await invitations.find_owner(info.context.auth, token)
+        if owner is None:
+            return None
+        email = EmailAddress(owner.email) if owner.email else None
+        return TokenOwner(name=owner.name, email=email, username=owner.username)
+
+    @field(description="The account of the caller, or null for an anonymous client.")
+    async def me(self, info: Info) -> User | None:
+        caller = info.context.optional_caller
+        found = await info.context.loaders.user(caller.user_id) if caller else None
+        return User.for_self(found) if found else None
+
+    @field(
+        description="The users that match a filter, by e-mail address or user name. Organizers "
+        "only."
+    )
+    async def users(
+        self,
+        info: Info,
+        filter: UserFilterArgument = None,
+        first: First = DEFAULT_FIRST,
+        after: After = None,
+    ) -> UserConnection:
+        organizer = info.context.require_organizer()
+        page = await groups_and_bans.list_users(
+            info.context.auth,
+            (filter or UserFilter()).to_domain(),
+            *page_start(USERS, first, after),
+        )
+        return UserConnection.of_page(
+            page, lambda found: User.from_domain(found, organizer), USERS, after
+        )
+
+
+def require_valid_group(text: str | None) -> str | None:
+    """Return the group in its stored form, or None for no group. Errors: BAD_USER_INPUT."""
+    group = next(iter(clean_groups([text or ""])), None)
+    if group and (problem := validate_group(group)):
+        raise bad_input("group", f"`group`: {problem}")
+    return group

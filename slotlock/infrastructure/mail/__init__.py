@@ -1,0 +1,1 @@
+"""Mails: their texts, and the mail server that takes them."""

@@ -1,1 +1,0 @@
-"""Commands to MongoDB that cost less than those of the driver."""

@@ -1,0 +1,1 @@
+"""Stores wishes and draws."""

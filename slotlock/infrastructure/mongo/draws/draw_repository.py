@@ -1,0 +1,382 @@
+"""Stores draws with their bases and results.
+
+    draws: {_id, campaign, active?: true, settings: {method, wishesUntil, showsDemand,
+            leftoversOpenAt, joinsWaitlists}, acts: [{at, by, state, reason}], version, root?,
+            rules?: {root: rules}, seed?: {text, source, byServer}, isWritten, supersedes?, dueAt?}
+    draw_slots: {draw, root, slot: {as in the record}, notBooked?: [{leaf, pseudonym, reason}]}
+    draw_entries: {draw, root, leaf, users: [user], salt, ruledOut?: code, members, wishes,
+                   lot?, number?, outcomes?}
+
+The parts of a basis have the form of the public record. They are stored under their root before the
+draw gets this root: a basis whose root is not that of its draw has lost, and nobody reads it.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from bson import ObjectId
+from pymongo import UpdateOne
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import BulkWriteError
+
+from slotlock.domain.audit.audit_notes import AuditNote
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.draws.basis import (
+    DrawBasis,
+    DrawId,
+    DrawMethod,
+    entry_to_json,
+    pseudonym_of,
+    rules_to_json,
+)
+from slotlock.domain.draws.closing import ClosedWishes
+from slotlock.domain.draws.draw import Draw, DrawAct, DrawSettings, DrawState
+from slotlock.domain.draws.drawing import DrawnEntry
+from slotlock.domain.draws.record import (
+    Seed,
+    outcome_to_json,
+    parse_basis,
+    parse_entry,
+    parse_outcome,
+)
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
+from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
+from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
+
+DUPLICATE_KEY = 11000
+BATCH_SIZE = 1_000
+MAX_DUE = 10
+ONE_ACTIVE = {"unique": True, "partialFilterExpression": {"active": True}}
+DRAW_INDEXES = (
+    *indexes_of(
+        "draws",
+        {
+            "active": ([("campaign", 1)], ONE_ACTIVE),
+            "campaign": ([("campaign", 1), ("active", -1), ("_id", -1)], {}),
+            "due": ([("dueAt", 1)], {"sparse": True}),
+        },
+    ),
+    *indexes_of(
+        "draw_slots",
+        {"slot": ([("draw", 1), ("root", 1), ("slot.id", 1)], {"unique": True})},
+    ),
+    *indexes_of(
+        "draw_entries",
+        {
+            "leaf": ([("draw", 1), ("root", 1), ("leaf", 1)], {"unique": True}),
+            "users": ([("users", 1), ("draw", 1)], {}),
+        },
+    ),
+)
+UNIQUE_INDEXES = ("draws.active", "draw_slots.slot", "draw_entries.leaf")
+
+
+@value_object
+class StoredEntry:
+    """Who is behind an entry, by pseudonym in the order of its members."""
+
+    leaf: str
+    user_ids: tuple[UserId, ...]
+    salt: str
+
+
+@value_object
+class NotBooked:
+    """A place that was drawn and could not be booked, for whom, and the code of the reason."""
+
+    leaf: str
+    pseudonym: str
+    slot_id: SlotId
+    reason: str
+
+
+@value_object
+class OwnResult:
+    """What a user sees of their entry: the salt of the pseudonyms and, once drawn, the result.
+
+    `ruled_out` is the code of the refusal if a member of the entry was not eligible.
+    """
+
+    salt: str
+    leaf: str
+    pseudonym: str
+    member_count: int
+    ruled_out: str | None
+    drawn: DrawnEntry | None
+
+
+class DrawRepository:
+    """Stores draws; every change of one is conditional on its version."""
+
+    def __init__(
+        self, database: Database, limiter: ConcurrencyLimiter, required: RequiredIndexes
+    ) -> None:
+        self.limiter = limiter
+        self._required = required
+        self._database = database
+        self._draws = database["draws"]
+        self._slots = database["draw_slots"]
+        self._entries = database["draw_entries"]
+
+    @limited
+    async def insert(self, draw: Draw, note: AuditNote | None) -> bool:
+        """Insert a draw with an audit note. Return False if its campaign has an active one."""
+        self._required.require(*UNIQUE_INDEXES)
+        document = {"_id": ObjectId(draw.id), **_to_fields(draw)}
+        return await insert_unless_taken(self._database, "draws", document, note)
+
+    @limited
+    async def find_latest(self, campaign_id: CampaignId) -> Draw | None:
+        """Return the active draw of a campaign, or else the latest one."""
+        order = [("campaign", 1), ("active", -1), ("_id", -1)]
+        found = await self._draws.find_one({"campaign": ObjectId(campaign_id)}, sort=order)
+        return _to_draw(found) if found else None
+
+    @limited
+    async def find(self, draw_id: DrawId) -> Draw | None:
+        """Return a draw; None if there is none."""
+        found = await self._draws.find_one({"_id": ObjectId(draw_id)})
+        return _to_draw(found) if found else None
+
+    @limited
+    async def find_due(self, now: datetime) -> list[Draw]:
+        """Return some of the draws with which a worker has to go on."""
+        found = self._draws.find({"dueAt": {"$lte": now}}, sort=[("dueAt", 1)], limit=MAX_DUE)
+        return [_to_draw(document) async for document in found]
+
+    @limited
+    async def update(self, before: Draw, after: Draw, note: AuditNote | None = None) -> bool:
+        """Update a draw with an audit note. Return False if it changed in the meantime."""
+        fields = _to_fields(after)
+        removed = {name: "" for name in ("active", "dueAt") if name not in fields}
+        change = {"$set": fields, **({"$unset": removed} if removed else {})}
+        query = {"_id": ObjectId(before.id), "version": before.version}
+
+        async def write(session: AsyncClientSession) -> bool:
+            result = await self._draws.update_one(query, change, session=session)
+            if result.matched_count:
+                await insert_notes(self._database, [note], session)
+            return result.matched_count == 1
+
+        return await in_transaction(self._database, write)
+
+    @limited
+    async def insert_basis(self, closed: ClosedWishes, root: str) -> None:
+        """Store a basis under its root, if it is not there yet."""
+        self._required.require(*UNIQUE_INDEXES)
+        basis = closed.basis
+        place = {"draw": ObjectId(basis.draw_id), "root": root}
+        slots = [{**place, "slot": slot} for slot in rules_to_json(basis)["slots"]]
+        for collection, documents in (
+            (self._slots, slots),
+            (self._entries, [{**place, **entry} for entry in _entry_documents(closed)]),
+        ):
+            for start in range(0, len(documents), BATCH_SIZE):
+                try:
+                    batch = documents[start : start + BATCH_SIZE]
+                    await collection.insert_many(batch, ordered=False)
+                except BulkWriteError as error:
+                    if any(each["code"] != DUPLICATE_KEY for each in error.details["writeErrors"]):
+                        raise
+        rules = {**rules_to_json(replace(basis, slots=())), "slots": None}
+        await self._draws.update_one(
+            {"_id": place["draw"], "root": None}, {"$set": {f"rules.{root}": rules}}
+        )
+
+    @limited
+    async def delete_other_bases(self, draw: Draw) -> None:
+        """Delete what closings at the same time have stored under other roots."""
+        others = {"draw": ObjectId(draw.id), "root": {"$ne": draw.root}}
+        await self._slots.delete_many(others)
+        await self._entries.delete_many(others)
+
+    @limited
+    async def load_basis(self, draw: Draw, *, with_entries: bool = True) -> DrawBasis:
+        """Return the basis of a closed draw; the rules and slots only, or with the entries."""
+        place = {"draw": ObjectId(draw.id), "root": draw.root}
+        found = await self._draws.find_one({"_id": place["draw"]}, {f"rules.{draw.root}": 1})
+        rules = found["rules"][draw.root] if found else None
+        slots = self._slots.find(place, {"slot": 1}, sort=[("slot.id", 1)])
+        fields = {"_id": 0, "leaf": 1, "members": 1, "wishes": 1}
+        order, shown = [("leaf", 1)], [each["slot"] async for each in slots]
+        found_entries = self._entries.find(place, fields, sort=order, batch_size=5_000)
+        entries = [each async for each in found_entries] if with_entries else []
+        return await asyncio.to_thread(parse_basis, rules, shown, entries)
+
+    @limited
+    async def find_entries(self, draw: Draw) -> Mapping[str, StoredEntry]:
+        """Return who is behind the entries of a closed draw, by leaf."""
+        place = {"draw": ObjectId(draw.id), "root": draw.root}
+        fields = {"leaf": 1, "users": 1, "salt": 1}
+        found = self._entries.find(place, fields, batch_size=5_000)
+        return {
+            each["leaf"]: StoredEntry(
+                each["leaf"], tuple(UserId(str(user)) for user in each["users"]), each["salt"]
+            )
+            async for each in found
+        }
+
+    @limited
+    async def save_results(self, draw: Draw, drawn: Sequence[DrawnEntry]) -> None:
+        """Store the lots, numbers and outcomes of all entries."""
+        place = {"draw": ObjectId(draw.id), "root": draw.root}
+        updates = [
+            UpdateOne(
+                {**place, "leaf": each.entry.leaf},
+                {
+                    "$set": {
+                        "lot": each.lot,
+                        "number": each.number,
+                        "outcomes": [outcome_to_json(outcome) for outcome in each.outcomes],
+                    }
+                },
+            )
+            for each in drawn
+        ]
+        for start in range(0, len(updates), BATCH_SIZE):
+            await self._entries.bulk_write(updates[start : start + BATCH_SIZE], ordered=False)
+
+    @limited
+    async def find_result(self, draw: Draw, user_id: UserId) -> OwnResult | None:
+        """Return the entry of a user, with its result once it is stored."""
+        place = {"draw": ObjectId(draw.id), "root": draw.root, "users": ObjectId(user_id)}
+        found = await self._entries.find_one(place)
+        if found is None:
+            return None
+        return OwnResult(
+            found["salt"],
+            found["leaf"],
+            pseudonym_of(found["salt"], user_id),
+            len(found["members"]),
+            found.get("ruledOut"),
+            _to_drawn(found),
+        )
+
+    @limited
+    async def find_written(self, draw: Draw) -> set[SlotId]:
+        """Return the slots whose drawn places are all written."""
+        written = {
+            "draw": ObjectId(draw.id),
+            "root": draw.root,
+            "notBooked": {"$exists": True},
+        }
+        found = self._slots.find(written, {"slot.id": 1})
+        return {SlotId(each["slot"]["id"]) async for each in found}
+
+    @limited
+    async def set_written(
+        self, draw: Draw, slot_id: SlotId, not_booked: Sequence[NotBooked]
+    ) -> None:
+        """Record that all drawn places of a slot are written, apart from these."""
+        query = {"draw": ObjectId(draw.id), "root": draw.root, "slot.id": slot_id}
+        missing = [
+            {"leaf": each.leaf, "pseudonym": each.pseudonym, "reason": each.reason}
+            for each in not_booked
+        ]
+        await self._slots.update_one(query, {"$set": {"notBooked": missing}})
+
+    @limited
+    async def find_not_booked(self, draw: Draw, pseudonym: str | None = None) -> list[NotBooked]:
+        """Return the places that were drawn and not booked, by slot; those of a user, or all."""
+        lost: object = {"$exists": True} if pseudonym is None else pseudonym
+        query = {"draw": ObjectId(draw.id), "root": draw.root, "notBooked.pseudonym": lost}
+        fields = {"slot.id": 1, "notBooked": 1}
+        found = self._slots.find(query, fields, sort=[("slot.id", 1)])
+        return [
+            NotBooked(
+                each["leaf"], each["pseudonym"], SlotId(document["slot"]["id"]), each["reason"]
+            )
+            async for document in found
+            for each in document["notBooked"]
+            if pseudonym in (None, each["pseudonym"])
+        ]
+
+
+def _entry_documents(closed: ClosedWishes) -> Iterator[Document]:
+    for entry in closed.basis.entries:
+        wishes = closed.wishes[entry.leaf]
+        pseudonyms = [member.pseudonym for member in entry.members]
+        document = {
+            "leaf": entry.leaf,
+            "users": [ObjectId(closed.users[each]) for each in pseudonyms],
+            "salt": wishes.salt,
+            **entry_to_json(entry.members, entry.wishes),
+        }
+        codes = [closed.ruled_out[each] for each in pseudonyms if each in closed.ruled_out]
+        yield {**document, "ruledOut": codes[0]} if codes else document
+
+
+def _to_drawn(document: Document) -> DrawnEntry | None:
+    if "outcomes" not in document:
+        return None
+    fields = {name: document[name] for name in ("leaf", "members", "wishes")}
+    entry = parse_entry(fields)
+    outcomes = zip(document["outcomes"], entry.wishes, strict=True)
+    parsed = tuple(parse_outcome(outcome, slot_id) for outcome, slot_id in outcomes)
+    return DrawnEntry(entry, document["lot"], document["number"], parsed)
+
+
+def _to_fields(draw: Draw) -> Document:
+    settings, seed = draw.settings, draw.seed
+    fields: Document = {
+        "campaign": ObjectId(draw.campaign_id),
+        "settings": {
+            "method": settings.method.value,
+            "wishesUntil": settings.wishes_until,
+            "showsDemand": settings.shows_demand,
+            "leftoversOpenAt": settings.leftovers_open_at,
+            "joinsWaitlists": settings.joins_waitlists,
+        },
+        "acts": [_to_subdocument(act) for act in draw.acts],
+        "version": draw.version,
+        "isWritten": draw.is_written,
+    }
+    if draw.is_active:
+        fields["active"] = True
+    if draw.due_at is not None:
+        fields["dueAt"] = draw.due_at
+    if draw.root is not None:
+        fields["root"] = draw.root
+    if seed is not None:
+        fields["seed"] = {"text": seed.text, "source": seed.source, "byServer": seed.by_server}
+    if draw.supersedes is not None:
+        fields["supersedes"] = ObjectId(draw.supersedes)
+    return fields
+
+
+def _to_subdocument(act: DrawAct) -> Document:
+    by = ObjectId(act.by) if act.by else None
+    return {"at": act.at, "by": by, "state": act.state.value, "reason": act.reason}
+
+
+def _to_act(act: Document) -> DrawAct:
+    by = UserId(str(act["by"])) if act["by"] else None
+    return DrawAct(act["at"], by, DrawState(act["state"]), act["reason"])
+
+
+def _to_draw(document: Document) -> Draw:
+    settings, seed = document["settings"], document.get("seed")
+    return Draw(
+        DrawId(str(document["_id"])),
+        CampaignId(str(document["campaign"])),
+        DrawSettings(
+            DrawMethod(settings["method"]),
+            settings["wishesUntil"],
+            settings["showsDemand"],
+            settings["leftoversOpenAt"],
+            settings["joinsWaitlists"],
+        ),
+        tuple(_to_act(act) for act in document["acts"]),
+        document["version"],
+        document.get("root"),
+        Seed(seed["text"], seed["source"], seed["byServer"]) if seed else None,
+        document["isWritten"],
+        DrawId(str(document["supersedes"])) if "supersedes" in document else None,
+    )

@@ -1,0 +1,209 @@
+"""Stores webhooks, and what became of their messages in the outbox.
+
+    webhooks: {_id, url, events: [str], campaign?, createdBy, createdAt, enabledAt,
+               secrets: [{text, expiresAt}], disabledAt?, disabledReason?, failingSince?,
+               requestHash?}
+    outbox:   {..., data: {webhook, body}, attemptedAt?, responseStatus?, durationMs?}
+
+The secrets are stored as they are: the sender signs with them.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from bson import ObjectId
+from pymongo import ReturnDocument
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import DuplicateKeyError
+
+from slotlock.domain.audit.audit_notes import AuditNote
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.notifications.outbox import OutboxState
+from slotlock.domain.notifications.webhooks import (
+    Webhook,
+    WebhookDelivery,
+    WebhookEvent,
+    WebhookId,
+    WebhookSecret,
+)
+from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
+from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.indexes.index import indexes_of
+from slotlock.infrastructure.mongo.outbox.outbox_repository import NEWEST_FIRST, to_outbox_entry
+from slotlock.infrastructure.mongo.transactions import in_transaction
+
+PARTIAL_WEBHOOK = {"partialFilterExpression": {"data.webhook": {"$exists": True}}}
+DELIVERY_INDEXES = indexes_of(
+    "outbox", {"webhook": ([("data.webhook", 1), *NEWEST_FIRST], PARTIAL_WEBHOOK)}
+)
+
+
+class WebhookRepository:
+    """Stores webhooks and the responses that they gave."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._webhooks = database["webhooks"]
+        self._outbox = database["outbox"]
+
+    async def insert(self, webhook: Webhook, note: AuditNote) -> bool:
+        """Insert a new webhook with a note. Return False if its id is there already."""
+
+        async def write(session: AsyncClientSession) -> None:
+            await self._webhooks.insert_one(_to_document(webhook), session=session)
+            await insert_notes(self._database, [note], session)
+
+        try:
+            await in_transaction(self._database, write)
+        except DuplicateKeyError:
+            return False
+        return True
+
+    async def update(self, before: Webhook, after: Webhook, note: AuditNote) -> bool:
+        """Store what changed of a webhook, with a note.
+
+        Return False if it has other secrets by now, or was deleted.
+        """
+        old, new = _to_document(before), _to_document(after)
+        change: Document = {
+            "$set": {name: value for name, value in new.items() if old.get(name) != value},
+            "$unset": dict.fromkeys(old.keys() - new.keys(), ""),
+        }
+
+        async def write(session: AsyncClientSession) -> bool:
+            query = {"_id": old["_id"], "secrets": old["secrets"]}
+            done = await self._webhooks.update_one(query, change, session=session)
+            await insert_notes(self._database, [note] * done.matched_count, session)
+            return bool(done.matched_count)
+
+        return await in_transaction(self._database, write)
+
+    async def delete(self, webhook_id: WebhookId, note: AuditNote) -> bool:
+        """Delete a webhook with a note. Return False if there is no such webhook."""
+
+        async def write(session: AsyncClientSession) -> bool:
+            query = {"_id": ObjectId(webhook_id)}
+            done = await self._webhooks.delete_one(query, session=session)
+            await insert_notes(self._database, [note] * done.deleted_count, session)
+            return bool(done.deleted_count)
+
+        return await in_transaction(self._database, write)
+
+    async def find(self, webhook_id: WebhookId) -> Webhook | None:
+        """Return a webhook, if it exists."""
+        found = await self._webhooks.find_one({"_id": ObjectId(webhook_id)})
+        return _to_webhook(found) if found else None
+
+    async def find_all(self, *, enabled_only: bool = False) -> list[Webhook]:
+        """Return all webhooks, or those that are not disabled, the oldest first."""
+        query: Document = {"disabledAt": None} if enabled_only else {}
+        found = self._webhooks.find(query, sort=[("_id", 1)])
+        webhooks = [_to_webhook(document) async for document in found]
+        return sorted(webhooks, key=lambda webhook: webhook.created_at)
+
+    async def record_response(
+        self, entry_id: str, at: datetime, status: int | None, duration_ms: int
+    ) -> None:
+        """Record the latest attempt to deliver an entry; without a status, it had no response."""
+        change: Document = {"$set": {"attemptedAt": at, "durationMs": duration_ms}}
+        if status is None:
+            change["$unset"] = {"responseStatus": ""}
+        else:
+            change["$set"]["responseStatus"] = status
+        await self._outbox.update_one({"_id": entry_id}, change)
+
+    async def record_success(self, webhook_id: WebhookId) -> None:
+        """Record that a webhook works again."""
+        await self._webhooks.update_one(
+            {"_id": ObjectId(webhook_id)}, {"$unset": {"failingSince": ""}}
+        )
+
+    async def record_failure(self, webhook_id: WebhookId, now: datetime) -> datetime:
+        """Record that a webhook failed. Return since when it has failed."""
+        found = await self._webhooks.find_one_and_update(
+            {"_id": ObjectId(webhook_id)},
+            [{"$set": {"failingSince": {"$ifNull": ["$failingSince", now]}}}],
+            return_document=ReturnDocument.AFTER,
+        )
+        return found["failingSince"] if found else now
+
+    async def disable(self, webhook_id: WebhookId, reason: str, now: datetime) -> bool:
+        """Disable a webhook. Return False if it is disabled already."""
+        done = await self._webhooks.update_one(
+            {"_id": ObjectId(webhook_id), "disabledAt": None},
+            {"$set": {"disabledAt": now, "disabledReason": reason}},
+        )
+        return bool(done.modified_count)
+
+    async def page_deliveries(
+        self, webhook_id: WebhookId, first: int, after: Position | None
+    ) -> Page[WebhookDelivery]:
+        """Return the next deliveries of a webhook, the newest first."""
+        query: Document = {"data.webhook": webhook_id}
+        if after is not None:
+            same_time = {"at": after.start, "_id": {"$lt": after.id}}
+            query["$or"] = [{"at": {"$lt": after.start}}, same_time]
+        found = self._outbox.find(query, sort=NEWEST_FIRST, limit=first + 1)
+        deliveries = [_to_delivery(document) async for document in found]
+        return Page(tuple(deliveries[:first]), len(deliveries) > first)
+
+    async def queue_again(self, entry_id: str, now: datetime) -> WebhookDelivery | None:
+        """Send an entry now, whatever became of it, unless it is being sent. Return it."""
+        await self._outbox.update_one(
+            {"_id": entry_id, "state": {"$ne": OutboxState.SENDING.value}},
+            {
+                "$set": {"state": OutboxState.QUEUED.value, "dueAt": now, "attempts": 0},
+                "$unset": {"doneAt": ""},
+            },
+        )
+        found = await self._outbox.find_one({"_id": entry_id})
+        return _to_delivery(found) if found else None
+
+
+def _to_document(webhook: Webhook) -> Document:
+    optional: Document = {
+        "campaign": webhook.campaign_id and ObjectId(webhook.campaign_id),
+        "disabledAt": webhook.disabled_at,
+        "disabledReason": webhook.disabled_reason,
+        "failingSince": webhook.failing_since,
+        "requestHash": webhook.request_hash,
+    }
+    return {
+        "_id": ObjectId(webhook.id),
+        "url": webhook.url,
+        "events": [event.value for event in webhook.events],
+        "createdBy": ObjectId(webhook.created_by),
+        "createdAt": webhook.created_at,
+        "enabledAt": webhook.enabled_at,
+        "secrets": [{"text": each.text, "expiresAt": each.expires_at} for each in webhook.secrets],
+        **{name: value for name, value in optional.items() if value is not None},
+    }
+
+
+def _to_webhook(document: Mapping[str, Any]) -> Webhook:
+    find, known = document.get, {event.value for event in WebhookEvent}
+    return Webhook(
+        WebhookId(str(document["_id"])),
+        document["url"],
+        # An event of a newer version is left to its processes.
+        tuple(WebhookEvent(event) for event in document["events"] if event in known),
+        CampaignId(str(document["campaign"])) if "campaign" in document else None,
+        UserId(str(document["createdBy"])),
+        document["createdAt"],
+        document["enabledAt"],
+        tuple(WebhookSecret(each["text"], each["expiresAt"]) for each in document["secrets"]),
+        find("disabledAt"),
+        find("disabledReason"),
+        find("failingSince"),
+        find("requestHash"),
+    )
+
+
+def _to_delivery(document: Mapping[str, Any]) -> WebhookDelivery:
+    find = document.get
+    return WebhookDelivery(
+        to_outbox_entry(document), find("attemptedAt"), find("responseStatus"), find("durationMs")
+    )

@@ -1,0 +1,1 @@
+"""Lists of holidays in MongoDB."""

@@ -1,1 +1,0 @@
-"""Writes of slots: additions of bookings, which are settled, and transactions."""

@@ -1,0 +1,360 @@
+"""Changes of accounts by organizers, admins and operators, bans included, each with a note."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+
+from bson import ObjectId
+from pymongo.asynchronous.client_session import AsyncClientSession
+from pymongo.errors import DuplicateKeyError
+
+from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_notes import AuditNote, note_user_change
+from slotlock.domain.notifications.outbox import OutboxEntry
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.account_admin_rules import LastAdmin
+from slotlock.domain.users.user import Role, User, UserId
+from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
+from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited
+from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
+from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
+from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
+from slotlock.infrastructure.mongo.users.sessions import (
+    end_all_sessions,
+    set_session_roles,
+)
+from slotlock.infrastructure.mongo.users.user_documents import (
+    EMAIL_INDEX,
+    PUBLIC_FIELDS,
+    stored_words_of,
+    to_new_document,
+    to_user,
+)
+
+BAN_FIELDS = dict.fromkeys(("banned", "bannedAt", "bannedBy", "banReason"), "")
+# What was sent to an address, or waits for what was.
+ADDRESS_TOKENS = ("invitation", "passwordReset", "emailVerification")
+
+
+@value_object
+class InvitedUser:
+    """An account to create without a password, with the hash of its invitation's token."""
+
+    name: str
+    login_name: str
+    role: Role
+    groups: tuple[str, ...]
+    invitation_hash: str
+    invitation_until: datetime
+
+
+@value_object
+class LoginNameTaken:
+    """Another account has the login name."""
+
+
+class AccountAdminWriter:
+    """Creates, edits and resets accounts on behalf of others."""
+
+    def __init__(
+        self,
+        database: Database,
+        limiter: ConcurrencyLimiter,
+        required: RequiredIndexes,
+        outbox: OutboxRepository,
+    ) -> None:
+        self.limiter = limiter
+        self._outbox = outbox
+        self._database = database
+        self._users = database["users"]
+        self._required = required
+
+    @limited
+    async def insert(
+        self,
+        new: InvitedUser,
+        by: UserId,
+        now: datetime,
+        to_mail: Callable[[User], OutboxEntry] | None = None,
+    ) -> User | None:
+        """Insert an invited user without a password, and the mail with the token, if there is one.
+
+        Return None if the login name is taken.
+        """
+        self._required.require(EMAIL_INDEX)
+        document = {
+            **to_new_document(new.name, new.login_name, new.role, None, now),
+            **({"groups": list(new.groups)} if new.groups else {}),
+            "invitation": {
+                "hash": new.invitation_hash,
+                "until": new.invitation_until,
+                **({"mailedAt": now} if to_mail else {}),
+            },
+        }
+        user = to_user(document)
+        note = note_user_change(None, user, AuditAction.USER_CREATED, by, now)
+        mails = [to_mail(user)] if to_mail else []
+        is_inserted = await insert_unless_taken(
+            self._database,
+            "users",
+            document,
+            note,
+            insert_more=partial(self._outbox.insert, mails, now),
+        )
+        return user if is_inserted else None
+
+    @limited
+    async def update(
+        self,
+        expected: User,
+        name: str,
+        login_name: str,
+        by: UserId,
+        now: datetime,
+        mails: Sequence[OutboxEntry] = (),
+    ) -> User | LoginNameTaken | None:
+        """Change the name and the login name. Return None if the user changed meanwhile.
+
+        A new login name ends the tokens that were sent to the old address. The mails about it are
+        inserted.
+        """
+        self._required.require(EMAIL_INDEX)
+        query: Document = {
+            "_id": ObjectId(expected.id),
+            "role": expected.role.value,
+            "name": expected.name,
+            "email": expected.login_name,
+            "erasedAt": None,
+        }
+        words = stored_words_of(name, login_name)
+        update: Document = {"$set": {"name": name, "email": login_name, "searchWords": words}}
+        if login_name != expected.login_name:
+            update["$unset"] = dict.fromkeys(ADDRESS_TOKENS, "")
+        info = AuditInfo(AuditAction.USER_EDITED, by, now)
+        return await update_login_name(self._database, self._outbox, query, update, info, mails)
+
+    @limited
+    async def set_role(
+        self,
+        user_id: UserId,
+        role: Role,
+        by: UserId | None,
+        now: datetime,
+        *,
+        ends_other_ways: bool = False,
+    ) -> User | LastAdmin | None:
+        """Set a user's role, also in their open sessions. Return None without a user.
+
+        It ends an open invitation, which was made for the old role. An admin knows the user. With
+        `ends_other_ways`, it also ends the password and the sessions, which somebody else may have.
+        """
+        unset = ["invitation", "selfRegistered"]
+        update: Document = {"$set": {"role": role.value}}
+        if ends_other_ways:
+            unset += ["passwordHash", "passwordReset", "emailVerification", "calendar"]
+            update["$set"]["withoutPassword"] = True
+        update["$unset"] = dict.fromkeys(unset, "")
+        info = AuditInfo(AuditAction.ROLE_SET, by, now)
+
+        async def write(session: AsyncClientSession) -> User | LastAdmin | None:
+            query: Document = {"_id": ObjectId(user_id), "erasedAt": None}
+            is_admin = {**query, "role": Role.ADMIN.value}
+            was_admin = await self._users.find_one(is_admin, {"_id": 1}, session=session)
+            changed = await update_user(self._database, query, update, info, session)
+            if changed is None:
+                return None
+            loses_admin = was_admin and role is not Role.ADMIN
+            if loses_admin and not await has_other_admin(self._database, user_id, session):
+                await session.abort_transaction()
+                return LastAdmin(user_id)
+            if ends_other_ways:
+                await end_all_sessions(self._database, user_id, session)
+            else:
+                await set_session_roles(self._database, user_id, role, session)
+            return changed
+
+        return await in_transaction(self._database, write)
+
+    @limited
+    async def end_sessions(self, user_id: UserId, by: UserId, now: datetime) -> int:
+        """End all sessions of a user. Return how many ended."""
+        note = AuditNote(now, by, AuditAction.SESSIONS_ENDED, (), user_ids=(user_id,))
+
+        async def write(session: AsyncClientSession) -> int:
+            ended = await end_all_sessions(self._database, user_id, session)
+            await insert_notes(self._database, [note] if ended else [], session)
+            return ended
+
+        return await in_transaction(self._database, write)
+
+    @limited
+    async def replace_password(
+        self,
+        user_id: UserId,
+        password_hash: str,
+        now: datetime,
+        mails: Sequence[OutboxEntry] = (),
+    ) -> bool:
+        """Set a password, end all sessions and insert the mails about it.
+
+        Return False if the user was erased meanwhile.
+        """
+        note = AuditNote(now, None, AuditAction.PASSWORD_SET, (), user_ids=(user_id,))
+        update = {
+            "$set": {"passwordHash": password_hash},
+            "$unset": dict.fromkeys(("withoutPassword", "selfRegistered", *ADDRESS_TOKENS), ""),
+        }
+
+        async def write(session: AsyncClientSession) -> bool:
+            query = {"_id": ObjectId(user_id), "erasedAt": None}
+            if not (await self._users.update_one(query, update, session=session)).matched_count:
+                return False
+            await end_all_sessions(self._database, user_id, session)
+            await insert_notes(self._database, [note], session)
+            await self._outbox.insert(mails, now, session)
+            return True
+
+        return await in_transaction(self._database, write)
+
+
+async def has_other_admin(database: Database, user_id: UserId, session: AsyncClientSession) -> bool:
+    """Return whether there is another admin, who stays one until this transaction commits.
+
+    The write makes concurrent transactions conflict that each take the role from the last other
+    admin. A read would let both commit.
+    """
+    other: Document = {
+        "_id": {"$ne": ObjectId(user_id)},
+        "role": Role.ADMIN.value,
+        "banned": None,
+    }
+    touch = {"$set": {"adminCheckedBy": ObjectId()}}
+    return bool((await database["users"].update_one(other, touch, session=session)).matched_count)
+
+
+@value_object
+class AuditInfo:
+    """The action, the actor and the time that the audit note of a change contains."""
+
+    action: AuditAction
+    by: UserId | None
+    now: datetime
+
+
+async def update_login_name(
+    database: Database,
+    outbox: OutboxRepository,
+    query: Document,
+    update: Document,
+    audit_info: AuditInfo,
+    mails: Sequence[OutboxEntry],
+) -> User | LoginNameTaken | None:
+    """Update a user, note the change and insert the mails about it, or nothing.
+
+    Return None if there is no such user.
+    """
+
+    async def write(session: AsyncClientSession) -> User | None:
+        changed = await update_user(database, query, update, audit_info, session)
+        if changed is not None:
+            await outbox.insert(mails, audit_info.now, session)
+        return changed
+
+    try:
+        return await in_transaction(database, write)
+    except DuplicateKeyError:
+        return LoginNameTaken()
+
+
+async def update_user(
+    database: Database,
+    query: Document,
+    update: Document,
+    audit_info: AuditInfo,
+    session: AsyncClientSession,
+) -> User | None:
+    """Update a user and note the change. Return the updated user; None if there is no such user."""
+    before = await database["users"].find_one_and_update(
+        query, update, PUBLIC_FIELDS, session=session
+    )
+    if before is None:
+        return None
+    changed = await database["users"].find_one(
+        {"_id": before["_id"]}, PUBLIC_FIELDS, session=session
+    )
+    if changed is None:
+        return None
+    after = to_user(changed)
+    note = note_user_change(
+        to_user(before), after, audit_info.action, audit_info.by, audit_info.now
+    )
+    await insert_notes(database, [note], session)
+    return after
+
+
+class BanWriter:
+    """Bans users and lifts bans."""
+
+    def __init__(self, database: Database, limiter: ConcurrencyLimiter) -> None:
+        self.limiter = limiter
+        self._database = database
+        self._users = database["users"]
+
+    @limited
+    async def ban(
+        self, expected: User, by: UserId, reason: str | None, now: datetime
+    ) -> User | None:
+        """Ban a user and end all their sessions. Return None if the user changed meanwhile.
+
+        A second ban replaces the reason and does not change the time of the ban.
+        """
+        ban: Document = {} if reason is None else {"banReason": reason}
+        # Also of a user whom a sync banned: from now on, only organizers lift this ban.
+        ban["bannedBy"] = ObjectId(by)
+        if not expected.banned:
+            ban["bannedAt"] = now
+
+        async def write(session: AsyncClientSession) -> User | None:
+            update = {"$set": {"banned": True, **ban}}
+            audit_info = AuditInfo(AuditAction.BANNED, by, now)
+            banned = await update_user(
+                self._database, _unchanged_filter(expected), update, audit_info, session
+            )
+            if banned is not None:
+                await end_all_sessions(self._database, expected.id, session)
+            return banned
+
+        return await in_transaction(self._database, write)
+
+    @limited
+    async def find_banned_since(self, since: datetime, limit: int) -> list[tuple[UserId, UserId]]:
+        """Return the users who were banned after a time, latest first, each with the actor."""
+        found = self._users.find(
+            {"bannedAt": {"$gt": since}}, {"bannedBy": 1}, sort=[("bannedAt", -1)], limit=limit
+        )
+        return [(UserId(str(d["_id"])), UserId(str(d["bannedBy"]))) async for d in found]
+
+    @limited
+    async def unban(self, expected: User, by: UserId, now: datetime) -> User | None:
+        """Lift a ban. Return the user; None if the user changed meanwhile."""
+        audit_info = AuditInfo(AuditAction.UNBANNED, by, now)
+        return await in_transaction(
+            self._database,
+            lambda session: update_user(
+                self._database,
+                _unchanged_filter(expected),
+                {"$unset": BAN_FIELDS},
+                audit_info,
+                session,
+            ),
+        )
+
+
+def _unchanged_filter(expected: User) -> Document:
+    # The role decides who may ban the user, and may have changed meanwhile.
+    return {
+        "_id": ObjectId(expected.id),
+        "role": expected.role.value,
+        "bannedAt": expected.banned_at,
+    }

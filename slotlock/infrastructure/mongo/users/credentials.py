@@ -1,0 +1,390 @@
+"""Stores what lets a user in: the password, an invitation to set it, and a calendar token.
+
+Only hashes are stored, so that a reader of the database cannot take over an account. A user has at
+most one invitation, one reset by mail, and one calendar token. A write of the password deletes the
+first two. A reset by mail, which everybody can request, replaces no invitation. Every request of a
+calendar reads the token, so that a revoked one stops working at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from bson import ObjectId
+from pymongo import ReturnDocument, UpdateOne
+from pymongo.asynchronous.client_session import AsyncClientSession
+
+from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_notes import AuditNote
+from slotlock.domain.notifications.outbox import OutboxEntry
+from slotlock.domain.users.user import Role, User, UserId
+from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
+from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.concurrency_limiter import (
+    ConcurrencyLimiter,
+    limited,
+    limited_listing,
+)
+from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
+from slotlock.infrastructure.mongo.transactions import in_transaction
+from slotlock.infrastructure.mongo.users.sessions import (
+    end_all_sessions,
+    other_sessions_query,
+    serialize_user_sessions,
+)
+from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, to_user
+
+# Tokens that let their holder set a password.
+PASSWORD_TOKENS = ("invitation", "passwordReset")
+
+
+class InvitationRepository:
+    """Stores the invitations of users without a password, and tokens that replace a password."""
+
+    def __init__(
+        self,
+        database: Database,
+        limiter: ConcurrencyLimiter,
+        list_limiter: ConcurrencyLimiter,
+        outbox: OutboxRepository,
+    ) -> None:
+        self.limiter = limiter
+        self.list_limiter = list_limiter
+        self._outbox = outbox
+        self._database = database
+        self._users = database["users"]
+
+    @limited_listing
+    async def find_invitable(
+        self,
+        group: str | None,
+        roles: Sequence[Role],
+        first: int,
+        after: str | None,
+        mailed_before: datetime | None = None,
+    ) -> list[User]:
+        """Return the next users without a password who are not banned, by login name.
+
+        With `mailed_before`, those who got a mail since then are left out.
+        """
+        query: Document = {
+            **_invitable_filter(roles, mailed_before),
+            **({} if group is None else {"groups": group}),
+            **({} if after is None else {"email": {"$gt": after}}),
+        }
+        found = self._users.find(query, PUBLIC_FIELDS, sort=[("email", 1)], limit=first)
+        return [to_user(document) async for document in found]
+
+    @limited_listing
+    async def save(
+        self,
+        users: Mapping[str, User],
+        roles: Sequence[Role],
+        until: datetime,
+        note: AuditNote | None = None,
+        mails: Mapping[str, OutboxEntry] | None = None,
+        *,
+        mailed_before: datetime | None = None,
+        only_mailed: bool = True,
+    ) -> set[UserId]:
+        """Replace the invitations of users, by the hash of the new one, and insert the mails.
+
+        `only_mailed` says that nobody else shows the user what is mailed. Return the ids of the
+        users who have the new invitations. Users who set a password, were banned, got another role
+        or address, or got a mail since `mailed_before`, in the meantime are skipped.
+        """
+        if not users:
+            return set()
+        mails, now = mails or {}, note.at if note else until
+        # Without the hint, MongoDB compares several indexes again for each user.
+        updates = [
+            UpdateOne(
+                {
+                    "_id": ObjectId(user.id),
+                    "email": user.login_name,
+                    **_invitable_filter(roles, mailed_before),
+                },
+                {
+                    "$set": {
+                        "invitation": {
+                            "hash": hash_,
+                            "until": until,
+                            **({"mailedAt": now} if hash_ in mails else {}),
+                            **(
+                                {"email": user.login_name} if hash_ in mails and only_mailed else {}
+                            ),
+                        }
+                    }
+                },
+                hint="_id_",
+            )
+            for hash_, user in users.items()
+        ]
+
+        async def write(session: AsyncClientSession) -> set[UserId]:
+            await self._users.bulk_write(updates, ordered=False, session=session)
+            await insert_notes(self._database, [note], session)
+            # A bulk write returns how many documents it changed, and not which ones.
+            query = {"_id": {"$in": [ObjectId(user.id) for user in users.values()]}}
+            found = self._users.find(query, {"invitation.hash": 1}, session=session)
+            saved = {d.get("invitation", {}).get("hash") async for d in found}
+            sent = [mail for hash_, mail in mails.items() if hash_ in saved]
+            await self._outbox.insert(sent, now, session)
+            return {user.id for hash_, user in users.items() if hash_ in saved}
+
+        return await in_transaction(self._database, write)
+
+    @limited
+    async def find_mailed_at(self, user_id: UserId) -> datetime | None:
+        """Return when the user's invitation was mailed; None if it was not, or there is none."""
+        found = await self._users.find_one({"_id": ObjectId(user_id)}, {"invitation.mailedAt": 1})
+        at: datetime | None = (found or {}).get("invitation", {}).get("mailedAt")
+        return at
+
+    @limited
+    async def forget_mail(self, user_id: UserId, until: datetime) -> None:
+        """Let a user get another invitation by mail, unless they got one after this time."""
+        query = {"_id": ObjectId(user_id), "invitation.mailedAt": {"$lte": until}}
+        await self._users.update_one(query, {"$unset": {"invitation.mailedAt": ""}})
+
+    @limited
+    async def save_reset(
+        self, user_id: UserId, hash_: str, until: datetime, by: UserId | None, now: datetime
+    ) -> bool:
+        """Replace the user's invitation by one that also replaces a password.
+
+        Return False if the user is banned or does not exist. `by` is None for the command line.
+        """
+        invitation = {"hash": hash_, "until": until, "replacesPassword": True}
+        note = AuditNote(now, by, AuditAction.PASSWORD_RESET_CREATED, (), user_ids=(user_id,))
+
+        async def write(session: AsyncClientSession) -> bool:
+            query = {"_id": ObjectId(user_id), "banned": None, "erasedAt": None}
+            update = {"$set": {"invitation": invitation}}
+            saved = await self._users.update_one(query, update, session=session)
+            if saved.matched_count:
+                await insert_notes(self._database, [note], session)
+            return bool(saved.matched_count)
+
+        return await in_transaction(self._database, write)
+
+    @limited
+    async def save_mailed_reset(
+        self, user: User, hash_: str, mail: OutboxEntry, now: datetime
+    ) -> None:
+        """Store a token that only a mail to the user's address contains, and the mail.
+
+        It replaces the previous one. Nothing is written if the user was banned, or the address
+        changed, in the meantime.
+        """
+        reset = {"hash": hash_, "until": mail.expires_at, "email": user.login_name}
+
+        async def write(session: AsyncClientSession) -> None:
+            query = {"_id": ObjectId(user.id), "email": user.login_name, "banned": None}
+            update = {"$set": {"passwordReset": reset}}
+            if (await self._users.update_one(query, update, session=session)).matched_count:
+                await self._outbox.insert([mail], now, session)
+
+        await in_transaction(self._database, write)
+
+    @limited
+    async def find(self, token_hash: str, now: datetime) -> User | None:
+        """Return the invited user; None if the invitation is invalid or expired."""
+        document = await self._users.find_one(valid_filter(token_hash, now), PUBLIC_FIELDS)
+        return to_user(document) if document else None
+
+    @limited
+    async def redeem(
+        self,
+        token_hash: str,
+        password_hash: str,
+        now: datetime,
+        *,
+        end_calendar_feed: bool = False,
+        mails: Sequence[OutboxEntry] = (),
+    ) -> tuple[User, int] | None:
+        """Set the password, once, and insert the mails about it.
+
+        Return the user and how many sessions ended, which are all if it replaced a password. Return
+        None if the token is invalid or expired.
+        """
+        ended = ["withoutPassword", "selfRegistered", "emailVerification", *PASSWORD_TOKENS]
+        if end_calendar_feed:
+            ended.append("calendar")
+
+        async def write(session: AsyncClientSession) -> tuple[User, int] | None:
+            document = await self._users.find_one_and_update(
+                {**valid_filter(token_hash, now), "banned": None},
+                {
+                    "$set": {"passwordHash": password_hash},
+                    "$unset": dict.fromkeys(ended, ""),
+                },
+                {**PUBLIC_FIELDS, **dict.fromkeys(PASSWORD_TOKENS, 1)},
+                return_document=ReturnDocument.BEFORE,
+                session=session,
+            )
+            if document is None:
+                return None
+            user, ended_sessions = replace(to_user(document), has_password=True), 0
+            if "withoutPassword" not in document:
+                ended_sessions = await end_all_sessions(self._database, user.id, session)
+            if _was_mailed(document, token_hash):
+                await self._users.update_one(
+                    {"_id": document["_id"]}, _verification(user), session=session
+                )
+                user = replace(user, email_verified=True, self_registered=False)
+            await self._outbox.insert(mails, now, session)
+            return user, ended_sessions
+
+        return await in_transaction(self._database, write)
+
+
+def _invitable_filter(roles: Sequence[Role], mailed_before: datetime | None) -> Document:
+    """Return the filter for users who can be invited.
+
+    Users with a password or an identity are excluded: an invitation would let someone else into
+    the account.
+    """
+    allowed = [role.value for role in roles]
+    recent = {"$not": {"$gte": mailed_before}}
+    return {
+        "withoutPassword": True,
+        "identities": None,
+        "banned": None,
+        "role": {"$in": allowed},
+        **({"invitation.mailedAt": recent} if mailed_before else {}),
+    }
+
+
+def valid_filter(token_hash: str, now: datetime) -> Document:
+    """Return the filter for the user whose password the token sets now."""
+    invited: Document = {"invitation.hash": token_hash, "invitation.until": {"$gt": now}}
+    mailed: Document = {"passwordReset.hash": token_hash, "passwordReset.until": {"$gt": now}}
+    return {
+        "$or": [
+            {**invited, "$or": [{"withoutPassword": True}, {"invitation.replacesPassword": True}]},
+            # A reader of the mails to an earlier address must not get the account.
+            {**mailed, "$expr": {"$eq": ["$passwordReset.email", "$email"]}},
+        ]
+    }
+
+
+def _was_mailed(document: Document, token_hash: str) -> bool:
+    """Return whether only a mail to the user's address contained the token."""
+    tokens = (document.get(name, {}) for name in PASSWORD_TOKENS)
+    return any(
+        each.get("hash") == token_hash and each.get("email") == document["email"] for each in tokens
+    )
+
+
+def _verification(user: User) -> Document:
+    """Return the update of a user who used a token that was mailed to them.
+
+    Somebody else may have registered with the address before, and must not read their calendar.
+    """
+    verified: Document = {"$set": {"verifiedEmail": user.login_name}}
+    return {**verified, "$unset": {"calendar": ""}} if user.is_unclaimed else verified
+
+
+class CalendarTokenRepository:
+    """Stores at most one calendar token for each user."""
+
+    def __init__(self, database: Database, limiter: ConcurrencyLimiter) -> None:
+        self.limiter = limiter
+        self._users = database["users"]
+
+    @limited
+    async def save(self, user_id: UserId, token_hash: str, now: datetime) -> None:
+        """Replace the user's token. A write that arrives late replaces no newer token.
+
+        Nothing is written after a claim or an erasure, which ended the session and the token.
+        """
+        has_way_in = [{"withoutPassword": None}, {"identities.key": {"$exists": True}}]
+        user: Document = {"_id": ObjectId(user_id), "erasedAt": None, "$or": has_way_in}
+        change = {"$set": {"calendar": {"hash": token_hash, "at": now}}}
+        # A retry means that a concurrent change of the token was written, so the loop ends.
+        while found := await self._users.find_one(user, {"calendar.hash": 1}):
+            unchanged = {**user, "calendar.hash": found.get("calendar", {}).get("hash")}
+            if (await self._users.update_one(unchanged, change)).matched_count:
+                return
+
+    @limited
+    async def delete(self, user_id: UserId) -> bool:
+        """Delete the user's token. Return False if there was none."""
+        query = {"_id": ObjectId(user_id), "calendar.hash": {"$exists": True}}
+        result = await self._users.update_one(query, {"$unset": {"calendar": ""}})
+        return result.modified_count == 1
+
+    @limited
+    async def find_created_at(self, user_id: UserId) -> datetime | None:
+        """Return when the user's token was created; None if there is none."""
+        found = await self._users.find_one({"_id": ObjectId(user_id)}, {"calendar.at": 1})
+        at: datetime | None = (found or {}).get("calendar", {}).get("at")
+        return at
+
+    @limited
+    async def find_user(self, token_hash: str) -> User | None:
+        """Return the user with this token; None if there is none, or if the user is banned."""
+        found = await self._users.find_one(
+            {"calendar.hash": token_hash, "banned": None}, PUBLIC_FIELDS
+        )
+        return to_user(found) if found else None
+
+
+class PasswordWriter:
+    """Changes passwords of users who know the old one."""
+
+    def __init__(
+        self, database: Database, limiter: ConcurrencyLimiter, outbox: OutboxRepository
+    ) -> None:
+        self.limiter = limiter
+        self._outbox = outbox
+        self._database = database
+        self._users = database["users"]
+        self._sessions = database["sessions"]
+
+    @limited
+    async def find_hash(self, user_id: UserId) -> str | None:
+        """Return the hash of a user's password; None without a user or a password."""
+        found = await self._users.find_one({"_id": ObjectId(user_id)}, {"passwordHash": 1})
+        return found.get("passwordHash") if found else None
+
+    @limited
+    async def update(
+        self,
+        user_id: UserId,
+        session_id: str,
+        old_hash: str,
+        new_hash: str,
+        *,
+        end_calendar_feed: bool = False,
+        mails: Sequence[OutboxEntry] = (),
+        now: datetime,
+    ) -> int | None:
+        """Replace the hash, end all other sessions and insert the mails. Return how many ended.
+
+        Return None, and write nothing, if the old hash has changed or the session has ended.
+        """
+
+        async def write(session: AsyncClientSession) -> int | None:
+            await serialize_user_sessions(self._database, user_id, session)
+            own_session: Document = {"_id": session_id, "user": ObjectId(user_id)}
+            # A write, not a read, so that it conflicts with a concurrent end of the session.
+            counted = await self._sessions.update_one(
+                own_session, {"$inc": {"passwordChanges": 1}}, session=session
+            )
+            with_old_hash: Document = {"_id": ObjectId(user_id), "passwordHash": old_hash}
+            ended = (*PASSWORD_TOKENS, *(["calendar"] if end_calendar_feed else []))
+            update: Document = {
+                "$set": {"passwordHash": new_hash},
+                "$unset": dict.fromkeys(ended, ""),
+            }
+            replaced = await self._users.update_one(with_old_hash, update, session=session)
+            if not (counted.matched_count and replaced.matched_count):
+                await session.abort_transaction()
+                return None
+            await self._outbox.insert(mails, now, session)
+            others = other_sessions_query(user_id, session_id)
+            return (await self._sessions.delete_many(others, session=session)).deleted_count
+
+        return await in_transaction(self._database, write)

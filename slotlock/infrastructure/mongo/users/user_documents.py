@@ -1,0 +1,151 @@
+"""The shape of a user's document.
+
+    {_id, name, email, role, createdAt, searchWords: [str], groups?: [str],
+     passwordHash?, withoutPassword?: true,
+     invitation?: {hash, until, replacesPassword?: true, mailedAt?, email?},
+     passwordReset?: {hash, until, email}, emailVerification?: {hash, until, email},
+     verifiedEmail?, schemaVersion, banned?: true, bannedAt?, bannedBy?, banReason?,
+     calendar?: {hash, at}, erasedAt?, adminCheckedBy?, selfRegistered?: true, synced?: true,
+     locale?, undeliverable?: {email, at}, refusedTopics?: [str],
+     identities?: [{key, email?, at?}]}
+
+`email` is the normalized login name, and unique: an email address, or a user name, which has no @
+(docs/decisions/0018). `searchWords` are the words of the name and of the
+login name, after a mark (`search_words.py`).
+Either `passwordHash` or `withoutPassword` is present. Flags are true or omitted, so that an index
+finds the users with a flag (`true`) and without it (`null`) in the order of their addresses.
+`selfRegistered` marks an account that somebody registered, until an organizer or operator vouches
+for the user. Accounts of earlier versions lack it.
+`synced` marks an account that a file of all users named. When such a file no longer does, a sync
+may ban the user and remove the mark; `bannedBy` is then the user, as no organizer did it.
+`undeliverable` is the address that its mail server rejected.
+`passwordReset`, `emailVerification`, and an `invitation` with an address, are what only a mail to
+it has. An address is verified while
+`verifiedEmail` is the same, whatever changed it.
+`identities` are those at providers: `key` is the issuer, a blank and the subject, `email` the last
+address that the provider gave, and `at` when the user first signed in with it: an import
+names one before that.
+An erased user is banned, so that older processes reject them too (docs/decisions/0048).
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from bson import ObjectId
+
+from slotlock.domain.users.identity import Identity, LinkedIdentity
+from slotlock.domain.users.user import MailTopic, Role, User, UserId
+from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.document_parts import with_schema_version
+from slotlock.infrastructure.mongo.indexes.index import indexes_of
+from slotlock.infrastructure.mongo.search_words import FOLDING_INDEX, to_stored_words
+from slotlock.infrastructure.stored_enums import from_stored
+
+PUBLIC_FIELDS = dict.fromkeys(
+    (
+        *("name", "email", "role", "createdAt", "groups", "withoutPassword"),
+        *("bannedAt", "banReason", "erasedAt", "selfRegistered", "locale", "undeliverable"),
+        *("verifiedEmail", "refusedTopics"),
+    ),
+    1,
+)
+PARTIAL_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
+PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
+PARTIAL_SYNCED = {"partialFilterExpression": {"synced": True}}
+PARTIAL_INVITATION = {"partialFilterExpression": {"invitation.hash": {"$exists": True}}}
+PARTIAL_RESET = {"partialFilterExpression": {"passwordReset.hash": {"$exists": True}}}
+PARTIAL_IDENTITY = {"partialFilterExpression": {"identities.key": {"$exists": True}}}
+USER_INDEXES = indexes_of(
+    "users",
+    {
+        "email": ([("email", 1)], {"unique": True}),
+        "search_words": ([("searchWords", 1)], {}),
+        "folding": FOLDING_INDEX,
+        "group": ([("groups", 1), ("email", 1)], {}),
+        "banned": ([("banned", 1), ("email", 1)], {}),
+        "banned_at": ([("bannedAt", -1)], PARTIAL_BANNED),
+        "synced": ([("synced", 1)], PARTIAL_SYNCED),
+        "without_password": ([("withoutPassword", 1), ("email", 1)], {}),
+        "invitation": ([("invitation.hash", 1)], {"unique": True, **PARTIAL_INVITATION}),
+        "password_reset": ([("passwordReset.hash", 1)], {"unique": True, **PARTIAL_RESET}),
+        "calendar": ([("calendar.hash", 1)], {"unique": True, **PARTIAL_CALENDAR}),
+        "identity": ([("identities.key", 1)], {"unique": True, **PARTIAL_IDENTITY}),
+    },
+)
+EMAIL_INDEX, IDENTITY_INDEX = "users.email", "users.identity"
+
+
+def to_user(document: Document) -> User:
+    """Return the user that a document describes."""
+    return User(
+        UserId(str(document["_id"])),
+        document["name"],
+        document["email"],
+        # A newer version may have stored another role, which gives no rights here.
+        from_stored(document["role"], Role.MEMBER),
+        document["createdAt"],
+        tuple(document.get("groups", ())),
+        document.get("bannedAt"),
+        document.get("banReason"),
+        "withoutPassword" not in document,
+        document.get("erasedAt"),
+        "selfRegistered" in document,
+        document.get("locale"),
+        _undeliverable_since(document),
+        document.get("verifiedEmail") == document["email"],
+        _to_topics(refused) if (refused := document.get("refusedTopics")) else frozenset(),
+    )
+
+
+def to_linked_identities(document: Document) -> tuple[LinkedIdentity, ...]:
+    """Return the identities of the user that a document describes."""
+    return tuple(
+        LinkedIdentity(Identity.of_key(each["key"]), each.get("email"), each.get("at"))
+        for each in document.get("identities", ())
+    )
+
+
+def keys_of_issuer(issuer: str) -> re.Pattern[str]:
+    """Return what matches the keys of all identities of an issuer."""
+    return re.compile("^" + re.escape(f"{issuer} "))
+
+
+def _to_topics(stored: Sequence[str]) -> frozenset[MailTopic]:
+    # A topic of a newer version refuses no mail of this one.
+    return frozenset(topic for topic in MailTopic if topic.value in stored)
+
+
+def _undeliverable_since(document: Document) -> datetime | None:
+    """Return when the address of the user was rejected, unless the user has another by now."""
+    rejected = document.get("undeliverable")
+    return rejected["at"] if rejected and rejected["email"] == document["email"] else None
+
+
+def to_new_document(
+    name: str, login_name: str, role: Role, password_hash: str | None, now: datetime
+) -> Document:
+    """Return the document of a new user without groups."""
+    password = {"passwordHash": password_hash} if password_hash else {"withoutPassword": True}
+    document = {
+        "_id": ObjectId(),
+        "name": name,
+        "email": login_name,
+        "role": role.value,
+        "createdAt": now,
+        "searchWords": stored_words_of(name, login_name),
+        **password,
+    }
+    return with_schema_version("users", document)
+
+
+def stored_words_of(name: str, login_name: str) -> list[str]:
+    """Return the words by which a user is found, with the mark of the folding."""
+    return to_stored_words(f"{name} {login_name}")
+
+
+def stored_words_of_user(document: Document) -> list[str]:
+    """Return the words by which the user of a document is found; an erased user is not found."""
+    if document.get("erasedAt"):
+        return to_stored_words("")
+    return stored_words_of(document["name"], document["email"])

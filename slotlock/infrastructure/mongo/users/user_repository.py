@@ -1,0 +1,205 @@
+"""Stores user accounts."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from bson import ObjectId
+from pymongo import ReturnDocument
+from pymongo.asynchronous.client_session import AsyncClientSession
+
+from slotlock.domain.audit.audit_log import AuditAction
+from slotlock.domain.audit.audit_notes import note_user_change
+from slotlock.domain.shared.pagination import Page
+from slotlock.domain.shared.unchanged import Unchanged
+from slotlock.domain.users.user import MailTopic, Role, User, UserFilter, UserId
+from slotlock.infrastructure.batching import Batcher, GroupBatcher
+from slotlock.infrastructure.mongo.client import (
+    USER_LISTS_CONCURRENCY,
+    USERS_CONCURRENCY,
+    Database,
+    Document,
+    is_unavailable,
+)
+from slotlock.infrastructure.mongo.commands import find_each
+from slotlock.infrastructure.mongo.concurrency_limiter import (
+    ConcurrencyLimiter,
+    limited,
+    limited_listing,
+)
+from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, repair_found
+from slotlock.infrastructure.mongo.search_words import HAS_OUTDATED_WORDS, search_query
+from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
+from slotlock.infrastructure.mongo.users import user_documents
+from slotlock.infrastructure.mongo.users.account_admin_writer import AuditInfo, update_user
+from slotlock.infrastructure.mongo.users.user_documents import EMAIL_INDEX, PUBLIC_FIELDS, to_user
+from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
+
+SEARCH_WORD_SOURCES = ("name", "email", "erasedAt")
+
+
+class UserRepository:
+    """Inserts and finds users, and sets their roles and groups."""
+
+    def __init__(
+        self, database: Database, waitlist_groups: WaitlistGroupSync, required: RequiredIndexes
+    ) -> None:
+        self.limiter = ConcurrencyLimiter(USERS_CONCURRENCY)
+        self.list_limiter = ConcurrencyLimiter(USER_LISTS_CONCURRENCY)
+        self._database = database
+        self._users = database["users"]
+        self._read_batcher = Batcher(self._read_batch, is_outage=is_unavailable)
+        self._group_batcher = GroupBatcher(self._read_batch, is_outage=is_unavailable)
+        self._waitlist_groups = waitlist_groups
+        self._required = required
+
+    async def backfill_search_words(self) -> None:
+        """Write the search words of users whom an older version stored."""
+        while await repair_found(
+            self._users,
+            "folding",
+            HAS_OUTDATED_WORDS,
+            SEARCH_WORD_SOURCES,
+            lambda user: {"searchWords": user_documents.stored_words_of_user(user)},
+        ):
+            pass
+
+    @limited
+    async def insert(
+        self,
+        name: str,
+        login_name: str,
+        role: Role,
+        password_hash: str,
+        now: datetime,
+        *,
+        self_registered: bool = False,
+    ) -> User | None:
+        """Insert a user; None if the name is taken. A role above member leaves an audit note."""
+        self._required.require(EMAIL_INDEX)
+        document = user_documents.to_new_document(name, login_name, role, password_hash, now)
+        if self_registered:
+            document["selfRegistered"] = True
+        user = to_user(document)
+        note = None
+        if role is not Role.MEMBER:
+            note = note_user_change(None, user, AuditAction.ROLE_SET, None, now)
+        is_inserted = await insert_unless_taken(self._database, "users", document, note)
+        return user if is_inserted else None
+
+    @limited
+    async def find_with_password_hash(self, login_name: str) -> tuple[User, str | None] | None:
+        """Return the user with this login name and the password hash, which may be None."""
+        document = await self._users.find_one({"email": login_name})
+        return (to_user(document), document.get("passwordHash")) if document else None
+
+    def find_soon(self, user_id: UserId) -> asyncio.Future[User | None]:
+        """Queue the read of a user. The future has the user, or None if there is none."""
+        return self._read_batcher.submit_nowait(user_id)
+
+    async def find_many(self, user_ids: Iterable[UserId]) -> dict[UserId, User]:
+        """Return those of the users who exist, by id."""
+        found = await self._group_batcher.submit(list(user_ids))
+        return {user.id: user for user in found if user is not None}
+
+    async def _read_batch(self, user_ids: list[UserId]) -> list[User | None]:
+        return await find_each(self._users, user_ids, to_user, PUBLIC_FIELDS)
+
+    async def find_all(self) -> AsyncIterator[User]:
+        """Yield all users, by login name."""
+        async for document in (
+            self._users.find({"erasedAt": None}, PUBLIC_FIELDS).sort("email", 1).hint("email")
+        ):
+            yield to_user(document)
+
+    @limited_listing
+    async def page(self, user_filter: UserFilter, first: int, after: str | None) -> Page[User]:
+        """Return the next `first` users that the filter selects, by login name."""
+        found = self._users.find(
+            _filter_query(user_filter, after), PUBLIC_FIELDS, sort=[("email", 1)], limit=first + 1
+        )
+        users = [to_user(document) async for document in found]
+        return Page(tuple(users[:first]), len(users) > first)
+
+    @limited
+    async def set_preferences(
+        self,
+        user_id: UserId,
+        locale: str | Unchanged | None,
+        wants: Mapping[MailTopic, bool],
+    ) -> User | None:
+        """Set the language of a user, and which mails they want; None without such a user."""
+        fields: Document = {}
+        if not isinstance(locale, Unchanged):
+            fields["locale"] = {"$literal": locale} if locale else "$$REMOVE"
+        if wants:
+            refused = [topic.value for topic, is_wanted in wants.items() if not is_wanted]
+            others = {
+                "$setDifference": [
+                    {"$ifNull": ["$refusedTopics", []]},
+                    [each.value for each in wants],
+                ]
+            }
+            fields["refusedTopics"] = {"$setUnion": [others, refused]}
+        changed = await self._users.find_one_and_update(
+            {"_id": ObjectId(user_id), "erasedAt": None},
+            [{"$set": fields}],
+            PUBLIC_FIELDS,
+            return_document=ReturnDocument.AFTER,
+        )
+        return to_user(changed) if changed else None
+
+    @limited
+    async def set_undeliverable(self, user: User, since: datetime | None) -> None:
+        """Record that mail servers reject the address of a user since then, or no longer do."""
+        rejected = {"undeliverable": {"email": user.login_name, "at": since}}
+        await self._users.update_one(
+            {"_id": ObjectId(user.id), "email": user.login_name},
+            {"$set": rejected} if since else {"$unset": {"undeliverable": ""}},
+        )
+
+    async def set_groups(
+        self,
+        user_id: UserId,
+        groups: Sequence[str],
+        by: UserId | None,
+        now: datetime,
+        role: Role | None = None,
+    ) -> User | None:
+        """Set a user's groups, also in the user's waitlist entries.
+
+        Return None without a user, or if the user has another role than `role` now.
+        """
+        update = {"$set": {"groups": list(groups)}}
+        audit_info = AuditInfo(AuditAction.GROUPS_SET, by, now)
+
+        async def write(session: AsyncClientSession) -> User | None:
+            query: Document = {"_id": ObjectId(user_id), "erasedAt": None}
+            if role is not None:
+                query["role"] = role.value
+            changed = await update_user(self._database, query, update, audit_info, session)
+            if changed is not None:
+                await self._waitlist_groups.mark_pending([user_id], now, session)
+            return changed
+
+        changed = await self.limiter.run(lambda: in_transaction(self._database, write))
+        if changed is not None:
+            await self._waitlist_groups.sync_now([user_id], now)
+        return changed
+
+
+def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
+    query: Document = {"erasedAt": None}
+    if user_filter.text is not None:
+        query |= search_query(user_filter.text)
+    if user_filter.group is not None:
+        query["groups"] = user_filter.group
+    for name, value in (
+        ("banned", user_filter.banned),
+        ("withoutPassword", user_filter.without_password),
+    ):
+        if value is not None:
+            query[name] = value or None
+    if after is not None:
+        query["email"] = {"$gt": after}
+    return query

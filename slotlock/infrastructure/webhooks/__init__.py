@@ -1,0 +1,1 @@
+"""Requests to addresses that users chose: signed, bounded, and never into the own network."""

@@ -1,0 +1,121 @@
+"""Changes of one existing booking by the rules of the domain, such as `cancel` or `check_in`."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import ParamSpec, TypeVar, cast
+
+from prometheus_client import Counter
+
+from slotlock.domain.booking.booking import Booking, BookingId, SlotId
+from slotlock.domain.booking.booking_refusals import BookingNotFound
+from slotlock.domain.booking.decision import (
+    BookingChangeRequest,
+    BookingRule,
+    CommandResult,
+    Decision,
+    LoadedState,
+    refuse,
+)
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContexts
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import UserId
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.infrastructure.request_deadline import WaitDeadline
+from slotlock.services.commands.executor import execute
+from slotlock.services.commands.idempotency import execute_once
+from slotlock.services.container import Services
+from slotlock.services.idempotency_key import IdempotencyKey
+from slotlock.services.slot_command import SlotCommand, UnexpectedOutcomeError
+
+BOOKING_ACTIONS_TOTAL = Counter(
+    "slotlock_booking_actions_total",
+    "Responses to booking actions by outcome",
+    ["action", "outcome"],
+)
+
+Arguments = ParamSpec("Arguments")
+Outcome = TypeVar("Outcome")
+
+
+@value_object
+class BookingChangeCommand(SlotCommand[object]):
+    """The change of one existing booking, which checks the outcome itself."""
+
+    request: BookingChangeRequest
+    decide: Callable[[SlotState, UserContexts, datetime], Decision[object]]
+    idempotency_key: IdempotencyKey | None = None
+
+    @property
+    def slot_ids(self) -> tuple[SlotId, ...]:
+        return (self.request.slot_id,)
+
+    @property
+    def user_ids(self) -> tuple[UserId, ...]:
+        return (self.request.caller.user_id,)
+
+    @property
+    def booking_ids(self) -> tuple[BookingId, ...]:  # type: ignore[override]
+        return (self.request.booking_id,)
+
+    def apply(self, state: LoadedState, now: datetime) -> Decision[object]:
+        slot = state.slots.get(self.request.slot_id)
+        if slot is None:
+            return refuse(BookingNotFound(self.request.slot_id, self.request.booking_id))
+        return self.decide(slot, state.users, now)
+
+
+async def change_booking(
+    services: Services,
+    rule: BookingRule[Arguments, Outcome],
+    request: BookingChangeRequest,
+    *args: Arguments.args,
+    **arguments: Arguments.kwargs,
+) -> CommandResult[Outcome]:
+    """Change a booking by a rule once per idempotency key, also one that has ended."""
+    sent = {name: value for name, value in sorted(arguments.items()) if value is not None}
+    key = IdempotencyKey.for_change(request, rule.name, *([sent] if sent else ()))
+    deadline = WaitDeadline.after(request.wait_s)
+    command = BookingChangeCommand(
+        request,
+        lambda slot, users, now: rule.decide(slot, users, request, now, *args, **arguments),
+        key,
+    )
+
+    async def change() -> CommandResult[object]:
+        changed = await execute(services, command, deadline.remaining_s)
+        if isinstance(changed.outcome, BookingNotFound):
+            return await _ended_result(services, rule, request) or changed
+        return changed
+
+    result = await execute_once(services, key, request.slot_id, deadline, change)
+    if not isinstance(result.outcome, rule.outcomes):
+        raise UnexpectedOutcomeError(result.outcome)
+    BOOKING_ACTIONS_TOTAL.labels(rule.name, type(result.outcome).__name__).inc()
+    return CommandResult(cast("Outcome", result.outcome), result.slots)
+
+
+async def _ended_result(
+    services: Services, rule: BookingRule[Arguments, Outcome], request: BookingChangeRequest
+) -> CommandResult[object] | None:
+    """Return the result for a booking that has ended; None if it is not found."""
+    ended = await find_ended(services, request)
+    if ended is None:
+        return None
+    booking, slot = ended
+    outcome = rule.ended_outcome(booking)
+    return None if outcome is None else CommandResult(outcome, {slot.id: slot})
+
+
+async def find_ended(
+    services: Services, request: BookingChangeRequest
+) -> tuple[Booking, SlotState] | None:
+    """Return the ended booking and its slot, if the caller may change the booking."""
+    booking = await services.ended_bookings.find(request.booking_id)
+    if booking is None or booking.slot_id != request.slot_id:
+        return None
+    if not booking.is_managed_by(request.caller):
+        return None
+    query = SlotQuery(request.slot_id, services.now(), [request.caller.user_id])
+    slot = await services.slots.find(query)
+    return None if slot is None else (booking, slot)

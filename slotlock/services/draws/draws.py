@@ -1,0 +1,324 @@
+"""Organizers configure, close, preview, publish and replace the draw of a campaign."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.rules.expiry import without_expired
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import UserContext, UserContexts
+from slotlock.domain.campaigns.campaign import Campaign, CampaignBusy, CampaignPatch
+from slotlock.domain.campaigns.terms import CampaignId, SlotAdmission
+from slotlock.domain.draws import closing
+from slotlock.domain.draws.basis import DrawBasis, DrawId, DrawMethod, root_of
+from slotlock.domain.draws.closing import ClosedWishes, changed_slots, smaller_slots
+from slotlock.domain.draws.draw import (
+    Draw,
+    DrawNotFound,
+    DrawOutdated,
+    DrawRefusal,
+    DrawSettings,
+    DrawState,
+    WrongDrawState,
+    close,
+    configure,
+    note_draw_change,
+    open_draw,
+    publish,
+    supersede,
+    validate_settings,
+    with_root,
+    with_seed,
+)
+from slotlock.domain.draws.drawing import DrawnEntry, draw_places
+from slotlock.domain.draws.measures import DrawMeasures, measure
+from slotlock.domain.draws.record import Seed
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.conflicts import attempts
+from slotlock.infrastructure.mongo.draws.draw_repository import OwnResult
+from slotlock.infrastructure.mongo.ids import new_draw_id
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.infrastructure.request_deadline import allow_wait
+from slotlock.services.campaigns import campaigns
+from slotlock.services.container import Services
+
+CONTEXT_BATCH_SIZE = 2_000
+MAX_LISTED = 100
+# Drawing for 20,000 users takes seconds, and only organizers and readers of records wait for it.
+LONG_READ_S = 30.0
+# How long a draw that replaces another one collects wishes at least.
+REOPENED_FOR = timedelta(days=1)
+
+
+@value_object
+class DrawPreview:
+    """The result that a seed would give, and the measures of each method with the same seed."""
+
+    basis: DrawBasis
+    drawn: tuple[DrawnEntry, ...]
+    measures: Mapping[DrawMethod, DrawMeasures]
+
+
+@value_object
+class ExplainedResult:
+    """A user's own result, and the code of the reason for each slot that could not be booked."""
+
+    result: OwnResult
+    not_booked: Mapping[SlotId, str]
+
+
+async def configure_draw(
+    services: Services, caller: Caller, campaign_id: CampaignId, settings: DrawSettings
+) -> Draw | DrawRefusal:
+    """Open the draw of a campaign, or change the settings of the one that collects wishes.
+
+    From now on nobody but organizers books in the campaign.
+    """
+    for _ in attempts():
+        campaign = await services.campaigns.find(campaign_id)
+        if campaign is None:
+            return DrawNotFound(campaign_id)
+        now = services.now()
+        if problem := validate_settings(settings, campaign.terms.closes_at, now):
+            return problem
+        before = await services.draws.find_latest(campaign_id)
+        if before is None or not before.is_active:
+            after = open_draw(new_draw_id(), campaign_id, settings, caller.user_id, now)
+            note = note_draw_change(None, after, caller.user_id, now)
+            is_saved = await services.draws.insert(after, note)
+        else:
+            changed = configure(before, settings)
+            if not isinstance(changed, Draw):
+                return changed
+            after = changed
+            note = note_draw_change(before, after, caller.user_id, now)
+            is_saved = await services.draws.update(before, after, note)
+        if is_saved:
+            patch = CampaignPatch(admission=SlotAdmission.DRAW)
+            await campaigns.edit(services, campaign_id, patch, caller.user_id)
+            return after
+    return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def close_wishes(
+    services: Services, by: UserId | None, campaign_id: CampaignId
+) -> Draw | DrawRefusal:
+    """Accept no more wishes. `store_basis` has to follow: a worker calls it."""
+    for _ in attempts():
+        before = await services.draws.find_latest(campaign_id)
+        if before is None:
+            return DrawNotFound(campaign_id)
+        after = close(before, by, services.now())
+        # No wish that is saved from now on is reported as saved.
+        if not isinstance(after, Draw) or after == before:
+            return after
+        if await services.draws.update(before, after):
+            return after
+    return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def store_basis(services: Services, draw_id: DrawId) -> Draw | DrawRefusal:
+    """Store the basis of a closed draw with its root.
+
+    It can be repeated after a crash. Of several at once, the first that stores its root wins.
+    """
+    for _ in attempts():
+        closed = await services.draws.find(draw_id)
+        if closed is None or closed.state is DrawState.COLLECTING:
+            return WrongDrawState(DrawState.COLLECTING)
+        if closed.root is not None:
+            await services.draws.delete_other_bases(closed)
+            return closed
+        found = await read_basis(services, closed)
+        if found is None:
+            return DrawNotFound(closed.campaign_id)
+        root = root_of(found.basis)
+        await services.draws.insert_basis(found, root)
+        with_basis = with_root(closed, root)
+        note = note_draw_change(closed, with_basis, None, services.now())
+        if await services.draws.update(closed, with_basis, note):
+            await services.draws.delete_other_bases(with_basis)
+            return with_basis
+    return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def read_basis(services: Services, draw: Draw) -> ClosedWishes | None:
+    """Return the basis that closing now would give; None without its campaign."""
+    campaign = await services.campaigns.find(draw.campaign_id)
+    if campaign is None:
+        return None
+    now = services.now()
+    wishes = await services.wishes.find_all(draw.campaign_id)
+    user_ids = sorted({user_id for each in wishes for user_id in each.user_ids})
+    states = await load_states(services, campaign)
+    users = await _load_contexts(services, states, user_ids)
+    terms = campaign.terms
+    return await asyncio.to_thread(closing.close_wishes, draw, terms, states, users, wishes, now)
+
+
+async def load_states(services: Services, campaign: Campaign) -> Sequence[SlotState]:
+    """Return the slots of a campaign without the holds that have expired."""
+    now = services.now()
+    states = await services.campaigns.find_slots(campaign.id, now)
+    return [without_expired(state, now) for state in states]
+
+
+async def _load_contexts(
+    services: Services, states: Sequence[SlotState], user_ids: Sequence[UserId]
+) -> UserContexts:
+    """Return what the limits need of these users; nothing of those who are banned or gone."""
+    now, slots = services.now(), {state.id: state for state in states}
+    contexts: dict[UserId, UserContext] = {}
+    for start in range(0, len(user_ids), CONTEXT_BATCH_SIZE):
+        batch = user_ids[start : start + CONTEXT_BATCH_SIZE]
+        accounts = await services.users.find_many(batch)
+        able = [user_id for user_id, user in accounts.items() if not user.banned]
+        # One query for them all: the contexts are those for all of the slots.
+        queries = [SlotQuery(slot_id, now, able) for slot_id in list(slots)[:1]]
+        loaded = await services.slots.with_user_contexts(slots, queries)
+        contexts |= {
+            user_id: loaded.users.context_of(user_id) or UserContext(user_id) for user_id in able
+        }
+    return UserContexts(contexts, services.require_verified_email)
+
+
+async def preview_draw(
+    services: Services,
+    campaign_id: CampaignId,
+    seed: str,
+    capacities: Mapping[SlotId, int] | None = None,
+    max_bookings: int | None = None,
+) -> DrawPreview | DrawRefusal:
+    """Return the result that a seed would give, and write nothing.
+
+    While the draw collects wishes, it is a draw on the wishes of now. Slots in `capacities` have
+    as many places, and each user gets at most `max_bookings`, in the preview only.
+    """
+    allow_wait(LONG_READ_S)
+    draw = await services.draws.find_latest(campaign_id)
+    if draw is None:
+        return DrawNotFound(campaign_id)
+    basis: DrawBasis
+    if draw.root is not None:
+        basis = await services.draws.load_basis(draw)
+    else:
+        found = await read_basis(services, draw)
+        if found is None:
+            return DrawNotFound(campaign_id)
+        basis = found.basis
+    root = draw.root or root_of(basis)
+    changed = capacities or {}
+    slots = tuple(
+        replace(slot, capacity=changed.get(slot.id, slot.capacity)) for slot in basis.slots
+    )
+    asked = basis.max_bookings if max_bookings is None else max_bookings
+    basis = replace(basis, slots=slots, max_bookings=asked)
+    drawn, measures = dict[DrawMethod, tuple[DrawnEntry, ...]](), dict[DrawMethod, DrawMeasures]()
+    for method in DrawMethod:
+        drawn[method] = await asyncio.to_thread(draw_places, basis, root, seed, method)
+        measures[method] = await asyncio.to_thread(measure, drawn[method])
+    return DrawPreview(basis, drawn[basis.method], measures)
+
+
+async def run_draw(
+    services: Services, caller: Caller, campaign_id: CampaignId, seed: Seed
+) -> Draw | DrawRefusal:
+    """Fix the seed, from which the result follows. Nobody can draw again with another seed."""
+    for _ in attempts():
+        before = await services.draws.find_latest(campaign_id)
+        if before is None:
+            return DrawNotFound(campaign_id)
+        after = with_seed(before, seed, caller.user_id, services.now())
+        if not isinstance(after, Draw) or after == before:
+            return after
+        if refusal := await _find_changes(services, before):
+            return refusal
+        note = note_draw_change(before, after, caller.user_id, services.now())
+        if await services.draws.update(before, after, note):
+            return after
+    return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def publish_draw(
+    services: Services, caller: Caller, campaign_id: CampaignId
+) -> Draw | DrawRefusal:
+    """Publish the result. `finish_publication` has to follow: a worker calls it."""
+    for _ in attempts():
+        before = await services.draws.find_latest(campaign_id)
+        if before is None:
+            return DrawNotFound(campaign_id)
+        after = publish(before, caller.user_id, services.now())
+        if not isinstance(after, Draw) or after == before:
+            return after
+        if refusal := await _find_changes(services, before, only_smaller=True):
+            return refusal
+        note = note_draw_change(before, after, caller.user_id, services.now())
+        if await services.draws.update(before, after, note):
+            return after
+    return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def _find_changes(
+    services: Services, draw: Draw, *, only_smaller: bool = False
+) -> DrawOutdated | DrawNotFound | None:
+    """Return the slots that have changed since the wishes were closed; None if there are none.
+
+    Once the seed is fixed, only smaller slots count: nobody can undo a draw by a cancellation.
+    """
+    campaign = await services.campaigns.find(draw.campaign_id)
+    if campaign is None:
+        return DrawNotFound(draw.campaign_id)
+    basis = await services.draws.load_basis(draw, with_entries=False)
+    states = await load_states(services, campaign)
+    if only_smaller:
+        changed = smaller_slots(basis, states)
+    else:
+        changed = changed_slots(basis, campaign.terms, states, services.now())
+    return DrawOutdated(changed[:MAX_LISTED]) if changed else None
+
+
+async def supersede_draw(
+    services: Services, caller: Caller, campaign_id: CampaignId, reason: str
+) -> Draw | DrawRefusal:
+    """Replace a draw by one that collects wishes again; the record of the old one stays public."""
+    for _ in attempts():
+        before = await services.draws.find_latest(campaign_id)
+        if before is None:
+            return DrawNotFound(campaign_id)
+        if before.state is DrawState.COLLECTING and before.supersedes is not None:
+            return before  # repeated
+        now, old = services.now(), before
+        if before.state is not DrawState.SUPERSEDED:
+            after = supersede(before, reason, caller.user_id, now)
+            if not isinstance(after, Draw):
+                return after
+            note = note_draw_change(before, after, caller.user_id, now)
+            if not await services.draws.update(before, after, note):
+                continue
+            old = after
+        until = max(old.settings.wishes_until, now + REOPENED_FOR)
+        settings = replace(old.settings, wishes_until=until)
+        new = open_draw(new_draw_id(), campaign_id, settings, caller.user_id, now, old)
+        note = note_draw_change(None, new, caller.user_id, now)
+        if await services.draws.insert(new, note):
+            return new
+    return CampaignBusy(campaigns.RETRY_AFTER_MS)
+
+
+async def find_draw_result(
+    services: Services, user_id: UserId, campaign_id: CampaignId
+) -> ExplainedResult | None:
+    """Return the entry of a user, with its result once it is published."""
+    draw = await services.draws.find_latest(campaign_id)
+    if draw is None or draw.root is None:
+        return None
+    own = await services.draws.find_result(draw, user_id)
+    if own is None:
+        return None
+    if draw.state is not DrawState.PUBLISHED:
+        return ExplainedResult(replace(own, drawn=None), {})
+    lost = await services.draws.find_not_booked(draw, own.pseudonym)
+    return ExplainedResult(own, {each.slot_id: each.reason for each in lost})

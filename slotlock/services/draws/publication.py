@@ -1,0 +1,261 @@
+"""What follows the publication of a draw: bookings, waiting lists, mails, and the opening for all.
+
+Each booking has an idempotency key and an id that follow from the draw, so that
+continuing after a crash books what is missing and nothing twice. Slots that are done are marked.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import ClassVar
+
+from slotlock.domain.booking.booking import BookingId, SlotId, WaitlistEntry
+from slotlock.domain.booking.booking_outcomes import Booked, BookOutcome
+from slotlock.domain.booking.booking_refusals import (
+    AlreadyBooked,
+    Locked,
+    SlotNotFound,
+    UserBanned,
+    UserNotFound,
+)
+from slotlock.domain.booking.decision import Decision, LoadedState, refuse
+from slotlock.domain.booking.rules.book import BookingRequest, book
+from slotlock.domain.campaigns.campaign import CampaignPatch
+from slotlock.domain.campaigns.terms import SlotAdmission
+from slotlock.domain.draws.basis import pseudonym_of
+from slotlock.domain.draws.draw import Draw, written
+from slotlock.domain.draws.drawing import DrawnEntry, WishResult, draw_places
+from slotlock.domain.notifications.mail_kinds import draw_result_mail
+from slotlock.domain.shared.declare import declarations
+from slotlock.domain.shared.unchanged import UNCHANGED
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import User, UserId
+from slotlock.infrastructure.batching import chunked
+from slotlock.infrastructure.mongo.draws.draw_repository import NotBooked, StoredEntry
+from slotlock.infrastructure.mongo.ids import new_waitlist_entry_id
+from slotlock.services.booking.waitlist import JoinWaitlist
+from slotlock.services.campaigns import campaigns
+from slotlock.services.commands.executor import run_with_lock
+from slotlock.services.commands.idempotency import to_replay
+from slotlock.services.container import Services
+from slotlock.services.idempotency_key import IdempotencyKey
+from slotlock.services.slot_command import SlotCommand
+
+# Slots that are written at the same time, and bookings in one write.
+CONCURRENT_SLOTS = 4
+BATCH_SIZE = 200
+LOCK_TIMEOUT_S = 5.0
+MAX_LOCKED_ATTEMPTS = 100
+MAIL_BATCH_SIZE = 1_000
+
+
+@value_object
+class BookDrawnPlace(SlotCommand[BookOutcome]):
+    """Book the place that a draw gave to a user."""
+
+    name: ClassVar[str] = "bookDrawn"
+
+    leaf: str
+    pseudonym: str
+    slot_id: SlotId
+    request: BookingRequest
+    idempotency_key: IdempotencyKey
+
+    @classmethod
+    def create(
+        cls, draw: Draw, entry: StoredEntry, slot_id: SlotId, user_id: UserId, by: UserId
+    ) -> "BookDrawnPlace":
+        """Return the command, whose key and booking id follow from the draw and the place."""
+        leaf = entry.leaf
+        key = IdempotencyKey.for_creation(user_id, f"draw:{draw.id}:{leaf}", slot_id, slot_id)
+        assert key is not None  # noqa: S101
+        # Ids grow with time: the first 8 digits are the seconds, as in an id of MongoDB.
+        seconds = int(draw.acts[-1].at.timestamp())
+        digest = sha256(f"{draw.id} {leaf} {slot_id} {user_id}".encode()).hexdigest()
+        request = BookingRequest(
+            user_id,
+            BookingId(f"{seconds:08x}{digest[:16]}"),
+            by,
+            admission=SlotAdmission.DRAW,
+            is_drawn=True,
+        )
+        return cls(leaf, pseudonym_of(entry.salt, user_id), slot_id, request, key)
+
+    @property
+    def slot_ids(self) -> tuple[SlotId, ...]:
+        return (self.slot_id,)
+
+    @property
+    def user_ids(self) -> tuple[UserId, ...]:
+        return (self.request.user_id,)
+
+    def apply(self, state: LoadedState, now: datetime) -> Decision[BookOutcome]:
+        slot = state.slots.get(self.slot_id)
+        if slot is None:
+            return refuse(SlotNotFound(self.slot_id))
+        return book(slot, state.users, self.request, now)
+
+
+async def finish_publication(services: Services, draw: Draw) -> None:
+    """Store the results of a published draw, book all places, and open the campaign.
+
+    It can be repeated after a crash.
+    """
+    if draw.seed is None or draw.root is None:
+        return
+    basis = await services.draws.load_basis(draw)
+    drawn = await asyncio.to_thread(draw_places, basis, draw.root, draw.seed.text)
+    await services.draws.save_results(draw, drawn)
+    entries = await services.draws.find_entries(draw)
+    await _book_all(services, draw, drawn, entries)
+    if draw.settings.joins_waitlists:
+        await _join_waitlists(services, drawn, entries)
+    if services.sends_mail:
+        await _insert_mails(services, draw, entries)
+    await _open_campaign(services, draw)
+    await services.draws.update(draw, written(draw))
+
+
+async def _insert_mails(services: Services, draw: Draw, entries: Mapping[str, StoredEntry]) -> None:
+    now = services.now()
+    user_ids = [user_id for entry in entries.values() for user_id in entry.user_ids]
+    for batch in chunked(user_ids, MAIL_BATCH_SIZE):
+        mails = [draw_result_mail(draw.campaign_id, draw.id, each, now) for each in batch]
+        await services.outbox.insert(mails, now)
+
+
+async def _open_campaign(services: Services, draw: Draw) -> None:
+    """Let everybody book what is left, from the time of the settings on or as the campaign says."""
+    campaign = await services.campaigns.find(draw.campaign_id)
+    opens_at = draw.settings.leftovers_open_at
+    if campaign is None or campaign.terms.admission is not SlotAdmission.DRAW:
+        return
+    is_possible = opens_at is not None and opens_at < campaign.terms.closes_at
+    patch = CampaignPatch(
+        admission=SlotAdmission.ANY,
+        opens_at=opens_at if is_possible and opens_at else UNCHANGED,
+        allow_past=True,
+    )
+    by = draw.acts[-1].by
+    if by is not None:
+        await campaigns.edit(services, draw.campaign_id, patch, by)
+
+
+async def _join_waitlists(
+    services: Services, drawn: Sequence[DrawnEntry], entries: Mapping[str, StoredEntry]
+) -> None:
+    """Put users without a place in a full slot on its waiting list, in the order of the draw.
+
+    Teams do not wait: places become free one by one.
+    """
+    waiting: dict[SlotId, list[UserId]] = defaultdict(list)
+    for each in drawn:
+        members = entries[each.entry.leaf].user_ids
+        for outcome in each.outcomes if len(members) == 1 else ():
+            if outcome.result in (WishResult.FULL, WishResult.GROUP_FULL):
+                waiting[outcome.slot_id] += members
+    for slot_id, user_ids in waiting.items():
+        for batch in chunked(user_ids, BATCH_SIZE):
+            users = await services.users.find_many(batch)
+            now = services.now()
+            commands = [
+                JoinWaitlist(
+                    WaitlistEntry(new_waitlist_entry_id(), slot_id, user_id, now), is_drawn=True
+                )
+                for user_id in batch
+                if _user_refusal(user_id, users) is None
+            ]
+            for _ in range(MAX_LOCKED_ATTEMPTS if commands else 0):
+                results = await run_with_lock(services, commands, LOCK_TIMEOUT_S)
+                if results is not None and not any(
+                    isinstance(each.outcome, Locked) for each in results
+                ):
+                    break
+
+
+async def _book_all(
+    services: Services,
+    draw: Draw,
+    drawn: Sequence[DrawnEntry],
+    entries: Mapping[str, StoredEntry],
+) -> None:
+    """Book the drawn places of all slots that are not written yet, a few slots at a time."""
+    places: dict[SlotId, list[StoredEntry]] = defaultdict(list)
+    for each in drawn:
+        for slot_id in each.granted:
+            places[slot_id].append(entries[each.entry.leaf])
+    done = await services.draws.find_written(draw)
+    waiting = asyncio.Semaphore(CONCURRENT_SLOTS)
+
+    async def book_slot(slot_id: SlotId) -> None:
+        async with waiting:
+            not_booked = await _book_slot(services, draw, slot_id, places[slot_id])
+            await services.draws.set_written(draw, slot_id, not_booked)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for slot_id in sorted(places.keys() - done):
+                group.create_task(book_slot(slot_id))
+    except ExceptionGroup as errors:  # the first says why; an outage is known by its own error
+        raise errors.exceptions[0] from None
+
+
+async def _book_slot(
+    services: Services, draw: Draw, slot_id: SlotId, entries: Sequence[StoredEntry]
+) -> list[NotBooked]:
+    """Book the places of a slot in the order of the draw; return those that were refused."""
+    by = draw.acts[-1].by
+    commands = [
+        BookDrawnPlace.create(draw, entry, slot_id, user_id, by or user_id)
+        for entry in entries
+        for user_id in entry.user_ids
+    ]
+    not_booked = []
+    for start in range(0, len(commands), BATCH_SIZE):
+        batch = commands[start : start + BATCH_SIZE]
+        for command, outcome in (await _book_batch(services, batch)).items():
+            # An organizer may have booked the same place since the draw: the user has it.
+            if not isinstance(outcome, Booked | AlreadyBooked):
+                lost, code = batch[command], declarations[type(outcome)].code
+                not_booked.append(NotBooked(lost.leaf, lost.pseudonym, slot_id, code))
+    return not_booked
+
+
+async def _book_batch(
+    services: Services, commands: Sequence[BookDrawnPlace]
+) -> Mapping[int, object]:
+    """Return the outcome of each command by its number; a busy slot is tried again."""
+    users = await services.users.find_many({each.request.user_id for each in commands})
+    outcomes: dict[int, object] = {}
+    for _ in range(MAX_LOCKED_ATTEMPTS):
+        pending = [n for n in range(len(commands)) if n not in outcomes]
+        if not pending:
+            return outcomes
+        keys = [commands[n].idempotency_key for n in pending]
+        records = await services.idempotency_records.find_many(key.record_id for key in keys)
+        for n, key, record in zip(pending, keys, records, strict=True):
+            if record is not None:
+                outcomes[n] = to_replay(key, record).outcome
+            elif refusal := _user_refusal(commands[n].request.user_id, users):
+                outcomes[n] = refusal
+        left = [n for n in pending if n not in outcomes]
+        if left:
+            batch = [commands[n] for n in left]
+            results = await run_with_lock(services, batch, LOCK_TIMEOUT_S) or ()
+            for n, result in zip(left, results, strict=False):
+                if not isinstance(result.outcome, Locked):
+                    outcomes[n] = result.outcome
+    if len(outcomes) < len(commands):
+        raise TimeoutError("the slot of a draw stays locked: run the draw again")
+    return outcomes
+
+
+def _user_refusal(
+    user_id: UserId, users: Mapping[UserId, User]
+) -> UserNotFound | UserBanned | None:
+    user = users.get(user_id)
+    if user is None or user.erased:
+        return UserNotFound(user_id)
+    return UserBanned(user_id) if user.banned else None

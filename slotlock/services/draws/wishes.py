@@ -1,0 +1,113 @@
+"""Users and teams rank the slots that they wish for; organizers see the demand."""
+
+import secrets
+from collections.abc import Sequence
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.draws.closing import Wishes
+from slotlock.domain.draws.draw import (
+    MAX_WISHES,
+    DrawNotFound,
+    DrawState,
+    WrongDrawState,
+)
+from slotlock.domain.shared.problems import Problem, ProblemCode
+from slotlock.domain.shared.validation import FieldProblem, InvalidInput
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.teams.team import TeamId
+from slotlock.domain.users.user import Caller, UserId
+from slotlock.infrastructure.mongo.draws.wish_repository import SlotDemand
+from slotlock.services.container import Services
+
+SALT_BYTES = 16
+
+
+@value_object
+class WishesSaved:
+    """The wishes are stored, and count when the draw closes. None if they were removed."""
+
+    wishes: Wishes | None
+
+
+SetWishesOutcome = WishesSaved | DrawNotFound | WrongDrawState | InvalidInput
+
+
+async def set_wishes(
+    services: Services,
+    caller: Caller,
+    campaign_id: CampaignId,
+    slot_ids: Sequence[SlotId],
+    team_id: TeamId | None = None,
+) -> SetWishesOutcome:
+    """Replace the ranked wishes of the caller, or of the team with the caller in it.
+
+    No slots remove them, and leave each member free to have wishes alone.
+    """
+    draw = await services.draws.find_latest(campaign_id)
+    if draw is None or not draw.is_active:
+        return DrawNotFound(campaign_id)
+    now = services.now()
+    if not draw.accepts_wishes_at(now):
+        return WrongDrawState(draw.state)
+    if problem := await _slots_problem(services, campaign_id, slot_ids):
+        return InvalidInput((FieldProblem("slotIds", problem),))
+    users = await _users(services, caller, team_id)
+    if users is None:
+        return InvalidInput((FieldProblem("teamId", ProblemCode.NOT_IN_TEAM.problem()),))
+    wishes = Wishes(users, tuple(slot_ids), secrets.token_hex(SALT_BYTES), caller.user_id, now)
+    if not slot_ids:
+        await services.wishes.delete(campaign_id, caller.user_id)
+    elif not await services.wishes.save(campaign_id, wishes):
+        problem = ProblemCode.WISHES_ELSEWHERE.problem()
+        return InvalidInput((FieldProblem("teamId", problem),))
+    # A closing that began after this read finds the wishes. One that began before may have not.
+    after = await services.draws.find(draw.id)
+    if after is None or after.state is not DrawState.COLLECTING:
+        return WrongDrawState(DrawState.CLOSED)
+    return WishesSaved(await services.wishes.find(campaign_id, caller.user_id))
+
+
+async def _slots_problem(
+    services: Services, campaign_id: CampaignId, slot_ids: Sequence[SlotId]
+) -> Problem | None:
+    if len(slot_ids) > MAX_WISHES:
+        return ProblemCode.TOO_MANY_WISHES.problem(maximum=MAX_WISHES)
+    if len(set(slot_ids)) < len(slot_ids):
+        return ProblemCode.WISHED_TWICE.problem()
+    if not slot_ids:
+        return None
+    found = await services.campaigns.find_slot_ids(
+        campaign_id,
+        slot_ids,
+        ends_after=services.now(),
+        limit=len(slot_ids),
+        include_hidden=False,
+    )
+    return None if set(found) == set(slot_ids) else ProblemCode.NOT_IN_CAMPAIGN.problem()
+
+
+async def _users(
+    services: Services, caller: Caller, team_id: TeamId | None
+) -> tuple[UserId, ...] | None:
+    if team_id is None:
+        return (caller.user_id,)
+    team = await services.teams.find(team_id)
+    if team is None or not team.has_member(caller.user_id):
+        return None
+    return tuple(member.user_id for member in team.members)
+
+
+async def my_wishes(services: Services, caller: Caller, campaign_id: CampaignId) -> Wishes | None:
+    """Return the wishes that the caller has, alone or with a team."""
+    return await services.wishes.find(campaign_id, caller.user_id)
+
+
+async def wish_statistics(
+    services: Services, caller: Caller, campaign_id: CampaignId
+) -> Sequence[SlotDemand] | None:
+    """Return the demand for each slot; None if the caller may not see it."""
+    draw = await services.draws.find_latest(campaign_id)
+    if draw is None or not (caller.is_organizer or draw.settings.shows_demand):
+        return None
+    return await services.wishes.count_by_slot(campaign_id)

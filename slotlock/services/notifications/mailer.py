@@ -1,0 +1,201 @@
+"""Sends the mails of the outbox: decides who gets one and in which language, and builds it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from slotlock.domain.notifications.mail_kinds import BOOKING_KIND_NAMES, RESET_PASSWORD
+from slotlock.domain.notifications.optional_mails import TOPICS
+from slotlock.domain.notifications.outbox import Delivery, OutboxEntry, OutboxState
+from slotlock.domain.notifications.quiet_hours import QuietHours
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import MailTopic, User, UserId
+from slotlock.infrastructure.mail.addresses import MailSender, parse_smtp_url
+from slotlock.infrastructure.mail.mail_message import CalendarInvitation, build_message
+from slotlock.infrastructure.mail.mail_server import MailServer
+from slotlock.infrastructure.mail.mail_texts import MailText, language_of, render
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline, RedisUnavailableError
+from slotlock.infrastructure.redis.rate_limits import (
+    InProcessRateLimiter,
+    RateLimit,
+    RateLimiter,
+)
+from slotlock.services.container import Services
+from slotlock.services.notifications.booking_mails import (
+    invitations_of,
+    load_booking_parts,
+    load_slot_values,
+)
+from slotlock.services.notifications.other_mails import LOADERS, MailContext
+
+MAX_RATE_PAUSE_S = 1.0
+
+
+@value_object
+class MailSite:
+    """What mails show of the site, and when it sends those that can wait.
+
+    Without the address of its board, mails have no links. `unsubscribe_url` returns the address at
+    which a user refuses mails about a topic.
+    """
+
+    name: str
+    board_url: str = ""
+    time_zone: str = "UTC"
+    quiet_hours: QuietHours | None = None
+    unsubscribe_url: Callable[[UserId, MailTopic], str] | None = None
+
+
+class MailRate:
+    """The rate of the mails of all processes; of each process alone, while Redis is unavailable."""
+
+    def __init__(self, pipeline: AutoPipeline, per_minute: int) -> None:
+        self._charges = [("outbox", RateLimit("mail", per_minute), 1)]
+        self._limiter = RateLimiter(pipeline)
+        self._local_limiter = InProcessRateLimiter()
+
+    async def wait(self, count: int) -> int:
+        """Wait until a mail may be sent, and return how many of `count` may."""
+        while True:
+            waits_ms = await asyncio.gather(*(self._charge() for _ in range(count)))
+            if allowed := waits_ms.count(0):
+                return allowed
+            await asyncio.sleep(min(min(waits_ms) / 1000, MAX_RATE_PAUSE_S))
+
+    async def _charge(self) -> int:
+        try:
+            return await self._limiter.charge(self._charges)
+        except RedisUnavailableError:
+            return self._local_limiter.charge(self._charges)
+
+
+@asynccontextmanager
+async def open_mailer(
+    services: Services, smtp_url: str, sender: MailSender, site: MailSite
+) -> AsyncIterator["Mailer"]:
+    """Open a mailer; its connections are closed with the context."""
+    server = MailServer(parse_smtp_url(smtp_url))
+    try:
+        yield Mailer(services, server, sender, site)
+    finally:
+        await server.close()
+
+
+class Mailer:
+    """Sends entries of the channel MAIL."""
+
+    def __init__(
+        self, services: Services, server: MailServer, sender: MailSender, site: MailSite
+    ) -> None:
+        self._services = services
+        self._server = server
+        self._sender = sender
+        self._site = site
+        self._lock = asyncio.Lock()
+
+    async def deliver(self, entries: Sequence[OutboxEntry]) -> Delivery:
+        """Send entries as one mail. Raises: PyMongoError."""
+        lead = entries[0]
+        user = await self._services.users.find_soon(lead.user_id) if lead.user_id else None
+        if lead.user_id and (user is None or user.erased):
+            return Delivery(OutboxState.SUPPRESSED, "the account no longer exists")
+        address = lead.recipient or (user.email if user else None)
+        if address is None:
+            return Delivery(OutboxState.SUPPRESSED, "the account has no email address")
+        is_own = user is not None and address == user.email
+        # A link that somebody asks for, or a mail sent again, shows whether the address works now.
+        is_first = lead.attempts == 1 and lead.kind != RESET_PASSWORD.name
+        if user and is_own and user.undeliverable_since and is_first:
+            return Delivery(OutboxState.SUPPRESSED, "the address is undeliverable", address)
+        if user and (topic := TOPICS.get(lead.kind)):
+            if not user.wants(topic):
+                return Delivery(OutboxState.SUPPRESSED, f"the user refuses {topic.value}", address)
+            if until := self._quiet_until(lead):
+                wait = until - self._services.now()
+                return Delivery(OutboxState.QUEUED, "quiet hours", retry_after=wait, is_outage=True)
+        language = language_of(lead.data.get("locale") or (user.locale if user else None))
+        content, invitations = await self._render(entries, user, address, language)
+        if content is None:
+            return Delivery(OutboxState.SUPPRESSED, "it is over, or nobody sees it any more")
+        name = user.name if user else ""
+        delivery = await self._send(lead, (name, address), content, invitations)
+        if user and is_own and delivery.is_undeliverable:
+            await self._services.users.set_undeliverable(user, self._services.now())
+        elif user and is_own and user.undeliverable_since and delivery.state is OutboxState.SENT:
+            await self._services.users.set_undeliverable(user, None)
+        return delivery
+
+    async def _send(
+        self,
+        lead: OutboxEntry,
+        recipient: tuple[str, str],
+        content: MailText,
+        invitations: Sequence[CalendarInvitation],
+    ) -> Delivery:
+        now, (_, address) = self._services.now(), recipient
+        try:
+            async with self._writing():
+                message = build_message(
+                    *(lead.id, self._sender, recipient, content, now, invitations),
+                    headers=self._unsubscribe_headers(lead),
+                )
+            return await self._server.send(message, self._sender.address, address)
+        except ValueError as error:
+            return Delivery(OutboxState.FAILED, str(error), address, is_undeliverable=True)
+
+    def _quiet_until(self, lead: OutboxEntry) -> datetime | None:
+        """Return when the quiet hours end, if the mail can wait for that."""
+        quiet = self._site.quiet_hours
+        return quiet.delayed(self._services.now(), lead.expires_at) if quiet else None
+
+    def _unsubscribe_url(self, lead: OutboxEntry) -> str:
+        """Return the address at which the user refuses such mails, if the user may."""
+        topic, to_url = TOPICS.get(lead.kind), self._site.unsubscribe_url
+        return to_url(lead.user_id, topic) if topic and to_url and lead.user_id else ""
+
+    def _unsubscribe_headers(self, lead: OutboxEntry) -> dict[str, str]:
+        """Return the headers by which mail programs unsubscribe with one click (RFC 8058)."""
+        if not (url := self._unsubscribe_url(lead)):
+            return {}
+        one_click = "List-Unsubscribe=One-Click"
+        return {"List-Unsubscribe": f"<{url}>", "List-Unsubscribe-Post": one_click}
+
+    async def _render(
+        self, entries: Sequence[OutboxEntry], user: User | None, address: str, language: str
+    ) -> tuple[MailText | None, Sequence[CalendarInvitation]]:
+        lead = entries[0]
+        shared = {
+            "name": user.name if user else "",
+            "site_name": self._site.name,
+            "board_url": self._site.board_url,
+            "unsubscribe_url": self._unsubscribe_url(lead),
+        }
+        if user is not None and lead.kind in LOADERS:
+            context = MailContext(user, language, self._site.board_url, self._site.time_zone)
+            loaded = await LOADERS[lead.kind](self._services, lead, context)
+            return render(language, [(lead.kind, loaded)], **shared) if loaded else None, ()
+        if lead.kind not in BOOKING_KIND_NAMES or user is None:
+            values: dict[str, object] = {"address": address, **lead.data}
+            if lead.slot_id is not None:
+                board_url = self._site.board_url
+                slot = await load_slot_values(self._services, lead.slot_id, language, board_url)
+                if slot is None:
+                    return None, ()
+                values |= slot
+            return render(language, [(lead.kind, values)], **shared), ()
+        parts = await load_booking_parts(self._services, entries, language, self._site.board_url)
+        if not parts:
+            return None, ()
+        texts = [(part.kind, part.values) for part in parts]
+        organizer = (self._sender.name or self._site.name, self._sender.address)
+        async with self._writing():
+            invitations = await invitations_of(parts, organizer, (user.name, address))
+            return render(language, texts, **shared), invitations
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[None]:
+        """Let the requests of the process go first: it writes one mail, some ms, and goes on."""
+        async with self._lock:
+            await asyncio.sleep(0)
+            yield

@@ -1,0 +1,104 @@
+"""What the templates of mails show that are about no booking: openings, announcements and draws."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.campaigns.terms import CampaignId
+from slotlock.domain.draws.draw import DrawState
+from slotlock.domain.notifications.mail_kinds import ANNOUNCEMENT, CAMPAIGN_OPENS, DRAW_RESULT
+from slotlock.domain.notifications.outbox import OutboxEntry
+from slotlock.domain.shared.value_object import value_object
+from slotlock.domain.users.user import User
+from slotlock.infrastructure.mail.mail_texts import format_time
+from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.services.container import Services
+
+
+@value_object
+class MailContext:
+    """For whom a mail is, in which language, and what it needs of the site."""
+
+    user: User
+    language: str
+    board_url: str
+    time_zone: str
+
+
+Values = Mapping[str, object]
+Loader = Callable[[Services, OutboxEntry, MailContext], Awaitable[Values | None]]
+
+
+async def load_opening(
+    services: Services, entry: OutboxEntry, context: MailContext
+) -> Values | None:
+    """Return the values of a mail about an opening; None if it is no longer right."""
+    campaign = await services.campaigns.find(CampaignId(entry.data["campaign"]))
+    if campaign is None or campaign.terms.opens_at.isoformat() != entry.data["opens_at"]:
+        return None
+    terms, user = campaign.terms, context.user
+    if not terms.published or user.banned or not terms.is_eligible(user.groups):
+        return None
+    when = format_time(terms.opens_at, context.time_zone, context.language)
+    return {
+        "title": campaign.name,
+        "when": f"{when} ({context.time_zone})",
+        "url": f"{context.board_url}#/campaign/campaign_{campaign.id}" if context.board_url else "",
+    }
+
+
+async def load_announcement(
+    services: Services, entry: OutboxEntry, context: MailContext
+) -> Values | None:
+    """Return the values of an announcement; None if it is no longer stored."""
+    found = await services.announcements.find(entry.data["announcement"])
+    if found is None:
+        return None
+    organizer, audience = await services.users.find_soon(found.by), found.audience
+    view = (
+        f"slot/slot_{audience.slot_id}"
+        if audience.slot_id
+        else f"campaign/campaign_{audience.campaign_id}"
+    )
+    return {
+        "by": organizer.name if organizer and not organizer.erased else "",
+        "about": found.about,
+        "announced_subject": found.subject,
+        "text": found.text,
+        "url": f"{context.board_url}#/{view}" if context.board_url else "",
+    }
+
+
+async def load_draw_result(
+    services: Services, entry: OutboxEntry, context: MailContext
+) -> Values | None:
+    """Return the values of a mail about a draw; None if it is no longer the result."""
+    campaign = await services.campaigns.find(CampaignId(entry.data["campaign"]))
+    draw = await services.draws.find_latest(CampaignId(entry.data["campaign"]))
+    user = context.user
+    if campaign is None or draw is None or draw.state is not DrawState.PUBLISHED or user.banned:
+        return None
+    own = await services.draws.find_result(draw, user.id)
+    if own is None or own.drawn is None:
+        return None
+    lost = {each.slot_id for each in await services.draws.find_not_booked(draw, own.pseudonym)}
+    granted = [slot_id for slot_id in own.drawn.granted if slot_id not in lost]
+    titles = [await _title(services, slot_id) for slot_id in granted]
+    return {
+        "title": campaign.name,
+        "granted": [title for title in titles if title],
+        "wish_count": len(own.drawn.outcomes),
+        "number": own.drawn.number,
+        "url": f"{context.board_url}#/wishes/campaign_{campaign.id}" if context.board_url else "",
+    }
+
+
+async def _title(services: Services, slot_id: SlotId) -> str | None:
+    state = await services.slots.find(SlotQuery(slot_id, services.now()))
+    return state.slot.title if state else None
+
+
+LOADERS: Mapping[str, Loader] = {
+    CAMPAIGN_OPENS.name: load_opening,
+    ANNOUNCEMENT.name: load_announcement,
+    DRAW_RESULT.name: load_draw_result,
+}

@@ -1,0 +1,188 @@
+"""Sends what is due in the outbox; every worker takes part.
+
+An entry is claimed with a lease before it is sent. A worker that dies leaves its leases to others,
+which send the same entries again, with the same ids.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import product
+
+from prometheus_client import Counter
+
+from slotlock.domain.notifications.outbox import LEASE, Channel, Delivery, OutboxEntry, OutboxState
+from slotlock.infrastructure.mongo.client import is_unavailable
+from slotlock.infrastructure.tasks import cancel_and_wait
+from slotlock.services.container import Services
+
+log = logging.getLogger("slotlock.outbox")
+
+ATTEMPTS = Counter(
+    "slotlock_outbox_attempts_total",
+    "Attempts to send entries of the outbox, by channel and the state that followed",
+    ["channel", "state"],
+)
+for _channel, _state in product(
+    Channel, (OutboxState.SENT, OutboxState.QUEUED, OutboxState.FAILED)
+):
+    ATTEMPTS.labels(_channel.value, _state.value)  # which shows zero, instead of nothing
+POLL_S = 0.5
+# The entries that a process sends at once on one channel.
+CONCURRENCY = 30
+# Entries are claimed together, so that each costs few commands: as many as there is room for, as
+# soon as half of the room is free, or some of it after this time.
+MAX_ROOM_WAIT_S = 0.25
+# Long before the lease ends, so that no other worker sends the same entry meanwhile.
+ATTEMPT_TIMEOUT_S = 90.0
+SHUTDOWN_TIMEOUT_S = 5.0
+
+# Sends entries that are one mail or call: the first one has been due, the others are of its group.
+Deliver = Callable[[Sequence[OutboxEntry]], Awaitable[Delivery]]
+# Waits until an entry may be sent, and returns how many of this number may.
+WaitForRate = Callable[[int], Awaitable[int]]
+
+
+@contextlib.asynccontextmanager
+async def outbox_sender(
+    services: Services,
+    channel: Channel,
+    deliver: Deliver,
+    wait_for_rate: WaitForRate | None = None,
+) -> AsyncIterator[None]:
+    """Send the entries of a channel while the context is open."""
+    sender = OutboxSender(services, channel, deliver, wait_for_rate)
+    task = asyncio.create_task(sender.run())
+    try:
+        yield
+    finally:
+        await cancel_and_wait(task)
+        await sender.finish()
+
+
+class OutboxSender:
+    """Claims due entries of a channel, and sends some of them at once."""
+
+    def __init__(
+        self,
+        services: Services,
+        channel: Channel,
+        deliver: Deliver,
+        wait_for_rate: WaitForRate | None = None,
+    ) -> None:
+        self._services = services
+        self._channel = channel
+        self._deliver = deliver
+        self._wait_for_rate = wait_for_rate
+        # The attempts that go on, with the group of each, or the id of an entry without a group.
+        self._sending: dict[asyncio.Task[None], str] = {}
+
+    async def run(self) -> None:
+        """Send what is due, until the task is cancelled."""
+        while True:
+            found = 0
+            try:
+                found = await self.send_due()
+            except Exception as error:  # the entries stay in the outbox
+                log.warning(
+                    "could not read the outbox", exc_info=None if is_unavailable(error) else error
+                )
+            if not found:
+                await self._wait_for_entries()
+
+    async def finish(self) -> None:
+        """Let attempts that have begun end, for some seconds; the rest is left to the lease."""
+        if self._sending:
+            _, pending = await asyncio.wait(self._sending, timeout=SHUTDOWN_TIMEOUT_S)
+            for task in pending:
+                await cancel_and_wait(task)
+
+    async def send_due(self) -> int:
+        """Begin to send entries that are due, and return how many these are."""
+        due = await self._services.outbox.find_due(
+            self._channel, self._services.now(), 4 * CONCURRENCY
+        )
+        busy, leads = set(self._sending.values()), dict[str, OutboxEntry]()
+        for entry in due:
+            # The first entry of a group takes the others with it.
+            if (group := entry.group or entry.id) not in busy:
+                leads.setdefault(group, entry)
+        ready = [*leads.values()]
+        if len(ready) > CONCURRENCY:
+            random.shuffle(ready)  # other workers find the same ones, and claim others first
+        begun = 0
+        while ready:
+            room = min(await self._wait_for_room(), len(ready))
+            if self._wait_for_rate is not None:
+                room = await self._wait_for_rate(room)
+            begun += await self._claim_and_send(ready[:room])
+            ready = ready[room:]
+        return begun
+
+    async def _wait_for_room(self) -> int:
+        """Wait until more can be sent, and return how many."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + MAX_ROOM_WAIT_S
+        while len(self._sending) > CONCURRENCY // 2:
+            is_full = len(self._sending) == CONCURRENCY
+            timeout = None if is_full else deadline - loop.time()
+            if timeout is not None and timeout <= 0:
+                break
+            await asyncio.wait(self._sending, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        return CONCURRENCY - len(self._sending)
+
+    async def _claim_and_send(self, due: Sequence[OutboxEntry]) -> int:
+        """Begin to send those of these for which no other worker was first; return their number."""
+        claimed = await self._services.outbox.claim(due, self._services.now())
+        for entries in claimed:
+            task = asyncio.create_task(self._send(entries))
+            self._sending[task] = entries[0].group or entries[0].id
+            task.add_done_callback(self._sending.pop)
+        return len(claimed)
+
+    async def _send(self, entries: Sequence[OutboxEntry]) -> None:
+        delivery = await self._attempt(entries)
+        lease_ends_at = asyncio.get_running_loop().time() + LEASE.total_seconds()
+        while (error := await self._record(entries, delivery)) is not None:
+            # While MongoDB is unavailable, no other worker can claim the entry either.
+            if not is_unavailable(error) and asyncio.get_running_loop().time() > lease_ends_at:
+                return
+            await asyncio.sleep(POLL_S)
+
+    async def _attempt(self, entries: Sequence[OutboxEntry]) -> Delivery:
+        lead = entries[0]
+        if lead.expires_at is not None and lead.expires_at <= self._services.now():
+            return Delivery(OutboxState.SUPPRESSED, "it expired before it could be sent")
+        try:
+            async with asyncio.timeout(ATTEMPT_TIMEOUT_S):
+                return await self._deliver(entries)
+        except TimeoutError:
+            # Not an outage: the receiver may have it, and each attempt may make a double.
+            return Delivery(OutboxState.QUEUED, f"no result within {ATTEMPT_TIMEOUT_S:g} s")
+        except Exception as error:
+            is_outage = is_unavailable(error)
+            log.warning("could not send %s", lead.id, exc_info=None if is_outage else error)
+            reason = f"{type(error).__name__}: {error}"
+            return Delivery(OutboxState.QUEUED, reason, is_outage=is_outage)
+
+    async def _record(self, entries: Sequence[OutboxEntry], delivery: Delivery) -> Exception | None:
+        """Record what an attempt led to; return why MongoDB did not."""
+        try:
+            state = await self._services.outbox.finish(entries, delivery, self._services.now())
+        except Exception as error:
+            log.warning(
+                "could not record that %s is %s",
+                entries[0].id,
+                delivery.state,
+                exc_info=None if is_unavailable(error) else error,
+            )
+            return error
+        ATTEMPTS.labels(entries[0].channel.value, state.value).inc()
+        return None
+
+    async def _wait_for_entries(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLL_S):
+                await self._services.outbox.inserted.wait()

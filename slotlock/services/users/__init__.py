@@ -1,1 +1,0 @@
-"""Changes of users that concern their bookings."""

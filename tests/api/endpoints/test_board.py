@@ -1,0 +1,94 @@
+"""The board: a page that a cache may store for a moment, and files for ever."""
+
+import gzip
+import html
+import json
+import re
+
+import httpx
+import pytest
+
+from slotlock.api.endpoints.board import WORKER, BoardFile, board_files
+from tests.support.apps.processes import AppProcess
+from tests.support.board.sources import path_of
+from tests.support.clients.client import GraphQLTestClient
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "font-src 'self'; require-trusted-types-for 'script'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+FILES = {
+    name: BoardFile.of(name, content).content
+    for name, content in board_files().items()
+    if name != WORKER
+}
+
+
+@pytest.fixture
+async def page(app: AppProcess, http: httpx.AsyncClient) -> httpx.Response:
+    """Return the response with the page."""
+    return await http.get(app.url + "/board")
+
+
+async def test_the_page_has_the_exact_policy_and_a_cache_stores_it_for_a_moment(
+    page: httpx.Response,
+) -> None:
+    assert page.status_code == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.headers["content-security-policy"] == POLICY
+    assert page.headers["cache-control"] == "public, max-age=30, stale-while-revalidate=300"
+    assert "set-cookie" not in page.headers
+
+
+async def test_every_file_of_the_page_is_compressed_and_cached_for_ever(
+    app: AppProcess, http: httpx.AsyncClient, page: httpx.Response
+) -> None:
+    version = re.findall(r'name="board-version" content="(\w+)"', page.text)[0]
+    for name, content in FILES.items():
+        url = f"{app.url}/board/{version}/{name}"
+        response = await http.get(url, headers={"Accept-Encoding": "gzip"})
+        assert response.status_code == 200, name
+        assert response.content == content
+        assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert response.headers["content-encoding"] == "gzip"
+        assert response.headers["vary"] == "Accept-Encoding"
+        assert int(response.headers["content-length"]) <= len(gzip.compress(content))
+    plain = await http.get(f"{app.url}/board/{version}/app.js", headers={"Accept-Encoding": ""})
+    assert "content-encoding" not in plain.headers
+    assert plain.content == FILES["app.js"]
+
+
+async def test_the_page_names_only_files_that_exist_and_every_shared_module(
+    app: AppProcess, http: httpx.AsyncClient, page: httpx.Response
+) -> None:
+    named = re.findall(r'(?:href|src)="(/board/[^"]+)"', page.text)
+    assert {(await http.get(app.url + path)).status_code for path in named} == {200}
+    modules = {path.split("/", 3)[3] for path in named if path.endswith(".js")}
+    imports = re.compile(r'^(?:import|\} ).*?"(\.[^"]+)";$', re.MULTILINE)
+    for name in modules:
+        imported = {path_of(name, each) for each in imports.findall(FILES[name].decode())}
+        assert imported - modules == set(), name
+
+
+async def test_the_page_says_what_the_api_says_of_the_site(
+    app: AppProcess, http: httpx.AsyncClient, page: httpx.Response
+) -> None:
+    content = re.findall(r'name="board-site" content="([^"]+)"', page.text)[0]
+    shown = json.loads(html.unescape(content))
+    client = GraphQLTestClient(http, app.url)
+    fields = " ".join(shown).replace("signInProviders", "signInProviders { id name }")
+    assert await client.execute(f"{{ site {{ {fields} }} }}") == shown
+
+
+@pytest.mark.parametrize(
+    "path", ["0123456789abcdef/board.css", "{}/nothing.js", "{}/../board.html"]
+)
+async def test_a_file_of_another_version_or_of_another_folder_is_not_found(
+    app: AppProcess, http: httpx.AsyncClient, page: httpx.Response, path: str
+) -> None:
+    version = re.findall(r'name="board-version" content="(\w+)"', page.text)[0]
+    url = f"{app.url}/board/{path.format(version)}".replace("../", "%2e%2e/")
+    response = await http.get(url)
+    assert response.status_code == 404
+    assert "immutable" not in response.headers.get("cache-control", "")

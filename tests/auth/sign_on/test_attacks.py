@@ -1,0 +1,329 @@
+"""Known attacks on sign-ins fail, and each succeeds without its guard."""
+
+import hmac
+import json
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jwt
+import pytest
+
+from slotlock.auth.providers.connections import SignOn, open_sign_on
+from slotlock.auth.sessions import SignedInSession
+from slotlock.auth.sign_on import id_tokens, sign_in
+from slotlock.auth.sign_on.sign_in import ProviderUnavailable, SignInFailed, start_sign_in
+from slotlock.auth.tokens import hash_token
+from slotlock.domain.shared.validation import InvalidInput
+from slotlock.infrastructure.mongo.users.identities import IdentityRepository
+from tests.support.sign_on.lying_provider import (
+    CLIENT_ID,
+    LyingProvider,
+    lying_provider,
+    public_pem,
+    rsa_key,
+)
+from tests.support.sign_on.scene import BOARD, SignOnScene
+
+Patch = pytest.MonkeyPatch
+CHALLENGE = "c" * 43
+WITH_AND_WITHOUT_GUARD = pytest.mark.parametrize("is_guarded", [True, False])
+
+
+async def no_check(*_: object) -> None:
+    """Stand for a guard that waits."""
+
+
+def trust_each_signature(monkeypatch: Patch) -> None:
+    """Turn off the checks of the algorithm and the signature."""
+    decode = jwt.decode
+
+    def unverified(token: str, *_: object, **options: Any) -> Any:
+        options["options"] = {**options["options"], "verify_signature": False}
+        return decode(token, **options)
+
+    async def any_key(*_: object) -> Any:
+        return {"kty": "oct", "k": "AAAA"}
+
+    monkeypatch.setattr(jwt, "decode", unverified)
+    monkeypatch.setattr(jwt, "PyJWK", lambda *_: None)
+    monkeypatch.setattr(id_tokens, "_find_key", any_key)
+    require = id_tokens._require
+    monkeypatch.setattr(
+        id_tokens, "_require", lambda ok, why: require(ok or "algorithm" in why, why)
+    )
+
+
+def expected(is_guarded: bool) -> type:
+    return SignInFailed if is_guarded else SignedInSession
+
+
+@WITH_AND_WITHOUT_GUARD
+async def test_the_browser_of_a_victim_cannot_finish_the_sign_in_of_an_attacker(
+    scene: SignOnScene, monkeypatch: Patch, is_guarded: bool
+) -> None:
+    state, code = await scene.start()  # the attacker sends both to the victim (login CSRF)
+    if not is_guarded:
+        monkeypatch.setattr(sign_in, "_check_client", lambda *_: None)
+    outcome = await scene.finish(state, code, verifier=secrets.token_urlsafe(32))
+    assert isinstance(outcome, expected(is_guarded))
+
+
+@WITH_AND_WITHOUT_GUARD
+async def test_a_code_of_one_provider_never_reaches_another_one(
+    scene: SignOnScene, monkeypatch: Patch, is_guarded: bool
+) -> None:
+    if not is_guarded:
+        monkeypatch.setattr(sign_in, "_check_issuer", no_check)
+    with lying_provider() as attacker:
+        attacker_settings = attacker.settings(id="attacker")
+        async with open_sign_on([scene.provider.settings(), attacker_settings], BOARD) as sign_on:
+            mixed = replace(scene, auth=replace(scene.auth, sign_on=sign_on))
+            started = await start_sign_in(
+                mixed.auth, "attacker", sign_in.challenge_of(scene.verifier)
+            )
+            assert isinstance(started, sign_in.SignInStarted)
+            # The attacker sends the user on to the honest provider, with the state.
+            state, code = scene.provider.code_for(started.url)
+            await mixed.finish(state, code, issuer=scene.provider.issuer)
+        assert attacker.count("/token") == (0 if is_guarded else 1)
+
+
+async def test_a_provider_that_names_itself_in_each_response_is_never_nameless(
+    scene: SignOnScene,
+) -> None:
+    scene.provider.metadata = {"authorization_response_iss_parameter_supported": True}
+    assert isinstance(await scene.sign_in(), SignInFailed)
+    named = await scene.finish(*await scene.start(), issuer=scene.provider.issuer)
+    assert isinstance(named, SignedInSession)
+
+
+@WITH_AND_WITHOUT_GUARD
+async def test_a_state_works_once(scene: SignOnScene, monkeypatch: Patch, is_guarded: bool) -> None:
+    scene.provider.replays = True
+    taken = await scene.start()
+    if not is_guarded:
+        pending = await scene.auth.repositories.identities.take_pending(
+            hash_token(taken[0]), scene.auth.now()
+        )
+
+        async def find_pending(*_: object) -> object:
+            return pending
+
+        monkeypatch.setattr(IdentityRepository, "take_pending", find_pending)
+    assert isinstance(await scene.finish(*taken), SignedInSession)
+    assert isinstance(await scene.finish(*taken), expected(is_guarded))
+
+
+async def test_a_state_ends_after_ten_minutes(scene: SignOnScene) -> None:
+    started, late = await scene.start(), scene.auth.now() + sign_in.PENDING_TTL
+    scene.auth = replace(scene.auth, now=lambda: late)
+    assert isinstance(await scene.finish(*started), SignInFailed)
+    assert scene.provider.count("/token") == 0
+
+
+@WITH_AND_WITHOUT_GUARD
+async def test_a_stolen_code_does_not_work_in_another_sign_in(
+    scene: SignOnScene, is_guarded: bool
+) -> None:
+    _, stolen = await scene.start()
+    state, _ = await scene.start()
+    scene.provider.ignores_verifier = not is_guarded
+    if not is_guarded:
+        scene.provider.claims["nonce"] = nonce_of(scene.provider)
+    outcome = await scene.finish(state, stolen)
+    assert isinstance(outcome, expected(is_guarded))
+
+
+def nonce_of(provider: LyingProvider) -> str:
+    """Return the nonce of the last sign-in, which only its client knows."""
+    (*_, last) = provider._codes.values()
+    return str(last["nonce"])
+
+
+@WITH_AND_WITHOUT_GUARD
+async def test_a_token_of_another_sign_in_has_the_wrong_nonce(
+    scene: SignOnScene, monkeypatch: Patch, is_guarded: bool
+) -> None:
+    scene.provider.claims["nonce"] = "another"
+    if not is_guarded:
+        monkeypatch.setattr(hmac, "compare_digest", lambda *_: True)
+    assert isinstance(await scene.sign_in(), expected(is_guarded))
+
+
+def with_hs256(key: bytes) -> Callable[[dict[str, Any]], str]:
+    """Sign as one who knows only public keys."""
+
+    def sign(claims: dict[str, Any]) -> str:
+        header = {"alg": "HS256", "typ": "JWT", "kid": "first"}
+        message = ".".join(
+            jwt.utils.base64url_encode(json.dumps(part).encode()).decode()
+            for part in (header, claims)
+        )
+        signature = hmac.digest(key, message.encode(), "sha256")
+        return f"{message}.{jwt.utils.base64url_encode(signature).decode()}"
+
+    return sign
+
+
+FORGERIES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "another key under the id of the right one": lambda claims: jwt.encode(
+        claims, rsa_key("forged"), "RS256", headers={"kid": "first"}
+    ),
+    "another key under its own id": lambda claims: jwt.encode(
+        claims, rsa_key("forged"), "RS256", headers={"kid": "forged"}
+    ),
+    "a key in the header": lambda claims: jwt.encode(
+        claims, rsa_key("forged"), "RS256", headers={"jku": "http://127.0.0.1:1/keys"}
+    ),
+    "no signature": lambda claims: jwt.encode(claims, "", "none"),
+    "the public key as the secret of HS256": with_hs256(public_pem("first")),
+    "another algorithm of the right key": lambda claims: jwt.encode(
+        claims, rsa_key("first"), "RS512", headers={"kid": "first"}
+    ),
+}
+
+
+@WITH_AND_WITHOUT_GUARD
+@pytest.mark.parametrize("forgery", FORGERIES)
+async def test_a_forged_token_signs_nobody_in(
+    scene: SignOnScene, monkeypatch: Patch, forgery: str, is_guarded: bool
+) -> None:
+    scene.provider.sign = FORGERIES[forgery]
+    if not is_guarded:
+        trust_each_signature(monkeypatch)
+    assert isinstance(await scene.sign_in(), expected(is_guarded))
+
+
+@WITH_AND_WITHOUT_GUARD
+async def test_a_key_that_the_provider_has_withdrawn_signs_nothing(
+    scene: SignOnScene, is_guarded: bool
+) -> None:
+    provider = scene.provider
+    assert isinstance(await scene.sign_in(), SignedInSession)
+    provider.published = ["second"]
+    if is_guarded:
+        assert isinstance(await scene.sign_in(), SignedInSession)
+    provider.sign = lambda claims: jwt.encode(
+        claims, rsa_key("first"), "RS256", headers={"kid": "first"}
+    )
+    assert isinstance(await scene.sign_in(), expected(is_guarded))
+
+
+async def test_tokens_with_unknown_keys_do_not_flood_the_provider(scene: SignOnScene) -> None:
+    provider = scene.provider
+    assert isinstance(await scene.sign_in(), SignedInSession)
+    provider.sign = lambda claims: jwt.encode(
+        claims, rsa_key("forged"), "RS256", headers={"kid": secrets.token_hex(4)}
+    )
+    for _ in range(5):
+        assert isinstance(await scene.sign_in(), SignInFailed)
+    assert provider.count("/keys") == 2
+
+
+WRONG_CLAIMS: list[dict[str, Any]] = [
+    {"iss": "https://elsewhere.example"},
+    {"aud": "another client"},
+    {"aud": [CLIENT_ID, "another client"]},
+    {"azp": "another client"},
+    {"exp": None},
+    {"exp": "soon"},
+    {"iat": float("inf")},
+    {"at_hash": "another"},
+    {"sub": None},
+    {"sub": 7},
+    {"sub": ""},
+    {"sub": "a\x00"},
+    {"sub": "\ud800"},
+    {"sub": "x" * 256},
+    {"sid": []},
+    {"nonce": 7},
+]
+
+
+@pytest.mark.parametrize("claims", WRONG_CLAIMS, ids=str)
+async def test_each_claim_of_a_token_is_checked(scene: SignOnScene, claims: dict[str, Any]) -> None:
+    scene.provider.claims |= claims
+    assert isinstance(await scene.sign_in(), SignInFailed)
+
+
+@WITH_AND_WITHOUT_GUARD
+@pytest.mark.parametrize(
+    ("name", "after_s"), [("exp", -121), ("iat", 3600), ("iat", -3600), ("nbf", 3600)]
+)
+async def test_a_token_of_another_time_is_refused(
+    scene: SignOnScene, monkeypatch: Patch, name: str, after_s: int, is_guarded: bool
+) -> None:
+    scene.provider.claims[name] = int(time.time()) + after_s
+    if not is_guarded:
+        monkeypatch.setattr(id_tokens, "_check_times", lambda *_: None)
+    assert isinstance(await scene.sign_in(), expected(is_guarded))
+
+
+@pytest.mark.parametrize("skew_s", [-60, 60])
+async def test_clocks_may_differ_by_a_minute(scene: SignOnScene, skew_s: int) -> None:
+    now = int(time.time()) + skew_s
+    scene.provider.claims |= {"iat": now, "exp": now + 30, "nbf": now}
+    assert isinstance(await scene.sign_in(), SignedInSession)
+
+
+async def test_a_token_for_several_clients_names_the_one_that_asked(scene: SignOnScene) -> None:
+    scene.provider.claims |= {"aud": [CLIENT_ID, "api"], "azp": CLIENT_ID}
+    assert isinstance(await scene.sign_in(), SignedInSession)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"issuer": "https://elsewhere.example"},
+        {"token_endpoint": "http://elsewhere.example/token"},
+        {"jwks_uri": "file:///etc/passwd"},
+        {"authorization_endpoint": "javascript:alert(1)"},
+        {"authorization_endpoint": None},
+    ],
+)
+async def test_a_provider_that_describes_itself_wrongly_is_unavailable(
+    scene: SignOnScene, metadata: dict[str, Any]
+) -> None:
+    scene.provider.metadata = metadata
+    assert isinstance(await start_sign_in(scene.auth, "school", CHALLENGE), ProviderUnavailable)
+
+
+REDIRECTS = ["https://elsewhere.example/", f"{BOARD}/", f"{BOARD}?next=x", "javascript:alert(1)"]
+
+
+@pytest.mark.parametrize("redirect_uri", REDIRECTS)
+async def test_a_code_goes_only_to_addresses_of_the_settings(
+    scene: SignOnScene, redirect_uri: str
+) -> None:
+    refused = await start_sign_in(scene.auth, "school", CHALLENGE, redirect_uri)
+    assert isinstance(refused, InvalidInput)
+    async with scene.configured(redirect_uris=(redirect_uri,)) as configured:
+        allowed = await start_sign_in(configured.auth, "school", CHALLENGE, redirect_uri)
+    assert isinstance(allowed, sign_in.SignInStarted)
+
+
+@pytest.mark.parametrize(
+    ("provider_id", "challenge", "field"),
+    [("nobody", CHALLENGE, "provider"), ("school", "short", "challenge")],
+)
+async def test_a_start_without_a_provider_or_challenge_is_invalid(
+    scene: SignOnScene, provider_id: str, challenge: str, field: str
+) -> None:
+    refused = await start_sign_in(scene.auth, provider_id, challenge)
+    assert isinstance(refused, InvalidInput)
+    assert [each.field for each in refused.problems] == [field]
+
+
+async def test_claims_about_another_user_are_refused(scene: SignOnScene) -> None:
+    scene.provider.user_info = {"sub": "another", "email": "eve@slotlock.test"}
+    assert isinstance(await scene.sign_in(), SignInFailed)
+
+
+async def test_a_server_without_providers_starts_and_finishes_nothing(scene: SignOnScene) -> None:
+    auth = replace(scene.auth, sign_on=SignOn([]))
+    assert isinstance(await start_sign_in(auth, "school", CHALLENGE), InvalidInput)
+    started = await scene.start()
+    assert isinstance(await replace(scene, auth=auth).finish(*started), SignInFailed)

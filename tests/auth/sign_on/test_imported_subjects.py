@@ -1,0 +1,202 @@
+"""Files of users that name the subject of a user at a provider."""
+
+import secrets
+from dataclasses import replace
+
+import pytest
+from bson import ObjectId
+from pymongo import MongoClient
+
+from slotlock.auth import accounts
+from slotlock.auth.admin.user_import import import_users
+from slotlock.auth.invitations import invite
+from slotlock.auth.sessions import SignedInSession
+from slotlock.auth.sign_on.identities import list_identities
+from slotlock.auth.sign_on.sign_in import LinkRequired, SignInTaken
+from slotlock.auth.tokens import hash_token
+from slotlock.domain.users.identity import Identity
+from slotlock.domain.users.import_file import UserRow
+from slotlock.domain.users.import_plan import ImportPlan, ImportResult, plan_import
+from slotlock.domain.users.import_problems import InvalidUserFile
+from slotlock.domain.users.user import Caller, Role, User
+from slotlock.infrastructure.mongo.client import Document
+from slotlock.infrastructure.mongo.users.identities import NewIdentity
+from slotlock.infrastructure.mongo.users.imports import ImportAttempt
+from tests.support.sign_on.scene import SignOnScene
+from tests.support.stores.users import insert_user, new_email
+
+PASSWORD = "correct horse battery"
+
+
+async def import_lines(
+    scene: SignOnScene, *lines: str, claim: bool = False
+) -> ImportResult | list[tuple[int, str]]:
+    """Import users. Return the result, or the line and the code of each problem."""
+    body = "\n".join(("email,name,groups,subject", *lines)).encode()
+    outcome = await import_users(scene.auth, body, dry_run=False, claim=claim)
+    if isinstance(outcome, InvalidUserFile):
+        return [(line, each.code.value) for each in outcome.problems for line in each.lines]
+    assert isinstance(outcome, ImportResult)
+    return outcome
+
+
+def subject_of(scene: SignOnScene) -> str:
+    """Return the subject of the user of the provider."""
+    return str(scene.provider.claims["sub"])
+
+
+def caller_of(user: User) -> Caller:
+    """Return the user as a caller."""
+    return Caller(user.id, user.role, "session", user.created_at)
+
+
+def is_result(created: int, updated: int, unchanged: int, claimed: int = 0) -> ImportResult:
+    """Return the result of an import with these counts."""
+    return ImportResult(created, updated, unchanged, dry_run=False, claimed=claimed)
+
+
+@pytest.mark.parametrize("address", [None, "other", "same"])
+@pytest.mark.parametrize("prefix", ["", "school:"])
+async def test_the_first_sign_in_with_an_imported_subject_opens_the_account_with_its_groups(
+    scene: SignOnScene, address: str | None, prefix: str
+) -> None:
+    email = new_email()
+    line = f"{email},Ada,choir,{prefix}{subject_of(scene)}"
+    assert await import_lines(scene, line) == is_result(1, 0, 0)
+    given = {None: None, "other": new_email(), "same": email}[address]
+    scene.provider.claims |= {"email": given, "email_verified": True}
+    user = await scene.user()
+    assert (user.login_name, user.name, user.groups) == (email, "Ada", ("choir",))
+    assert user.email_verified is (address == "same")
+    assert (await scene.user()).email_verified is (address == "same")
+    (identity,) = await list_identities(scene.auth, caller_of(user))
+    assert (identity.email, identity.linked_at is not None) == (given, True)
+    assert await import_lines(scene, line) == is_result(0, 0, 1)
+
+
+async def test_nobody_with_another_subject_gets_the_account_of_an_imported_subject(
+    scene: SignOnScene,
+) -> None:
+    email, subject = new_email(), subject_of(scene)
+    await import_lines(scene, f"{email},Ada,choir,{subject}")
+    other = secrets.token_hex(8)
+    scene.provider.claims |= {"sub": other, "email": email, "email_verified": True}
+    assert await scene.sign_in() == LinkRequired(email)
+    registered = await accounts.register(scene.auth, "Eve", new_email(), PASSWORD)
+    assert isinstance(registered, SignedInSession)
+    scene.provider.claims["sub"] = subject
+    assert await scene.link(caller_of(registered.user)) == SignInTaken()
+    assert (await scene.user()).groups == ("choir",)
+
+
+async def test_no_address_links_an_account_that_an_import_names_a_subject_for_meanwhile(
+    scene: SignOnScene,
+) -> None:
+    user = await insert_user(scene.auth)
+    other = Identity(scene.provider.issuer, secrets.token_hex(8))
+    new = NewIdentity(other, user.login_name, email_verified=True, at=scene.auth.now())
+    await import_lines(scene, f"{user.login_name},Ada,,{subject_of(scene)}")
+    assert await scene.auth.repositories.identities.link(user, new, by_address=True) is None
+    assert await scene.auth.repositories.identities.link(user, new, by_address=False) is not None
+
+
+async def test_an_import_plans_again_if_the_user_signs_in_with_another_subject_meanwhile(
+    scene: SignOnScene,
+) -> None:
+    user, imports = await insert_user(scene.auth), scene.auth.repositories.user_imports
+    named = Identity(scene.provider.issuer, secrets.token_hex(8))
+    rows = [UserRow(2, user.login_name, "Ada", None, None, named)]
+    seen = await imports.load_snapshot([user.login_name], [named])
+    plan = plan_import(rows, seen.users_by_login_name, linked=seen.linked)
+    assert isinstance(plan, ImportPlan)
+    scene.provider.claims |= {"email": user.login_name, "email_verified": True}
+    assert (await scene.user()).id == user.id
+    assert await imports.commit(plan, seen, scene.auth.now()) is ImportAttempt.CONFLICT
+    line = f"{user.login_name},Ada,,{named.subject}"
+    assert await import_lines(scene, line) == [(2, "OTHER_SUBJECT")]
+    elsewhere = replace(named, issuer="https://elsewhere.example")
+    rows = [replace(rows[0], identity=elsewhere)]
+    seen = await imports.load_snapshot([user.login_name], [elsewhere])
+    plan = plan_import(rows, seen.users_by_login_name, linked=seen.linked)
+    assert isinstance(plan, ImportPlan)
+    assert await imports.commit(plan, seen, scene.auth.now()) is ImportAttempt.WRITTEN
+    assert len(await list_identities(scene.auth, caller_of(user))) == 2
+
+
+async def test_an_import_of_a_subject_that_signs_in_meanwhile_names_its_line(
+    scene: SignOnScene,
+) -> None:
+    imports, email = scene.auth.repositories.user_imports, new_email()
+    named = Identity(scene.provider.issuer, subject_of(scene))
+    seen = await imports.load_snapshot([email], [named])
+    plan = plan_import([UserRow(2, email, "Ada", None, None, named)], {})
+    assert isinstance(plan, ImportPlan)
+    await scene.user()
+    assert await imports.commit(plan, seen, scene.auth.now()) is ImportAttempt.CONFLICT
+    lines = (f"{new_email()},Ben,,", f"{email},Ada,,{named.subject}")
+    assert await import_lines(scene, *lines) == [(3, "SUBJECT_TAKEN")]
+
+
+async def test_a_file_corrects_the_subjects_of_an_earlier_one(
+    scene: SignOnScene, mongo_url: str
+) -> None:
+    ada, ben = new_email(), new_email()
+    subject, other = subject_of(scene), secrets.token_hex(8)
+    await import_lines(scene, f"{ada},Ada,choir,{other}", f"{ben},Ben,,{subject}")
+    assert await import_lines(scene, f"{ada},Ada,choir,{subject}") == [(2, "SUBJECT_TAKEN")]
+    swapped = (f"{ada},Ada,choir,{subject}", f"{ben},Ben,,{other}")
+    assert await import_lines(scene, *swapped) == is_result(0, 2, 0)
+    user = await scene.user()
+    assert user.login_name == ada
+    assert await import_lines(scene, f"{ada},Ada,choir,", f"{ben},Ben,,") == is_result(0, 0, 2)
+    assert (await scene.user()).id == user.id
+    with MongoClient[Document](mongo_url) as client:
+        notes = client.get_default_database()["audit_notes"].find({"users": ObjectId(user.id)})
+        edits = [edit for note in notes for edit in note["edits"] if edit["field"] == "subject"]
+    old, new = (f"{scene.provider.issuer} {each}" for each in (other, subject))
+    named = {(edit["before"], edit["after"]) for edit in edits if edit["user"] == ObjectId(user.id)}
+    assert named == {(old, new), (None, old)}
+
+
+async def test_a_claimed_account_has_only_the_subject_of_its_row(scene: SignOnScene) -> None:
+    auth, email, subject = scene.auth, new_email(), subject_of(scene)
+    scene.provider.claims |= {"sub": secrets.token_hex(8), "email": email}
+    squatting = dict(scene.provider.claims)
+    squatter = await scene.user()
+    line = f"{email},Ada,choir,{subject}"
+    unclaimed = await import_lines(scene, line)
+    assert isinstance(unclaimed, ImportResult)
+    assert len(unclaimed.unclaimed) == 1
+    ben = f"{new_email()},Ben,,{squatting['sub']}"
+    assert await import_lines(scene, line, ben, claim=True) == is_result(1, 0, 0, claimed=1)
+    scene.provider.claims = {"sub": subject}
+    user = await scene.user()
+    assert (user.id, user.groups) == (squatter.id, ("choir",))
+    scene.provider.claims = squatting
+    assert (await scene.user()).name == "Ben"
+    assert len(await list_identities(auth, caller_of(user))) == 1
+
+
+async def test_the_first_sign_in_ends_an_invitation_that_an_earlier_import_led_to(
+    scene: SignOnScene,
+) -> None:
+    email, group = new_email(), secrets.token_hex(4)
+    await import_lines(scene, f"{email},Ada,{group},")
+    (invitation,) = [each async for each in invite(scene.auth, group, tuple(Role))]
+    await import_lines(scene, f"{email},Ada,{group},{subject_of(scene)}")
+    assert [each async for each in invite(scene.auth, group, tuple(Role))] == []
+    auth, token = scene.auth, hash_token(invitation.token)
+    assert await auth.repositories.invitations.find(token, auth.now()) is not None
+    await scene.user()
+    assert await auth.repositories.invitations.find(token, auth.now()) is None
+
+
+async def test_a_wrong_subject_is_a_problem_with_its_line(scene: SignOnScene) -> None:
+    wrong = ["other:1", "f:1", "school:", "school:two words", "x" * 256, "1,04769E+20"]
+    lines = [f'{new_email()},Ada,,"{subject}"' for subject in wrong]
+    expected = [(line, "INVALID_SUBJECT") for line in range(2, 2 + len(wrong))]
+    assert await import_lines(scene, *lines) == expected
+    twice = [f"{new_email()},Ada,,{subject}" for subject in ("school:1", "1")]
+    assert await import_lines(scene, *twice) == [(3, "SAME_USER")]
+    without = replace(scene, auth=replace(scene.auth, sign_on=None))
+    assert await import_lines(without, f"{new_email()},Ada,,1") == [(2, "INVALID_SUBJECT")]

@@ -1,0 +1,247 @@
+"""A student books with the board, in a real browser: the opening, and what may go wrong then."""
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.async_api import Route, WebSocketRoute, expect
+
+from bench.board.opening import wrong_clock
+from tests.support.apps.fork_server import forked_app
+from tests.support.board.pages import Board, Student, asks_for, lose_first_answer, sent_keys, shown
+from tests.support.transport.delay_proxy import delay_proxy
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+# A busy machine draws late. A page that follows the device's clock is ten minutes late or early.
+MAX_LATE_MS = 30_000
+
+
+async def test_the_button_appears_by_itself_at_the_instant_of_the_server(board: Board) -> None:
+    students = [await board.student(), await board.student("Jonas")]
+    course = await board.course(opens_in_s=6)
+    campaign = await board.organizer.execute(
+        "query($id: ID!) { campaign(id: $id) { opensAt } }", id=course.campaign_id
+    )
+    opens_at = datetime.fromisoformat(campaign["opensAt"]).timestamp() * 1000
+
+    async def book_with_wrong_clock(number: int, student: Student) -> None:
+        context = await board.context(student)
+        page = await board.open(context, course.address, wrong_clock(number))
+        keys = sent_keys(page)
+        await course.button(page).click()
+        await course.row(page, "yours").wait_for()
+        late_ms = await page.evaluate("openedAt") - opens_at
+        assert 0 <= late_ms <= MAX_LATE_MS
+        assert len(keys) == 1
+
+    await asyncio.gather(*map(book_with_wrong_clock, range(2), students))
+    assert (await board.organizer.fetch_slot(course.slot_id))["remaining"] == 10
+
+
+async def test_a_device_that_is_ahead_opens_no_course_before_it_knows_the_time_of_the_server(
+    board: Board,
+) -> None:
+    student, course = await board.student(), await board.course(opens_in_s=300)
+    context = await board.context(student)
+
+    async def lose_campaign(route: Route) -> None:
+        if not asks_for(route.request, "campaign"):
+            await route.fallback()
+
+    await context.route("**/graphql", lose_campaign)  # it comes over the socket
+    page = await board.open(context, course.address, wrong_clock(0))
+    await course.row(page, "soon").wait_for()
+    assert not await page.evaluate("globalThis.openedAt")
+
+
+async def test_a_lost_answer_is_asked_for_again_with_the_same_key(board: Board) -> None:
+    student, course = await board.student(), await board.course()
+    page = await board.visit(student, course)
+    keys = sent_keys(page)
+    await lose_first_answer(page)
+    await course.button(page).dblclick()
+    await course.row(page, "yours").wait_for()
+    assert len(keys) >= 2
+    assert len(set(keys)) == 1
+    assert (await student.fetch_slot(course.slot_id))["remaining"] == 11
+
+
+@pytest.mark.slow
+async def test_a_reload_while_it_is_decided_asks_again_with_the_same_key(board: Board) -> None:
+    student, course = await board.student(), await board.course()
+    page = await board.visit(student, course)
+    keys = sent_keys(page)
+    held = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        if not held.is_set() and asks_for(route.request, "bookSlot"):
+            held.set()  # the server never gets it
+        else:
+            await route.fallback()
+
+    await page.route("**/graphql", hold)
+    await course.button(page).click()
+    await course.row(page, "deciding").wait_for()
+    await held.wait()
+    await page.reload()
+    await course.row(page, "yours").wait_for()
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
+    assert (await student.fetch_slot(course.slot_id))["remaining"] == 11
+
+
+@pytest.mark.slow
+async def test_two_tabs_share_the_session_and_show_the_same_booking(board: Board) -> None:
+    student, course = await board.student(), await board.course()
+    context = await board.context(student)
+    pages = await asyncio.gather(*(board.open(context, course.address) for _ in range(2)))
+    for page in pages:
+        await expect(page.locator(".live:not(.stale)")).to_be_visible()
+    await course.button(pages[0]).click()
+    for page in pages:
+        await course.row(page, "yours").wait_for()
+    assert (await student.fetch_slot(course.slot_id))["remaining"] == 11
+
+
+async def test_a_row_says_that_the_last_place_went_to_somebody_else(board: Board) -> None:
+    student, other = await board.student(), await board.student("Jonas")
+    course = await board.course(capacity=1)
+    page = await board.visit(student, course)
+
+    async def be_later(route: Route) -> None:
+        if asks_for(route.request, "bookSlot"):
+            await other.book_slot(course.slot_id)
+        await route.fallback()
+
+    await page.route("**/graphql", be_later)
+    await course.button(page).click()
+    lost = course.row(page, "full").get_by_text("The last place went to somebody else.")
+    await lost.wait_for()
+    await expect(page.locator("#status")).to_contain_text("Chess")
+
+
+async def test_a_read_that_arrives_late_does_not_undo_a_newer_event(board: Board) -> None:
+    student, other = await board.student(), await board.student("Jonas")
+    course = await board.course()
+    context = await board.context(student)
+    page = await board.open(context, course.address, "Math.random = () => 0")
+    await page.locator(".live:not(.stale)").wait_for()
+    was_read, was_shown = asyncio.Event(), asyncio.Event()
+
+    async def arrive_late(route: Route) -> None:
+        if not asks_for(route.request, "SlotsOfCampaign"):
+            await route.fallback()
+            return
+        response = await route.fetch()
+        was_read.set()
+        await was_shown.wait()
+        await route.fulfill(response=response)
+
+    await page.route("**/graphql", arrive_late)
+    await board.organizer.add_slot(campaignId=course.campaign_id, title="Go")
+    await was_read.wait()
+    await other.book_slot(course.slot_id)
+    left = course.row(page).locator(".left")
+    await expect(left).to_contain_text("11 of 12 free")
+    was_shown.set()
+    await shown(page, "Go").first.wait_for()
+    await expect(left).to_contain_text("11 of 12 free")
+
+
+@pytest.mark.slow
+async def test_who_waits_in_line_gets_the_place_that_is_given_back(board: Board) -> None:
+    student, other = await board.student(), await board.student("Jonas")
+    course = await board.course(capacity=1, waitlistCapacity=5)
+    booking = (await other.book_slot(course.slot_id))["booking"]
+    page = await board.visit(student, course)
+    await course.button(page, "full").click()
+    await course.row(page, "waiting").get_by_text("You are 1st in line").wait_for()
+    await other.cancel_booking(booking["id"])
+    await course.row(page, "yours").wait_for()
+
+
+@pytest.mark.slow
+async def test_a_session_that_ended_elsewhere_ends_on_the_page(board: Board) -> None:
+    student, course = await board.student(), await board.course()
+    page = await board.visit(student, course)
+    await page.locator(".live:not(.stale)").wait_for()
+    assert await student.execute("mutation { logout }")
+    await page.locator('nav a[href="#/signin"]').wait_for()
+    assert await page.evaluate('localStorage.getItem("slotlock.refreshToken")') is None
+
+
+@pytest.mark.slow
+async def test_a_page_stays_true_while_the_server_dies_and_another_one_starts(
+    board: Board, log_dir: Path
+) -> None:
+    student, course = await board.student(), await board.course()
+    environment = board.app.environment
+    with forked_app(environment, log_dir / "first") as first:
+        async with delay_proxy(httpx.URL(first.url).port or 0) as proxy:
+            context = await board.context(student, url=f"http://127.0.0.1:{proxy.port}")
+            page = await board.open(context, course.address)
+            keys = sent_keys(page)
+            await page.locator(".live:not(.stale)").wait_for()
+            first.kill()
+            await page.locator(".live.stale").wait_for()
+            await course.button(page).click()
+            await course.row(page, "lost").get_by_text("No connection").wait_for()
+            with forked_app(environment, log_dir / "second") as second:
+                proxy.target_port = httpx.URL(second.url).port or 0
+                await course.row(page, "yours").wait_for()
+    assert len(set(keys)) == 1
+    assert (await student.fetch_slot(course.slot_id))["remaining"] == 11
+
+
+@pytest.mark.slow
+async def test_a_page_whose_sockets_are_refused_reads_again(board: Board) -> None:
+    student, other = await board.student(), await board.student("Jonas")
+    course = await board.course()
+    context = await board.context(student)
+
+    async def refuse(socket: WebSocketRoute) -> None:
+        await socket.close()
+
+    async def read_often(route: Route) -> None:
+        response = await route.fetch()
+        text = (await response.text()).replace("[10_000, 10_000]", "[200, 200]")
+        await route.fulfill(response=response, body=text.replace("500 * 2 **", "50 * 1 **"))
+
+    await context.route_web_socket("**/graphql", refuse)
+    await context.route("**/{store,socket}.js", read_often)
+    page = await board.open(context, course.address)
+    await shown(page, "Updated every 15 s").wait_for()
+    await other.book_slot(course.slot_id)
+    await course.row(page).get_by_text("11 of 12 free").wait_for()
+
+
+async def test_names_and_titles_full_of_markup_are_shown_as_text(board: Board) -> None:
+    markup = '<img src=x onerror="globalThis.hacked = 1"><b>bold</b>'
+    student = await board.student(markup)
+    course = await board.course(title=markup, location=markup)
+    page = await board.visit(student, course)
+    await course.row(page).get_by_role("heading", name=markup).wait_for()
+    await expect(page.locator("header .me")).to_have_text(markup)
+    await course.button(page).click()
+    await course.row(page, "yours").wait_for()
+    assert await page.locator("img, b b").count() == 0
+    assert await page.evaluate("globalThis.hacked") is None
+
+
+@pytest.mark.slow
+async def test_the_keyboard_alone_books_a_course(board: Board) -> None:
+    student, course = await board.student(), await board.course()
+    page = await board.visit(student, course)
+    book = page.get_by_role("button", name="Book: Chess", exact=True)
+    await book.wait_for()
+    for _ in range(30):
+        await page.keyboard.press("Tab")
+        if await book.evaluate("each => each === document.activeElement"):
+            break
+    await page.keyboard.press("Enter")
+    await course.row(page, "yours").wait_for()
+    focused_row = page.locator("li.slot:focus-within")
+    await expect(focused_row).to_have_attribute("data-key", course.slot_id)

@@ -1,0 +1,298 @@
+"""An organizer plans campaigns and courses with the board, in a real browser."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from bson import ObjectId
+from playwright.async_api import Locator, Page, expect
+from pymongo import MongoClient
+
+from tests.board.test_accessibility import WIDTHS, violations
+from tests.support.board.pages import Board, Student, shown
+from tests.support.clients.client import Json
+from tests.support.clients.series import create_series
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+LOCAL_TIMES = "views/organizer/forms/localtime.js"
+# Clocks go forward on 30 March 2031 at 02:00, and back on 26 October at 03:00.
+BERLIN_TIMES = {
+    "2031-03-30T01:59": ["2031-03-30T00:59:00.000Z"],
+    "2031-03-30T02:30": [],
+    "2031-03-30T03:00": ["2031-03-30T01:00:00.000Z"],
+    "2031-10-26T02:30": ["2031-10-26T00:30:00.000Z", "2031-10-26T01:30:00.000Z"],
+    "2031-10-26T03:00": ["2031-10-26T02:00:00.000Z"],
+    "": [],
+}
+SLOTS = """query($id: ID!, $status: SlotStatus! = PUBLISHED) {
+  slots(filter: {campaignId: $id, status: $status, includePast: true}, first: 100) {
+    nodes { id title startTime endTime timeZone capacity }
+  }
+}"""
+PLACE_OF_SLOT = "query($id: ID!) { slot(id: $id) { startTime location capacity } }"
+ROSTER = "query($id: ID!) { slotRoster(slotId: $id) { nodes { status user { name } } } }"
+
+
+async def organizer_of(board: Board) -> Student:
+    """Register a user who is an organizer from then on."""
+    organizer = await board.student("Ms Keller")
+    user_id = ObjectId((await organizer.execute("{ me { id } }"))["id"][-24:])
+    role = {"$set": {"role": "organizer"}}
+    with MongoClient[Json](board.app.environment["SLOTLOCK_MONGO_URL"]) as client:
+        database = client.get_default_database()
+        assert database["users"].update_one({"_id": user_id}, role).matched_count == 1
+        assert database["sessions"].update_many({"user": user_id}, role).matched_count == 1
+    return organizer
+
+
+async def visit(board: Board, address: str, zone: str = "Europe/Berlin") -> Page:
+    """Open a page of an organizer, whose device is in a zone."""
+    context = await board.context(await organizer_of(board), timezone_id=zone)
+    return await board.open(context, address)
+
+
+async def choose_course(page: Page, title: str, **values: str) -> None:
+    """Open the form of a new course, and fill in these fields."""
+    await page.get_by_role("button", name="Add a course").last.click()
+    await page.fill("[name=title]", title)
+    for name, value in values.items():
+        await page.fill(f"[name={name}]", value)
+
+
+def action(page: Page, label: str) -> Locator:
+    """Return the button of an action for the student."""
+    return page.get_by_role("button", name=f"{label}: Zuzana Wren", exact=True).first
+
+
+async def test_a_campaign_is_planned_and_published_by_clicking(board: Board) -> None:
+    page = await visit(board, "#/organizer", "Asia/Tokyo")
+    await page.get_by_role("button", name="New campaign").click()
+    await page.fill("[name=name]", "Clubs")
+    await page.fill("[name=opensAt]", "2031-02-03T14:00")
+    await page.fill("[name=closesAt]", "2031-02-01T14:00")
+    await page.get_by_role("button", name="Create the campaign").click()
+    # The error stands at its field, which has the focus, and what was typed stays.
+    await expect(page.locator("[aria-invalid]")).to_be_focused()
+    await expect(page.locator("[name=closesAt] ~ .error")).to_contain_text("close after it opens")
+    await expect(page.locator("[name=name]")).to_have_value("Clubs")
+    await page.fill("[name=closesAt]", "2031-02-10T14:00")
+    await page.get_by_role("button", name="Create the campaign").click()
+    await shown(page, "There are no courses yet.").wait_for()
+    campaign_id = page.url.rpartition("/")[2]
+    await choose_course(page, "Chess", startTime="2031-03-03T15:00", endTime="2031-03-03T16:30")
+    await page.get_by_role("button", name="Create the course").click()
+    await shown(page, "1 course is a draft. “Publish” publishes it, too.").wait_for()
+    await page.get_by_role("button", name="Publish", exact=True).click()
+    await page.get_by_role("link", name="Monitor").wait_for()
+    await page.get_by_role("cell", name="Ready").wait_for()
+    [slot] = (await board.organizer.execute(SLOTS, id=campaign_id))["nodes"]
+    assert slot["timeZone"] == "Asia/Tokyo"
+    assert datetime.fromisoformat(slot["startTime"]) == datetime.fromisoformat(
+        "2031-03-03T15:00+09:00"
+    )
+
+
+async def test_local_times_are_exact_on_days_of_clock_changes(board: Board) -> None:
+    page = await visit(board, "#/organizer", "America/New_York")
+    source = await page.locator("script[type=module]").get_attribute("src")
+    assert source is not None
+    module = source.replace("app.js", LOCAL_TIMES)
+    for local, instants in BERLIN_TIMES.items():
+        found = await page.evaluate(
+            """async ([module, local]) => (await import(module)).instantsOf(local, "Europe/Berlin")
+              .map((at) => new Date(at).toISOString())""",
+            [module, local],
+        )
+        assert found == instants, local
+
+
+async def test_a_series_leaves_out_the_dates_on_which_the_room_is_taken(board: Board) -> None:
+    course = await board.course(
+        startTime="2031-03-10T15:00:00+01:00",
+        endTime="2031-03-10T16:00:00+01:00",
+        timeZone="Europe/Berlin",
+        resource="Music 1",
+    )
+    page = await visit(board, f"#/plan/{course.campaign_id}")
+    await choose_course(
+        page,
+        "Piano",
+        startTime="2031-03-03T15:00",
+        endTime="2031-03-03T15:45",
+        resourceText="Music 1",
+    )
+    await page.get_by_role("button", name="Add Music 1").click()
+    await page.select_option("[name=form]", "series")
+    await page.fill("[name=last]", "2031-03-31")
+    await page.uncheck("[name=isDraft]")
+    await page.get_by_role("button", name="Create the series").click()
+    await page.get_by_role("button", name="Create the others, without this date").click()
+    await shown(page, "Piano: 4 dates are created.").wait_for()
+    slots = (await board.organizer.execute(SLOTS, id=course.campaign_id))["nodes"]
+    starts = [slot["startTime"][:16] for slot in slots if slot["title"] == "Piano"]
+    # The clocks change on the 30th: 15:00 stays 15:00.
+    assert starts == [
+        "2031-03-03T14:00",
+        "2031-03-17T14:00",
+        "2031-03-24T14:00",
+        "2031-03-31T13:00",
+    ]
+
+
+async def test_the_dates_of_a_series_move_to_another_time_and_room_from_one_of_them_on(
+    board: Board,
+) -> None:
+    created = await create_series(
+        board.organizer, "FREQ=WEEKLY;COUNT=3", location="Room 1", capacity=12
+    )
+    first, second, third = [slot["id"] for slot in created["slots"]]
+    await board.organizer.update_slot(third, capacity=7)
+    page = await visit(board, f"#/course/{first}")
+    await page.get_by_role("button", name="Move to another time or room").click()
+    await page.select_option("[name=from]", second)
+    await page.fill("[name=startTime]", "2031-03-26T17:00")
+    await page.fill("[name=endTime]", "2031-03-26T18:30")
+    await page.fill("[name=location]", "Hall")
+    await page.get_by_role("button", name="Move", exact=True).click()
+    await expect(page.locator("#status")).to_contain_text("The dates are moved.")
+    moved = []
+    for slot_id in (first, second, third):
+        slot = await board.organizer.execute(PLACE_OF_SLOT, id=slot_id)
+        moved.append((slot["startTime"][:16], slot["location"], slot["capacity"]))
+    # The clocks change on the 30th: 17:00 stays 17:00.
+    assert moved == [
+        ("2031-03-17T08:00", "Room 1", 12),
+        ("2031-03-26T16:00", "Hall", 12),
+        ("2031-04-02T15:00", "Hall", 7),
+    ]
+
+
+async def test_one_date_of_a_series_gets_another_room_and_the_others_stay(board: Board) -> None:
+    created = await create_series(board.organizer, "FREQ=WEEKLY;COUNT=3", location="Room 1")
+    ids = [slot["id"] for slot in created["slots"]]
+    page = await visit(board, f"#/course/{ids[1]}")
+    await page.get_by_role("button", name="Change", exact=True).click()
+    await expect(page.locator("[name=scope]")).to_have_value("THIS")
+    await page.fill("[name=location]", "Hall")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await shown(page, "Hall").first.wait_for()
+    places = [(await board.organizer.execute(PLACE_OF_SLOT, id=id_))["location"] for id_ in ids]
+    assert places == ["Room 1", "Hall", "Room 1"]
+
+
+async def test_a_course_has_a_class_limit_and_a_deadline_in_days(board: Board) -> None:
+    course = await board.course()
+    page = await visit(board, f"#/course/{course.slot_id}/edit")
+    await page.fill("[name=groupLimitsEach]", "5")
+    await page.locator("summary").click()
+    await page.fill("[name=cancelCutoffMinutes]", "3")
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await shown(page, "In this course: at most 5 from each class or group").wait_for()
+    facts = "query($id: ID!) { slot(id: $id) { cancelCutoffMinutes groupLimits { group limit } } }"
+    found = await board.organizer.execute(facts, id=course.slot_id)
+    limits = [{"group": "*", "limit": 5}]
+    assert found == {"cancelCutoffMinutes": 4320, "groupLimits": limits}
+    await page.locator("[data-key=history]").get_by_role("button", name="Show").click()
+    await expect(page.locator(".log")).to_contain_text("0 minutes → 3 days")
+    await page.goto(f"/board#/plan/{course.campaign_id}")
+    await shown(page, "at most 5 from each class or group").wait_for()
+
+
+@pytest.mark.slow
+async def test_the_meetings_of_a_course_move_from_one_of_them_on(board: Board) -> None:
+    weekly = [
+        {"weekday": day, "startTime": "15:00", "endTime": "16:00"} for day in ("MONDAY", "FRIDAY")
+    ]
+    timetable = {"first": "2031-03-03", "last": "2031-03-14", "weekly": weekly}
+    slot = await board.organizer.add_slot(
+        timetable=timetable, timeZone="Europe/Berlin", startTime=None, endTime=None
+    )
+    page = await visit(board, f"#/course/{slot}")
+    await page.get_by_role("button", name="Move to another time or room").click()
+    await page.select_option("[name=from]", label="Monday, March 10, 2031, 15:00")
+    await page.fill("[name=startTime]", "2031-03-11T17:00")
+    await page.fill("[name=endTime]", "2031-03-11T18:00")
+    await page.get_by_role("button", name="Move", exact=True).click()
+    await expect(page.locator("#status")).to_contain_text("The dates are moved.")
+    found = await board.organizer.execute(
+        "query($id: ID!) { slot(id: $id) { meetings { startTime } } }", id=slot
+    )
+    starts = [each["startTime"][:16] for each in found["meetings"]]
+    assert starts == [
+        "2031-03-03T14:00",
+        "2031-03-07T14:00",
+        "2031-03-11T16:00",
+        "2031-03-14T14:00",
+    ]
+
+
+async def test_an_organizer_books_moves_and_cancels_for_others(board: Board) -> None:
+    await board.student("Zuzana Wren")
+    course = await board.course()
+    other = await board.organizer.add_slot(
+        campaignId=course.campaign_id,
+        title="Pottery",
+        startTime="2031-05-05T15:00:00Z",
+        endTime="2031-05-05T16:00:00Z",
+    )
+    page = await visit(board, f"#/course/{course.slot_id}")
+    await page.get_by_role("button", name="Book for somebody").click()
+    await page.get_by_label("Name or email address").fill("zuzana")
+    await action(page, "Book").click()
+    await action(page, "Move").click()
+    await page.select_option("#move-to", other)
+    await page.get_by_role("button", name="Move", exact=True).click()
+    await shown(page, "Nobody has a place yet.").wait_for()
+    [booking] = (await board.organizer.execute(ROSTER, id=other))["nodes"]
+    assert (booking["status"], booking["user"]["name"]) == ("CONFIRMED", "Zuzana Wren")
+    await page.evaluate("id => { location.hash = `#/course/${id}`; }", other)
+    await action(page, "Take away").click()
+    await expect(page.get_by_role("button", name="No, keep it")).to_be_focused()
+    await page.get_by_role("button", name="Take it away").click()
+    await shown(page, "Nobody has a place yet.").wait_for()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("view", ["organizer", "plan", "course"])
+async def test_axe_finds_nothing_while_a_form_is_open(board: Board, view: str) -> None:
+    course = await board.course()
+    opening = {
+        "organizer": ("#/organizer", "New campaign"),
+        "plan": (f"#/plan/{course.campaign_id}", "Add a course"),
+        "course": (f"#/course/{course.slot_id}", "Change"),
+    }
+    address, button = opening[view]
+    page = await visit(board, address)
+    await page.wait_for_selector("main:not(:has(.bones))")
+    await page.get_by_role("button", name=button, exact=True).last.click()
+    await page.locator("summary").click()
+    for width in WIDTHS:
+        await page.set_viewport_size({"width": width, "height": 800})
+        for scheme in ("light", "dark"):
+            await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            assert await violations(page) == [], (width, scheme)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+async def test_the_overview_has_the_times_of_the_campaigns_zone_and_rooms_in_order(
+    board: Board,
+) -> None:
+    course = await board.course(
+        startTime="2041-03-10T15:00:00+01:00",
+        endTime="2041-03-10T16:00:00+01:00",
+        timeZone="Europe/Berlin",
+    )
+    query = "query($id: ID!) { campaign(id: $id) { opensAt } }"
+    found = await board.organizer.execute(query, id=course.campaign_id)
+    opens_at = datetime.fromisoformat(found["opensAt"]).astimezone(ZoneInfo("Europe/Berlin"))
+    await board.organizer.import_resources("Kunstraum", "Küche")
+    page = await visit(board, "#/organizer", "Asia/Tokyo")
+    entry = page.locator("li", has=page.locator(f"h2 a[href='#/plan/{course.campaign_id}']"))
+    await expect(entry).to_contain_text("Europe/Berlin")
+    await expect(entry).to_contain_text(f"{opens_at:%H:%M}")
+    await page.get_by_role("button", name="Rooms and devices").click()
+    names = page.locator("section li p")
+    await names.filter(has_text="Küche").wait_for()
+    shown_names = [text.split(" ")[0] for text in await names.all_inner_texts()]
+    assert shown_names.index("Küche") < shown_names.index("Kunstraum")

@@ -1,0 +1,222 @@
+"""Organizers at the door, and with a file of users, in a real browser."""
+
+import asyncio
+from io import BytesIO
+from typing import Any
+
+import openpyxl
+import pytest
+from playwright.async_api import FilePayload, Page, expect
+
+from slotlock.auth.admin import account_admin
+from slotlock.domain.users.user import Role, UserId
+from tests.board.test_accessibility import violations
+from tests.support.board.pages import Board, shown
+from tests.support.clients.campaigns import create_campaign
+from tests.support.clients.client import hours_from_now
+from tests.support.stores.users import auth_for_database, new_email
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+CODE = """query($id: ID!) { slotRoster(slotId: $id, first: 1) { nodes { checkInCode } } }"""
+PING = "mutation($id: ID!) { pingWebhook(webhookId: $id) { __typename } }"
+NARROW_PX = 320
+# Each view with its heading, so that a test waits for it after the one before.
+VIEWS = {
+    "door": "Door",
+    "door/{slot}": "Door: Chess",
+    "monitor/{campaign}": "Courses",
+    "people": "People",
+    "people/{user}": "Mia",
+    "people/new": "New person",
+    "people/import": "Import a file",
+    "people/invitations": "Invitations",
+    "webhooks": "Webhooks",
+}
+
+
+def soon() -> dict[str, Any]:
+    """Return the times of a slot that starts in an hour."""
+    return {"startTime": hours_from_now(1), "endTime": hours_from_now(2)}
+
+
+async def open_as_organizer(board: Board, view: str) -> Page:
+    """Open a page of the board for a member who became an organizer."""
+    keller = await board.student("Ms Keller")
+    user_id = UserId((await keller.fetch_user_id()).removeprefix("user_"))
+    async with auth_for_database(board.app.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        await account_admin.set_role(auth, None, user_id, Role.ORGANIZER)
+    return await board.open(await board.context(keller), f"#/{view}")
+
+
+async def scan(page: Page, code: str, verdict: str) -> None:
+    """Type a code as a hand scanner does, wherever the focus is, and wait for the verdict."""
+    await page.keyboard.type(code)
+    await page.keyboard.press("Enter")
+    await page.locator(f".verdict.{verdict}").wait_for()
+
+
+async def test_the_door_lets_each_code_in_once_and_names_the_right_room(board: Board) -> None:
+    course, other = await board.course(**soon()), await board.course(title="Band", **soon())
+    await (await board.student("Mia")).book_slot(course.slot_id)
+    found = await board.organizer.execute(CODE, id=course.slot_id)
+    code = found["nodes"][0]["checkInCode"]
+    page = await open_as_organizer(board, f"door/{course.slot_id}")
+    await page.locator("h1").click()
+    await scan(page, code, "yours")
+    await expect(page.locator(".verdict")).to_contain_text("Mia")
+    await scan(page, code, "wait")
+    await expect(page.locator(".verdict")).to_contain_text("Already here")
+    await page.locator(".verdict button").click()
+    await page.get_by_role("button", name="Let in").wait_for()
+    await page.goto(f"/board#/door/{other.slot_id}")
+    await page.get_by_role("heading", name="Band").wait_for()
+    await scan(page, code, "stop")
+    await expect(page.locator(".verdict")).to_contain_text("Mia has Chess: Room 1")
+
+
+async def test_the_door_is_amber_for_somebody_who_is_hours_early(board: Board) -> None:
+    course = await board.course(startTime=hours_from_now(3), endTime=hours_from_now(4))
+    await (await board.student("Mia")).book_slot(course.slot_id)
+    page = await open_as_organizer(board, f"door/{course.slot_id}")
+    await page.get_by_role("button", name="Let in").click()
+    await expect(page.locator(".verdict.wait")).to_contain_text("Recorded, but early: it starts")
+    await page.locator(".verdict").get_by_role("button", name="Undo").click()
+    await page.get_by_role("button", name="Let in").wait_for()
+
+
+async def test_the_bars_of_the_monitor_and_the_course_mean_taken(board: Board) -> None:
+    course = await board.course(**soon(), capacity=4)
+    await (await board.student("Mia")).book_slot(course.slot_id)
+    page = await open_as_organizer(board, f"monitor/{course.campaign_id}")
+    bar = page.locator(".level rect").last
+    await shown(page, "1 of 4 taken").wait_for()
+    await expect(bar).to_have_attribute("width", "25")
+    await page.goto(f"/board#/course/{course.slot_id}")
+    await shown(page, "1 of 4 places taken").wait_for()
+    await expect(bar).to_have_attribute("width", "25")
+
+
+async def test_problems_of_a_file_are_in_the_language_of_the_page_with_the_files_own_columns(
+    board: Board,
+) -> None:
+    page = await open_as_organizer(board, "people/import")
+    await page.evaluate("localStorage.setItem('slotlock.language', 'de')")
+    await page.reload()
+    content = "Nachname;Vorname;E-Mail\nMüller;Änne;niemand\n".encode()
+    await page.set_input_files("#file", FilePayload(name="a.csv", mimeType="", buffer=content))
+    await shown(page, "Das ist keine E-Mail-Adresse.").wait_for()
+    await expect(page.locator("[aria-labelledby=problems] li")).to_contain_text("Zeile 2 · E-Mail")
+
+
+async def test_the_list_stays_readable_without_a_network_and_nothing_is_recorded(
+    board: Board,
+) -> None:
+    course = await board.course(**soon())
+    await (await board.student("Mia")).book_slot(course.slot_id)
+    page = await open_as_organizer(board, f"door/{course.slot_id}")
+    enter = page.get_by_role("button", name="Let in")
+    await enter.wait_for()
+    await page.context.set_offline(True)
+    await enter.click()
+    await expect(page.locator(".verdict.wait")).to_contain_text("Not recorded")
+    await page.context.set_offline(False)
+    await enter.click()
+    await page.locator(".verdict.yours").wait_for()
+
+
+async def test_a_workbook_is_checked_before_it_is_imported(board: Board) -> None:
+    page = await open_as_organizer(board, "people/import")
+
+    async def choose(*rows: tuple[str | int | None, ...]) -> None:
+        workbook, file = openpyxl.Workbook(), BytesIO()
+        for row in (("Name", "Vorname", "E-Mail", "Klasse", "Telefon"), *rows):
+            workbook.worksheets[0].append(row)
+        workbook.save(file)
+        content = FilePayload(name="pupils.xlsx", mimeType="", buffer=file.getvalue())
+        await page.set_input_files("#file", content)
+
+    email = new_email()
+    await choose(("Müller", 'Än"ne', email, 7, 1), ("陈", "思远", "no address", None, 1))
+    await shown(page, "Line 3").wait_for()
+    await choose(("Müller", 'Än"ne', email, 7, 1))
+    await shown(page, "These columns are not known and were ignored: Telefon.").wait_for()
+    await page.get_by_role("button", name="Import 1 person").click()
+    await page.locator(".notice", has_text="pupils.xlsx is imported.").wait_for()
+    found = await board.organizer.execute(
+        "query($text: String!) { users(filter: {text: $text}) { nodes { name groups } } }",
+        text=email,
+    )
+    assert found["nodes"] == [{"name": 'Än"ne Müller', "groups": ["7"]}]
+
+
+async def test_an_admin_hands_out_a_link_for_a_forgotten_password(board: Board) -> None:
+    student, admin = await board.student("Mia"), await board.admin()
+    found = await student.execute("{ me { email } }")
+    page = await board.open(await board.context(admin), "#/organizer")
+    await page.get_by_role("link", name="People").click()
+    await page.get_by_label("Name or address").fill(found["email"])
+    await page.locator("li", has_text=found["email"]).get_by_role("link").click()
+    await page.get_by_role("button", name="New link for a password").click()
+    link = await page.get_by_label("Link for Mia").input_value()
+    pupil = await board.open(await board.context(), link.partition("/board")[2])
+    await shown(pupil, "Mia, you sign in as").wait_for()
+    await pupil.get_by_label("New password").fill("another horse battery staple")
+    await pupil.get_by_role("button", name="Set the password").click()
+    await expect(pupil.locator("header .me")).to_have_text("Mia")
+    assert await student.error_code("{ mySessions { id } }") == "UNAUTHENTICATED"
+
+
+async def test_a_campaign_appears_and_leaves_the_list_by_itself(board: Board) -> None:
+    page = await open_as_organizer(board, "organizer")
+    await page.get_by_role("heading", name="Campaigns").wait_for()
+    campaign_id = await create_campaign(board.organizer, name="Live clubs")
+    entry = page.get_by_role("link", name="Live clubs", exact=True)
+    await entry.wait_for()
+    for name in ("unpublishCampaign", "deleteCampaign"):
+        document = f"mutation($id: ID!) {{ {name}(campaignId: $id) {{ __typename }} }}"
+        await board.organizer.execute(document, id=campaign_id)
+    await expect(entry).to_have_count(0)
+
+
+async def test_a_webhook_shows_its_secret_once_and_what_became_of_a_test(board: Board) -> None:
+    course = await board.course(**soon())
+    page = await open_as_organizer(board, "webhooks")
+    await page.get_by_role("button", name="New webhook").click()
+    await page.get_by_label("Address").fill("https://receiver.invalid/")
+    await page.get_by_label("Campaign", exact=True).select_option(course.campaign_id)
+    await page.get_by_role("button", name="Save").click()
+    await page.locator(".error").wait_for()
+    await page.get_by_label("booking.confirmed").check()
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.locator("code")).to_contain_text("whsec_")
+    entry = page.locator("main > ul > li", has=page.locator("code"))
+    await entry.get_by_role("button", name="Send a test").click()
+    await entry.get_by_text("ping", exact=True).wait_for()
+    id_ = await entry.get_attribute("data-key")
+    await page.reload()
+    await page.get_by_text("https://receiver.invalid/").first.wait_for()
+    assert await page.locator("code").count() == 0
+    await asyncio.gather(*(board.organizer.execute(PING, id=id_) for _ in range(50)))
+    entry = page.locator(f'main > ul > li[data-key="{id_}"]')
+    await entry.get_by_role("button", name="Messages").click()
+    await expect(entry.locator("ul > li")).to_have_count(50)
+    await entry.get_by_role("button", name="Show older messages").click()
+    await expect(entry.locator("ul > li")).to_have_count(51)
+    await expect(entry.get_by_role("button", name="Show older messages")).to_have_count(0)
+
+
+@pytest.mark.slow
+async def test_axe_finds_nothing_on_the_views_of_organizers(board: Board) -> None:
+    course = await board.course(**soon())
+    student = await board.student("Mia")
+    await student.book_slot(course.slot_id)
+    ids = {"slot": course.slot_id, "campaign": course.campaign_id}
+    ids["user"] = await student.fetch_user_id()
+    page = await open_as_organizer(board, "people")
+    await page.set_viewport_size({"width": NARROW_PX, "height": 800})
+    for address, heading in VIEWS.items():
+        await page.goto("/board#/" + address.format(**ids))
+        await page.get_by_role("heading", name=heading, exact=True, level=1).wait_for()
+        assert await violations(page) == [], address
+        assert await page.evaluate("document.documentElement.scrollWidth") <= NARROW_PX

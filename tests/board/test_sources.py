@@ -1,0 +1,159 @@
+"""What the board needs is there, and nothing else: operations, texts, modules, sizes."""
+
+import json
+import re
+
+import pytest
+from graphql import validate
+
+from bench.board.sizes import file_sizes, first_files, member_modules
+from slotlock.api.endpoints.board import BOARD_DIR, BoardFile, board_files
+from slotlock.domain.shared.problems import ProblemCode
+from slotlock.domain.users.import_problems import ImportProblem
+from slotlock.graphql.schema.schema import executable_schema
+from tests.support.board.sources import (
+    LANGUAGES,
+    MODULES,
+    OPERATIONS,
+    first_arguments,
+    path_of,
+    placeholders,
+    refusals,
+    string_literals,
+    template_beginnings,
+    text_keys,
+)
+
+MAX_KERNEL_LINES = 300
+MAX_GZIP_BYTES = 55_000
+# The categories of CLDR for whole numbers: of counts, and of places in a line.
+PLURAL_FORMS = {"en": {"one", "other"}, "de": {"one", "other"}, "zh": {"other"}}
+ORDINAL_FORMS = {"en": {"one", "two", "few", "other"}, "de": {"other"}, "zh": {"other"}}
+LATER = re.compile(r'"(\./[\w./]+\.js)"|`\./(?:views/organizer/)?messages/.*`')
+FORBIDDEN = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|createContextualFragment|text/html|document\.write"
+    r"""|\beval\(|new Function|\bstyle: ["'`]|setAttribute\("style"""
+)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_fits_the_schema(name: str) -> None:
+    assert [error.message for error in validate(executable_schema, OPERATIONS[name])] == []
+
+
+def test_every_operation_is_used_and_every_used_one_exists() -> None:
+    assert set(OPERATIONS) - string_literals() == set()
+    names = {
+        argument.strip('"')
+        for _, argument in first_arguments("run", "post", "readAll", "subscribe")
+        if argument.startswith('"')
+    }
+    assert names - set(OPERATIONS) == set()
+
+
+def test_every_text_that_a_module_shows_exists() -> None:
+    unknown = {key: module for key, module in text_keys().items() if key not in LANGUAGES["en"]}
+    assert unknown == {}
+    for beginning in template_beginnings():
+        assert any(key.startswith(beginning) for key in LANGUAGES["en"]), beginning
+
+
+def test_every_text_is_shown_somewhere() -> None:
+    literals, beginnings = string_literals(), template_beginnings()
+    unused = {
+        key for key in LANGUAGES["en"] if key not in literals and not key.startswith(beginnings)
+    }
+    assert unused == set()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_has_every_text_with_its_variables(language: str) -> None:
+    texts, english = LANGUAGES[language], LANGUAGES["en"]
+    ordinals = {f"ordinal.{form}" for form in ORDINAL_FORMS[language]}
+    others = {key for key in english if not key.startswith("ordinal.")}
+    assert set(texts) == others | ordinals
+    for key, text in texts.items():
+        assert placeholders(text) == placeholders(english[key]), key
+        forms = set(text) if isinstance(text, dict) else {"other"}
+        has_forms = isinstance(english[key], dict)
+        assert forms == (PLURAL_FORMS[language] if has_forms else {"other"}), key
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_refusal_has_a_text_and_the_fields_that_it_names(name: str) -> None:
+    texts = LANGUAGES["en"]
+    for code, fields in refusals(OPERATIONS[name]).items():
+        text = texts.get(f"refusal.{code}")
+        assert text is not None, code
+        assert placeholders(text) - fields == set(), code
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_problem_of_a_field_has_a_text_that_names_only_its_values(language: str) -> None:
+    for code in ProblemCode:
+        text = LANGUAGES[language].get(f"problem.{code.name}")
+        assert text is not None, code
+        assert placeholders(text) - placeholders(code.value) == set(), code
+
+
+def test_every_operation_reads_what_the_text_of_a_problem_needs() -> None:
+    for name in OPERATIONS:
+        source = (BOARD_DIR / "operations" / f"{name}.graphql").read_text()
+        for fields in re.findall(r"(?:fields|problems) \{([^}]*)", source):
+            assert "code values { name value" in fields, name
+
+
+def test_modules_import_only_modules_of_the_board() -> None:
+    served = set(board_files())
+    for name, text in MODULES.items():
+        imported = re.findall(r'(?:^import|^export|^\} ).*?from "([^"]+)"', text, re.MULTILINE)
+        assert imported == re.findall(r'\bfrom "([^"]+)"', text)
+        assert {path_of(name, each) for each in imported} - served == set(), name
+        later = re.findall(r"\bimport\(([^)]*)\)", text)
+        assert all(
+            re.fullmatch(r'"(\./[\w./]+\.js)"|`\./(?:views/organizer/)?messages/.*`', each)
+            for each in later
+        )
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_module_writes_markup_or_runs_text_as_code(name: str) -> None:
+    assert FORBIDDEN.findall(MODULES[name]) == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_is_sent_without_comments_and_with_its_lines(name: str) -> None:
+    sent = BoardFile.of(name, MODULES[name].encode()).content.decode()
+    assert "/**" not in sent
+    assert len(sent.splitlines()) == len(MODULES[name].splitlines())
+    code = [line.split("/**")[0].rstrip() for line in MODULES[name].splitlines()]
+    code = [line for line in code if line and not re.match(r" *(//|\*)", line)]
+    assert all(line in sent for line in code)
+
+
+def test_the_page_has_no_inline_code() -> None:
+    page = (BOARD_DIR / "board.html").read_text()
+    assert re.findall(r"<style|\sstyle=|\son\w+=|<script(?! type=\"module\" src=)", page) == []
+
+
+def test_the_kernel_a_first_visit_and_the_modules_for_members_stay_small() -> None:
+    assert len(MODULES["kernel.js"].splitlines()) <= MAX_KERNEL_LINES
+    sizes = file_sizes()
+    for names in (first_files(sizes), member_modules(sizes)):
+        assert sum(sizes[name] for name in names) < MAX_GZIP_BYTES
+
+
+def test_no_file_of_texts_has_a_key_twice() -> None:
+    for language in LANGUAGES:
+        text = (BOARD_DIR / "messages" / f"{language}.json").read_text()
+        pairs = json.loads(text, object_pairs_hook=lambda pairs: [key for key, _ in pairs])
+        assert len(pairs) == len(set(pairs)), language
+
+
+def test_every_problem_of_an_imported_file_has_a_text_with_its_values() -> None:
+    values = {"TOO_MANY_USERS": {"maximum"}, "WRONG_CELL_COUNT": {"cells", "expected"}}
+    values |= {"INVALID_NAME": {"maximum"}, "INVALID_GROUPS": {"maximum", "length"}}
+    texts = {key: text for key, text in LANGUAGES["en"].items() if key.startswith("import.")}
+    assert set(texts) == {f"import.{code}" for code in ImportProblem}
+    for code in ImportProblem:
+        assert placeholders(texts[f"import.{code}"]) == values.get(code, set()), code

@@ -1,0 +1,248 @@
+"""Confirming, extending and cancelling a booking."""
+
+from datetime import timedelta
+
+import pytest
+
+from slotlock.domain.booking.booking import Booking, BookingAction, BookingLimit, BookingStatus
+from slotlock.domain.booking.booking_outcomes import (
+    BookingCancelled,
+    BookingConfirmed,
+    HoldExtended,
+)
+from slotlock.domain.booking.booking_refusals import (
+    BookingNotFound,
+    CutoffPassed,
+    HoldExpired,
+    HoldLimitReached,
+    NotHeld,
+    SlotCancelled,
+    SlotStarted,
+)
+from slotlock.domain.booking.decision import refuse
+from slotlock.domain.booking.rules.booking_changes import cancel, confirm, extend
+from slotlock.domain.booking.slot import SlotStatus
+from slotlock.domain.booking.slot_state import SlotState
+from slotlock.domain.booking.user_contexts import NO_CONTEXTS
+from slotlock.domain.users.user import Role
+from tests.support.domain.builders import (
+    INSTANT,
+    NOW,
+    book_place,
+    book_users,
+    booking_request,
+    build_slot,
+    change_request,
+    minutes_from_now,
+    with_facts,
+    with_waitlist,
+)
+from tests.support.domain.decisions import decide, decide_move, expire_and_promote
+
+ORGANIZERS = (Role.ORGANIZER, Role.ADMIN)
+
+
+def held(hold_minutes: int = 5) -> tuple[SlotState, Booking]:
+    """Return a slot that is full with Ada's hold."""
+    return book_place(build_slot(hold_minutes=hold_minutes), booking_request("ada", hold=True))
+
+
+def test_a_confirmed_hold_does_not_expire() -> None:
+    full, hold = held()
+    after, outcome = decide(confirm, full, change_request(hold), minutes_from_now(4))
+    assert isinstance(outcome, BookingConfirmed)
+    assert outcome == BookingConfirmed(after.id, after.bookings[0])
+    assert outcome.booking.status is BookingStatus.CONFIRMED
+    assert outcome.booking.held_until is None
+    assert after.booked_count == full.booked_count
+    assert expire_and_promote(after, minutes_from_now(600)).booked_count == 1
+
+
+def test_confirming_again_has_the_same_outcome_and_changes_nothing() -> None:
+    full, hold = held()
+    after, outcome = decide(confirm, full, change_request(hold), NOW)
+    assert decide(confirm, after, change_request(hold), minutes_from_now(3)) == (after, outcome)
+
+
+def test_an_expired_hold_cannot_be_confirmed_even_if_no_sweep_has_run() -> None:
+    full, hold = held()
+    now = expire_and_promote(full, minutes_from_now(5))
+    after, outcome = decide(confirm, now, change_request(hold), minutes_from_now(5))
+    assert after == now
+    assert outcome == HoldExpired(now.id, now.change.ended[0])
+    assert isinstance(
+        decide(
+            confirm,
+            expire_and_promote(full, minutes_from_now(5) - INSTANT),
+            change_request(hold),
+            NOW,
+        )[1],
+        BookingConfirmed,
+    )
+
+
+def test_organizers_confirm_for_others_and_the_history_names_them() -> None:
+    full, hold = held()
+    after, _ = decide(confirm, full, change_request(hold, "eve", Role.ORGANIZER), NOW)
+    assert after.bookings[0].history[-1].by == "eve"
+    assert after.bookings[0].history[-1].overridden_limits == ()
+
+
+def test_a_hold_made_after_the_start_can_be_confirmed_until_it_expires() -> None:
+    tomorrow = build_slot()
+    full, hold = book_place(
+        tomorrow, booking_request("ada", hold=True, organizer="eve"), tomorrow.slot.start
+    )
+    after, outcome = decide(confirm, full, change_request(hold), full.slot.start)
+    assert isinstance(outcome, BookingConfirmed)
+    assert after.bookings[0].history[-1].overridden_limits == ()
+
+
+def test_a_hold_in_a_cancelled_slot_cannot_be_confirmed() -> None:
+    full, hold = held()
+    off = with_facts(full, status=SlotStatus.CANCELLED)
+    assert decide(confirm, off, change_request(hold), NOW) == (off, SlotCancelled(off.id))
+
+
+def test_a_booking_of_another_user_is_reported_as_not_found() -> None:
+    full, hold = held()
+    ran_out = expire_and_promote(full, minutes_from_now(5))
+    command = change_request(hold, "ben")
+    not_found = refuse(BookingNotFound(full.id, hold.id))
+    for state, now in ((full, NOW), (ran_out, minutes_from_now(5))):
+        for rule in (confirm, extend, cancel):
+            assert rule.decide(state, NO_CONTEXTS, command, now) == not_found
+
+
+def test_an_extended_hold_lasts_as_long_as_a_new_hold() -> None:
+    full, hold = held()
+    after, outcome = decide(extend, full, change_request(hold), minutes_from_now(3))
+    assert isinstance(outcome, HoldExtended)
+    assert outcome.booking.held_until == minutes_from_now(8)
+    assert after.bookings == (outcome.booking,)
+    assert expire_and_promote(after, minutes_from_now(5)).is_booked
+    assert expire_and_promote(after, minutes_from_now(8)).remaining == 1
+
+
+def test_extensions_never_pass_the_maximum_of_an_hour() -> None:
+    full, hold = held(hold_minutes=25)
+    extensions = 0
+    for minute in range(0, 60, 5):
+        after, outcome = decide(extend, full, change_request(hold), minutes_from_now(minute))
+        if isinstance(outcome, HoldLimitReached):
+            assert after == full
+        else:
+            extensions += 1
+        full = after
+    assert extensions > 3
+    assert full.bookings[0].held_until == minutes_from_now(60)
+    assert expire_and_promote(full, minutes_from_now(60)).remaining == 1
+
+
+def test_an_extended_hold_expires_when_its_slot_starts_at_the_latest() -> None:
+    soon = build_slot(start=minutes_from_now(10), end=minutes_from_now(20))
+    full, hold = book_place(soon, booking_request("ada", hold=True))
+    after, _ = decide(extend, full, change_request(hold), minutes_from_now(4))
+    full, _ = decide(extend, after, change_request(hold), minutes_from_now(8))
+    assert full.bookings[0].held_until == full.slot.start
+    assert isinstance(
+        decide(extend, full, change_request(hold), minutes_from_now(9))[1], HoldLimitReached
+    )
+
+
+def test_an_extension_never_shortens_a_hold() -> None:
+    full, hold = held(hold_minutes=30)
+    shorter = with_facts(full, hold_minutes=1)
+    assert decide(extend, shorter, change_request(hold), NOW) == (
+        shorter,
+        HoldLimitReached(shorter.id, hold),
+    )
+
+
+def test_an_offer_from_the_waiting_list_cannot_be_extended() -> None:
+    offered = expire_and_promote(
+        with_waitlist(build_slot(waitlist_offer_minutes=1), "ada", "ben"), NOW
+    )
+    assert isinstance(
+        decide(extend, offered, change_request(offered.bookings[0]), NOW)[1], HoldLimitReached
+    )
+
+
+def test_a_confirmed_booking_cannot_be_extended() -> None:
+    full, (booking,) = book_users(build_slot(), "ada")
+    assert decide(extend, full, change_request(booking), NOW) == (full, NotHeld(full.id, booking))
+
+
+def test_an_expired_hold_cannot_be_extended() -> None:
+    full, hold = held()
+    assert isinstance(
+        decide(
+            extend,
+            expire_and_promote(full, minutes_from_now(5)),
+            change_request(hold),
+            minutes_from_now(5),
+        )[1],
+        HoldExpired,
+    )
+
+
+def test_the_place_of_a_cancelled_booking_is_free_at_once() -> None:
+    full, (booking,) = book_users(build_slot(), "ada")
+    after, outcome = decide(cancel, full, change_request(booking), NOW)
+    assert (after.remaining, after.bookings) == (1, ())
+    assert outcome == BookingCancelled(after.id, after.change.ended[0])
+    assert after.change.ended[0].ended_at == NOW
+
+
+def test_the_place_of_a_cancelled_booking_goes_to_the_waiting_list_in_the_same_write() -> None:
+    full, (booking,) = book_users(build_slot(), "ada")
+    after, _ = decide(cancel, with_waitlist(full, "ben"), change_request(booking), NOW)
+    assert [b.user_id for b in expire_and_promote(after, NOW).bookings] == ["ben"]
+
+
+def test_organizers_cancel_for_others_and_the_history_names_them() -> None:
+    full, (booking,) = book_users(build_slot(), "ada")
+    after, _ = decide(cancel, full, change_request(booking, "eve", Role.ORGANIZER), NOW)
+    last = after.change.ended[0].history[-1]
+    assert (last.by, last.action, last.overridden_limits) == ("eve", BookingAction.CANCELLED, ())
+
+
+@pytest.mark.parametrize("role", ORGANIZERS)
+@pytest.mark.parametrize(
+    ("before_start", "refusal", "limit"),
+    [(30, CutoffPassed, BookingLimit.CANCEL_CUTOFF), (0, SlotStarted, BookingLimit.SLOT_STARTED)],
+)
+def test_organizers_cancel_after_the_cutoff_and_the_history_names_it(
+    before_start: int, refusal: type, limit: BookingLimit, role: Role
+) -> None:
+    full, (booking,) = book_users(build_slot(cancel_cutoff_minutes=30), "ada")
+    now = full.slot.start - timedelta(minutes=before_start)
+    after, outcome = decide(cancel, full, change_request(booking), now)
+    assert (after, type(outcome)) == (full, refusal)
+    done, _ = decide(cancel, full, change_request(booking, "eve", role), now)
+    assert done.change.ended[0].history[-1].overridden_limits == (limit,)
+
+
+def test_the_cutoff_applies_from_its_exact_time() -> None:
+    full, (booking,) = book_users(build_slot(cancel_cutoff_minutes=30), "ada")
+    assert isinstance(
+        decide(cancel, full, change_request(booking), full.slot.cancel_cutoff - INSTANT)[1],
+        BookingCancelled,
+    )
+    cutoff = full.slot.cancel_cutoff
+    assert decide(cancel, full, change_request(booking), cutoff)[1] == CutoffPassed(full.id, cutoff)
+
+
+def test_a_hold_can_be_cancelled_after_the_cutoff() -> None:
+    late = build_slot(cancel_cutoff_minutes=30).slot.start - timedelta(minutes=10)
+    full, hold = book_place(
+        build_slot(cancel_cutoff_minutes=30), booking_request("ada", hold=True), late
+    )
+    assert isinstance(decide(cancel, full, change_request(hold), late)[1], BookingCancelled)
+
+
+def test_a_move_of_an_unknown_booking_changes_nothing() -> None:
+    full, hold = held()
+    other = build_slot(id="other")
+    outcome = decide_move(full, other, change_request(hold, "ben"), booking_request("ben"), NOW)
+    assert outcome == (full, other, BookingNotFound(full.id, hold.id))

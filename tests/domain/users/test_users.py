@@ -1,0 +1,188 @@
+"""What an import changes, and who may ban whom."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from slotlock.domain.users import import_plan
+from slotlock.domain.users.account_admin_rules import (
+    AdminRequired,
+    CannotBanSelf,
+    ban_refusal,
+    manageable_roles,
+)
+from slotlock.domain.users.identity import Identity, LinkedIdentity
+from slotlock.domain.users.import_file import UserRow
+from slotlock.domain.users.import_identities import IdentityChange
+from slotlock.domain.users.import_plan import ImportPlan, NewUser, UserUpdate, plan_import
+from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile
+from slotlock.domain.users.user import Caller, Role, User, UserId
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+ADA = User(UserId("a" * 24), "Ada", "ada@x.org", Role.ADMIN, NOW, ("5a", "choir"))
+EXISTING = {ADA.login_name: ADA}
+SELF, OTHER = UserId("a" * 24), UserId("b" * 24)
+
+
+def plan_of(rows: Sequence[UserRow], existing: Mapping[str, User]) -> ImportPlan:
+    plan = plan_import(rows, existing)
+    assert isinstance(plan, ImportPlan)
+    return plan
+
+
+def row(name: str | None = "Ada", groups: tuple[str, ...] | None = ("5a", "choir")) -> UserRow:
+    return UserRow(2, ADA.login_name, name, groups)
+
+
+def test_a_new_address_creates_a_user_with_the_fields_of_the_row() -> None:
+    plan = plan_of([UserRow(2, "ben@x.org", "Ben", ("5b",))], EXISTING)
+    assert plan.created == (NewUser("ben@x.org", "Ben", ("5b",)),)
+    assert not plan.updated
+
+
+def test_a_new_user_without_a_name_is_named_after_the_address() -> None:
+    plan = plan_of([UserRow(2, "ben@x.org", None, None)], EXISTING)
+    assert plan.created == (NewUser("ben@x.org", "ben", ()),)
+
+
+def test_a_user_who_equals_the_row_is_unchanged() -> None:
+    for equal_row in (row(), row(name=None), row(groups=None), row(None, None)):
+        plan = plan_of([equal_row], EXISTING)
+        assert plan.is_empty
+        assert plan.unchanged == 1
+
+
+def test_name_and_groups_become_those_of_the_row() -> None:
+    plan = plan_of([row("Ada L.", ())], EXISTING)
+    assert plan.updated == (UserUpdate(ADA, "Ada L.", ()),)
+
+
+def test_fields_of_missing_columns_do_not_change() -> None:
+    assert plan_of([row("Ada L.", None)], EXISTING).updated == (
+        UserUpdate(ADA, "Ada L.", ADA.groups),
+    )
+    assert plan_of([row(None, ("6a",))], EXISTING).updated == (UserUpdate(ADA, "Ada", ("6a",)),)
+
+
+def test_every_row_is_counted_once() -> None:
+    rows = [row("Ada L."), UserRow(3, "ben@x.org", "Ben", ())]
+    plan = plan_of(rows, EXISTING)
+    assert (len(plan.created), len(plan.updated), plan.unchanged) == (1, 1, 0)
+    assert not plan.is_empty
+
+
+@pytest.mark.parametrize(
+    ("rows", "index_changes"),
+    [
+        ([UserRow(2, "ben@x.org", "Ben B.", ("5b",))], 5),  # four words and a group
+        ([row("Ada", ())], 2),
+        ([row("Ada", ("5a", "6a"))], 2),
+        ([row("Ada L.", None)], 1),
+        ([row("Eva", None)], 1),  # the address still has the other word
+        ([row(), UserRow(3, "ben@x.org", None, None)], 3),
+    ],
+)
+def test_the_number_of_index_changes_is_limited(
+    rows: list[UserRow], index_changes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", index_changes)
+    assert not plan_of(rows, EXISTING).is_empty
+    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", index_changes - 1)
+    assert isinstance(plan_import(rows, EXISTING), InvalidUserFile)
+
+
+def test_a_file_with_too_many_changes_names_the_line_before_which_to_split_it() -> None:
+    groups = tuple(map(str, range(16)))  # 20 index changes with four search words
+    rows = [UserRow(line, f"{line}@x.org", "Ada", groups) for line in range(2, 10_002)]
+    outcome = plan_import(rows, {})
+    assert isinstance(outcome, InvalidUserFile)
+    assert outcome.count == 1
+    (problem,) = outcome.problems
+    assert (problem.lines, problem.column) == ((5_002,), None)
+    assert "100000" in problem.message
+    assert "split it before this line" in problem.message
+    before, after = rows[:5_000], rows[5_000:]
+    assert len(plan_of(before, {}).created) == len(plan_of(after, {}).created) == 5_000
+
+
+def test_unchanged_users_cause_no_index_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_plan, "MAX_INDEX_CHANGES", 0)
+    assert plan_of([row()], EXISTING).is_empty
+
+
+ONE, TWO = (Identity("https://a.test", subject) for subject in "12")
+ELSEWHERE = Identity("https://b.test", "1")
+
+
+@pytest.mark.parametrize(
+    ("own", "new", "removed"),
+    [
+        ({}, ONE, ()),
+        ({ELSEWHERE: NOW}, ONE, ()),
+        ({ELSEWHERE: None}, ONE, ()),
+        ({TWO: None, ELSEWHERE: NOW}, ONE, (TWO,)),
+        ({ONE: None}, ONE, None),
+        ({ONE: NOW, TWO: NOW}, ONE, None),
+        ({ONE: None}, None, None),
+        ({TWO: NOW}, ONE, ImportProblem.OTHER_SUBJECT),
+        ({TWO: NOW, ELSEWHERE: None}, ONE, ImportProblem.OTHER_SUBJECT),
+    ],
+)
+def test_a_subject_replaces_only_one_of_its_provider_that_nobody_used(
+    own: dict[Identity, datetime | None],
+    new: Identity | None,
+    removed: tuple[Identity, ...] | ImportProblem | None,
+) -> None:
+    linked = {ADA.id: [LinkedIdentity(each, None, at) for each, at in own.items()]}
+    plan = plan_import([replace(row(), identity=new)], EXISTING, linked=linked)
+    if isinstance(removed, ImportProblem):
+        assert isinstance(plan, InvalidUserFile)
+        assert [(each.code, each.lines) for each in plan.problems] == [(removed, (2,))]
+        return
+    assert isinstance(plan, ImportPlan)
+    changes = [update.identities for update in plan.updated]
+    assert changes == ([] if removed is None else [IdentityChange(new, removed)])
+
+
+def test_a_subject_for_an_account_of_staff_needs_an_admin() -> None:
+    rows = [replace(row(), identity=ONE)]
+    organizer = Caller(OTHER, Role.ORGANIZER, "session", NOW)
+    plan = plan_import(rows, EXISTING, organizer)
+    assert isinstance(plan, InvalidUserFile)
+    assert [each.code for each in plan.problems] == [ImportProblem.ADMIN_REQUIRED]
+    assert isinstance(plan_import(rows, EXISTING, caller(Role.ADMIN)), ImportPlan)
+
+
+def user(role: Role, user_id: UserId = OTHER) -> User:
+    return User(user_id, "Ada", "ada@x.org", role, NOW)
+
+
+def caller(role: Role) -> Caller:
+    return Caller(SELF, role, "session", NOW)
+
+
+def test_an_organizer_can_ban_members() -> None:
+    assert ban_refusal(caller(Role.ORGANIZER), user(Role.MEMBER)) is None
+
+
+@pytest.mark.parametrize("role", [Role.ORGANIZER, Role.ADMIN])
+def test_only_admins_can_ban_organizers_and_admins(role: Role) -> None:
+    assert ban_refusal(caller(Role.ORGANIZER), user(role)) == AdminRequired()
+    assert ban_refusal(caller(Role.ADMIN), user(role)) is None
+
+
+@pytest.mark.parametrize("role", [Role.ORGANIZER, Role.ADMIN])
+def test_users_cannot_ban_themselves(role: Role) -> None:
+    assert ban_refusal(caller(role), user(role, SELF)) == CannotBanSelf()
+
+
+def test_organizers_can_invite_members_only() -> None:
+    assert manageable_roles(caller(Role.ORGANIZER)) == (Role.MEMBER,)
+    assert set(manageable_roles(caller(Role.ADMIN))) == set(Role)
+
+
+def test_a_user_with_a_ban_date_is_banned() -> None:
+    assert not user(Role.MEMBER).banned
+    assert User(SELF, "Ada", "ada@x.org", Role.MEMBER, NOW, banned_at=NOW).banned

@@ -1,0 +1,186 @@
+"""The draw of a campaign over HTTP: wishes, closing, preview, publication and explanations."""
+
+import json
+from typing import Any
+
+import pytest
+
+from slotlock.domain.draws.record import verify
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.campaigns import (
+    CLOSE,
+    CONFIGURE,
+    DEMAND,
+    MY_WISHES,
+    PREVIEW,
+    PUBLISH,
+    RECORD,
+    RESULT,
+    RUN,
+    SET_WISHES,
+    SUPERSEDE,
+    THE_DRAW,
+    create_campaign,
+    until_draw,
+)
+from tests.support.clients.client import Json, hours_from_now
+from tests.support.clients.fixtures import Three
+
+
+class DrawScene:
+    """A campaign whose first slot has one place, and two members who both want it most."""
+
+    def __init__(
+        self, organizer: BookingClient, members: tuple[BookingClient, BookingClient]
+    ) -> None:
+        self.organizer, self.members = organizer, members
+        self.campaign = ""
+        self.slots: list[str] = []
+
+    async def open(self, wish_hours: float = 1, **settings: Any) -> Json:
+        """Open a draw over three slots, of which the last two overlap."""
+        self.campaign = await create_campaign(
+            self.organizer, maxBookings=2, forbidOverlap=True, opensAt=hours_from_now(-1)
+        )
+        for capacity, start in ((1, 30), (5, 40), (5, 40)):
+            slot = await self.organizer.add_slot(
+                capacity=capacity,
+                waitlistCapacity=5,
+                campaignId=self.campaign,
+                startTime=hours_from_now(start),
+                endTime=hours_from_now(start + 1),
+            )
+            self.slots.append(slot)
+        until = hours_from_now(wish_hours)
+        fields = {"campaignId": self.campaign, "wishesUntil": until, **settings}
+        return dict(await self.organizer.execute(CONFIGURE, input=fields))
+
+    async def act(self, document: str, **variables: Any) -> Json:
+        """Let the organizer do something with the draw."""
+        return dict(await self.organizer.execute(document, id=self.campaign, **variables))
+
+    async def wish(self, member: BookingClient, *ranks: int) -> Json:
+        """Set the wishes of a member to the slots with these numbers."""
+        slots = [self.slots[n] for n in ranks]
+        return dict(await member.execute(SET_WISHES, id=self.campaign, slots=slots))
+
+    async def read(self, client: BookingClient, document: str) -> Any:
+        """Read something about the campaign."""
+        return await client.execute(document, id=self.campaign)
+
+    async def until(self, field: str) -> Json:
+        """Wait for a field of the draw, which the worker sets."""
+        return await until_draw(self.organizer, self.campaign, field)
+
+
+@pytest.fixture
+def scene(clients: Three) -> DrawScene:
+    """Return a scene without a draw."""
+    *members, organizer = clients
+    return DrawScene(organizer, (members[0], members[1]))
+
+
+async def test_a_draw_goes_from_wishes_to_an_explained_result_and_a_record(
+    scene: DrawScene,
+) -> None:
+    organizer, (ada, ben) = scene.organizer, scene.members
+    opened = await scene.open(joinsWaitlists=True)
+    assert (opened["state"], opened["acceptsWishes"]) == ("COLLECTING", True)
+    for each in scene.members:
+        saved = await scene.wish(each, 0, 1, 2)
+        assert [wish["slotId"] for wish in saved["wishes"]["ranked"]] == scene.slots
+        assert (await each.book_slot(scene.slots[0]))["code"] == "DRAW_ONLY"
+    assert await scene.read(ada, DEMAND) is None
+    demand = {each["slotId"]: each for each in await scene.read(organizer, DEMAND)}
+    assert (demand[scene.slots[0]]["wishes"], demand[scene.slots[0]]["firstWishes"]) == (2, 2)
+    what_if = [{"slotId": scene.slots[0], "capacity": 2}]
+    for capacities, places in ((None, 1), (what_if, 2)):
+        preview = await organizer.execute(PREVIEW, id=scene.campaign, capacities=capacities)
+        slots = {each["slotId"]: each for each in preview["slots"]}
+        assert slots[scene.slots[0]]["granted"] == places
+        assert {each["method"] for each in preview["measures"]} == {"ROUNDS", "SERIAL"}
+    closed = await scene.act(CLOSE)
+    assert closed["state"] == "CLOSED"
+    root = (await scene.until("root"))["root"]
+    assert (await scene.wish(ada, 1))["code"] == "WRONG_DRAW_STATE"
+    before = json.loads(await scene.read(ada, RECORD))
+    assert (before["root"], len(before["leaves"])) == (root, 2)
+    assert (await scene.read(ada, RESULT))["lotteryNumber"] is None
+    drawn = await scene.act(RUN, seed=" 17 4 38 ", source="the lottery numbers of today")
+    assert drawn["seed"]["text"] == "17 4 38"
+    assert (await scene.read(ada, THE_DRAW))["seed"] is None
+    assert "seed" not in json.loads(await scene.read(ada, RECORD))
+    assert "entries" in json.loads(await scene.read(organizer, RECORD))
+    assert (await scene.act(RUN, seed="another", source="x"))["code"] == "WRONG_DRAW_STATE"
+    assert (await scene.act(PUBLISH))["state"] == "PUBLISHED"
+    await scene.until("isWritten")
+    record = json.loads(await scene.read(ben, RECORD))
+    assert verify(record) == []
+    results = [await scene.read(each, RESULT) for each in scene.members]
+    assert sorted(each["lotteryNumber"] for each in results) == [1, 2]
+    (winner, loser) = sorted(results, key=lambda each: int(each["lotteryNumber"]))
+    assert [each["result"] for each in winner["wishes"]] == ["GRANTED", "GRANTED", "LIMIT"]
+    assert [each["result"] for each in loser["wishes"]] == ["FULL", "GRANTED", "TIME_CONFLICT"]
+    assert loser["wishes"][0]["lastNumberServed"] == 1
+    assert loser["wishes"][2]["conflict"]["id"] == scene.slots[1]
+    assert {each["leaf"] for each in record["entries"]} == {each["leaf"] for each in results}
+    waiting = "{ myWaitlistEntries { nodes { slot { id } } } }"
+    lists = [await each.execute(waiting) for each in scene.members]
+    assert sorted(len(each["nodes"]) for each in lists) == [0, 1]
+
+
+async def test_the_time_closes_the_wishes_and_only_organizers_see_who_did_what(
+    scene: DrawScene,
+) -> None:
+    organizer = scene.organizer
+    await scene.open(wish_hours=0.001, showsDemand=True)
+    drawn = await scene.until("root")
+    assert [each["by"] is None for each in drawn["acts"]] == [False, True]
+    seen = await scene.read(scene.members[0], THE_DRAW)
+    assert [each["by"] for each in seen["acts"]] == [None, None]
+    assert await scene.read(scene.members[0], DEMAND) == []
+    made = await scene.act(RUN)
+    assert made["seed"]["byServer"]
+    again = await scene.act(SUPERSEDE, reason="Nobody had wishes.")
+    assert (again["state"], again["supersedesId"]) == ("COLLECTING", drawn["recordId"])
+    old = await organizer.execute(RECORD, id=scene.campaign, draw=drawn["recordId"])
+    assert json.loads(old)["acts"][-1]["reason"] == "Nobody had wishes."
+    assert verify(json.loads(old)) == []
+    log = """query($campaign: ID!) { auditLog(filter: {campaignId: $campaign}) {
+      nodes { action } } }"""
+    found = await organizer.execute(log, campaign=scene.campaign)
+    actions = [each["action"] for each in found["nodes"] if each["action"].startswith("DRAW")]
+    assert sorted(actions) == [
+        *("DRAW_CLOSED", "DRAW_CONFIGURED", "DRAW_CONFIGURED", "DRAW_RUN", "DRAW_SUPERSEDED")
+    ]
+
+
+async def test_wrong_input_gets_a_clear_answer(scene: DrawScene) -> None:
+    organizer, member = scene.organizer, scene.members[0]
+    unknown = "campaign_" + "0" * 24
+    for document in (CLOSE, RUN, PUBLISH):
+        for wrong in (unknown, "x"):
+            refused = await organizer.execute(document, id=wrong)
+            assert refused["code"] == "DRAW_NOT_FOUND"
+    for document in (THE_DRAW, MY_WISHES, DEMAND, RESULT, RECORD):
+        assert await member.execute(document, id=unknown) is None
+    refused = await scene.open(wish_hours=-1, leftoversOpenAt=hours_from_now(99))
+    assert [(each["field"], each["code"]) for each in refused["fields"]] == [
+        ("wishesUntil", "TIME_PASSED"),
+        ("leftoversOpenAt", "AFTER_CLOSING"),
+    ]
+    fields = {"campaignId": scene.campaign, "wishesUntil": hours_from_now(1)}
+    await organizer.execute(CONFIGURE, input=fields)
+    for slots, team, problem in (
+        ([*scene.slots[:1] * 2], None, "WISHED_TWICE"),
+        (["slot_" + "0" * 24], None, "NOT_IN_CAMPAIGN"),
+        (["x"], None, "NOT_IN_CAMPAIGN"),
+        (["slot_" + f"{n:024}" for n in range(51)], None, "TOO_MANY_WISHES"),
+        (scene.slots[:1], "team_" + "0" * 24, "NOT_IN_TEAM"),
+        (scene.slots[:1], "x", "NOT_IN_TEAM"),
+    ):
+        wrong = await member.execute(SET_WISHES, id=scene.campaign, slots=slots, team=team)
+        assert [each["code"] for each in wrong["fields"]] == [problem]
+    assert (await scene.act(RUN, seed="x", source="y"))["code"] == "WRONG_DRAW_STATE"
+    assert (await scene.act(PUBLISH))["code"] == "WRONG_DRAW_STATE"
+    assert (await scene.act(RUN, seed="x"))["fields"][0]["field"] == "seedSource"

@@ -1,0 +1,95 @@
+"""Organizers see the outbox and what its mails say; admins send what failed again."""
+
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from slotlock.auth.container import Auth
+from slotlock.domain.notifications.mail_kinds import PASSWORD_CHANGED, direct_mail
+from slotlock.domain.notifications.outbox import Channel, Delivery, OutboxEntry, OutboxState
+from slotlock.domain.users.user import Role
+from tests.support.apps.processes import AppProcess
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.client import GraphQLTestClient
+from tests.support.stores.users import auth_for_database, sign_in_new_user
+
+RETRY = """mutation($id: ID!) { retryOutboxEntry(id: $id) { __typename
+  ... on OutboxEntryQueued { entry { id state dueAt } }
+  ... on InvalidInput { fields { field } } } }"""
+RETRY_ALL = """mutation($filter: OutboxFilterInput) {
+  retryFailedOutboxEntries(filter: $filter) {
+    ... on OutboxEntriesQueued { count } ... on InvalidInput { fields { field } } } }"""
+PREVIEWS = """query($locale: String, $slot: ID, $campaign: ID) {
+  mailPreviews(locale: $locale, slotId: $slot, campaignId: $campaign) {
+    kind subject text html
+} }"""
+
+
+@pytest.fixture
+async def auth(app: AppProcess) -> AsyncIterator[Auth]:
+    """Yield the accounts of the app's database."""
+    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as opened:
+        yield opened
+
+
+async def test_admins_send_what_failed_again_with_what_is_sent_with_it(
+    app: AppProcess, http: httpx.AsyncClient, auth: Auth, organizer: BookingClient
+) -> None:
+    admin = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
+    outbox, now, subject = auth.repositories.outbox, auth.now(), secrets.token_hex(6)
+    mails = [
+        OutboxEntry(f"booked:{subject}:{n}", Channel.MAIL, "booked", now, now, group=subject)
+        for n in range(2)
+    ]
+    secret = direct_mail(PASSWORD_CHANGED, subject, "0", now, recipient="a@school.test")
+    await outbox.insert([*mails, secret], now)
+    for mail in (mails[0], secret):
+        [claimed] = await outbox.claim([mail], now)
+        await outbox.finish(claimed, Delivery(OutboxState.FAILED, "550 no"), now)
+    follower = await outbox.find(mails[1].id)
+    assert follower is not None
+    assert (follower.state, follower.lead_id) == (OutboxState.FAILED, mails[0].id)
+    refused = (await organizer.send(RETRY, id=mails[0].id))["errors"][0]
+    assert refused["extensions"]["code"] == "FORBIDDEN"
+    queued = (await admin.execute(RETRY, id=follower.id))["entry"]
+    assert queued.pop("dueAt") is not None
+    assert queued == {"id": mails[0].id, "state": "QUEUED"}
+    for entry_id in (secret.id, "booked:unknown:0"):
+        assert (await admin.execute(RETRY, id=entry_id))["fields"] == [{"field": "id"}]
+
+
+async def test_admins_send_all_that_failed_again_in_one_request(
+    app: AppProcess, http: httpx.AsyncClient, auth: Auth, organizer: BookingClient
+) -> None:
+    admin = GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
+    outbox, now, kind = auth.repositories.outbox, auth.now(), secrets.token_hex(6)
+    states = [OutboxState.FAILED, OutboxState.FAILED, OutboxState.SENT]
+    mails = [OutboxEntry(f"{kind}:{n}:0", Channel.MAIL, kind, now, now) for n in range(3)]
+    secret = replace(direct_mail(PASSWORD_CHANGED, kind, "0", now), kind=kind)
+    await outbox.insert([*mails, secret], now)
+    for mail, state in zip([*mails, secret], [*states, OutboxState.FAILED], strict=True):
+        [claimed] = await outbox.claim([mail], now)
+        await outbox.finish(claimed, Delivery(state, "550 no"), now)
+    assert (await organizer.send(RETRY_ALL, filter={"kind": kind}))["errors"]
+    refused = await admin.execute(RETRY_ALL, filter={"kind": kind, "state": "SENT"})
+    assert refused == {"fields": [{"field": "state"}]}
+    assert await admin.execute(RETRY_ALL, filter={"kind": kind}) == {"count": 2}
+    assert await admin.execute(RETRY_ALL, filter={"kind": kind}) == {"count": 0}
+    found = [await outbox.find(mail.id) for mail in [*mails, secret]]
+    queued, failed = OutboxState.QUEUED, OutboxState.FAILED
+    assert [each and each.state for each in found] == [queued, queued, OutboxState.SENT, failed]
+
+
+async def test_organizers_read_previews_in_a_language_and_of_what_exists(
+    organizer: BookingClient,
+) -> None:
+    previews = await organizer.execute(PREVIEWS, locale="de-AT")
+    assert previews[0]["subject"] == "Sie haben einen Platz: Schach"
+    assert previews[0]["html"].startswith("<!doctype html>")
+    for name, id_ in (("slot", "slot_" + "0" * 24), ("campaign", "x")):
+        [error] = (await organizer.send(PREVIEWS, **{name: id_}))["errors"]
+        assert error["extensions"]["code"] == "BAD_USER_INPUT"
+        assert error["extensions"]["field"] == f"{name}Id"

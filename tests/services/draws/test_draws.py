@@ -1,0 +1,461 @@
+"""The draw of a campaign on real servers, from the wishes to the published record."""
+
+import asyncio
+import json
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import pytest
+from bson import ObjectId
+
+from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking_outcomes import Booked
+from slotlock.domain.booking.booking_refusals import DrawOnly
+from slotlock.domain.campaigns.campaign import CampaignDraft, CampaignSaved
+from slotlock.domain.campaigns.terms import CampaignTerms, SlotAdmission
+from slotlock.domain.draws.basis import DrawMethod
+from slotlock.domain.draws.draw import (
+    Draw,
+    DrawOutdated,
+    DrawSettings,
+    DrawState,
+    WrongDrawState,
+)
+from slotlock.domain.draws.drawing import WishResult
+from slotlock.domain.draws.record import Seed, verify
+from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.teams.team_outcomes import TeamSaved
+from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.mongo.users.user_documents import to_new_document
+from slotlock.services import teams
+from slotlock.services.booking.book import BookingOptions, book_slot
+from slotlock.services.campaigns import campaigns
+from slotlock.services.container import Services
+from slotlock.services.draws import draws, public_records, publication, wishes
+from slotlock.services.draws.wishes import WishesSaved
+from tests.support.domain.builders import build_slot
+from tests.support.model.service_pair import ServicePair, open_service_pair
+from tests.support.stores.slots import insert_new_slots
+from tests.support.stores.users import new_email
+
+Result = TypeVar("Result")
+SEED = Seed("a public seed", "the test")
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+class Scene:
+    """A campaign with slots of two places, whose places are drawn, and members with wishes."""
+
+    def __init__(self, pair: ServicePair, member_count: int = 6, **terms: Any) -> None:
+        self.pair, self.organizer = pair, pair.organizer
+        self.services = pair.services[0]
+        documents = [
+            to_new_document("Ada", new_email(), Role.MEMBER, "hash", pair.clock())
+            for _ in range(member_count)
+        ]
+        pair.database["users"].insert_many(documents)
+        self.members = [
+            Caller(UserId(str(each["_id"])), Role.MEMBER, "session", pair.clock())
+            for each in documents
+        ]
+        self.run(self._create(terms))
+
+    async def _create(self, terms: dict[str, Any]) -> None:
+        now = self.pair.clock()
+        draft = CampaignDraft("Sports", now + DAY, now + 9 * DAY, published=True, **terms)
+        saved = await campaigns.create(self.services, draft, self.organizer.user_id)
+        assert isinstance(saved, CampaignSaved)
+        self.campaign_id = saved.campaign.id
+        settings = DrawSettings(DrawMethod.ROUNDS, now + HOUR)
+        opened = await draws.configure_draw(
+            self.services, self.organizer, self.campaign_id, settings
+        )
+        assert isinstance(opened, Draw)
+        campaign = await self.services.campaigns.find(self.campaign_id)
+        assert campaign is not None
+        self.slots = await self.add_slots(campaign.terms)
+
+    async def add_slots(self, terms: CampaignTerms) -> list[SlotId]:
+        """Insert four slots with two places each, one after the other."""
+        now = self.pair.clock()
+        slots = [
+            build_slot(
+                2,
+                id=new_slot_id(),
+                start=now + 2 * DAY + n * HOUR,
+                end=now + 2 * DAY + (n + 1) * HOUR,
+                terms=terms,
+            )
+            for n in range(4)
+        ]
+        await insert_new_slots(self.services.slot_writer._database, *slots)
+        return [slot.id for slot in slots]
+
+    def run(self, step: Coroutine[Any, Any, Result]) -> Result:
+        """Run a step in the loop of the services."""
+        return self.pair.runner.run(step)
+
+    def wish(self, member: Caller, *ranks: int) -> Any:
+        """Set the wishes of a member to the slots with these numbers."""
+        return self.run(
+            wishes.set_wishes(
+                self.services, member, self.campaign_id, [self.slots[n] for n in ranks]
+            )
+        )
+
+    def close(self) -> Draw:
+        """Close the wishes, which has to succeed."""
+        closed = self.run(
+            draws.close_wishes(self.services, self.organizer.user_id, self.campaign_id)
+        )
+        assert isinstance(closed, Draw)
+        stored = self.run(draws.store_basis(self.services, closed.id))
+        assert isinstance(stored, Draw)
+        return stored
+
+    def draw(self, seed: Seed = SEED, services: int = 0) -> Any:
+        """Run the draw."""
+        return self.run(
+            draws.run_draw(self.pair.services[services], self.organizer, self.campaign_id, seed)
+        )
+
+    def publish(self, services: int = 0) -> Draw:
+        """Publish the result, which has to succeed, and do all that follows."""
+        using = self.pair.services[services]
+        published = self.run(draws.publish_draw(using, self.organizer, self.campaign_id))
+        assert isinstance(published, Draw)
+        self.run(publication.finish_publication(using, published))
+        found = self.run(using.draws.find(published.id))
+        assert found is not None
+        assert found.is_written
+        return found
+
+    def record(self) -> dict[str, Any]:
+        """Return the public record, which has to be right."""
+        record = self.run(public_records.draw_record(self.services, self.campaign_id))
+        assert record is not None
+        document: dict[str, Any] = json.loads(record)
+        assert verify(document) == []
+        return document
+
+    def booked(self) -> set[tuple[SlotId, UserId, str]]:
+        """Return the slots, users and ids of all live bookings."""
+        found = self.pair.database["slots"].find({"campaign.id": ObjectId(self.campaign_id)})
+        return {
+            (SlotId(str(slot["_id"])), UserId(str(each["user"])), str(each["id"]))
+            for slot in found
+            for each in slot["bookings"]
+        }
+
+    def drawn_places(self) -> set[tuple[SlotId, UserId]]:
+        """Return the places that the results of all members say were granted."""
+        places = set()
+        for member in self.members:
+            own = self.run(draws.find_draw_result(self.services, member.user_id, self.campaign_id))
+            for slot_id in own.result.drawn.granted if own and own.result.drawn else ():
+                places.add((slot_id, member.user_id))
+        return places
+
+
+@pytest.fixture(scope="module")
+def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
+    """Yield two services on a database of their own."""
+    with open_service_pair(servers, "draws") as opened:
+        yield opened
+
+
+@pytest.fixture
+def scene(pair: ServicePair) -> Scene:
+    """Return a campaign in which six members wish for the same slots."""
+    pair.reset()
+    opened = Scene(pair, max_bookings=2, forbid_overlap=True)
+    for member in opened.members:
+        opened.wish(member, 0, 1, 2)
+    return opened
+
+
+def test_a_draw_goes_from_wishes_to_bookings_and_a_record_that_everybody_can_verify(
+    scene: Scene,
+) -> None:
+    assert scene.close().state is DrawState.CLOSED
+    assert "wishes" not in json.dumps(scene.record())
+    assert scene.draw().state is DrawState.DRAWN
+    assert scene.booked() == set()
+    assert "entries" not in scene.record()
+    assert scene.drawn_places() == set()
+    assert scene.publish().state is DrawState.PUBLISHED
+    record = scene.record()
+    assert record["notBooked"] == []
+    assert [act["state"] for act in record["acts"]] == [
+        *("collecting", "closed", "drawn", "published")
+    ]
+    places = scene.drawn_places()
+    assert len(places) == 6
+    assert {(slot_id, user_id) for slot_id, user_id, _ in scene.booked()} == places
+    own = scene.run(
+        draws.find_draw_result(scene.services, scene.members[0].user_id, scene.campaign_id)
+    )
+    assert own is not None
+    assert own.result.leaf in {entry["leaf"] for entry in record["entries"]}
+
+
+def test_many_readers_of_a_record_at_once_compute_it_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = scene.close()
+    repository, loaded = type(scene.services.draws), []
+    load_basis = repository.load_basis
+
+    async def count(*arguments: Any) -> Any:
+        loaded.append(arguments)
+        return await load_basis(*arguments)
+
+    monkeypatch.setattr(repository, "load_basis", count)
+
+    async def read() -> list[str | None]:
+        read_one = public_records.draw_record
+        readers = (read_one(scene.services, scene.campaign_id, draw.id) for _ in range(9))
+        return await asyncio.gather(*readers)
+
+    assert len(set(scene.run(read()))) == len(loaded) == 1
+    monkeypatch.undo()
+    scene.draw()
+    scene.publish()
+    assert len(set(scene.run(read()))) == 1
+    assert json.loads(scene.run(read())[0] or "")["entries"]
+
+
+def test_only_organizers_book_until_the_result_is_published(scene: Scene) -> None:
+    scene.pair.clock.advance(DAY)
+
+    def book(caller: Caller, slot: int) -> object:
+        user_id, slot_id = scene.members[0].user_id, scene.slots[slot]
+        request = book_slot(scene.services, caller, slot_id, user_id, BookingOptions())
+        return scene.run(request).outcome
+
+    assert book(scene.members[0], 3) == DrawOnly(scene.slots[3])
+    assert isinstance(book(scene.organizer, 0), Booked)
+    scene.close()
+    scene.draw()
+    assert book(scene.members[0], 3) == DrawOnly(scene.slots[3])
+    scene.publish()
+    campaign = scene.run(scene.services.campaigns.find(scene.campaign_id))
+    assert campaign is not None
+    assert campaign.terms.admission is SlotAdmission.ANY
+    own = scene.run(
+        draws.find_draw_result(scene.services, scene.members[0].user_id, scene.campaign_id)
+    )
+    assert own is not None
+    assert own.result.drawn is not None
+    assert own.result.drawn.outcomes[0].result is WishResult.ALREADY_BOOKED
+    outcome = book(scene.members[5], 3)
+    assert not isinstance(outcome, DrawOnly)
+
+
+def test_wishes_of_after_closing_are_refused_and_a_second_closing_changes_nothing(
+    scene: Scene,
+) -> None:
+    first = scene.close()
+    assert isinstance(scene.wish(scene.members[0], 3), WrongDrawState)
+    assert scene.close() == first
+
+
+@pytest.mark.parametrize(("reads_again", "outcome"), [(True, WrongDrawState), (False, WishesSaved)])
+def test_wishes_that_meet_the_closing_are_saved_only_if_they_count(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, reads_again: bool, outcome: type
+) -> None:
+    repository, draw_repository = type(scene.services.wishes), type(scene.services.draws)
+    save, find_latest = repository.save, draw_repository.find_latest
+    before = scene.run(scene.services.draws.find_latest(scene.campaign_id))
+
+    async def close_and_save(*arguments: Any) -> bool:
+        closed = await draws.close_wishes(scene.services, None, scene.campaign_id)
+        assert isinstance(closed, Draw)
+        await draws.store_basis(scene.services, closed.id)
+        if not reads_again:
+            monkeypatch.setattr(draw_repository, "find", read_once)
+        return await save(*arguments)
+
+    async def read_once(*_: object) -> Draw | None:
+        return before
+
+    monkeypatch.setattr(repository, "save", close_and_save)
+    assert isinstance(scene.wish(scene.members[0], 3), outcome)
+    after = scene.run(find_latest(scene.services.draws, scene.campaign_id))
+    assert after is not None
+    basis = scene.run(scene.services.draws.load_basis(after))
+    assert scene.slots[3] not in {slot_id for each in basis.entries for slot_id in each.wishes}
+
+
+def test_two_organizers_who_close_and_draw_at_once_have_one_root_and_one_seed(
+    scene: Scene,
+) -> None:
+    both = scene.pair.services
+
+    async def at_once(*steps: Coroutine[Any, Any, object]) -> Sequence[object]:
+        return await asyncio.gather(*steps)
+
+    caller, where = scene.organizer, scene.campaign_id
+
+    async def close(services: Services) -> object:
+        closed = await draws.close_wishes(services, caller.user_id, where)
+        assert isinstance(closed, Draw)
+        return await draws.store_basis(services, closed.id)
+
+    closed = scene.run(at_once(*(close(each) for each in both)))
+    roots = {each.root for each in closed if isinstance(each, Draw)}
+    assert len(roots) == 1
+    assert {each["root"] for each in scene.pair.database["draw_entries"].find()} == roots
+    seeds = zip(both, (SEED, replace(SEED, text="another seed")), strict=True)
+    drawn = scene.run(at_once(*(draws.run_draw(each, caller, where, seed) for each, seed in seeds)))
+    assert sorted(type(each).__name__ for each in drawn) == ["Draw", "WrongDrawState"]
+    scene.publish()
+    assert {(slot, user) for slot, user, _ in scene.booked()} == scene.drawn_places()
+
+
+def test_a_draw_that_was_killed_anywhere_gives_the_same_bookings_when_it_runs_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.close()
+    scene.draw()
+    repository = type(scene.services.draws)
+    steps = ["save_results", "find_entries", "find_written", "set_written", "update"]
+    for number, step in enumerate(steps):
+        with monkeypatch.context() as patch:
+            original = getattr(repository, step)
+
+            async def fail(*arguments: Any, step: Any = original, after: int = number % 2) -> None:
+                if after:
+                    await step(*arguments)
+                raise KilledError
+
+            patch.setattr(repository, step, fail)
+            with pytest.raises(KilledError):
+                scene.publish(services=number % 2)
+    before = scene.booked()
+    assert scene.publish() == scene.publish(services=1)
+    after = scene.booked()
+    assert before <= after
+    assert {(slot, user) for slot, user, _ in after} == scene.drawn_places()
+
+
+class KilledError(Exception):
+    """The process is gone."""
+
+
+def test_a_change_of_capacities_after_closing_needs_a_new_root(scene: Scene) -> None:
+    old = scene.close()
+    slots = scene.pair.database["slots"]
+    smaller = {"capacity": 1, "remaining": 1}
+    slots.update_one({"_id": ObjectId(scene.slots[1])}, {"$set": smaller})
+    outdated = scene.draw()
+    assert isinstance(outdated, DrawOutdated)
+    assert outdated.slot_ids == (scene.slots[1],)
+    supersede = draws.supersede_draw(
+        scene.services, scene.organizer, scene.campaign_id, "The room is smaller."
+    )
+    assert isinstance(scene.run(supersede), Draw)
+    new = scene.close()
+    assert new.root != old.root
+    assert new.supersedes == old.id
+    scene.draw()
+    slots.update_one({"_id": ObjectId(scene.slots[0])}, {"$set": smaller})
+    refused = draws.publish_draw(scene.services, scene.organizer, scene.campaign_id)
+    assert scene.run(refused) == DrawOutdated((scene.slots[0],))
+    larger = {"capacity": 2, "remaining": 2}
+    slots.update_one({"_id": ObjectId(scene.slots[0])}, {"$set": larger})
+    scene.publish()
+    assert len(scene.drawn_places()) == 5
+    stored = scene.run(scene.services.draws.find(old.id))
+    assert stored is not None
+    assert (stored.root, stored.acts[-1].reason) == (old.root, "The room is smaller.")
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"), [("ban", "USER_BANNED"), ("erased", "USER_NOT_FOUND")]
+)
+def test_a_late_ban_or_erasure_frees_the_place_and_changes_no_other_result(
+    scene: Scene, field: str, reason: str
+) -> None:
+    scene.close()
+    preview = scene.run(draws.preview_draw(scene.services, scene.campaign_id, SEED.text))
+    assert isinstance(preview, draws.DrawPreview)
+    assert preview.measures[DrawMethod.ROUNDS].places == 6
+    first = preview.drawn[0].entry.leaf
+    entry = scene.pair.database["draw_entries"].find_one({"leaf": first})
+    assert entry is not None
+    (user,) = entry["users"]
+    now = scene.pair.clock()
+    banned = {"banned": True, "bannedAt": now, "bannedBy": user}
+    fields = {**banned, "erasedAt": now} if field == "erased" else banned
+    scene.pair.database["users"].update_one({"_id": user}, {"$set": fields})
+    scene.draw()
+    scene.publish()
+    record = scene.record()
+    assert {(each["leaf"], each["reason"]) for each in record["notBooked"]} == {(first, reason)}
+    assert str(user) not in {str(each) for _, each, _ in scene.booked()}
+    by_number = sorted(record["entries"], key=lambda each: each["number"])
+    assert [each["leaf"] for each in by_number] == [each.entry.leaf for each in preview.drawn]
+
+
+def test_a_team_is_one_entry_and_none_of_its_members_has_another(scene: Scene) -> None:
+    ada, ben = scene.members[:2]
+    created = scene.run(teams.create(scene.services, "Duo", ada.user_id))
+    assert isinstance(created, TeamSaved)
+    number = scene.pair.database["teams"].find_one({}, {"members": 1})
+    assert number is not None
+    joined = {"user": ObjectId(ben.user_id), "since": scene.pair.clock(), "number": 7}
+    scene.pair.database["teams"].update_one({}, {"$push": {"members": joined}})
+
+    def wish_as_team() -> object:
+        step = wishes.set_wishes(
+            scene.services, ada, scene.campaign_id, [scene.slots[3]], created.team.id
+        )
+        return scene.run(step)
+
+    alone = scene.run(scene.services.wishes.find(scene.campaign_id, ada.user_id))
+    assert isinstance(wish_as_team(), InvalidInput)
+    assert scene.run(scene.services.wishes.find(scene.campaign_id, ada.user_id)) == alone
+    assert scene.wish(ben) == WishesSaved(None)
+    saved = wish_as_team()
+    assert isinstance(saved, WishesSaved)
+    assert saved.wishes is not None
+    assert alone is not None
+    assert saved.wishes.salt != alone.salt
+    assert isinstance(scene.wish(ben, 0), InvalidInput)
+    scene.close()
+    scene.draw()
+    scene.publish()
+    places = {(scene.slots[3], each.user_id) for each in (ada, ben)}
+    assert places <= {(slot, user) for slot, user, _ in scene.booked()}
+    sizes = [len(entry["members"]) for entry in scene.record()["entries"]]
+    assert sorted(sizes) == [1, 1, 1, 1, 2]
+
+
+def test_wishes_are_checked_and_counted(scene: Scene) -> None:
+    member, campaign_id = scene.members[0], scene.campaign_id
+
+    def save(*slot_ids: SlotId) -> object:
+        return scene.run(wishes.set_wishes(scene.services, member, campaign_id, slot_ids))
+
+    first = scene.slots[0]
+    for wrong in ((first, first), (new_slot_id(),), tuple(new_slot_id() for _ in range(51))):
+        assert isinstance(save(*wrong), InvalidInput)
+    own = scene.run(wishes.my_wishes(scene.services, member, campaign_id))
+    assert own is not None
+    assert own.slot_ids == tuple(scene.slots[:3])
+    assert isinstance(save(scene.slots[2]), WishesSaved)
+    again = scene.run(wishes.my_wishes(scene.services, member, campaign_id))
+    assert again is not None
+    assert (again.salt, again.slot_ids) == (own.salt, (scene.slots[2],))
+    demand = wishes.wish_statistics(scene.services, scene.organizer, campaign_id)
+    counts = {each.slot_id: (each.wishes, each.first_wishes) for each in scene.run(demand) or ()}
+    assert counts == dict(zip(scene.slots, [(5, 5), (5, 0), (6, 1)], strict=False))
+    hidden = wishes.wish_statistics(scene.services, member, campaign_id)
+    assert scene.run(hidden) is None
+    scene.pair.clock.advance(HOUR)
+    assert isinstance(save(first), WrongDrawState)

@@ -1,0 +1,203 @@
+"""Who gets a place, loses it or is moved gets a mail that says so, with the calendar's change."""
+
+from datetime import timedelta
+
+from icalendar import Calendar, Component
+
+from slotlock.domain.booking.booking import BookingId, SlotId
+from slotlock.domain.booking.decision import BookingChangeRequest
+from slotlock.domain.booking.rules import booking_changes
+from slotlock.domain.campaigns.campaign import Campaign
+from slotlock.domain.campaigns.terms import CampaignTerms
+from slotlock.domain.slots.slot_patch import SlotPatch
+from slotlock.domain.users.user import Caller
+from slotlock.infrastructure.mongo.ids import new_campaign_id
+from slotlock.infrastructure.redis.admission.admission_queue import QueuedBooking
+from slotlock.infrastructure.redis.admission.partitions import StreamEntry
+from slotlock.services.admission.queued_batch import serve_batch
+from slotlock.services.booking import waitlist
+from slotlock.services.booking.booking_changes import change_booking
+from slotlock.services.booking.move import move
+from slotlock.services.idempotency_key import IdempotencyKey
+from slotlock.services.slots import editing
+from tests.support.notifications.mail_scene import MailScene
+
+
+async def test_a_booking_is_a_mail_with_an_invitation(scene: MailScene) -> None:
+    async with scene.reading():
+        slot_id = await scene.insert_slot(title="Yoga <b> & mehr", location="Halle 2")
+        [booking_id] = await scene.book(slot_id, 0)
+        [entry] = await scene.until_entries("booked")
+    assert entry.id == f"booked:{booking_id}:0"
+    await scene.send()
+    [message] = scene.trap.messages
+    assert message["To"] == "Member 0 <0@school.test>"
+    assert message["From"] == "School <noreply@school.test>"
+    assert message["Reply-To"] == "office@school.test"
+    assert message["Subject"] == "You have a place: Yoga <b> & mehr"
+    assert "Tue 3 January 2040, 09:00–10:00 (Europe/Berlin)\nHalle 2" in text_of(scene)  # noqa: RUF001
+    assert f"https://school.test/board#/slot/slot_{slot_id}" in text_of(scene)
+    assert "Yoga &lt;b&gt; &amp; mehr" in text_of(scene, kind="html")
+    [(method, event)] = events_of(scene)
+    assert method == "REQUEST"
+    assert event["UID"] == f"{booking_id}-1@slotlock"
+    assert event["SEQUENCE"] == 0
+    assert event["ATTENDEE"] == "mailto:0@school.test"
+
+
+async def test_a_cancellation_says_by_whom_and_removes_the_event(scene: MailScene) -> None:
+    slot_id = await scene.insert_slot()
+    bookings = await scene.book(slot_id, 0, 1)
+    scene.clock.advance(timedelta(hours=1))
+    async with scene.reading():
+        for booking_id, caller in zip(bookings, (scene.members[0], scene.organizer), strict=True):
+            await change_booking(
+                scene.services, booking_changes.cancel, request(slot_id, booking_id, caller)
+            )
+        await scene.until_entries("cancelled", "cancelled")
+    await scene.send()
+    texts = sorted(text_of(scene, number) for number in range(2))
+    assert "You have cancelled your booking." in texts[0]
+    assert "Olga has cancelled your booking." in texts[1]
+    [(method, event)] = events_of(scene)
+    assert (method, event["STATUS"], event["SEQUENCE"]) == ("CANCEL", "CANCELLED", 1)
+
+
+async def test_its_cancellation_and_its_new_place_are_mails_to_all_bookings_of_a_slot(
+    scene: MailScene,
+) -> None:
+    slot_id = await scene.insert_slot(location="Halle 2")
+    await scene.book(slot_id, 0, 1)
+    scene.clock.advance(timedelta(hours=1))
+    async with scene.reading():
+        edit = SlotPatch(location="Halle 3", title="Yoga")
+        await editing.edit(scene.services, slot_id, edit, scene.organizer.user_id)
+        await scene.until_entries("edited", "edited")
+        await scene.send()
+        await editing.cancel(scene.services, slot_id, scene.organizer.user_id)
+        await scene.until_entries("edited", "edited", "cancelled", "cancelled")
+        await scene.send()
+    assert sorted(scene.trap.subjects) == [
+        "Cancelled: Yoga",
+        "Cancelled: Yoga",
+        "New time or place: Yoga",
+        "New time or place: Yoga",
+    ]
+    assert text_of(scene).index("Halle 2") < text_of(scene).index("Halle 3")
+    assert "Olga has cancelled it for everyone." in text_of(scene, 2)
+    methods = [
+        (method, event["SEQUENCE"])
+        for number in (0, 2)
+        for method, event in events_of(scene, number)
+    ]
+    assert methods == [("REQUEST", 1), ("CANCEL", 3)]
+
+
+async def test_a_move_is_one_mail_that_removes_one_event_and_adds_another(
+    scene: MailScene,
+) -> None:
+    slot_id, other_id = await scene.insert_slot(title="Yoga"), await scene.insert_slot(title="Judo")
+    [booking_id] = await scene.book(slot_id, 0)
+    scene.clock.advance(timedelta(hours=1))
+    async with scene.reading():
+        await move(scene.services, request(slot_id, booking_id, scene.organizer), other_id)
+        await scene.until_entries("moved")
+    await scene.send()
+    assert scene.trap.subjects == ["Moved: Judo"]
+    assert "Olga has moved your booking. It was:\n\nYoga\n" in text_of(scene)
+    assert [method for method, _ in events_of(scene)] == ["REQUEST", "CANCEL"]
+
+
+async def test_the_waiting_list_promotes_and_ends_by_mail(scene: MailScene) -> None:
+    slot_id = await scene.insert_slot(capacity=1)
+    [booking_id] = await scene.book(slot_id, 0)
+    for member in scene.members[1:3]:
+        await waitlist.join(scene.services, slot_id, member.user_id, 0)
+    scene.clock.advance(timedelta(hours=1))
+    async with scene.reading():
+        await change_booking(
+            scene.services, booking_changes.cancel, request(slot_id, booking_id, scene.members[0])
+        )
+        await scene.until_entries("cancelled", "promoted")
+        await editing.cancel(scene.services, slot_id, scene.organizer.user_id)
+        await scene.until_entries("cancelled", "promoted", "cancelled", "waitlist_ended")
+    await scene.send()
+    # The second member was promoted and lost the place again within a minute: that is one mail.
+    assert sorted(scene.trap.subjects) == [
+        "Cancelled: Yoga",
+        "Cancelled: Yoga",
+        "The waiting list has ended: Yoga",
+    ]
+
+
+async def test_changes_of_a_user_within_a_minute_are_one_mail(scene: MailScene) -> None:
+    async with scene.reading():
+        for title in ("Yoga", "Judo", "Chess"):
+            await scene.book(await scene.insert_slot(title=title), 0)
+        await scene.until_entries("booked", "booked", "booked")
+    await scene.send()
+    assert scene.trap.subjects == ["3 changes to your bookings"]
+    assert all(title in text_of(scene) for title in ("Yoga", "Judo", "Chess"))
+    assert len(events_of(scene)) == 3
+    assert {each.state.value for each in await scene.entries()} == {"sent"}
+
+
+async def test_the_note_of_a_campaign_stands_once_in_a_mail_about_its_bookings(
+    scene: MailScene,
+) -> None:
+    day, note = timedelta(days=1), "Bring shoes & <b>socks</b>.\n\nhttps://school.test/map"
+    campaign_id = new_campaign_id()
+    terms = CampaignTerms(campaign_id, 1, True, scene.clock.now - day, scene.clock.now + day)
+    campaign = Campaign(campaign_id, "Sports", terms, mail_note=note)
+    await scene.services.campaigns.insert(campaign, scene.clock.now)
+    async with scene.reading():
+        for of_slot in (terms, terms, None):
+            await scene.book(await scene.insert_slot(terms=of_slot), 0)
+        await scene.until_entries("booked", "booked", "booked")
+    await scene.send()
+    assert text_of(scene).count(f"\n\n{note}\n\n") == 1
+    html = text_of(scene, kind="html")
+    assert "Bring shoes &amp; &lt;b&gt;socks&lt;/b&gt;." in html
+    assert '<a href="https://school.test/map"' in html
+
+
+async def test_who_waited_long_in_the_queue_for_a_refusal_gets_one_mail(scene: MailScene) -> None:
+    slot_id = await scene.insert_slot(capacity=1)
+    await scene.book(slot_id, 0)
+    scene.services.sends_mail = True
+    entries = []
+    for member, waited in ((0, 120), (1, 120), (2, 10)):
+        user_id = scene.members[member].user_id
+        key = IdempotencyKey.for_request(user_id, "k", slot_id)
+        hashes = (key.key_hash, key.short_request_hash)
+        booking = QueuedBooking(slot_id, user_id, user_id, False, *hashes)
+        requested_at = scene.clock.now - timedelta(seconds=waited)
+        entries.append(StreamEntry(f"{member}-0", {}, booking, requested_at))
+    for _ in range(2):  # the worker stopped before it removed the requests from the queue
+        assert await serve_batch(scene.services, slot_id, entries) == entries
+    await scene.send(timedelta())
+    [message] = scene.trap.messages
+    assert message["To"] == "Member 1 <1@school.test>"
+    assert message["Subject"] == "No place for you: Yoga"
+    assert "All places are taken.\n\nYoga\n" in text_of(scene)
+
+
+def request(slot_id: SlotId, booking_id: BookingId, caller: Caller) -> BookingChangeRequest:
+    """Return the request of a caller to change a booking."""
+    return BookingChangeRequest(slot_id, booking_id, caller)
+
+
+def text_of(scene: MailScene, number: int = 0, kind: str = "plain") -> str:
+    """Return the text of a mail."""
+    body = scene.trap.messages[number].get_body([kind])
+    assert body is not None
+    return str(body.get_content()).replace("\r\n", "\n")
+
+
+def events_of(scene: MailScene, number: int = 0) -> list[tuple[str, Component]]:
+    """Return the methods and events of the calendars that are attached to a mail."""
+    calendars = [
+        Calendar.from_ical(part.get_content())
+        for part in scene.trap.messages[number].iter_attachments()
+    ]
+    return [(str(each["METHOD"]), event) for each in calendars for event in each.walk("VEVENT")]

@@ -1,0 +1,49 @@
+"""Organizers see what every kind of mail says before it is sent."""
+
+from datetime import timedelta
+
+import pytest
+
+from slotlock.domain.campaigns.campaign import Campaign
+from slotlock.domain.campaigns.terms import CampaignTerms
+from slotlock.domain.notifications.mail_kinds import BOOKING_KIND_NAMES, MAIL_KINDS
+from slotlock.infrastructure.mail.mail_texts import LANGUAGES
+from slotlock.infrastructure.mongo.ids import new_campaign_id, new_slot_id
+from slotlock.services.notifications.mail_previews import preview_mails
+from tests.support.notifications.mail_scene import SITE, MailScene
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_every_kind_of_mail_has_a_preview_in_every_language(
+    scene: MailScene, language: str
+) -> None:
+    organizer = await scene.services.users.find_soon(scene.organizer.user_id)
+    assert organizer is not None
+    previews = await preview_mails(scene.services, SITE, organizer, language)
+    assert previews is not None
+    assert [each.kind for each in previews] == [kind.name for kind in MAIL_KINDS]
+    assert len({each.content.subject for each in previews}) == len(previews)
+    assert all("Olga" in each.content.text for each in previews)
+    assert all(f'<html lang="{language}">' in each.content.html for each in previews)
+    assert await scene.entries() == []
+
+
+async def test_a_preview_shows_the_slot_or_the_next_slot_of_the_campaign_and_its_note(
+    scene: MailScene,
+) -> None:
+    organizer, day = await scene.services.users.find_soon(scene.organizer.user_id), timedelta(1)
+    campaign_id, services = new_campaign_id(), scene.services
+    assert organizer is not None
+    terms = CampaignTerms(campaign_id, 1, True, scene.clock.now - day, scene.clock.now + day)
+    campaign = Campaign(campaign_id, "Sports", terms, mail_note="Bring shoes.")
+    await services.campaigns.insert(campaign, scene.clock.now)
+    empty = await preview_mails(services, SITE, organizer, campaign_id=campaign_id)
+    slot_id = await scene.insert_slot(title="Judo", terms=terms)
+    found = await preview_mails(services, SITE, organizer, campaign_id=campaign_id)
+    for previews, title in ((empty, "Chess"), (found, "Judo")):
+        texts = [each.content.text for each in previews or () if each.kind in BOOKING_KIND_NAMES]
+        assert len(texts) == len(BOOKING_KIND_NAMES)
+        assert all(title in text and "Bring shoes." in text for text in texts)
+    assert await preview_mails(services, SITE, organizer, slot_id=slot_id) == found
+    assert await preview_mails(services, SITE, organizer, slot_id=new_slot_id()) is None
+    assert await preview_mails(services, SITE, organizer, campaign_id=new_campaign_id()) is None

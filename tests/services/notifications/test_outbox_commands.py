@@ -1,0 +1,57 @@
+"""Operators and organizers see what became of each mail, and send it again."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from slotlock.cli.main import main
+from slotlock.domain.notifications.outbox import Channel, OutboxState
+from slotlock.services.notifications.outbox_sender import outbox_sender
+from tests.support.cli.command_line import replace_environment
+from tests.support.notifications.mail_scene import MailScene
+
+
+@pytest.fixture
+def environment(scene: MailScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands use the database of the scene."""
+    replace_environment(monkeypatch, {"SLOTLOCK_MONGO_URL": scene.mongo_url})
+
+
+@pytest.mark.usefixtures("environment")
+async def test_a_failed_mail_is_listed_and_retried(
+    scene: MailScene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slot_id = await scene.insert_slot()
+    async with scene.reading():
+        [booking_id] = await scene.book(slot_id, 0)
+        await scene.until_entries("booked")
+    scene.trap.respond_to_recipient = lambda _: "550 no such user"
+    await scene.send()
+    assert await asyncio.to_thread(main, ["outbox", "list", "--state", "failed"]) == 0
+    assert f"failed\t1 attempts\tbooked:{booking_id}:0\t0@school.test\t550 no such user" in (
+        capsys.readouterr().out
+    )
+    assert await asyncio.to_thread(main, ["outbox", "retry"]) == 0
+    assert capsys.readouterr().out == "queued: 1 of 1\n"
+    scene.trap.respond_to_recipient = lambda _: None
+    await scene.send(timedelta())
+    [entry] = await scene.entries()
+    assert entry.state is OutboxState.SENT
+    user = await scene.services.users.find_soon(scene.members[0].user_id)
+    assert user is not None
+    assert user.undeliverable_since is None
+    assert await asyncio.to_thread(main, ["outbox", "retry", entry.id]) == 1
+    assert f"{entry.id} cannot be sent again" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("environment")
+async def test_a_test_mail_prints_the_response(
+    scene: MailScene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with outbox_sender(scene.services, Channel.MAIL, scene.mailer.deliver):
+        assert await asyncio.to_thread(main, ["outbox", "send-test", "a@school.test"]) == 0
+    assert capsys.readouterr().out.endswith("\ta@school.test\tcaught\n")
+    assert scene.trap.subjects == ["Test of mail"]
+    assert await asyncio.to_thread(main, ["outbox", "send-test", "nobody"]) == 1
+    assert "not an email address" in capsys.readouterr().err

@@ -1,0 +1,119 @@
+"""Every change becomes one entry of the outbox, whatever happens to its readers."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+from bson import ObjectId
+from pymongo import WriteConcern
+from pymongo.errors import BulkWriteError
+
+from slotlock.domain.notifications.mail_kinds import mails_about
+from slotlock.domain.notifications.outbox import Channel, OutboxEntry
+from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter, OutboxRepository
+from slotlock.infrastructure.redis.locks.lock_leases import InProcessLockLease
+from slotlock.services.notifications.outbox_reader import OutboxReader
+from tests.support.notifications.mail_scene import MailScene
+
+
+async def test_what_happened_between_two_readers_is_read(scene: MailScene) -> None:
+    slot_id = await scene.insert_slot()
+    async with scene.reading():
+        await scene.book(slot_id, 0)
+        await scene.until_entries("booked")
+    await scene.book(slot_id, 1)
+    async with scene.reading():
+        await scene.until_entries("booked", "booked")
+
+
+LOST_TOKENS = {
+    "of another stream": {"_data": "8263" + "0" * 30},
+    "of no stream": {"_data": "not a token"},
+    "none": None,
+}
+
+
+@pytest.mark.parametrize("token", LOST_TOKENS)
+async def test_a_lost_token_is_replaced_by_the_histories(scene: MailScene, token: str) -> None:
+    slot_id = await scene.insert_slot()
+    async with scene.reading():
+        await scene.book(slot_id, 0)
+        await scene.until_entries("booked")
+    await scene.book(slot_id, 1)
+    await scene.database["outbox_checkpoints"].update_one(
+        {}, {"$set": {"token": LOST_TOKENS[token]}}
+    )
+    async with scene.reading():
+        await scene.until_entries("booked", "booked")
+        # The stream goes on after that.
+        await scene.book(slot_id, 2)
+        await scene.until_entries("booked", "booked", "booked")
+
+
+async def test_a_reader_that_dies_before_its_checkpoint_is_replaced_without_doubles(
+    scene: MailScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slot_id = await scene.insert_slot()
+    async with scene.reading():
+        await scene.book(slot_id, 0)
+        await scene.until_entries("booked")
+    await scene.book(slot_id, 1, 2)
+
+    # It has inserted one of two entries.
+    insert = OutboxRepository.insert
+
+    async def insert_and_die(
+        outbox: OutboxRepository, entries: Sequence[OutboxEntry], now: datetime
+    ) -> int:
+        await insert(outbox, entries[:1], now)
+        raise MemoryError
+
+    monkeypatch.setattr(OutboxRepository, "insert", insert_and_die)
+    reader = OutboxReader(scene.services, Channel.MAIL, [mails_about])
+    with pytest.raises(MemoryError):
+        await reader.read_while_held(InProcessLockLease((), 1))
+    monkeypatch.undo()
+    async with scene.reading():
+        await scene.until_entries("booked", "booked", "booked")
+
+
+async def test_two_readers_at_once_add_each_entry_once(scene: MailScene) -> None:
+    """As while Redis is unavailable, when each process grants itself the lease."""
+    slot_id = await scene.insert_slot()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(scene.reading())
+        await stack.enter_async_context(scene.reading())
+        await scene.book(slot_id, 0, 1, 2)
+        await scene.until_entries("booked", "booked", "booked")
+
+
+async def test_a_damaged_slot_holds_up_no_other(scene: MailScene) -> None:
+    slot_id, damaged_id = await scene.insert_slot(), await scene.insert_slot()
+    async with scene.reading():
+        damage = {"$set": {"bookings": 5}, "$inc": {"version": 1}}
+        await scene.database["slots"].update_one({"_id": ObjectId(damaged_id)}, damage)
+        await scene.book(slot_id, 0)
+        await scene.until_entries("booked")
+
+
+async def test_entries_that_no_majority_has_do_not_count_as_inserted(scene: MailScene) -> None:
+    """Insert them with the concern of two members into a set of one, which stores them alone."""
+    await scene.book(await scene.insert_slot(), 0)
+    async with scene.reading():
+        await scene.until_entries("booked")
+    [entry] = (await scene.services.outbox.page(OutboxFilter(), 2)).items
+    two_members = scene.database.with_options(write_concern=WriteConcern(2))
+    for id_ in (entry.id, "another"):
+        with pytest.raises(BulkWriteError):
+            await OutboxRepository(two_members).insert([replace(entry, id=id_)], scene.clock.now)
+
+
+async def test_what_happened_before_mail_was_on_is_no_mail(scene: MailScene) -> None:
+    slot_id = await scene.insert_slot()
+    await scene.book(slot_id, 0)
+    scene.clock.now += scene.clock.now.resolution * 1000
+    async with scene.reading():
+        await scene.book(slot_id, 1)
+        await scene.until_entries("booked")

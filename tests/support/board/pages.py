@@ -1,0 +1,181 @@
+"""Students with pages of the board, against a running app."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    Request,
+    Route,
+    StorageState,
+)
+
+from tests.support.apps.processes import ADMIN_EMAIL, ADMIN_PASSWORD, AppProcess
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.campaigns import create_campaign
+from tests.support.polling import TIMEOUT_S
+from tests.support.stores.users import new_email
+
+REGISTER = """mutation($input: RegisterInput!) { register(input: $input) {
+  ... on Session { accessToken refreshToken }
+} }"""
+LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
+  ... on Session { accessToken refreshToken }
+} }"""
+PASSWORD = "correct horse battery staple"
+OPEN_STATES = ("open", "almost")
+
+
+class Student(BookingClient):
+    """A user with the refresh token that a browser stores."""
+
+    refresh_token: str
+
+
+@dataclass(frozen=True)
+class Course:
+    """A slot in a campaign of its own."""
+
+    campaign_id: str
+    slot_id: str
+
+    @property
+    def address(self) -> str:
+        """The address of the campaign's view."""
+        return f"#/campaign/{self.campaign_id}"
+
+    def row(self, page: Page, *states: str) -> Locator:
+        """Return the row of the slot while it is in one of these states."""
+        row = f'li.slot[data-key="{self.slot_id}"]'
+        return page.locator(", ".join(f'{row}[data-state="{state}"]' for state in states) or row)
+
+    def button(self, page: Page, *states: str) -> Locator:
+        """Return the one action of the slot while it is in one of these states."""
+        return self.row(page, *(states or OPEN_STATES)).locator(".act .btn").first
+
+
+@dataclass
+class Board:
+    """The board of an app, and a browser that shows it."""
+
+    browser: Browser
+    http: httpx.AsyncClient
+    app: AppProcess
+    organizer: BookingClient
+    errors: list[str] = field(default_factory=list)
+    contexts: list[BrowserContext] = field(default_factory=list)
+
+    async def student(self, name: str = "Mia", email: str = "") -> Student:
+        """Register a student."""
+        email = email or new_email()
+        return await self._sign_in(REGISTER, name=name, email=email, password=PASSWORD)
+
+    async def admin(self) -> Student:
+        """Sign in as the administrator."""
+        return await self._sign_in(LOGIN, email=ADMIN_EMAIL, password=ADMIN_PASSWORD)
+
+    async def _sign_in(self, document: str, **given: str) -> Student:
+        user = Student(self.http, self.app.url)
+        session = await user.execute(document, input=given)
+        user.token, user.refresh_token = session["accessToken"], session["refreshToken"]
+        return user
+
+    async def course(self, opens_in_s: float = -3600, **fields: Any) -> Course:
+        """Create a campaign with one slot of 12 places, which opened an hour ago by default."""
+        opens_at = datetime.now(UTC) + timedelta(seconds=opens_in_s)
+        campaign_id = await create_campaign(
+            self.organizer, opensAt=opens_at.isoformat(), forbidOverlap=True
+        )
+        slot = {"title": "Chess", "capacity": 12, "location": "Room 1", **fields}
+        return Course(campaign_id, await self.organizer.add_slot(campaignId=campaign_id, **slot))
+
+    async def context(
+        self, student: Student | None = None, url: str = "", **options: Any
+    ) -> BrowserContext:
+        """Open a browser of its own, in which the student is signed in."""
+        origin = url or self.app.url
+        stored: list[Any] = [{"name": "slotlock.language", "value": "en"}]
+        if student:
+            stored.append({"name": "slotlock.refreshToken", "value": student.refresh_token})
+        state: StorageState = {"origins": [{"origin": origin, "localStorage": stored}]}
+        context = await self.browser.new_context(
+            base_url=origin,
+            storage_state=state,
+            **{"locale": "en", **options},
+        )
+        context.set_default_timeout(1000 * TIMEOUT_S)
+        self.contexts.append(context)
+        return context
+
+    async def open(
+        self, context: BrowserContext, address: str = "", before: str | None = None
+    ) -> Page:
+        """Open a page at an address of the board, after running this script in it."""
+        page = await context.new_page()
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda message: self._note(message.type, message.text))
+        if before:
+            await page.add_init_script(before)
+        await page.goto("/board" + address)
+        await page.wait_for_selector("main h1")
+        return page
+
+    def _note(self, kind: str, text: str) -> None:
+        # The browser itself reports each request without an answer and each refused socket.
+        # What the browser says when a server does not respond: of a file, a socket or the worker.
+        network = ("Failed to load resource", "WebSocket connection", "fetching the script")
+        is_expected = any(each in text for each in network)
+        if kind == "error" and not is_expected:
+            self.errors.append(text)
+
+    async def visit(self, student: Student, course: Course, **options: Any) -> Page:
+        """Open the page of a course for a student."""
+        return await self.open(await self.context(student, **options), course.address)
+
+
+def shown(page: Page, text: str) -> Locator:
+    """Return what the page shows with this text, without what it says to screen readers alone.
+
+    Case matters: the button "It does not take place" is not the state "Does not take place".
+    """
+    return page.get_by_text(re.compile(re.escape(text))).and_(page.locator(":not(#status)"))
+
+
+def asks_for(request: Request, operation: str) -> bool:
+    """Return whether this is a request for an operation, such as `bookSlot`."""
+    return request.url.endswith("/graphql") and f" {operation}(" in (request.post_data or "")
+
+
+def sent_keys(page: Page) -> list[str]:
+    """Return a list to which the idempotency key of each request to book is added."""
+    keys: list[str] = []
+
+    def note(request: Request) -> None:
+        if asks_for(request, "bookSlot"):
+            variables = json.loads(request.post_data or "")["variables"]
+            keys.append(variables["input"]["idempotencyKey"])
+
+    page.on("request", note)
+    return keys
+
+
+async def lose_first_answer(page: Page) -> None:
+    """Let the server book, and lose its first answer on the way."""
+    lost: list[Route] = []
+
+    async def handle(route: Route) -> None:
+        if lost or not asks_for(route.request, "bookSlot"):
+            await route.fallback()
+            return
+        lost.append(route)
+        await route.fetch()
+        await route.abort()
+
+    await page.route("**/graphql", handle)

@@ -1,0 +1,131 @@
+"""What stands in the sources of the board: its modules, operations and texts."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    GraphQLInterfaceType,
+    GraphQLObjectType,
+    TypeInfo,
+    TypeInfoVisitor,
+    Visitor,
+    get_named_type,
+    is_abstract_type,
+    parse,
+    visit,
+)
+
+from slotlock.api.endpoints.board import BOARD_DIR
+from slotlock.domain.shared.declare import declarations
+from slotlock.graphql.schema.schema import executable_schema
+
+STATIC = BOARD_DIR / "static"
+MODULES = {path.relative_to(STATIC).as_posix(): path.read_text() for path in STATIC.rglob("*.js")}
+OPERATIONS = {
+    path.stem: parse(path.read_text()) for path in sorted((BOARD_DIR / "operations").iterdir())
+}
+Messages = dict[str, str | dict[str, str]]
+LANGUAGES: dict[str, Messages] = {
+    path.stem: json.loads(path.read_text()) for path in (BOARD_DIR / "messages").iterdir()
+}
+CODES = {each.name: each.code for each in declarations.values() if each.message}
+STRING = re.compile(r'"([^"\n\\]*)"')
+CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def string_literals() -> set[str]:
+    """Return all texts in double quotes of all modules."""
+    return {text for module in MODULES.values() for text in STRING.findall(module)}
+
+
+def first_arguments(*functions: str) -> Iterator[tuple[str, str]]:
+    """Yield the first argument of each call of these functions, with the name of the module."""
+    call = re.compile(rf"(?<![\w.])(?:{'|'.join(functions)})\(")
+    for name, text in MODULES.items():
+        for found in call.finditer(text):
+            yield name, _argument(text, found.end())
+
+
+def _argument(text: str, start: int) -> str:
+    depth = 0
+    for end in range(start, len(text)):
+        if depth == 0 and text[end] in ",)":
+            return text[start:end].strip()
+        depth += (text[end] in CLOSING) - (text[end] in CLOSING.values())
+    raise AssertionError("a call without an end")
+
+
+def text_keys() -> dict[str, str]:
+    """Return the keys that `t` and `hasText` are called with, and the modules that call them.
+
+    Of `isOne ? "a" : "b"` both are keys.
+    """
+    keys: dict[str, str] = {}
+    for module, argument in first_arguments("t", "hasText"):
+        chosen = "" if argument.startswith("`") else argument.partition(" ? ")[2] or argument
+        keys |= dict.fromkeys(STRING.findall(chosen), module)
+    return keys
+
+
+def template_beginnings() -> tuple[str, ...]:
+    """Return the beginnings of all keys that a template of a module completes."""
+    found = (re.findall(r"`((?:\w+\.)+)\$\{", module) for module in MODULES.values())
+    return tuple(sorted({beginning for each in found for beginning in each}))
+
+
+def placeholders(text: str | dict[str, str]) -> set[str]:
+    """Return the variables of a text in any of its forms."""
+    return set(re.findall(r"\{(\w+)\}", json.dumps(text)))
+
+
+class _Refusals(Visitor):
+    """Notes the refusals that an operation can return, and the fields that it selects of them."""
+
+    def __init__(self, types: TypeInfo) -> None:
+        super().__init__()
+        self.found: dict[str, set[str]] = {}
+        self._types = types
+
+    def enter_field(self, node: FieldNode, *_: Any) -> None:
+        type_ = get_named_type(self._types.get_type())
+        if node.selection_set is None or not is_abstract_type(type_):
+            return
+        if type_.name == "Refusal":  # of `Slot.myEligibility`: what `bookSlot` would return
+            type_ = executable_schema.type_map["BookSlotResult"]
+        assert is_abstract_type(type_)
+        for each in executable_schema.get_possible_types(type_):
+            if each.name in CODES:
+                fields = self.found.setdefault(each.name, set())
+                fields |= set(_selected(node, each))
+
+
+def _selected(node: Any, type_: GraphQLObjectType) -> Iterator[str]:
+    for each in node.selection_set.selections:
+        if isinstance(each, FieldNode):
+            yield each.name.value
+        elif _applies(each.type_condition.name.value, type_):
+            yield from _selected(each, type_)
+
+
+def _applies(condition: str, type_: GraphQLObjectType) -> bool:
+    other = executable_schema.type_map[condition]
+    return other is type_ or (isinstance(other, GraphQLInterfaceType) and other in type_.interfaces)
+
+
+def refusals(document: DocumentNode) -> dict[str, set[str]]:
+    """Return the codes of the refusals that an operation can return, with the selected fields."""
+    types = TypeInfo(executable_schema)
+    visitor = _Refusals(types)
+    visit(document, TypeInfoVisitor(types, visitor))
+    return {CODES[name]: fields for name, fields in visitor.found.items()}
+
+
+def path_of(module: str, imported: str) -> str:
+    """Return the path of an imported module, relative to the folder of all modules."""
+    folder = Path("/", module).parent
+    return str((folder / imported).resolve()).removeprefix("/")

@@ -1,0 +1,62 @@
+"""Signed-in clients of the two processes, as fixtures for every test."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from redis import Redis
+
+from slotlock.devserver.embedded import EmbeddedServers
+from tests.support.apps.processes import AppProcess, Pair
+from tests.support.clients.booking_client import BookingClient, create_booking_clients
+from tests.support.clients.client import GraphQLTestClient
+
+Two = tuple[BookingClient, BookingClient]
+Three = tuple[BookingClient, BookingClient, BookingClient]
+Four = tuple[BookingClient, BookingClient, BookingClient, BookingClient]
+Five = tuple[BookingClient, BookingClient, BookingClient, BookingClient, BookingClient]
+
+
+@pytest.fixture
+def clients(
+    request: pytest.FixtureRequest, two_apps: Pair, http: httpx.AsyncClient
+) -> tuple[BookingClient, ...]:
+    """Return members, the first at the second process and so on in turns, and an organizer.
+
+    A module sets the number of members as MEMBER_COUNT; two is the default.
+    """
+    count = getattr(request.module, "MEMBER_COUNT", 2)
+    members, organizer = create_booking_clients(http, count, *two_apps[::-1])
+    organizer.url = two_apps[0].url
+    return (*members, organizer)
+
+
+@pytest.fixture
+def organizer(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
+    """Return an organizer at the first process, or at the app of the module."""
+    return create_booking_clients(http, 0, app)[1]
+
+
+@pytest.fixture
+def member(app: AppProcess, http: httpx.AsyncClient) -> BookingClient:
+    """Return a member at the first process, or at the app of the module."""
+    return create_booking_clients(http, 1, app)[0][0]
+
+
+@pytest.fixture
+def anonymous(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+    """Return a client without a user."""
+    return GraphQLTestClient(http, app.url)
+
+
+@pytest.fixture
+def mongo_url(two_apps: Pair) -> str:
+    """Return the URL of the database of both processes."""
+    return two_apps[0].environment["SLOTLOCK_MONGO_URL"]
+
+
+@pytest.fixture
+def redis(servers: EmbeddedServers) -> Iterator[Redis]:
+    """Yield the Redis of both processes."""
+    with Redis.from_url(servers.redis_url) as client:
+        yield client
