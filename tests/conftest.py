@@ -21,7 +21,7 @@ from tests.support.board.chromium import NO_BROWSER
 from tests.support.clients.client import http_client
 from tests.support.queue.queued_users import IsolatedQueue, open_isolated_queue
 from tests.support.stores.users import UserTokens, create_user_tokens
-from tests.tiers import PURE, is_slow
+from tests.tiers import tier_of
 
 FAST_FOLDERS = ("conformance", "domain", "graphql", "strawberry-compiled")
 
@@ -58,15 +58,13 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of each tier, and run the fast folders last.
+    """Mark each test with its tier, and run the fast folders last.
 
     Last, a file of 60 s would occupy a worker alone.
     """
     for item in items:
-        if is_slow(item.nodeid):
-            item.add_marker("slow")
-        if item.nodeid.startswith(PURE) and not item.get_closest_marker("slow"):
-            item.add_marker("pure")
+        if tier := tier_of(item.nodeid):
+            item.add_marker(tier)
     items.sort(key=lambda item: item.nodeid.split("/")[1] in FAST_FOLDERS)
 
 

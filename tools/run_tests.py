@@ -6,6 +6,7 @@ A test that fails twice makes the run red. One that passes when it is alone is p
 
 import argparse
 import os
+import resource
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -101,7 +102,10 @@ def main() -> int:
     REPORTS.mkdir(exist_ok=True)
     if args.steady:
         return require_steady(args.tier, args.steady, args.loops)
-    return judge(args.tier)
+    code = judge(args.tier)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"processor seconds of the tests and their servers: {used.ru_utime + used.ru_stime:.0f}")
+    return code
 
 
 if __name__ == "__main__":

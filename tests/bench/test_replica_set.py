@@ -1,12 +1,10 @@
 """The comparison can run on a replica set of three."""
 
-import pytest
 from pymongo import WriteConcern
 
 from bench.comparison.servers import running_servers
 
 
-@pytest.mark.slow
 def test_a_replica_set_of_three_has_a_primary_that_two_secondaries_follow() -> None:
     with running_servers(mongo_nodes=3) as servers:
         members = servers.client.admin.command("replSetGetStatus")["members"]

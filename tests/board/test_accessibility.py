@@ -11,7 +11,7 @@ from tests.support.board.pages import Board, Course, Student
 from tests.support.board.sources import LANGUAGES, MODULES
 from tests.support.clients.client import hours_from_now
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]  # many pages
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WIDTHS = (320, 1280)
 # The views that exist by their address, with their modules.

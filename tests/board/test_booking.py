@@ -69,7 +69,6 @@ async def test_a_lost_answer_is_asked_for_again_with_the_same_key(board: Board) 
     assert (await student.fetch_slot(course.slot_id))["remaining"] == 11
 
 
-@pytest.mark.slow
 async def test_a_reload_while_it_is_decided_asks_again_with_the_same_key(board: Board) -> None:
     student, course = await board.student(), await board.course()
     page = await board.visit(student, course)
@@ -93,7 +92,6 @@ async def test_a_reload_while_it_is_decided_asks_again_with_the_same_key(board: 
     assert (await student.fetch_slot(course.slot_id))["remaining"] == 11
 
 
-@pytest.mark.slow
 async def test_two_tabs_share_the_session_and_show_the_same_booking(board: Board) -> None:
     student, course = await board.student(), await board.course()
     context = await board.context(student)
@@ -151,7 +149,6 @@ async def test_a_read_that_arrives_late_does_not_undo_a_newer_event(board: Board
     await expect(left).to_contain_text("11 of 12 free")
 
 
-@pytest.mark.slow
 async def test_who_waits_in_line_gets_the_place_that_is_given_back(board: Board) -> None:
     student, other = await board.student(), await board.student("Jonas")
     course = await board.course(capacity=1, waitlistCapacity=5)
@@ -163,7 +160,6 @@ async def test_who_waits_in_line_gets_the_place_that_is_given_back(board: Board)
     await course.row(page, "yours").wait_for()
 
 
-@pytest.mark.slow
 async def test_a_session_that_ended_elsewhere_ends_on_the_page(board: Board) -> None:
     student, course = await board.student(), await board.course()
     page = await board.visit(student, course)
@@ -173,7 +169,6 @@ async def test_a_session_that_ended_elsewhere_ends_on_the_page(board: Board) -> 
     assert await page.evaluate('localStorage.getItem("slotlock.refreshToken")') is None
 
 
-@pytest.mark.slow
 async def test_a_page_stays_true_while_the_server_dies_and_another_one_starts(
     board: Board, log_dir: Path
 ) -> None:
@@ -196,7 +191,6 @@ async def test_a_page_stays_true_while_the_server_dies_and_another_one_starts(
     assert (await student.fetch_slot(course.slot_id))["remaining"] == 11
 
 
-@pytest.mark.slow
 async def test_a_page_whose_sockets_are_refused_reads_again(board: Board) -> None:
     student, other = await board.student(), await board.student("Jonas")
     course = await board.course()
@@ -231,7 +225,6 @@ async def test_names_and_titles_full_of_markup_are_shown_as_text(board: Board) -
     assert await page.evaluate("globalThis.hacked") is None
 
 
-@pytest.mark.slow
 async def test_the_keyboard_alone_books_a_course(board: Board) -> None:
     student, course = await board.student(), await board.course()
     page = await board.visit(student, course)

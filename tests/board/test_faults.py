@@ -62,7 +62,7 @@ async def open_slot(board: Board, student: Student, course: Course) -> Page:
     "fault",
     [
         pytest.param(FILL_STORAGE, id="full"),
-        pytest.param(FORBID_STORAGE, id="forbidden", marks=pytest.mark.slow),
+        pytest.param(FORBID_STORAGE, id="forbidden"),
     ],
 )
 async def test_without_storage_one_signs_in_and_books_once(board: Board, fault: str) -> None:
@@ -79,7 +79,6 @@ async def test_without_storage_one_signs_in_and_books_once(board: Board, fault: 
     assert (await student.fetch_slot(course.slot_id))["remaining"] == 11
 
 
-@pytest.mark.slow
 async def test_a_full_cache_costs_only_the_page_without_a_network(board: Board) -> None:
     student, course = await board.student(), await board.course()
     context = await board.context(student)
@@ -176,7 +175,6 @@ async def test_a_new_role_changes_tabs_and_views_without_a_reload(board: Board) 
     await expect(tab).to_have_count(0)
 
 
-@pytest.mark.slow
 async def test_a_refused_operation_says_that_the_role_was_taken(board: Board) -> None:
     user = await board.student("Ms Keller")
     await set_role(board, user, "ORGANIZER")
@@ -208,7 +206,6 @@ async def test_a_slot_that_is_cancelled_while_the_page_asks_says_so(board: Board
     await expect(question).to_have_count(0)
 
 
-@pytest.mark.slow
 async def test_a_hold_outlives_a_reload_and_its_end_is_announced(board: Board) -> None:
     student, course = await board.student(), await board.course(holdMinutes=5)
     held_until = datetime.fromisoformat((await student.hold(course.slot_id))["heldUntil"])
@@ -232,7 +229,6 @@ async def test_a_hold_outlives_a_reload_and_its_end_is_announced(board: Board) -
     await course.row(page, "yours").wait_for()
 
 
-@pytest.mark.slow
 async def test_back_and_a_network_that_returns_show_what_is_true_now(board: Board) -> None:
     student, other = await board.student(), await board.student("Jonas")
     course = await board.course()
@@ -251,7 +247,6 @@ async def test_back_and_a_network_that_returns_show_what_is_true_now(board: Boar
     await page.locator(".live:not(.stale)").wait_for()
 
 
-@pytest.mark.slow
 async def test_an_error_of_the_page_has_an_id_that_is_in_the_log(
     board: Board, log_dir: Path
 ) -> None:

@@ -93,7 +93,6 @@ async def school(
         assert board.errors == []
 
 
-@pytest.mark.slow
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.timeout(600)
 async def test_a_secretary_does_every_step_of_the_guide_by_clicking(school: School) -> None:

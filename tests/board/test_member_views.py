@@ -11,7 +11,7 @@ from tests.support.clients.campaigns import UPDATE_CAMPAIGN, set_groups
 from tests.support.polling import eventually
 from tests.support.stores.users import new_email
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CREATE = """mutation($input: CreateUserInput!) { createUser(input: $input) {
   ... on UserCreated { invitationToken } } }"""

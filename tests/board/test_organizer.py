@@ -13,7 +13,7 @@ from tests.support.board.pages import Board, Student, shown
 from tests.support.clients.client import Json
 from tests.support.clients.series import create_series
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LOCAL_TIMES = "views/organizer/forms/localtime.js"
 # Clocks go forward on 30 March 2031 at 02:00, and back on 26 October at 03:00.
@@ -199,7 +199,6 @@ async def test_a_course_has_a_class_limit_and_a_deadline_in_days(board: Board) -
     await shown(page, "at most 5 from each class or group").wait_for()
 
 
-@pytest.mark.slow
 async def test_the_meetings_of_a_course_move_from_one_of_them_on(board: Board) -> None:
     weekly = [
         {"weekday": day, "startTime": "15:00", "endTime": "16:00"} for day in ("MONDAY", "FRIDAY")
@@ -253,7 +252,6 @@ async def test_an_organizer_books_moves_and_cancels_for_others(board: Board) -> 
     await shown(page, "Nobody has a place yet.").wait_for()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("view", ["organizer", "plan", "course"])
 async def test_axe_finds_nothing_while_a_form_is_open(board: Board, view: str) -> None:
     course = await board.course()

@@ -16,7 +16,7 @@ from tests.support.clients.campaigns import create_campaign
 from tests.support.clients.client import hours_from_now
 from tests.support.stores.users import auth_for_database, new_email
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CODE = """query($id: ID!) { slotRoster(slotId: $id, first: 1) { nodes { checkInCode } } }"""
 PING = "mutation($id: ID!) { pingWebhook(webhookId: $id) { __typename } }"
@@ -206,7 +206,6 @@ async def test_a_webhook_shows_its_secret_once_and_what_became_of_a_test(board: 
     await expect(entry.get_by_role("button", name="Show older messages")).to_have_count(0)
 
 
-@pytest.mark.slow
 async def test_axe_finds_nothing_on_the_views_of_organizers(board: Board) -> None:
     course = await board.course(**soon())
     student = await board.student("Mia")

@@ -21,7 +21,7 @@ from tests.support.clients.campaigns import create_campaign
 from tests.support.polling import eventually, poll_until
 from tests.support.stores.users import create_user_tokens
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 PAGES, USERS, COURSES, PLACES = 30, 300, 5, 12
 # The other pages read.

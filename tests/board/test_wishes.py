@@ -6,7 +6,7 @@ from playwright.async_api import Page, expect
 from tests.support.board.pages import Board, asks_for, shown
 from tests.support.clients.client import hours_from_now
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CONFIGURE = """mutation($input: ConfigureDrawInput!) { configureDraw(input: $input) {
   __typename } }"""

@@ -110,7 +110,6 @@ def assert_consistent(documents: dict[str, list[Json]]) -> None:
         assert set(recorded_booking_ids(record["outcome"])) <= ids, "a record without its effect"
 
 
-@pytest.mark.slow
 async def test_a_backup_during_bookings_restores_to_a_database_without_any_contradiction(
     mongo: MongoClient[dict[str, Any]],
     servers: EmbeddedServers,
@@ -241,7 +240,6 @@ def test_a_restore_needs_an_empty_database_or_replaces_it(
     assert "cannot be read" in line
 
 
-@pytest.mark.slow
 async def test_a_restore_refuses_while_a_process_is_connected(
     mongo: MongoClient[dict[str, Any]],
     servers: EmbeddedServers,

@@ -175,7 +175,6 @@ def test_an_unknown_role_is_rejected_with_the_list_of_roles(
     assert all(role in message for role in ("member", "organizer", "admin"))
 
 
-@pytest.mark.slow
 def test_an_unavailable_mongodb_is_reported(environ: pytest.MonkeyPatch) -> None:
     address = f"127.0.0.1:{free_port()}"
     environ.setenv("SLOTLOCK_MONGO_URL", f"mongodb://{address}/")
@@ -254,7 +253,6 @@ def test_a_mongodb_without_transactions_is_reported_with_the_remedy(
     assert "--replSet" in line
 
 
-@pytest.mark.slow
 def test_workers_that_cannot_start_end_with_a_failure(
     environ: pytest.MonkeyPatch, servers: EmbeddedServers
 ) -> None:
@@ -325,7 +323,6 @@ def test_the_last_collection_of_a_process_visits_nothing() -> None:
     assert int(last_line(f"{program}; import slotlock.domain.booking.slot")) < 100
 
 
-@pytest.mark.slow
 def test_a_closed_output_pipe_causes_no_traceback() -> None:
     reading, writing = os.pipe()
     os.close(reading)

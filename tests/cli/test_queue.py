@@ -155,7 +155,6 @@ def has_served(worker: AppProcess) -> bool:
     return [worker.metric(name) for name in names] == [1, 1]
 
 
-@pytest.mark.slow
 async def test_a_worker_shows_the_tickets_that_it_served_and_responds_to_probes(
     isolated_queue: IsolatedQueue, deployment: Deployment, log_dir: Path
 ) -> None:

@@ -13,10 +13,7 @@ from tests.support.apps.deployment import PausePoint, app_variant
 from tests.support.apps.processes import AppProcess, app_environment, is_http_ready
 from tests.support.polling import wait_until
 
-pytestmark = [
-    pytest.mark.slow,  # kills and restarts server processes
-    pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
 
 
 @pytest.fixture

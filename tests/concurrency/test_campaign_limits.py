@@ -242,7 +242,6 @@ def play(rush: Rush, steps: int, *, operations_only: bool = False) -> None:
         rush.check()
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(7200 if "TEST_CAMPAIGN" in os.environ else 120)
 def test_campaign_limits_hold_under_random_operations(pair: ServicePair) -> None:
     needed = {"Booked", "LimitReached", "TimeConflict", "GroupFull", "NotEligible", "SlotNotFound"}

@@ -34,7 +34,6 @@ async def deployment(two_apps: Pair, log_dir: Path) -> AsyncIterator[Deployment]
         yield deployment
 
 
-@pytest.mark.slow
 async def test_nothing_is_booked_before_the_opening_and_nobody_is_refused_after_it(
     deployment: Deployment, two_apps: Pair
 ) -> None:
@@ -44,7 +43,6 @@ async def test_nothing_is_booked_before_the_opening_and_nobody_is_refused_after_
     assert (too_early(opens, responses), too_late(opens, responses)) == (0, 0)
 
 
-@pytest.mark.slow
 async def test_control_opened_by_a_job_users_are_refused_after_the_opening(
     deployment: Deployment,
 ) -> None:
@@ -53,7 +51,6 @@ async def test_control_opened_by_a_job_users_are_refused_after_the_opening(
     assert too_late(opens, responses) > 0
 
 
-@pytest.mark.slow
 async def test_control_opened_early_by_a_job_users_book_before_the_opening(
     deployment: Deployment,
 ) -> None:

@@ -237,7 +237,6 @@ def stored_resource(deployment: Deployment, name: str) -> Json | None:
 drafts_or_not = pytest.mark.parametrize("draft", [False, True])
 
 
-@pytest.mark.slow
 @drafts_or_not
 async def test_of_a_new_slot_and_the_deletion_of_its_resource_at_once_one_succeeds(
     deployment: Deployment, two_apps: Pair, draft: bool
@@ -261,7 +260,6 @@ async def test_of_a_new_slot_and_the_deletion_of_its_resource_at_once_one_succee
         )
 
 
-@pytest.mark.slow
 @drafts_or_not
 @pytest.mark.parametrize(
     ("pause_at", "past"), [("plan", False), ("commit", False), ("commit", True)]

@@ -35,8 +35,6 @@ from tests.support.polling import eventually, wait_until
 from tests.support.stores.users import UserTokens, create_user_tokens
 from tests.support.transport.simultaneous_requests import MAX_LUCKY_RUNS, book_simultaneously
 
-pytestmark = pytest.mark.slow
-
 
 @dataclass(frozen=True)
 class Town:

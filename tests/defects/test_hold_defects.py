@@ -125,7 +125,6 @@ def ended_booking_count(mongo_url: str) -> int:
         return client.get_default_database()["ended_bookings"].count_documents({})
 
 
-@pytest.mark.slow
 async def test_all_expired_holds_are_swept_while_a_slow_sweeper_leaves_most(
     servers: EmbeddedServers, log_dir: Path
 ) -> None:

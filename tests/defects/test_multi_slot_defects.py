@@ -185,7 +185,6 @@ async def test_two_members_who_book_for_their_team_at_once_get_one_bed_each(
     assert sum(len(deployment.booking_ids(bed)) for bed in beds) == booked_count
 
 
-@pytest.mark.slow
 async def test_two_teams_that_claim_overlapping_beds_at_once_get_all_or_none(
     deployment: Deployment, two_apps: Pair
 ) -> None:

@@ -123,7 +123,6 @@ async def test_requests_are_processed_in_order_of_arrival_although_a_worker_is_s
     assert results == results_then
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_restored", [False, True])
 @pytest.mark.parametrize(("without", "booking_count"), [("", 0), ("lost-records", 2)])
 async def test_a_request_reported_as_lost_is_not_booked_by_its_worker_or_from_a_restored_redis(

@@ -98,7 +98,6 @@ def test_only_an_overlay_names_a_proxy_and_no_network_of_all_pods() -> None:
     assert int(values["/data/SLOTLOCK_TRUSTED_PROXIES"].partition("/")[2]) >= 24
 
 
-@pytest.mark.slow
 def test_the_user_that_compose_creates_may_do_all_that_slotlock_does(
     servers: EmbeddedServers,
     tmp_path: Path,

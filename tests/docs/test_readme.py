@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.apps.dev_server import run_dev_server
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +17,6 @@ def tour() -> str:
     return "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
 
 
-@pytest.mark.slow
 def test_the_tour_of_the_readme_works_when_pasted(tmp_path: Path) -> None:
     with run_dev_server(tmp_path / ".slotlock") as running:
         (tmp_path / ".venv").symlink_to(sys.prefix)

@@ -10,6 +10,8 @@ from pathlib import Path
 from graphql import parse
 from graphql.language import NameNode, Visitor, visit
 
+from tests.tiers import SLOW
+
 ROOT = Path(__file__).parents[2]
 MARKDOWN = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("packages/*/*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -164,6 +166,16 @@ def test_no_folder_has_too_many_modules() -> None:
             if len(modules) > MAX_MODULES:
                 too_large[str(folder.relative_to(ROOT))] = len(modules)
     assert too_large == {}
+
+
+def test_every_slow_test_exists() -> None:
+    missing = []
+    for name in SLOW:
+        path, _, test = name.partition("::")
+        files = list((ROOT / "tests").glob(f"{path}*"))
+        if not files or (test and f"def {test.partition('[')[0]}" not in files[0].read_text()):
+            missing.append(name)
+    assert missing == []
 
 
 def test_no_identifier_or_comment_uses_a_forbidden_word() -> None:

@@ -246,7 +246,6 @@ def pair(servers: EmbeddedServers) -> Iterator[ServicePair]:
         yield opened
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(0 if LONG_RUN else 120)
 def test_random_operations_on_two_services_match_the_model(pair: ServicePair) -> None:
     coverage: Counter[str] = Counter()

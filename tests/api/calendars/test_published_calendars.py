@@ -137,7 +137,6 @@ async def test_an_invalid_token_gets_401(users: CalendarUsers) -> None:
     assert (await get_path(client, PUBLISHED_PATH)).status_code == 401
 
 
-@pytest.mark.slow
 async def test_a_calendar_with_too_many_events_leaves_out_ended_slots_first(
     servers: EmbeddedServers, http: httpx.AsyncClient, tmp_path: Path
 ) -> None:
@@ -226,7 +225,6 @@ async def test_ambiguous_local_times_are_in_utc() -> None:
         assert "TZID" not in event["DTSTART"].params
 
 
-@pytest.mark.slow
 async def test_every_known_zone_can_be_written_and_read() -> None:
     start = datetime(2030, 7, 1, 12, tzinfo=UTC)
     zones = sorted(available_timezones())

@@ -134,7 +134,6 @@ def has_process_metrics(app: AppProcess) -> bool:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in /proc")
 async def test_metrics_are_summed_over_all_workers_and_survive_them(
     servers: EmbeddedServers, log_dir: Path

@@ -60,7 +60,6 @@ async def test_pages_of_an_allowed_origin_may_send_files_and_read_every_response
     assert (await http.options(url, headers=other_origin)).status_code == 400
 
 
-@pytest.mark.slow
 async def test_an_unresponsive_mongodb_gets_503_and_the_file_can_be_sent_again(
     app: AppProcess, organizer: BookingClient, mongodb: RestartableServer
 ) -> None:

@@ -146,13 +146,11 @@ async def test_exports_are_built_one_at_a_time_and_wait_for_a_limited_time(
     outcome.file.close()
 
 
-@pytest.mark.slow
 async def test_an_unavailable_mongodb_fails_an_export() -> None:
     url = f"mongodb://127.0.0.1:{free_port()}/own?replicaSet=rs0&directConnection=true"
     assert await ExportBuilder(url, utc_now).build("campaign", UNKNOWN_ID, "xlsx") == ExportFailed()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("slot_count", [1_000, 1_001])
 async def test_up_to_a_thousand_slots_have_a_sheet_each_and_more_share_one(
     organizer: BookingClient,

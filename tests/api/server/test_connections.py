@@ -62,7 +62,6 @@ def wait_until_closed(connection: socket.socket, trickle: bytes = b"") -> None:
                 connection.sendall(trickle)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("pause_s", "trickle"), [(0.0, b""), (1.2, b""), (1.2, b"\r\n")])
 def test_an_idle_connection_closes_that_long_after_its_latest_response(
     address: Address, pause_s: float, trickle: bytes
@@ -77,7 +76,6 @@ def test_an_idle_connection_closes_that_long_after_its_latest_response(
     assert 0.9 * KEEP_ALIVE_S < time.monotonic() - sent_at < 5 * KEEP_ALIVE_S
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("earlier_requests", [0, 1])
 def test_a_connection_with_a_request_stays_open(address: Address, earlier_requests: int) -> None:
     with connected(address) as connection:

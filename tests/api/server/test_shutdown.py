@@ -193,7 +193,6 @@ def test_connections_that_nobody_has_accepted_are_served_at_a_stop(
                     connection.recv(1)
 
 
-@pytest.mark.slow
 async def test_workers_stop_together_and_accept_nothing_new(two_apps: Pair, log_dir: Path) -> None:
     with (
         app_process(two_apps[0].environment, log_dir, TWO_WORKERS) as app,
@@ -207,7 +206,6 @@ async def test_workers_stop_together_and_accept_nothing_new(two_apps: Pair, log_
         wait_until(lambda: not _responds(app), "no worker responds")
 
 
-@pytest.mark.slow
 async def test_a_socket_that_reads_nothing_delays_no_stop(two_apps: Pair, log_dir: Path) -> None:
     # Without a limit of its own, the stop would take minutes.
     settings = {**two_apps[0].environment, "SLOTLOCK_GRACEFUL_STOP_S": "600"}
@@ -237,7 +235,6 @@ async def test_a_stop_completes_event_streams(
         assert await stopping == 0
 
 
-@pytest.mark.slow
 async def test_workers_stop_when_their_parent_is_killed(two_apps: Pair, log_dir: Path) -> None:
     with app_process(two_apps[0].environment, log_dir, TWO_WORKERS) as app:
         assert "with 2 server processes" in app.log

@@ -91,7 +91,6 @@ def count_bytes(connection: socket.socket, pause_s: float = 0.0) -> int:
     return count
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("bytes_per_read", [0, 1])
 def test_a_client_that_hardly_reads_loses_its_place_and_the_rest_of_the_response(
     address: Address, bytes_per_read: int
@@ -107,7 +106,6 @@ def test_a_client_that_hardly_reads_loses_its_place_and_the_rest_of_the_response
         assert count_bytes(connection) < LARGE_BYTES
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/whole", "/parts"])
 def test_a_client_that_reads_slowly_but_steadily_gets_the_whole_response(
     address: Address, path: str
@@ -148,7 +146,6 @@ def test_a_client_that_reads_nothing_does_not_delay_a_stop(
         after_the_stop.enter_context(sent_request(address, path)).recv(1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/whole", "/parts"])
 def test_a_stop_waits_for_a_client_that_reads_slowly_but_steadily(
     path: str, monkeypatch: pytest.MonkeyPatch

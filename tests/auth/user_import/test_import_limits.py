@@ -83,7 +83,6 @@ def group_list(count: int) -> str:
     return ";".join(f"group {number}" for number in range(count))
 
 
-@pytest.mark.slow
 async def test_a_file_with_the_maximum_of_changes_is_imported(auth: Auth, domain: str) -> None:
     size = MAX_INDEX_CHANGES // 24  # each user has 20 groups and at most 4 search words
     body = generated_user_csv(domain, size, group_list(20))
@@ -94,7 +93,6 @@ async def test_a_file_with_the_maximum_of_changes_is_imported(auth: Auth, domain
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dry_run", [True, False])
 async def test_too_many_changes_import_nothing(auth: Auth, domain: str, dry_run: bool) -> None:
     outcome = await import_users(
@@ -104,7 +102,6 @@ async def test_too_many_changes_import_nothing(auth: Auth, domain: str, dry_run:
     assert not await users_by_local_part(auth, domain)
 
 
-@pytest.mark.slow
 async def test_an_import_that_exceeds_the_cache_is_too_large_and_not_busy(
     tmp_path: Path, domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,7 +118,6 @@ async def test_an_import_that_exceeds_the_cache_is_too_large_and_not_busy(
             assert smaller == ImportResult(100, 0, 0, dry_run=False)
 
 
-@pytest.mark.slow
 async def test_an_import_that_runs_out_of_time_is_too_large_and_blocks_no_later_one(
     auth: Auth, domain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

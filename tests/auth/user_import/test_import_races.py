@@ -89,7 +89,6 @@ def load_both_before_commit(monkeypatch: pytest.MonkeyPatch) -> LoadBothBeforeCo
     return patch_commit
 
 
-@pytest.mark.slow
 async def test_after_two_concurrent_imports_all_users_match_one_file(
     auth: Auth, other_process: Auth, domain: str
 ) -> None:
@@ -264,7 +263,6 @@ async def test_new_groups_between_read_and_write_are_a_conflict(
     assert (await users_by_local_part(auth, domain))["ada"].groups == ("5a",)
 
 
-@pytest.mark.slow
 async def test_the_import_of_a_killed_process_leaves_nothing_and_blocks_no_later_one(
     auth: Auth, mongo_url: str, domain: str
 ) -> None:

@@ -72,7 +72,6 @@ async def test_imported_users_are_found_by_their_latest_name(auth: Auth, domain:
     assert not (await auth.repositories.users.page(UserFilter(f"lovel {domain}"), 10, None)).items
 
 
-@pytest.mark.slow
 async def test_10_000_users_fit_into_one_transaction(auth: Auth, domain: str) -> None:
     # The test servers abort a transaction after 5 s, as the servers in production do.
     created = await import_users(

@@ -194,7 +194,6 @@ async def test_an_organizer_mails_invitations(board: Board, trap: MailTrap) -> N
     await page.get_by_role("link", name="Account").first.wait_for()
 
 
-@pytest.mark.slow
 async def test_organizers_see_whom_invitations_did_not_reach(board: Board, trap: MailTrap) -> None:
     (ada, ben), group = (new_email(), new_email()), new_email()
     for name, email in (("Ada", ada), ("Ben", ben)):
@@ -226,7 +225,6 @@ async def test_organizers_see_whom_invitations_did_not_reach(board: Board, trap:
     await page.get_by_role("heading", name="Verlegt: Schach").wait_for()
 
 
-@pytest.mark.slow
 async def test_a_campaign_has_its_reminder_in_days_and_a_mail_before_it_opens(board: Board) -> None:
     course = await board.course()
     page = await board.open(
@@ -246,7 +244,6 @@ async def test_a_campaign_has_its_reminder_in_days_and_a_mail_before_it_opens(bo
         assert await board.organizer.execute(REMINDERS, id=course.campaign_id) == expected
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("view", ["course", "plan"])
 async def test_everybody_with_a_place_gets_an_announcement_and_unsubscribes_with_one_click(
     board: Board, trap: MailTrap, view: str
@@ -285,7 +282,6 @@ async def test_everybody_with_a_place_gets_an_announcement_and_unsubscribes_with
     assert trap.subjects.count(subject) == 1
 
 
-@pytest.mark.slow
 async def test_users_choose_their_mails_in_the_account(board: Board) -> None:
     student = await board.student()
     page = await board.open(await board.context(student), "#/account")
@@ -300,7 +296,6 @@ async def test_users_choose_their_mails_in_the_account(board: Board) -> None:
     await poll_until(lambda: student.execute(WANTS), expected.__eq__, "both are stored")
 
 
-@pytest.mark.slow
 async def test_an_admin_sends_all_failed_mails_again(board: Board, trap: MailTrap) -> None:
     course, subject = await board.course(), new_email()
     for _ in range(2):

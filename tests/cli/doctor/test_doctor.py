@@ -132,7 +132,6 @@ def test_indexes_that_are_missing_or_different_and_newer_documents_are_reported(
         client.drop_database(database)
 
 
-@pytest.mark.slow
 def test_a_standalone_mongod_and_one_that_does_not_respond_fail_with_the_remedy(
     capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -166,7 +166,6 @@ def offset_at(changes: list[tuple[datetime, timedelta]], instant: datetime) -> t
     return [offset_after for at, offset_after in changes if at <= instant][-1]
 
 
-@pytest.mark.slow
 def test_the_changes_of_every_zone_give_its_offset_at_any_instant() -> None:
     for name in sorted(available_timezones()):
         zone = ZoneInfo(name)

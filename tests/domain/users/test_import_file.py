@@ -263,7 +263,6 @@ def test_at_most_100_different_problems_are_named() -> None:
     assert (len(outcome.problems), outcome.count) == (MAX_PROBLEMS, 151)
 
 
-@pytest.mark.slow
 def test_a_file_with_too_many_users_is_invalid() -> None:
     text = "email\n" + "".join(f"{number}@x.org\n" for number in range(MAX_IMPORTED_USERS))
     rows = parse(text)

@@ -250,7 +250,6 @@ async def test_every_subscription_of_a_user_gets_events_and_ends_alone(observer:
         assert (await first.next_event_summary())[2] == other_id
 
 
-@pytest.mark.slow
 async def test_events_that_redis_lost_are_delivered_after_a_resync(
     observer: Observer, servers: EmbeddedServers
 ) -> None:

@@ -180,7 +180,6 @@ async def test_subscribers_of_the_other_process_see_the_place_of_an_expired_hold
         assert (await watcher.next_result())["remaining"] == 1
 
 
-@pytest.mark.slow
 async def test_1000_holds_in_200_slots_that_expire_together_are_all_released(
     two_apps: Pair, http: httpx.AsyncClient, mongo_url: str
 ) -> None:

@@ -56,7 +56,6 @@ def forget_the_dead(redis: Redis) -> None:
         redis.delete(*keys)
 
 
-@pytest.mark.slow
 async def test_after_a_crash_and_restart_a_key_replays_its_outcome(
     settings: dict[str, str], survivor: AppProcess, log_dir: Path, http: httpx.AsyncClient
 ) -> None:

@@ -76,7 +76,6 @@ async def test_a_caller_waits_for_a_held_lock_no_longer_than_its_limit(
         assert PATIENCE_S - 0.5 < took < 2 * PATIENCE_S - 0.5, outcomes
 
 
-@pytest.mark.slow
 async def test_a_repeated_key_waits_no_longer_than_its_limit_in_total(
     clients: Three, busy: list[str], redis: Redis
 ) -> None:

@@ -159,7 +159,6 @@ async def test_a_valid_cursor_of_no_item_is_no_internal_error(
         assert accepted, name
 
 
-@pytest.mark.slow
 async def test_pages_neither_repeat_nor_skip_items_while_the_list_changes(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:

@@ -93,7 +93,6 @@ def test_invalid_texts_evict_no_valid_document(cache: DocumentCache) -> None:
     assert cache.resolve_operation("{ __typename }", None).document is valid_document
 
 
-@pytest.mark.slow
 async def test_a_subscription_stores_no_slots_and_nothing_of_its_past_events(
     servers: EmbeddedServers,
 ) -> None:

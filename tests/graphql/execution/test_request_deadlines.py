@@ -203,7 +203,6 @@ async def test_every_http_endpoint_without_a_reply_ends_at_the_deadline(
     assert caplog.text.count("RequestTimeoutError") == len(statuses)
 
 
-@pytest.mark.slow
 async def test_the_time_of_a_slow_upload_and_of_an_export_does_not_count(
     deployment: SilentDeployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,7 +121,6 @@ async def test_control_sign_ins_with_a_password_hash_use_up_the_sign_ins_of_an_a
     assert await stranger.count_accepted(1, LOGIN_WITH_BAD_EMAIL) == 0
 
 
-@pytest.mark.slow
 async def test_an_address_has_a_limited_number_of_attempts_even_without_a_password_hash(
     stranger: AddressedClient,
 ) -> None:

@@ -182,7 +182,6 @@ def app_without_redis(
         yield app
 
 
-@pytest.mark.slow
 async def test_without_redis_only_sign_ins_are_limited_by_each_process(
     app_without_redis: AppProcess, http: httpx.AsyncClient
 ) -> None:

@@ -124,7 +124,6 @@ async def test_an_event_stream_with_a_pipelined_request_ends_at_the_next_event(
     pytest.fail("the subscription does not end")
 
 
-@pytest.mark.slow
 async def test_a_client_that_answers_no_ping_is_disconnected(
     app: AppProcess, organizer: BookingClient, log_dir: Path
 ) -> None:
@@ -154,7 +153,6 @@ def unresponsive_peer(
         yield pinging_app
 
 
-@pytest.mark.slow
 async def test_a_client_that_reads_nothing_is_disconnected(
     app: AppProcess, organizer: BookingClient, log_dir: Path
 ) -> None:
@@ -164,7 +162,6 @@ async def test_a_client_that_reads_nothing_is_disconnected(
         wait_until(lambda: active_subscriptions(pinging_app) == 0, "the subscriptions have ended")
 
 
-@pytest.mark.slow
 async def test_control_without_the_guard_a_client_that_reads_nothing_stays_connected(
     app: AppProcess, organizer: BookingClient, log_dir: Path
 ) -> None:

@@ -154,7 +154,6 @@ async def test_a_closed_campaign_promotes_nobody_until_it_reopens(clients: Class
     assert (await cleo.fetch_slot(slot_id))["myWaitlistEntry"]["position"] == 1
 
 
-@pytest.mark.slow
 async def test_waitlist_entries_are_promoted_when_their_campaign_reopens(clients: Class) -> None:
     (ada, ben, cleo, dan, _), organizer = clients
     campaign_id = await create_campaign(organizer)

@@ -34,7 +34,6 @@ def unjoined_server(tmp_path: Path) -> Iterator[RestartableServer]:
     server.kill()
 
 
-@pytest.mark.slow
 async def test_a_server_is_unavailable_until_it_has_joined_its_replica_set(
     unjoined_server: RestartableServer,
 ) -> None:

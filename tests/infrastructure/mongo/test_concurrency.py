@@ -51,7 +51,6 @@ def slots(database: Database) -> SlotRepository:
     return SlotRepository(database)
 
 
-@pytest.mark.slow
 async def test_mongodb_stays_usable_after_thousands_of_callers_were_cancelled(
     slots: SlotRepository, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,7 +211,6 @@ async def test_control_without_the_limiter_a_cancellation_is_lost_while_a_query_
     assert not all(cancelled) or sys.version_info >= (3, 12)
 
 
-@pytest.mark.slow
 async def test_event_streams_that_are_dropped_at_any_moment_do_not_harm_the_app(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:

@@ -94,7 +94,6 @@ def test_a_lock_granted_to_a_dead_waiter_lasts_less_than_two_seconds() -> None:
     assert GRANT_TTL_MS < MAX_DELAY_MS
 
 
-@pytest.mark.slow
 async def test_at_most_one_waiter_of_a_killed_process_is_granted_the_lock(
     lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:

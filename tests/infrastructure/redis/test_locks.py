@@ -96,7 +96,6 @@ async def cancel_at_random(lock_nodes: LockNodes, slot_ids: list[SlotId], count:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@pytest.mark.slow
 async def test_acquisitions_cancelled_at_any_moment_leave_no_keys(
     lock_nodes: LockNodes, redis_topology: RedisTopology
 ) -> None:

@@ -23,8 +23,6 @@ from tests.support.queue.queued_users import (
     watch_ticket,
 )
 
-pytestmark = pytest.mark.slow
-
 TWO_OF_FOUR = ["Booked", "Booked", "SlotFull", "SlotFull"]
 RECOVERY = {"kill": "start", "pause": "resume"}
 

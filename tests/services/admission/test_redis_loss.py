@@ -17,8 +17,6 @@ from tests.support.queue.queued_users import (
     watch_ticket,
 )
 
-pytestmark = pytest.mark.slow  # restarts Redis
-
 
 @pytest.fixture
 async def deployment(

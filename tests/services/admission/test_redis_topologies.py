@@ -31,7 +31,6 @@ async def deployment_on(
             yield replace(deployment, environment=settings), frontend
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Sentinel", "Cluster"])
 async def test_requests_are_queued_watched_and_answered_in_order_with_every_topology(
     servers: EmbeddedServers, tmp_path: Path, name: str
@@ -51,7 +50,6 @@ async def test_requests_are_queued_watched_and_answered_in_order_with_every_topo
                 await expect_final_status(watcher, "ANSWERED")
 
 
-@pytest.mark.slow
 async def test_each_ticket_has_one_outcome_after_sentinel_promotes_another_master(
     servers: EmbeddedServers, tmp_path: Path
 ) -> None:

@@ -19,8 +19,6 @@ from tests.support.queue.queued_users import (
     watch_ticket,
 )
 
-pytestmark = pytest.mark.slow  # kills workers
-
 # Before the decision, the write, the storing of refusals and the acknowledgment.
 STEPS = ["batch-read", "commit", "decided", "saved"]
 THREE_OF_SIX = ["Booked"] * 3 + ["SlotFull"] * 3

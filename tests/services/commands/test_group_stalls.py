@@ -24,8 +24,6 @@ from tests.support.stores.group_bookings import (
     count_bookings,
 )
 
-pytestmark = pytest.mark.slow
-
 # Shorter than an operation may take.
 STALL_S = 1.3
 

@@ -78,8 +78,6 @@ from tests.support.stores.users import new_email
 
 __all__ = ["short_timeouts", "store"]
 
-pytestmark = pytest.mark.slow  # each change waits for its timeout
-
 
 ORGANIZER = Caller(UserId("e" * 24), Role.ORGANIZER, "session", NOW)
 ROOM, RENAMED = ResourceKind.ROOM, CampaignPatch(name="Later")

@@ -29,8 +29,6 @@ from tests.support.stores.late_store import short_timeouts
 from tests.support.stores.slot_store import booking_update
 from tests.support.stores.slots import insert_new_slots
 
-pytestmark = pytest.mark.slow
-
 __all__ = ["short_timeouts"]
 
 ADA = Caller(UserId("a" * 24), Role.MEMBER, "session", NOW)

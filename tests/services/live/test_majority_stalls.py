@@ -16,8 +16,6 @@ from tests.support.apps.restartable_servers import RestartableServer, restartabl
 from tests.support.scenarios.stalled_majority import FAILPOINTS, stalled_majority
 from tests.support.scenarios.watched_slot import Watched, Watcher, two_processes, until
 
-pytestmark = pytest.mark.slow
-
 CASES = pytest.mark.parametrize(
     "is_control", [False, True], ids=["", "control, begun at the last applied write"]
 )

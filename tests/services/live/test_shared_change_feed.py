@@ -22,8 +22,6 @@ from tests.support.apps.restartable_servers import restartable_server
 from tests.support.polling import poll_until
 from tests.support.scenarios.watched_slot import Watched, two_processes, until
 
-pytestmark = pytest.mark.slow  # readers of the change stream are lost and replaced
-
 
 @pytest.fixture
 async def watched(servers: EmbeddedServers) -> AsyncIterator[Watched]:

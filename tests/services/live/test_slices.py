@@ -25,8 +25,6 @@ from tests.support.model.operations import MORNING
 from tests.support.model.service_pair import ServicePair, open_service_pair
 from tests.support.queue.deployment import with_own_redis_database
 
-pytestmark = pytest.mark.slow  # thousands of watchers
-
 WATCHERS = 2000
 SUBSCRIPTIONS = 5 * PUBLISH_BATCH_SIZE
 CHANGES = 5

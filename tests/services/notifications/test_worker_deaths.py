@@ -20,8 +20,6 @@ from tests.support.clients.campaigns import create_campaign
 from tests.support.notifications.mail_scene import MailTrap
 from tests.support.polling import eventually, poll_until
 
-pytestmark = pytest.mark.slow
-
 SEND = """mutation($input: SendAnnouncementInput!) { sendAnnouncement(input: $input) {
   ... on AnnouncementSent { recipientCount } ... on Refusal { code } } }"""
 HOUR, MINUTE, MOMENT = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=10)

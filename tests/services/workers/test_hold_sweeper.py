@@ -81,7 +81,6 @@ DAMAGES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("index", [0, 2])
 def test_other_holds_expire_although_a_slot_cannot_be_read(

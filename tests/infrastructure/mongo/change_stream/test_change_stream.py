@@ -43,7 +43,6 @@ async def test_a_stream_without_changes_returns_after_the_time_it_asks_for(
     await client.close()
 
 
-@pytest.mark.slow
 async def test_after_an_election_the_stream_begins_with_what_the_new_primary_knows(
     tmp_path: Path,
 ) -> None:

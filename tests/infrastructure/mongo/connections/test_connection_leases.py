@@ -178,7 +178,6 @@ async def test_no_connection_is_left_after_the_client_was_closed(
     await eventually(all_closed, "all connections are closed")
 
 
-@pytest.mark.slow
 async def test_commands_succeed_again_after_mongodb_restarted(tmp_path: Path) -> None:
     with restartable_server(tmp_path / "mongo", "mongod") as mongo:
         client, database = connect(mongo.url)
@@ -197,7 +196,6 @@ async def test_commands_succeed_again_after_mongodb_restarted(tmp_path: Path) ->
             await client.close()
 
 
-@pytest.mark.slow
 async def test_a_primary_that_steps_down_is_left(tmp_path: Path) -> None:
     with replica_pair(tmp_path, can_succeed=True) as pair:
         hosts = [f"127.0.0.1:{server.port}" for server in (pair.primary, pair.secondary)]

@@ -11,8 +11,6 @@ from slotlock.infrastructure.mongo.client import connect, outage_reason
 from slotlock.infrastructure.mongo.commands import run_command
 from tests.support.apps.restartable_servers import RestartableServer, restartable_server
 
-pytestmark = pytest.mark.slow
-
 # Longer than PyMongo's monitor takes to notice a frozen server.
 LONG_S = 60.0
 SHORT_S = 1.0

@@ -108,7 +108,6 @@ async def has_no_build(database: Database) -> bool:
     return not await is_building(database)
 
 
-@pytest.mark.slow
 async def test_a_start_serves_while_an_index_is_built(
     mongod: RestartableServer, url: str, servers: EmbeddedServers, tmp_path: Path
 ) -> None:
@@ -258,7 +257,6 @@ async def test_one_process_has_the_lease_until_it_ends_or_gives_it_back(url: str
         assert await first.acquire()
 
 
-@pytest.mark.slow
 async def test_two_processes_build_in_the_background_and_both_learn_the_result(
     url: str,
 ) -> None:

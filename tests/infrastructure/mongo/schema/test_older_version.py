@@ -16,8 +16,6 @@ from tests.support.apps.versions.previous_version import SKIPPED_REPAIRS
 from tests.support.clients.client import Json, hours_from_now
 from tests.support.polling import wait_until
 
-pytestmark = pytest.mark.slow  # starts processes of another version
-
 Pair = tuple[AppProcess, AppProcess]
 DAY = 24
 LIST = """query($order: SlotOrder!) {

@@ -85,7 +85,6 @@ def reads_of_every_kind() -> list[SlotListRequest]:
     ]
 
 
-@pytest.mark.slow
 async def test_each_reader_gets_the_page_that_its_query_alone_returns(
     recorded_commands: Recorded,
 ) -> None:

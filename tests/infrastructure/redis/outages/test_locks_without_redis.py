@@ -3,8 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks.lock_leases import InProcessLockLease, RedisLockLease
@@ -122,7 +120,6 @@ async def test_a_lease_is_lost_when_it_cannot_be_renewed_within_its_time_to_live
         await asyncio.wait_for(lease.lost.wait(), 10)
 
 
-@pytest.mark.slow
 async def test_locks_work_again_after_sentinel_promotes_another_master(tmp_path: Path) -> None:
     with sentinel_topology(tmp_path, replicas=1) as topology:
         async with open_lock_node(topology.url) as one, open_lock_node(topology.url) as other:

@@ -59,7 +59,6 @@ async def is_degraded() -> bool:
     return bool(REDIS_DEGRADED._value.get())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", OPEN_TOPOLOGY)
 async def test_a_subscriber_leaves_a_frozen_master_and_receives_from_another(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -105,7 +104,6 @@ async def test_control_without_pings_a_subscriber_stays_at_a_frozen_master(
             assert not received
 
 
-@pytest.mark.slow
 async def test_control_a_subscriber_that_does_not_choose_its_node_returns_to_the_same_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

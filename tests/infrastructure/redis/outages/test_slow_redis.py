@@ -31,8 +31,6 @@ from tests.support.stores.lock_nodes import (
 )
 from tests.support.transport.delay_proxy import DelayProxy
 
-pytestmark = pytest.mark.slow  # waits while Redis is left alone
-
 SLOW_S = 0.3
 
 
