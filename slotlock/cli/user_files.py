@@ -213,7 +213,7 @@ def _refusal_text(
             is_too_large = any(each.code in too_large for each in refusal.problems)
             return f"{text}\n{DO_NOT_SPLIT}" if of_sync and is_too_large else text
         case ImportBusy():
-            return "others are changing these users; nothing was imported, try again"
+            return "time ran out, or others change these users; nothing was imported, try again"
         case ImportTooLarge():
             text = "too much for one import; nothing was imported"
             return f"{text}. {DO_NOT_SPLIT}" if of_sync else f"{text}, split the file"

@@ -69,7 +69,7 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
                 422, "INVALID_FILE", text, problems=problems, problemCount=outcome.count
             )
         case ImportBusy():
-            text = "Others are changing these users; nothing was imported. Please try again."
+            text = "Time ran out, or others change these users; nothing was imported. Try again."
             response = error_response(409, "IMPORT_BUSY", text, retryAfterMs=outcome.retry_after_ms)
             response.headers["Retry-After"] = str(outcome.retry_after_ms // 1000)
             return response

@@ -165,4 +165,6 @@ async def _plan_and_write(
         if attempt is ImportAttempt.TOO_LARGE and not has_conflict:
             return ImportTooLarge()
         if monotonic() > deadline:
-            return ImportBusy(BUSY_RETRY_AFTER_MS) if has_conflict else ImportTooLarge()
+            # A slow machine says nothing of the size of the file.
+            is_busy = has_conflict or attempt is ImportAttempt.TIMED_OUT
+            return ImportBusy(BUSY_RETRY_AFTER_MS) if is_busy else ImportTooLarge()

@@ -138,7 +138,7 @@ class ImportResult:
 
 @value_object
 class ImportBusy:
-    """Other requests changed the same users repeatedly; nothing was imported, retry later."""
+    """Time ran out, or others changed the same users; nothing was imported, retry later."""
 
     retry_after_ms: int
 

@@ -93,7 +93,8 @@ class ImportAttempt(Enum):
 
     WRITTEN = auto()
     CONFLICT = auto()  # another writer was first
-    FAILED = auto()  # a conflict, a full cache or a timeout: a repetition may succeed
+    FAILED = auto()  # a conflict or a full cache: a repetition may succeed
+    TIMED_OUT = auto()  # a repetition may succeed on a machine with less to do
     TOO_LARGE = auto()  # larger than the cache of MongoDB
 
 
@@ -390,8 +391,9 @@ def _to_attempt(error: PyMongoError) -> ImportAttempt | None:
     if TOO_LARGE_FOR_CACHE in codes:
         return ImportAttempt.TOO_LARGE
     # MongoDB does not always report in time that the time is over.
-    is_timeout = codes & TIMEOUT_CODES or isinstance(error, NetworkTimeout)
-    if is_timeout or WRITE_CONFLICT in codes or error.has_error_label("TransientTransactionError"):
+    if codes & TIMEOUT_CODES or isinstance(error, NetworkTimeout):
+        return ImportAttempt.TIMED_OUT
+    if WRITE_CONFLICT in codes or error.has_error_label("TransientTransactionError"):
         return ImportAttempt.FAILED
     return None
 
