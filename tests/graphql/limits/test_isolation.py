@@ -11,7 +11,6 @@ from starlette.types import Receive, Scope, Send
 from slotlock.api.server.http_protocol import ServerConfig
 from slotlock.auth.login_throttle import PER_ADDRESS
 from slotlock.auth.sessions import open_session
-from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.graphql.limits.operation_rates import (
     MAX_SIGN_IN_ATTEMPTS_PER_MINUTE,
     MAX_SIGN_INS_PER_MINUTE,
@@ -83,9 +82,9 @@ def repeated(field: str) -> str:
     return "mutation {" + " ".join(f"a{n}: {field}" for n in range(FIELDS_PER_MUTATION)) + "}"
 
 
-async def failed_sign_ins(servers: EmbeddedServers, address: str) -> int:
+async def failed_sign_ins(app: AppProcess, address: str) -> int:
     """Return how many failed sign-ins are counted at an address."""
-    pipeline = AutoPipeline(redis_client(servers.redis_url))
+    pipeline = AutoPipeline(redis_client(app.environment["SLOTLOCK_REDIS_URL"]))
     value = await pipeline.send("GET", rate_limit_key(f"address:{address}", PER_ADDRESS.name))
     await pipeline.close()
     return int(value.split()[1]) if value else 0
@@ -93,24 +92,24 @@ async def failed_sign_ins(servers: EmbeddedServers, address: str) -> int:
 
 @pytest.mark.parametrize("mutation", INVALID_TOKENS)
 async def test_invalid_tokens_do_not_use_up_the_sign_ins_of_an_address(
-    stranger: AddressedClient, servers: EmbeddedServers, mutation: str
+    stranger: AddressedClient, rate_limited: AppProcess, mutation: str
 ) -> None:
     limit = USERS_PER_ADDRESS * MAX_SIGN_IN_ATTEMPTS_PER_MINUTE // FIELDS_PER_MUTATION
     mutations = repeated(INVALID_TOKENS[mutation])
     assert await stranger.count_accepted(limit + 1, mutations) == limit
     assert await stranger.count_accepted(1, LOGIN_WITH_BAD_EMAIL) == 1
-    assert await failed_sign_ins(servers, stranger.address) == 1  # the login with a bad email
+    assert await failed_sign_ins(rate_limited, stranger.address) == 1  # the login with a bad email
 
 
 @pytest.mark.parametrize("reason", WITHOUT_HASH)
 async def test_sign_ins_without_a_password_hash_do_not_use_up_the_sign_ins_of_an_address(
-    stranger: AddressedClient, servers: EmbeddedServers, reason: str
+    stranger: AddressedClient, rate_limited: AppProcess, reason: str
 ) -> None:
     field, guess_count = WITHOUT_HASH[reason]
     times = 2 * USERS_PER_ADDRESS * MAX_SIGN_INS_PER_MINUTE // FIELDS_PER_MUTATION
     assert await stranger.count_accepted(times, repeated(field)) == times
     assert await stranger.count_accepted(1, LOGIN_WITH_BAD_EMAIL) == 1
-    assert await failed_sign_ins(servers, stranger.address) == guess_count + 1
+    assert await failed_sign_ins(rate_limited, stranger.address) == guess_count + 1
 
 
 async def test_control_sign_ins_with_a_password_hash_use_up_the_sign_ins_of_an_address(

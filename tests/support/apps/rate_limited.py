@@ -37,6 +37,8 @@ def rate_limited_app(
     """Run an app with these limits per user and minute, and users per address."""
     settings = {
         **app_environment(servers, database),
+        # In that of `two_apps`, these apps could get the leases of its workers.
+        "SLOTLOCK_REDIS_URL": f"{servers.redis_url}/3",
         "SLOTLOCK_RATE_LIMITS": "on",
         "SLOTLOCK_RATE_READS": str(READS_PER_MINUTE),
         "SLOTLOCK_RATE_WRITES": str(WRITES_PER_MINUTE),
