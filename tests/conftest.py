@@ -21,7 +21,7 @@ from tests.support.board.chromium import NO_BROWSER
 from tests.support.clients.client import http_client
 from tests.support.queue.queued_users import IsolatedQueue, open_isolated_queue
 from tests.support.stores.users import UserTokens, create_user_tokens
-from tests.tiers import tier_of
+from tests.tiers import EVERYDAY, tier_of
 
 FAST_FOLDERS = ("conformance", "domain", "graphql", "strawberry-compiled")
 
@@ -54,6 +54,12 @@ def pytest_runtest_makereport(
     if report.failed and (logged := recent_app_logs(call.start)):
         report.sections.append(("logged by the app", logged))
     return report
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the files that `make test` runs nothing of: to import them takes seconds."""
+    node_id = collection_path.relative_to(config.rootpath).as_posix()
+    return (config.option.markexpr == EVERYDAY and tier_of(node_id) is not None) or None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -104,6 +104,8 @@ PURE = (
     "packages", "tests/domain", "tests/graphql/schema", "tests/docs/test_style.py",
     "tests/bench/faults",
 )  # fmt: skip
+# The tests that `make test` runs after those of `make check`.
+EVERYDAY = "not slow and not pure"
 
 
 def tier_of(node_id: str) -> str | None:

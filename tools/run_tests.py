@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.tiers import EVERYDAY
+
 REPORTS = Path(".tests")
 MAX_UNSTEADY = 3
 # More than this number of failures is one defect, not many unsteady tests.
@@ -21,7 +23,7 @@ MAX_REPEATED = 20
 PARALLEL = ("-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 # No option adds what a run needs to be repeated: the order is that of the files.
 ALONE = ("-n", "0", "--last-failed", "--last-failed-no-failures", "none")
-TIERS = {"test": "not slow and not pure", "slow": "slow or hypothesis", "all": ""}
+TIERS = {"test": EVERYDAY, "slow": "slow or hypothesis", "all": ""}
 BUSY_LOOP = "while True: pass"
 TESTS_FAILED, NO_TESTS = 1, 5  # exit codes of pytest
 
