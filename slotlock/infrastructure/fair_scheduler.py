@@ -9,6 +9,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
+from itertools import count
 from time import monotonic
 from typing import Generic, TypeVar
 
@@ -32,6 +33,8 @@ class _Job(Generic[Result]):
     key: Hashable
     work: Callable[[], Awaitable[Result]]
     is_urgent: bool
+    # Its place in the order of arrival.
+    number: int
     is_waiting: bool = True
     # The requests that wait for the result.
     waiters: set[asyncio.Future[Result]] = field(default_factory=set)
@@ -44,8 +47,10 @@ _Queues = OrderedDict[str | None, dict[Hashable, _Job[Result]]]
 class FairScheduler(Generic[Result]):
     """Runs up to `max_running` jobs at once; of those that wait, each client may have some.
 
-    If too many wait, the newest job of the client with the most is refused. After a job that took
-    a second, the scheduler rests `rest_factor` seconds, which bounds its share of the process.
+    If too many wait, the newest job of the client with the most is refused, and of several such
+    clients the newest of all: nobody is refused for one who came later and has as many. After a
+    job that took a second, the scheduler rests `rest_factor` seconds, which bounds its share of
+    the process.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class FairScheduler(Generic[Result]):
         self._rest_factor = rest_factor
         self._urgent: _Queues[Result] = OrderedDict()
         self._others: _Queues[Result] = OrderedDict()
+        self._numbers = count()
         self._waiting_count = 0
         self._begun_count = 0
         self._running: set[asyncio.Task[None]] = set()
@@ -81,7 +87,7 @@ class FairScheduler(Generic[Result]):
         Raises:
             SchedulerFullError: the job did not run.
         """
-        job = self._find_or_add(_Job(client, key or object(), work, is_urgent))
+        job = self._find_or_add(_Job(client, key or object(), work, is_urgent, next(self._numbers)))
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[Result] = loop.create_future()
         job.waiters.add(waiter)
@@ -131,7 +137,8 @@ class FairScheduler(Generic[Result]):
 
     def _newest_of_longest_queue(self) -> _Job[Result]:
         queues = [*self._others.values(), *self._urgent.values()]
-        return next(reversed(max(queues, key=len).values()))
+        candidates = [(len(queue), next(reversed(queue.values()))) for queue in queues]
+        return max(candidates, key=lambda each: (each[0], each[1].number))[1]
 
     def _refuse(self, job: _Job[Result]) -> None:
         for waiter in tuple(job.waiters):

@@ -1,10 +1,13 @@
 """A queue that serves its clients by round robin, so that none waits for all jobs of another."""
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slotlock.infrastructure.fair_scheduler import (
     TIME_AFTER_WAIT_S,
@@ -103,6 +106,59 @@ async def test_a_full_queue_refuses_the_newest_job_of_the_client_with_the_most()
     for client, name in ((FLOODER, "1"), (FLOODER, "2"), (OTHER, "3"), ("192.0.2.3", "4")):
         jobs.append(asyncio.create_task(scene.send(client, name)))
     assert await scene.outcomes(*jobs) == ["blocker", "1", "SchedulerFullError", "3", "4"]
+
+
+async def test_of_clients_with_equally_many_jobs_the_newest_job_is_refused() -> None:
+    scene = Scene(max_waiting=2)
+    jobs = [await scene.block()]
+    jobs += [asyncio.create_task(scene.send(f"192.0.2.{n}", str(n))) for n in range(1, 5)]
+    full = ["SchedulerFullError"] * 2
+    assert await scene.outcomes(*jobs) == ["blocker", "1", "2", *full]
+
+
+async def refusals_for_equals(arrivals: Sequence[tuple[str, bool]], max_waiting: int) -> list[str]:
+    """Let jobs arrive, each of a client and urgent or not; return the refusals that are unfair.
+
+    A refusal is unfair if a job waits on that came later, and whose client has as many jobs.
+    """
+    scene, waiting, unfair = Scene(max_waiting), dict[int, asyncio.Task[str]](), list[str]()
+    blocker = await scene.block()
+    for number, (client, is_urgent) in enumerate(arrivals):
+        waiting[number] = asyncio.create_task(scene.send(client, "", is_urgent=is_urgent))
+        for _ in range(2):  # the job arrives, and the one that is refused ends
+            await asyncio.sleep(0)
+        lengths = Counter(arrivals[each] for each in waiting)
+        for refused in [each for each in waiting if waiting[each].done()]:
+            waiting.pop(refused).exception()
+            unfair += [
+                f"{refused} was refused for {other}"
+                for other in waiting
+                if other > refused and lengths[arrivals[other]] >= lengths[arrivals[refused]]
+            ]
+    await scene.outcomes(blocker, *waiting.values())
+    return unfair
+
+
+@given(
+    arrivals=st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=30),
+    max_waiting=st.integers(1, 5),
+)
+def test_nobody_is_refused_for_one_who_came_later_with_as_many_jobs(
+    arrivals: list[tuple[str, bool]], max_waiting: int
+) -> None:
+    assert asyncio.run(refusals_for_equals(arrivals, max_waiting)) == []
+
+
+def test_control_the_first_of_the_longest_queues_loses_its_place_to_later_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def newest_of_first(self: FairScheduler[str]) -> object:
+        queues = [*self._others.values(), *self._urgent.values()]
+        return next(reversed(max(queues, key=len).values()))
+
+    monkeypatch.setattr(FairScheduler, "_newest_of_longest_queue", newest_of_first)
+    arrivals = [(client, False) for client in "abcd"]
+    assert asyncio.run(refusals_for_equals(arrivals, max_waiting=2)) != []
 
 
 async def test_waiting_jobs_of_a_client_with_the_same_key_are_one_job() -> None:
