@@ -120,6 +120,7 @@ def _rows(folder: Path, examples: int, is_fixed: bool, has_node: bool) -> Iterat
         yield from _production_rows(production)
         if has_node:
             yield _audit_row(development)
+            yield _introspection_row(development)
         yield from _client_rows(production, folder, has_node=has_node)
         if has_node:
             failures = tuple(sign_on.failed_checks(servers, NODE_HOME, folder))
@@ -171,6 +172,13 @@ def _production_rows(app: ConformanceApp) -> Iterator[Row]:
 
 def _audit_row(app: ConformanceApp) -> Row:
     return format_audits(node_scripts.run_script(NODE_HOME, "audits.js", {"URL": app.url}))
+
+
+def _introspection_row(app: ConformanceApp) -> Row:
+    environment = {"URL": app.url, "SCHEMA": str(schema.SCHEMA_FILE)}
+    result = node_scripts.run_script(NODE_HOME, "introspection.js", environment)
+    name = "graphql-js, introspection with all options"
+    return Row(name, 1, tuple(result["failures"]), "development")
 
 
 def format_audits(result: Mapping[str, Any]) -> Row:

@@ -63,7 +63,8 @@ def to_qr_svg(text: str, title: str) -> str:
     It takes about 1.5 ms, as long as a read of a slot.
     """
     svg = io.BytesIO()
-    segno.make(text, error=ERROR_CORRECTION, micro=False, mask=MASK).save(
+    code = segno.make(text, error=ERROR_CORRECTION, micro=False, mask=MASK)
+    code.save(
         svg,
         kind="svg",
         scale=PIXELS_PER_MODULE,
@@ -74,4 +75,8 @@ def to_qr_svg(text: str, title: str) -> str:
         svgclass=None,
         lineclass=None,
     )
-    return svg.getvalue().decode().replace("<svg ", '<svg role="img" ', 1)
+    # With both, an image that a page shows in another size is scaled, not cut off. The library
+    # writes either the size or the box.
+    width, height = code.symbol_size(PIXELS_PER_MODULE)
+    attributes = f'role="img" viewBox="0 0 {width} {height}"'
+    return svg.getvalue().decode().replace("<svg ", f"<svg {attributes} ", 1)

@@ -29,6 +29,17 @@ from slotlock.graphql.transport.http_messages import HttpError, check_declared_b
 from slotlock.infrastructure.request_deadline import untimed
 
 CSV_MEDIA_TYPE = "text/csv"
+# What browsers call a CSV file: Windows with Excel, others, Android, and none without a program for
+# it. The content decides.
+OTHER_CSV_MEDIA_TYPES = (
+    "application/vnd.ms-excel",
+    "application/csv",
+    "text/comma-separated-values",
+    "text/tab-separated-values",
+    "text/plain",
+    "application/octet-stream",
+    "",
+)
 
 
 def import_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> OrganizerEndpoint:
@@ -46,7 +57,7 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
     for name, value in flags.items():
         if value not in ("true", "false"):
             raise HttpError(400, f"`{name}` is true or false.")
-    check_declared_body(request.headers, CSV_MEDIA_TYPE)
+    check_declared_body(request.headers, CSV_MEDIA_TYPE, *OTHER_CSV_MEDIA_TYPES)
     with untimed():
         body = await receive_body(request.receive, MAX_FILE_BYTES)
     # The body can take minutes to arrive, in which the session may end or the role change.

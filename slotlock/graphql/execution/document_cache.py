@@ -7,8 +7,8 @@ from typing import Any
 
 from graphql import (
     DocumentNode,
+    ExecutionResult,
     FieldNode,
-    FragmentDefinitionNode,
     GraphQLError,
     GraphQLSchema,
     GraphQLSyntaxError,
@@ -26,10 +26,15 @@ from slotlock.graphql.execution.input_errors import (
     is_about_value,
     without_values,
 )
+from slotlock.graphql.execution.introspection import MAX_INTROSPECTION_VALUES, introspect
 from slotlock.graphql.execution.trusted_documents import TrustedDocumentsError
 from slotlock.graphql.limits.complexity import MAX_DOCUMENT_BYTES, MAX_TOKENS, exceeded_limit
 from slotlock.graphql.limits.field_merging import field_merge_excess
-from slotlock.graphql.limits.operation_kinds import OperationKind, operation_costs
+from slotlock.graphql.limits.operation_kinds import (
+    OperationKind,
+    find_fragments,
+    operation_costs,
+)
 from slotlock.infrastructure.bounded_cache import BoundedCache
 from strawberry_compiled import CompiledOperation, compile_operation
 
@@ -37,6 +42,8 @@ from strawberry_compiled import CompiledOperation, compile_operation
 MAX_CACHED_DOCUMENTS, MAX_CACHED_CHARACTERS = 500, 500_000
 # A cache of its own, so that invalid documents do not evict the valid ones.
 MAX_CACHED_REJECTIONS, MAX_CACHED_REJECTION_CHARACTERS = 100, 100_000
+# Results of introspection take up to 4 MB.
+MAX_CACHED_INTROSPECTIONS = 8
 # Errors of validation, and errors of variables, in one response.
 MAX_ERRORS = 5
 # To locate an error graphql-core counts all lines before it. No valid document needs as many lines.
@@ -68,6 +75,8 @@ class Operation:
     root_fields: tuple[tuple[str, str], ...]
     # Whether errors may suggest names of the schema, which reveals parts of it.
     allows_suggestions: bool
+    # The result of introspection, if the operation selects nothing else and has no variables.
+    result: ExecutionResult | None
     # None for an operation that only graphql-core can execute, such as introspection.
     compiled: CompiledOperation | None
     costs: Mapping[OperationKind, int]
@@ -106,6 +115,8 @@ class DocumentCache:
         )
         self._accepted: BoundedCache[dict[str | None, Operation]]
         self._accepted = BoundedCache(MAX_CACHED_DOCUMENTS, MAX_CACHED_CHARACTERS)
+        self._introspections: BoundedCache[dict[str | None, Operation]]
+        self._introspections = BoundedCache(MAX_CACHED_INTROSPECTIONS, MAX_CACHED_CHARACTERS)
         self._rejected: BoundedCache[Errors] = BoundedCache(
             MAX_CACHED_REJECTIONS, MAX_CACHED_REJECTION_CHARACTERS
         )
@@ -116,20 +127,18 @@ class DocumentCache:
         """Parse the trusted documents into a cache that has room for all of them."""
         self._accepted = BoundedCache(len(trusted), sum(map(len, trusted.values())))
         for id_, text in trusted.items():
-            if self.is_cached(text):
-                continue
             try:
-                self.parse(text)
+                self._accepted.put(text, self._parse_operations(text))
             except DocumentError as error:
                 reason = error.errors[0]["message"]
                 raise TrustedDocumentsError(f"the document {id_} is invalid: {reason}") from None
 
     def is_cached(self, text: str) -> bool:
         """Return whether the document needs no parsing."""
-        return text in self._accepted or text in self._rejected
+        return text in self._accepted or text in self._introspections or text in self._rejected
 
     def find_operation(self, text: str, name: str | None) -> Operation | None:
-        """Return the operation of a cached document; `resolve_operation` says why there is none."""
+        """Return the operation of a document in use; None if `resolve_operation` must find it."""
         operations = self._accepted.get(text)
         if operations is None:
             return None
@@ -142,11 +151,12 @@ class DocumentCache:
         Raises:
             DocumentError: the document is invalid or too large, or has no such operation.
         """
-        operations = self._accepted.get(text)
+        cache = self._accepted if text in self._accepted else self._introspections
+        operations = cache.get(text)
         if operations is None:
             operations = self.parse(text)
         else:
-            self._accepted.used.add(text)
+            cache.used.add(text)
         return _select_operation(operations, name)
 
     def parse(self, text: str) -> dict[str | None, Operation]:
@@ -156,7 +166,9 @@ class DocumentCache:
             DocumentError: the document is invalid or too large.
         """
         operations = self._parse_operations(text)
-        self._accepted.put(text, operations)
+        introspects = any(operation.result is not None for operation in operations.values())
+        cache = self._introspections if introspects else self._accepted
+        cache.put(text, operations)
         return operations
 
     def _parse_operations(self, text: str) -> dict[str | None, Operation]:
@@ -222,11 +234,11 @@ class DocumentCache:
 def _build_operations(
     schema: GraphQLSchema, document: DocumentNode, *, allows_suggestions: bool
 ) -> dict[str | None, Operation]:
-    fragments = {
-        node.name.value: node
-        for node in document.definitions
-        if isinstance(node, FragmentDefinitionNode)
-    }
+    fragments = find_fragments(document)
+    result = introspect(schema, document)
+    if result is not None and result.errors:
+        text = f"The result of introspection may have at most {MAX_INTROSPECTION_VALUES} values."
+        raise _too_large(text)
     operations: dict[str | None, Operation] = {}
     for node in document.definitions:
         if not isinstance(node, OperationDefinitionNode):
@@ -239,6 +251,7 @@ def _build_operations(
             node.operation,
             _root_fields(node),
             allows_suggestions=allows_suggestions,
+            result=result,
             compiled=compile_operation(
                 schema,
                 document,

@@ -123,6 +123,8 @@ def start_execution(
     Raises:
         GraphQLRequestError: the result is too large, as it may on awaiting the result.
     """
+    if operation.result is not None:
+        return operation.result
     result: AwaitableOrValue[ExecutionResult] | None = None
     if operation.compiled is not None:
         result = operation.compiled.execute(

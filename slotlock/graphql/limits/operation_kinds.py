@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from graphql import (
+    DocumentNode,
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
@@ -61,6 +62,15 @@ FIELD_KINDS = {
 }
 
 
+def find_fragments(document: DocumentNode) -> Mapping[str, FragmentDefinitionNode]:
+    """Return the fragments of a document by name."""
+    return {
+        node.name.value: node
+        for node in document.definitions
+        if isinstance(node, FragmentDefinitionNode)
+    }
+
+
 def operation_costs(
     operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]
 ) -> Mapping[OperationKind, int]:
@@ -70,19 +80,20 @@ def operation_costs(
     """
     return Counter(
         kind
-        for name in _root_field_names(operation.selection_set, fragments)
+        for name in root_field_names(operation.selection_set, fragments)
         for kind in FIELD_KINDS.get(name, _DEFAULT_KINDS[operation.operation])
     )
 
 
-def _root_field_names(
+def root_field_names(
     selection_set: SelectionSetNode, fragments: Mapping[str, FragmentDefinitionNode]
 ) -> Iterator[str]:
+    """Yield the names of the root fields of a valid operation, including those in fragments."""
     for node in selection_set.selections:
         match node:
             case FieldNode():
                 yield node.name.value
             case InlineFragmentNode():
-                yield from _root_field_names(node.selection_set, fragments)
+                yield from root_field_names(node.selection_set, fragments)
             case FragmentSpreadNode():
-                yield from _root_field_names(fragments[node.name.value].selection_set, fragments)
+                yield from root_field_names(fragments[node.name.value].selection_set, fragments)

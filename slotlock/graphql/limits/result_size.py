@@ -33,8 +33,9 @@ def result_too_large() -> GraphQLRequestError:
 
 
 class ResultSizeLimitExecutor(Executor[Any]):
-    """Stops an execution whose result has more fields and list items than DOCUMENT_LIMITS."""
+    """Stops an execution whose result has more than `max_values` fields and list items."""
 
+    max_values = DOCUMENT_LIMITS.values
     value_count = 0
 
     def execute_fields(
@@ -64,5 +65,5 @@ class ResultSizeLimitExecutor(Executor[Any]):
 
     def _add_values(self, count: int) -> None:
         self.value_count += count
-        if self.value_count > DOCUMENT_LIMITS.values:
+        if self.value_count > self.max_values:
             raise result_too_large()

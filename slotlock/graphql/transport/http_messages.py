@@ -87,14 +87,14 @@ def parse_headers(raw_headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, st
     return headers
 
 
-def check_declared_body(headers: Mapping[str, str], media_type: str) -> None:
-    """Check the declared type of a body before it is read.
+def check_declared_body(headers: Mapping[str, str], media_type: str, *others: str) -> None:
+    """Check the declared type of a body before it is read; `others` are accepted, too.
 
     Raises:
         HttpError: 415 if the body is of another type, not in UTF-8 or compressed.
     """
     content_type, encoding = headers.get("content-type", ""), headers.get("content-encoding", "")
-    if not declares(content_type, encoding, media_type):
+    if not declares(content_type, encoding, media_type, *others):
         raise undeclared_body(media_type)
 
 
@@ -144,8 +144,8 @@ async def receive_body(receive: Receive, max_bytes: int) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def declares(content_type: str, encoding: str, media_type: str) -> bool:
-    """Return whether headers declare this media type in UTF-8 without compression.
+def declares(content_type: str, encoding: str, *media_types: str) -> bool:
+    """Return whether headers declare one of these media types in UTF-8 without compression.
 
     For JSON this also protects against other sites. Before a page of another origin may send such
     a body, its browser sends a preflight request (Fetch standard, CORS).
@@ -154,7 +154,7 @@ def declares(content_type: str, encoding: str, media_type: str) -> bool:
     pairs = (parameter.partition("=") for parameter in parameters)
     values = {name.strip(): value.strip(" \"'") for name, _, value in pairs}
     return (
-        declared_type.strip() == media_type
+        declared_type.strip() in media_types
         and normalize_encoding(values.get("charset") or "utf-8") in _UTF_8_NAMES
         and encoding.lower() in ("", "identity")
     )

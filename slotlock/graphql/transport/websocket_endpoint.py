@@ -46,5 +46,8 @@ class WebSocketEndpoint:
             return True
         # urlsplit would raise for malformed origins.
         scheme, _, address = origin.lower().partition("://")
-        port = DEFAULT_PORTS.get(scheme, "")
-        return address != "" and address.removesuffix(port) == host.lower().removesuffix(port)
+        address = address.removesuffix(DEFAULT_PORTS.get(scheme, ""))
+        # A proxy that ends TLS may send the port at which it listens itself, as nginx does with
+        # `Host $host:$server_port`.
+        host = host.lower().removesuffix(":443").removesuffix(":80")
+        return address != "" and address == host

@@ -2,12 +2,15 @@
 
 import asyncio
 import secrets
+import zipfile
 from collections.abc import AsyncIterator
 from datetime import datetime
+from io import BytesIO
 
 import httpx
 import pytest
 
+from slotlock.api.endpoints.user_file_endpoints import OTHER_CSV_MEDIA_TYPES
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
 from tests.support.apps.processes import Pair
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
@@ -29,6 +32,20 @@ SET_PASSWORD = """mutation($token: String!, $password: String!) {
     ... on Refusal { code message } } }"""
 LOGIN = """mutation($input: LoginInput!) { login(input: $input) {
   __typename ... on Refusal { code } } }"""
+
+
+# How a workbook of Excel 97 begins (MS-CFB, 2.2).
+OLD_WORKBOOK = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(16) + bytes.fromhex("3e000300feff0900")
+
+
+def zipped_workbook() -> bytes:
+    """Return a file like those of Excel today."""
+    content = BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            "xl/worksheets/sheet1.xml", "<worksheet><c>ada@school.example</c></worksheet>"
+        )
+    return content.getvalue()
 
 
 @pytest.fixture
@@ -130,7 +147,14 @@ async def test_a_misspelled_dry_run_imports_nothing(
 
 @pytest.mark.parametrize(
     "media_type",
-    ["application/json", "text/plain", "text/csv; charset=latin-1", "", "text/csv;charset=utf-16"],
+    [
+        "application/json",
+        "multipart/form-data; boundary=x",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "text/csv; charset=latin-1",
+        "text/csv;charset=utf-16",
+        "text/plain; charset=latin-1",
+    ],
 )
 async def test_a_file_of_another_media_type_or_charset_gets_415(
     organizer: BookingClient, email_domain: str, media_type: str
@@ -140,13 +164,27 @@ async def test_a_file_of_another_media_type_or_charset_gets_415(
     assert (response.status_code, response.headers["accept"]) == (415, CSV)
 
 
-@pytest.mark.parametrize("media_type", ["text/csv; charset=utf8", 'TEXT/CSV;charset="UTF-8"'])
-async def test_the_media_type_may_name_utf_8(
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        "text/csv; charset=utf8",
+        'TEXT/CSV;charset="UTF-8"',
+        *OTHER_CSV_MEDIA_TYPES,
+        "text/plain;charset=utf8",
+    ],
+)
+async def test_what_browsers_call_a_csv_file_is_accepted_by_its_content(
     organizer: BookingClient, email_domain: str, media_type: str
 ) -> None:
     body = generated_user_csv(email_domain, 1)
     response = await post_user_file(organizer, body, "?dryRun=true", media_type)
     assert response.status_code == 200
+    for other_file in (OLD_WORKBOOK, zipped_workbook()):
+        response = await post_user_file(organizer, other_file, "?dryRun=true", media_type)
+        assert response.status_code == 422
+        (problem,) = response.json()["problems"]
+        assert problem["code"] == "UNKNOWN_ENCODING"
+        assert "Please save it as 'CSV UTF-8'" in problem["message"]
 
 
 async def test_an_account_that_registered_itself_is_listed_until_it_is_claimed(

@@ -140,6 +140,8 @@ async def socket_status(app: AppProcess, origin: str) -> int:
         ("https://maths.5a.school.example", True),
         # The library for sockets in iOS apps sends the scheme of the socket.
         ("wss://app.example.org", True),
+        ("https://app.example.org:443", True),
+        ("https://app.example.org:80", False),
         ("https://school.example", False),
         ("https://evil-school.example", False),
         ("https://5a.school.example.evil.example", False),

@@ -7,7 +7,7 @@ import pytest
 
 from slotlock.auth.tokens import TokenSigner
 from slotlock.domain.booking.booking import BookingId, SlotId
-from slotlock.graphql.check_in_codes import booking_code, parse_booking_code
+from slotlock.graphql.check_in_codes import CODE_LENGTH, booking_code, parse_booking_code, to_qr_svg
 from tests.support.clients.attendance import (
     CODES,
     SVG,
@@ -161,6 +161,12 @@ async def test_a_scanner_reads_the_code_that_checks_the_user_in(clients: Three) 
     assert read_qr_code(svg) == codes["checkInCode"]
     done = await check_in(organizer, code=read_qr_code(svg), slotId=slot_id)
     assert (done["__typename"], done["booking"]["id"]) == ("CheckedIn", booking_id)
+
+
+def test_a_qr_code_has_a_size_and_scales_to_any_other() -> None:
+    root = fromstring(to_qr_svg("A" * CODE_LENGTH, "Yoga"))  # noqa: S314
+    assert (root.attrib["width"], root.attrib["height"]) == ("296", "296")
+    assert root.attrib["viewBox"] == "0 0 296 296"
 
 
 async def test_my_bookings_shows_the_qr_code_without_slot_fields(clients: Three) -> None:

@@ -22,7 +22,6 @@ from slotlock.graphql.execution.document_cache import DocumentCache, Operation
 from slotlock.graphql.execution.operation_executor import execute_operation
 from slotlock.graphql.execution.shared_operations import SharedOperations
 from slotlock.graphql.limits import result_size
-from slotlock.graphql.limits.complexity import DOCUMENT_LIMITS
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.graphql.slots.availability_events import SLOT_FIELD, SlotAvailability
@@ -115,9 +114,8 @@ async def test_responses_are_those_of_core(text: str, variables: dict[str, Any] 
 async def test_a_result_that_is_too_large_is_an_error(
     monkeypatch: pytest.MonkeyPatch, is_compiled: bool
 ) -> None:
-    limits = dataclasses.replace(DOCUMENT_LIMITS, values=4)
-    monkeypatch.setattr(result_size, "DOCUMENT_LIMITS", limits)
-    limit = ResultLimit(result_size.result_too_large, max_values=limits.values)
+    monkeypatch.setattr(result_size.ResultSizeLimitExecutor, "max_values", 4)
+    limit = ResultLimit(result_size.result_too_large, max_values=4)
     monkeypatch.setattr(operation_executor, "RESULT_LIMIT", limit)
     body, _ = await outcome(NODES, {"ids": ["x"] * 2}, is_compiled=is_compiled)
     assert {error["extensions"]["code"] for error in body["errors"]} == {"LIMIT_EXCEEDED"}

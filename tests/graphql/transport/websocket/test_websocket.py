@@ -5,7 +5,6 @@ import contextlib
 import json
 from typing import Any
 
-import httpx
 import pytest
 from starlette.types import Message
 from websockets.asyncio.client import ClientConnection, connect
@@ -20,6 +19,11 @@ from slotlock.graphql.transport import websocket
 from tests.support.apps.processes import SECRET, AppProcess
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json, WebSocketTestClient, open_websocket
+from tests.support.transport.raw_connection import (
+    WEBSOCKET_HANDSHAKE,
+    open_tcp_connection,
+    read_until,
+)
 
 PROTOCOL = Subprotocol("graphql-transport-ws")
 INIT = '{"type": "connection_init"}'
@@ -232,6 +236,14 @@ async def test_a_ping_gets_a_pong_at_any_time_and_a_pong_is_ignored(app: AppProc
         assert [await opened.receive() for _ in range(3)] == [PONG] * 3
 
 
+def handshake_status(app: AppProcess, host: str, origin: str) -> int:
+    """Return the status of a handshake with exactly these headers."""
+    sent = f"Host: {host}\r\nOrigin: {origin}".encode()
+    with open_tcp_connection(app) as peer:
+        peer.sendall(WEBSOCKET_HANDSHAKE.replace(b"Host: slotlock", sent))
+        return int(read_until(peer, b"\r\n").split()[1])
+
+
 @pytest.mark.parametrize(
     "origin", ["https://elsewhere.example", "null", "http://127.0.0.1:1", "http://[x"]
 )
@@ -248,23 +260,28 @@ async def test_a_page_of_another_origin_gets_403(app: AppProcess, origin: str) -
     [
         ("slots.example", "https://slots.example"),
         ("slots.example:8443", "https://SLOTS.example:8443"),
+        # Proxies that send `$host:$server_port`, the last one behind another that ends TLS.
         ("slots.example:443", "https://slots.example"),
+        ("slots.example:80", "http://slots.example"),
+        ("slots.example:80", "https://slots.example"),
+        ("[::1]:443", "https://[::1]"),
         # Apps for Android send the default port, and those for iOS the scheme of the socket.
         ("slots.example", "https://slots.example:443"),
         ("slots.example", "wss://slots.example"),
     ],
 )
-async def test_a_page_of_the_same_origin_gets_a_socket(
-    app: AppProcess, host: str, origin: str
-) -> None:
-    address = httpx.URL(app.url)
-    async with connect(
-        f"ws://{host}/graphql",
-        host=address.host,
-        port=address.port,
-        subprotocols=[PROTOCOL],
-        origin=Origin(origin),
-        proxy=None,
-    ) as connection:
-        await connection.send(INIT)
-        assert json.loads(await connection.recv()) == {"type": "connection_ack"}
+def test_a_page_of_the_same_origin_gets_a_socket(app: AppProcess, host: str, origin: str) -> None:
+    assert handshake_status(app, host, origin) == 101
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("slots.example:8443", "https://slots.example"),
+        ("slots.example", "https://slots.example:8443"),
+        ("slots.example:443", "https://slots.example:80"),
+        ("slots.example:443", "https://evil-slots.example"),
+    ],
+)
+def test_a_page_at_another_port_or_host_gets_403(app: AppProcess, host: str, origin: str) -> None:
+    assert handshake_status(app, host, origin) == 403
