@@ -36,6 +36,7 @@ from slotlock.auth import accounts
 from slotlock.auth.container import Auth
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.providers.connections import open_sign_on
+from slotlock.auth.providers.provider import Provider
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.email_addresses import normalize_login_name
 from slotlock.domain.users.user import Role
@@ -79,9 +80,35 @@ class AppState:
     health: HealthEndpoints
 
 
+@value_object
+class SettingsFiles:
+    """What is in the files that settings name."""
+
+    documents: DocumentCache
+    providers: tuple[Provider, ...]
+
+
+def read_files(settings: Settings, *, development: bool) -> SettingsFiles:
+    """Read the list of documents and the providers, if there are any.
+
+    Raises:
+        SettingsError: one of the files cannot be used.
+    """
+    return SettingsFiles(
+        document_cache(settings, development=development),
+        sign_in_providers(settings, development=development),
+    )
+
+
 @asynccontextmanager
-async def open_app_state(settings: Settings, *, development: bool) -> AsyncIterator[AppState]:
-    """Open the backend and build the endpoints. On exit, close everything in reverse order."""
+async def open_app_state(
+    settings: Settings, *, development: bool, files: SettingsFiles | None = None
+) -> AsyncIterator[AppState]:
+    """Open the backend and build the endpoints. On exit, close everything in reverse order.
+
+    It reads the files of the settings unless they were read before.
+    """
+    files = files or read_files(settings, development=development)
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(open_backend(settings))
         services = backend.services
@@ -97,9 +124,9 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             registration=settings.registration,
             sends_mail=settings.smtp_url is not None,
             sign_on=await stack.enter_async_context(
-                open_sign_on(providers, board_url(settings, development=development))
+                open_sign_on(files.providers, board_url(settings, development=development))
             )
-            if (providers := sign_in_providers(settings, development=development))
+            if files.providers
             else None,
             password_sign_in=settings.password_sign_in,
         )
@@ -119,7 +146,7 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             auth=auth,
             public_reads=settings.public_reads,
             site=site_of(settings, development=development),
-            document_cache=document_cache(settings, development=development),
+            document_cache=files.documents,
             rate_limits=limits,
             streams_per_user=StreamLimit(settings.streams_per_user),
             streams_per_address=StreamLimit(settings.streams_per_address),
@@ -172,17 +199,6 @@ def document_cache(settings: Settings, *, development: bool) -> DocumentCache:
         return DocumentCache(executable_schema, introspection=introspection, trusted=trusted)
     except TrustedDocumentsError as error:
         raise SettingsError(f"{env_name('operations')}: {error}") from None
-
-
-def check_files(settings: Settings, *, development: bool) -> None:
-    """Check the list of documents and the providers, if there are any, before a server starts.
-
-    Raises:
-        SettingsError: one of the files cannot be used.
-    """
-    if settings.operations is not None:
-        document_cache(settings, development=development)
-    sign_in_providers(settings, development=development)
 
 
 async def _create_admin(settings: Settings, auth: Auth) -> None:

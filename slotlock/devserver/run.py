@@ -4,7 +4,7 @@ from dataclasses import replace
 from email.utils import formataddr
 
 from slotlock.api.app import build_app
-from slotlock.api.app_state import check_files
+from slotlock.api.app_state import read_files
 from slotlock.api.listener import base_url, bind
 from slotlock.api.server.serve import serve
 from slotlock.api.settings.fields import SecretStr
@@ -26,7 +26,7 @@ def run_dev(settings: Settings) -> int:
         ServerStartError: An embedded server cannot run here.
         ListenError: The port cannot be used.
     """
-    check_files(settings, development=True)
+    read_files(settings, development=True)
     catcher = MailCatcher()
     with (
         bind(settings.host, settings.port) as bound,

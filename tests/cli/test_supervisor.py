@@ -1,10 +1,12 @@
 """A slow process is not replaced; one that ends is, later each time, and the log says why."""
 
+import json
 import os
 import signal
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from redis import Redis
 
@@ -118,6 +120,22 @@ def test_a_restart_replaces_every_process_and_a_stop_ends_one_that_starts(
             pause_point.wait_until_reached()
             assert app.stop() == 0
             assert "another starts" not in app.log
+
+
+def test_a_replaced_process_executes_the_documents_that_the_first_one_has_read(
+    environment: dict[str, str], log_dir: Path, tmp_path: Path
+) -> None:
+    documents = tmp_path / "documents.json"
+    documents.write_text(json.dumps({"name": "{ site { name } }"}))
+    environment["SLOTLOCK_OPERATIONS"] = str(documents)
+    with app_variant(environment, log_dir) as app:
+        wait_until(lambda: app.log.count(" serves\n") == 2, "both processes serve")
+        documents.write_text(json.dumps({"type": "{ __typename }"}))
+        for pid in server_pids(app):
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: app.log.count(" serves\n") == 4, "both are replaced")
+        response = httpx.post(f"{app.url}/graphql", json={"documentId": "name"}, trust_env=False)
+        assert response.json()["data"] == {"site": {"name": "slotlock"}}
 
 
 def test_one_process_less_is_one_that_waits_to_start_before_one_that_serves(
