@@ -8,12 +8,14 @@ of the process answers with the number of beats, so that it is found when only t
 import asyncio
 import gc
 import logging
+import os
 import signal
 import socket
 import sys
 from multiprocessing import context
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from time import monotonic
 from typing import cast
 
@@ -25,7 +27,11 @@ from uvicorn.supervisors.multiprocess import SIGNALS, Process
 
 from slotlock.api.server.serve import uvicorn_config
 from slotlock.api.settings.settings import Settings
-from slotlock.api.telemetry.process_metrics import EXIT_REASONS, SERVER_PROCESS_EXITS
+from slotlock.api.telemetry.process_metrics import (
+    EXIT_REASONS,
+    SERVER_PROCESS_EXITS,
+    adopt_metrics,
+)
 
 START_LIMIT_S = 120.0
 HEALTH_LIMIT_S = 60.0
@@ -97,10 +103,18 @@ class SupervisedProcess(Process):
     _is_asked = False
     _beats = 0
 
-    def __init__(self, config: Config, sockets: list[socket.socket], early_exits: int) -> None:
+    def __init__(
+        self,
+        config: Config,
+        sockets: list[socket.socket],
+        early_exits: int,
+        dead_pid: int | None = None,
+    ) -> None:
         super().__init__(config, sockets)
         # How many processes in a row ended in this place before STABLE_SERVICE_S.
         self.early_exits = early_exits
+        # The process whose metrics this one continues.
+        self._dead_pid = dead_pid
         self.process = PROCESS_TYPE(target=self.target, args=(sockets,))  # type: ignore[assignment]
 
     def start(self) -> None:
@@ -120,6 +134,8 @@ class SupervisedProcess(Process):
             for number in SIGNALS:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            if self._dead_pid is not None:
+                adopt_metrics(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]), self._dead_pid)
         else:
             self.config.configure_logging()
         self._server = BeatingServer(self.config)
@@ -197,6 +213,8 @@ class Supervisor(Multiprocess):
         self._pending_starts: list[tuple[float, int]] = []
         # The processes that a restart has not replaced yet.
         self._outdated: list[SupervisedProcess] = []
+        # The processes that have ended, and whose metrics no other one continues yet.
+        self._dead_pids: list[int] = []
         for reason in EXIT_REASONS:
             SERVER_PROCESS_EXITS.labels(reason)
 
@@ -279,7 +297,8 @@ class Supervisor(Multiprocess):
                 return
 
     def _start_process(self, early_exits: int = 0) -> SupervisedProcess:
-        process = SupervisedProcess(self.config, self.sockets, early_exits)
+        dead_pid = self._dead_pids.pop() if self._dead_pids else None
+        process = SupervisedProcess(self.config, self.sockets, early_exits, dead_pid)
         process.start()
         self.processes.append(process)
         return process
@@ -292,6 +311,7 @@ class Supervisor(Multiprocess):
         self.processes.remove(process)
         # The gauges of a killed process would count its subscriptions as open.
         mark_process_dead(process.pid)  # type: ignore[no-untyped-call]
+        self._dead_pids.append(process.pid or 0)
         if process.ending_s is not None:
             if reason == "unresponsive":
                 log.warning("server process %s %s", process.pid, text)
