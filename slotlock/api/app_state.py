@@ -34,6 +34,7 @@ from slotlock.api.settings.addresses import origins_pattern
 from slotlock.api.settings.settings import ADMIN_NAME, Settings, SettingsError, env_name
 from slotlock.auth import accounts
 from slotlock.auth.container import Auth
+from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.providers.connections import open_sign_on
 from slotlock.auth.providers.provider import Provider
@@ -52,7 +53,8 @@ from slotlock.graphql.transport.graphql_server import GraphQLServer
 from slotlock.graphql.transport.http import HttpEndpoint
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
-from slotlock.infrastructure.mongo.client import IndexMissingError
+from slotlock.infrastructure.mongo.client import IndexMissingError, connect
+from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.telemetry import tracing
@@ -199,6 +201,37 @@ def document_cache(settings: Settings, *, development: bool) -> DocumentCache:
         return DocumentCache(executable_schema, introspection=introspection, trusted=trusted)
     except TrustedDocumentsError as error:
         raise SettingsError(f"{env_name('operations')}: {error}") from None
+
+
+async def check_admin_password(settings: Settings) -> None:
+    """Check the password with which a start would create the admin.
+
+    If the account exists, a weak password is only worth a warning: an upgrade may have made the
+    rules stricter.
+
+    Raises:
+        SettingsError: the account does not exist, and the password is weak.
+        PyMongoError: MongoDB is unavailable.
+    """
+    email, password = settings.admin_email, settings.admin_password
+    if email is None or password is None:
+        return
+    problem = validate_password(password.get_secret_value(), ADMIN_NAME, email)
+    if problem is None:
+        return
+    client, database = connect(settings.mongo_url or "")
+    try:
+        users = Repositories(database).users
+        account = await users.find_with_password_hash(normalize_login_name(email) or "")
+    finally:
+        await client.close()
+    if account is None:
+        raise SettingsError(f"{env_name('admin_password')}: {problem}")
+    log.warning(
+        "%s: %s The account exists and keeps its password; change both.",
+        env_name("admin_password"),
+        problem,
+    )
 
 
 async def _create_admin(settings: Settings, auth: Auth) -> None:
