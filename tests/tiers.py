@@ -9,7 +9,7 @@ SLOW = (
     "cli/test_main.py::test_workers_that_cannot_start_end_with_a_failure",
     "cli/test_main.py::test_a_closed_output_pipe_causes_no_traceback",
     "cli/test_backup.py::test_a_backup_during_bookings",
-    "cli/test_backup.py::test_a_restore_refuses_while_a_process_is_connected",
+    "cli/test_backup.py::test_a_restore_refuses",
     "cli/test_queue.py::test_a_worker_shows_the_tickets",
     "deploy/test_container_image.py",
     "deploy/test_published_images.py::test_the_user_that_compose_creates",

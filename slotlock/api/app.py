@@ -13,8 +13,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from slotlock.api.app_state import AppState, open_app_state, site_of
-from slotlock.api.backend import sign_in_providers
+from slotlock.api.app_state import AppState, open_app_state, read_files, site_of
 from slotlock.api.endpoints.board import board_routes
 from slotlock.api.endpoints.health import healthz
 from slotlock.api.endpoints.start_page import development_routes
@@ -26,6 +25,7 @@ from slotlock.api.server.garbage_collection import frozen_objects
 from slotlock.api.server.graceful_shutdown import exit_with_parent
 from slotlock.api.settings.addresses import origins_pattern
 from slotlock.api.settings.settings import Settings, read_settings
+from slotlock.auth.providers.provider import Provider
 from slotlock.infrastructure.telemetry import buffered_metrics
 
 # Other servers end the path with a slash; a redirect would turn a POST into a GET.
@@ -55,11 +55,15 @@ def build_app(
     supervised: bool = False,
     more_routes: Sequence[Route] = (),
 ) -> ASGIApp:
-    """Build the application from settings. Its lifespan opens the connections."""
+    """Build the application from settings. Its lifespan opens the connections.
+
+    It reads the files that settings name here, so that all server processes have the same.
+    """
+    files = read_files(settings, development=development)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[LifespanState]:
-        async with open_app_state(settings, development=development) as state:
+        async with open_app_state(settings, development=development, files=files) as state:
             parent_watch = asyncio.create_task(exit_with_parent()) if supervised else None
             with frozen_objects():
                 yield {
@@ -76,7 +80,10 @@ def build_app(
         buffered_metrics.flush()  # for the other processes, which report the sums
 
     app = Starlette(
-        routes=[*more_routes, *http_routes(settings, development=development)],
+        routes=[
+            *more_routes,
+            *http_routes(settings, development=development, providers=files.providers),
+        ],
         lifespan=lifespan,
         exception_handlers={404: _not_found, 405: _method_not_allowed},
     )
@@ -90,7 +97,9 @@ def build_app(
     return ResponseHeadersMiddleware(_with_cors(limited, settings))
 
 
-def http_routes(settings: Settings, *, development: bool) -> list[Route]:
+def http_routes(
+    settings: Settings, *, development: bool, providers: Sequence[Provider] = ()
+) -> list[Route]:
     """Return the routes of everything except `/graphql`."""
     return [
         Route("/users/import", _StateEndpoint(lambda state: state.user_import)),
@@ -106,17 +115,19 @@ def http_routes(settings: Settings, *, development: bool) -> list[Route]:
         Route("/readyz", _readyz),
         Route("/metrics", _metrics),
         *(development_routes(settings) if development else ()),
-        *(_board_routes(settings, development=development) if settings.board else ()),
+        *(_board_routes(settings, providers, development=development) if settings.board else ()),
         Route("/", _start(settings)),
     ]
 
 
-def _board_routes(settings: Settings, *, development: bool) -> list[Route]:
+def _board_routes(
+    settings: Settings, providers: Sequence[Provider], *, development: bool
+) -> list[Route]:
     site = site_of(settings, development=development)
     return board_routes(
         site,
         settings.registration,
-        sign_in_providers(settings, development=development),
+        providers,
         sends_mail=settings.smtp_url is not None,
         password_sign_in=settings.password_sign_in,
     )

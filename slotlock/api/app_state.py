@@ -34,8 +34,10 @@ from slotlock.api.settings.addresses import origins_pattern
 from slotlock.api.settings.settings import ADMIN_NAME, Settings, SettingsError, env_name
 from slotlock.auth import accounts
 from slotlock.auth.container import Auth
+from slotlock.auth.password_policy.rules import validate_password
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.providers.connections import open_sign_on
+from slotlock.auth.providers.provider import Provider
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.email_addresses import normalize_login_name
 from slotlock.domain.users.user import Role
@@ -51,7 +53,8 @@ from slotlock.graphql.transport.graphql_server import GraphQLServer
 from slotlock.graphql.transport.http import HttpEndpoint
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
-from slotlock.infrastructure.mongo.client import IndexMissingError
+from slotlock.infrastructure.mongo.client import IndexMissingError, connect
+from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries
 from slotlock.infrastructure.redis.locks.locks import Locks
 from slotlock.infrastructure.telemetry import tracing
@@ -79,9 +82,35 @@ class AppState:
     health: HealthEndpoints
 
 
+@value_object
+class SettingsFiles:
+    """What is in the files that settings name."""
+
+    documents: DocumentCache
+    providers: tuple[Provider, ...]
+
+
+def read_files(settings: Settings, *, development: bool) -> SettingsFiles:
+    """Read the list of documents and the providers, if there are any.
+
+    Raises:
+        SettingsError: one of the files cannot be used.
+    """
+    return SettingsFiles(
+        document_cache(settings, development=development),
+        sign_in_providers(settings, development=development),
+    )
+
+
 @asynccontextmanager
-async def open_app_state(settings: Settings, *, development: bool) -> AsyncIterator[AppState]:
-    """Open the backend and build the endpoints. On exit, close everything in reverse order."""
+async def open_app_state(
+    settings: Settings, *, development: bool, files: SettingsFiles | None = None
+) -> AsyncIterator[AppState]:
+    """Open the backend and build the endpoints. On exit, close everything in reverse order.
+
+    It reads the files of the settings unless they were read before.
+    """
+    files = files or read_files(settings, development=development)
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(open_backend(settings))
         services = backend.services
@@ -97,9 +126,9 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             registration=settings.registration,
             sends_mail=settings.smtp_url is not None,
             sign_on=await stack.enter_async_context(
-                open_sign_on(providers, board_url(settings, development=development))
+                open_sign_on(files.providers, board_url(settings, development=development))
             )
-            if (providers := sign_in_providers(settings, development=development))
+            if files.providers
             else None,
             password_sign_in=settings.password_sign_in,
         )
@@ -119,7 +148,7 @@ async def open_app_state(settings: Settings, *, development: bool) -> AsyncItera
             auth=auth,
             public_reads=settings.public_reads,
             site=site_of(settings, development=development),
-            document_cache=document_cache(settings, development=development),
+            document_cache=files.documents,
             rate_limits=limits,
             streams_per_user=StreamLimit(settings.streams_per_user),
             streams_per_address=StreamLimit(settings.streams_per_address),
@@ -174,15 +203,35 @@ def document_cache(settings: Settings, *, development: bool) -> DocumentCache:
         raise SettingsError(f"{env_name('operations')}: {error}") from None
 
 
-def check_files(settings: Settings, *, development: bool) -> None:
-    """Check the list of documents and the providers, if there are any, before a server starts.
+async def check_admin_password(settings: Settings) -> None:
+    """Check the password with which a start would create the admin.
+
+    If the account exists, a weak password is only worth a warning: an upgrade may have made the
+    rules stricter.
 
     Raises:
-        SettingsError: one of the files cannot be used.
+        SettingsError: the account does not exist, and the password is weak.
+        PyMongoError: MongoDB is unavailable.
     """
-    if settings.operations is not None:
-        document_cache(settings, development=development)
-    sign_in_providers(settings, development=development)
+    email, password = settings.admin_email, settings.admin_password
+    if email is None or password is None:
+        return
+    problem = validate_password(password.get_secret_value(), ADMIN_NAME, email)
+    if problem is None:
+        return
+    client, database = connect(settings.mongo_url or "")
+    try:
+        users = Repositories(database).users
+        account = await users.find_with_password_hash(normalize_login_name(email) or "")
+    finally:
+        await client.close()
+    if account is None:
+        raise SettingsError(f"{env_name('admin_password')}: {problem}")
+    log.warning(
+        "%s: %s The account exists and keeps its password; change both.",
+        env_name("admin_password"),
+        problem,
+    )
 
 
 async def _create_admin(settings: Settings, auth: Auth) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -27,7 +28,17 @@ from slotlock.infrastructure.mongo.backup.restore import (
     find_contents,
     restore_backup,
 )
-from slotlock.infrastructure.mongo.client import Database, connect, database_name
+from slotlock.infrastructure.mongo.client import (
+    Database,
+    LeasingClient,
+    connect,
+    database_name,
+)
+
+FORCE_RISK = (
+    "what they write is mixed with the backup, and they use what they remember of the old data "
+    "until they are restarted"
+)
 
 
 def define_backup(parser: ArgumentParser) -> None:
@@ -43,6 +54,11 @@ def define_restore(parser: ArgumentParser) -> None:
         "--replace", action="store_true", help="delete everything in the database first"
     )
     parser.add_argument("--yes", action="store_true", help="do not ask before --replace deletes")
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="restore although processes are connected: what they write is mixed with the backup",
+    )
     parser.set_defaults(run=_restore)
 
 
@@ -55,10 +71,12 @@ def _backup(args: Namespace) -> None:
 def _restore(args: Namespace) -> None:
     with stopped_deployment(read_settings()) as settings:
         asyncio.run(check_mongodb(settings))
+        asyncio.run(check_stopped(settings, force=args.force))
         if args.replace and not args.yes:
             loss = asyncio.run(describe_loss(settings, args.file))
             if loss is not None:
                 confirm(loss, database_name(settings.mongo_url or ""))
+                asyncio.run(check_stopped(settings, force=args.force))
         print(asyncio.run(restore(settings, args.file, replace=args.replace)))
 
 
@@ -78,6 +96,22 @@ async def backup(settings: Settings, file: Path) -> str:
     finally:
         await client.close()
     return _describe(header, f"wrote {file}")
+
+
+async def check_stopped(settings: Settings, *, force: bool) -> None:
+    """Check that no process of slotlock is connected to the database; by force, only warn.
+
+    Raises: CommandError and PyMongoError.
+    """
+    client, database = _connect(settings)
+    try:
+        await check_unused(database)
+    except DatabaseInUseError as error:
+        if not force:
+            raise CommandError(f"{error}. With --force, {FORCE_RISK}") from error
+        print(f"slotlock: {error}. You use --force: {FORCE_RISK}", file=sys.stderr, flush=True)
+    finally:
+        await client.close()
 
 
 async def describe_loss(settings: Settings, file: Path) -> str | None:
@@ -108,21 +142,24 @@ async def restore(settings: Settings, file: Path, *, replace: bool) -> str:
 
 @asynccontextmanager
 async def _restoring(settings: Settings, file: Path) -> AsyncIterator[Database]:
-    """Yield a database that no process uses. Raises: CommandError, also inside the context."""
-    client, database = connect(settings.mongo_url or "", "slotlock restore")
+    """Yield the database. Raises: CommandError inside the context."""
+    client, database = _connect(settings)
     try:
-        await check_unused(database)
         yield database
     except ArchiveError as error:
         raise CommandError(f"{file}: {error}") from error
     except DatabaseNotEmptyError as error:
         raise CommandError(f"{error}; --replace deletes everything there first") from error
-    except (DatabaseInUseError, RestoreIncompleteError) as error:
+    except RestoreIncompleteError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"{file} cannot be read: {error.strerror}") from error
     finally:
         await client.close()
+
+
+def _connect(settings: Settings) -> tuple[LeasingClient, Database]:
+    return connect(settings.mongo_url or "", "slotlock restore")
 
 
 def _describe(header: ArchiveHeader, what: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 
 from slotlock.api.app import build_app
-from slotlock.api.app_state import check_files
+from slotlock.api.app_state import check_admin_password, read_files
 from slotlock.api.listener import base_url, bind
 from slotlock.api.server.serve import serve
 from slotlock.api.settings.settings import Settings, read_settings, require
@@ -38,6 +38,7 @@ def _checked_settings() -> Settings:
     if settings.admin_email is not None:
         require(settings, "admin_password")
     check_tracing()
-    check_files(settings, development=False)
+    read_files(settings, development=False)
     asyncio.run(check_mongodb(settings))
+    asyncio.run(check_admin_password(settings))
     return settings

@@ -1,10 +1,11 @@
 """`slotlock dev`: the app and its servers on one machine."""
 
+import asyncio
 from dataclasses import replace
 from email.utils import formataddr
 
 from slotlock.api.app import build_app
-from slotlock.api.app_state import check_files
+from slotlock.api.app_state import check_admin_password, read_files
 from slotlock.api.listener import base_url, bind
 from slotlock.api.server.serve import serve
 from slotlock.api.settings.fields import SecretStr
@@ -22,11 +23,11 @@ def run_dev(settings: Settings) -> int:
     It is 1 if the app did not start, or stopped because an embedded server ended twice.
 
     Raises:
-        SettingsError: The list of documents cannot be used.
+        SettingsError: The list of documents or the password of a new admin cannot be used.
         ServerStartError: An embedded server cannot run here.
         ListenError: The port cannot be used.
     """
-    check_files(settings, development=True)
+    read_files(settings, development=True)
     catcher = MailCatcher()
     with (
         bind(settings.host, settings.port) as bound,
@@ -56,6 +57,7 @@ def run_dev(settings: Settings) -> int:
             admin_password=SecretStr(password),
             webhook_private_addresses=True,
         )
+        asyncio.run(check_admin_password(complete))
         routes = []
         if settings.smtp_url is None:
             complete = _with_caught_mail(complete, mail_port)

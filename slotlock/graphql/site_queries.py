@@ -5,6 +5,11 @@ from datetime import datetime
 import strawberry
 from strawberry import field
 
+from slotlock.auth.password_policy.rules import (
+    MAX_PASSWORD_LENGTH,
+    MIN_PASSWORD_LENGTH,
+    RULES_TEXT,
+)
 from slotlock.graphql.context import Info
 from slotlock.graphql.core.enums import Registration
 
@@ -15,6 +20,13 @@ class SignInProvider:
     name: str = field(description="The name that clients show.")
 
 
+@strawberry.type(description="What a new password must be, for the form that asks for one.")
+class PasswordRules:
+    min_length: int = field(description="The least number of characters.")
+    max_length: int = field(description="The greatest number of characters.")
+    text: str = field(description="All rules in English, for users.")
+
+
 @strawberry.type(description="The site that this server belongs to, as its settings describe it.")
 class Site:
     name: str = field(description="The name that clients show, such as that of the school.")
@@ -23,6 +35,7 @@ class Site:
         description="Whether members sign in with a password. Otherwise only organizers and admins "
         "do, and members sign in at a provider."
     )
+    password_rules: PasswordRules = field(description="What a new password must be.")
     sign_in_providers: list[SignInProvider] = field(
         description="The providers at which users sign in (`startSignIn`)."
     )
@@ -57,6 +70,9 @@ class SiteQueries:
             name=site.name,
             registration=auth.registration,
             password_sign_in=auth.password_sign_in,
+            password_rules=PasswordRules(
+                min_length=MIN_PASSWORD_LENGTH, max_length=MAX_PASSWORD_LENGTH, text=RULES_TEXT
+            ),
             sign_in_providers=[
                 SignInProvider(id=each.id, name=each.name)
                 for each in (auth.sign_on.providers if auth.sign_on else ())

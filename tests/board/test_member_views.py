@@ -104,6 +104,9 @@ async def test_an_invitation_says_whose_it_is_and_what_is_wrong_in_every_languag
     # A password manager stores the new password for this name.
     assert await page.locator("form [autocomplete=username]").input_value() == email
     await page.get_by_role("link", name="中文").click()
+    # The rules are there before anybody types.
+    rules = await page.get_by_label("新密码").get_attribute("aria-describedby")
+    await expect(page.locator(f"#{rules}")).to_contain_text("8 到 128 个字符")
     await page.get_by_label("新密码").fill("short")
     await page.get_by_role("button", name="设置密码").click()
     await shown(page, "密码须为 8 到 128 个字符。").wait_for()

@@ -255,12 +255,35 @@ async def test_a_restore_refuses_while_a_process_is_connected(
         (line,) = await asyncio.to_thread(command_errors, capsys, *arguments)
         assert f"connected to {DATABASE} from 127.0.0.1: stop them first" in line
         assert all_documents(mongo) == before
+    await asyncio.to_thread(run_command, capsys, *arguments)
+
+
+async def test_a_restore_refuses_only_for_an_earlier_release_that_uses_the_same_database(
+    mongo: MongoClient[dict[str, Any]],
+    servers: EmbeddedServers,
+    file: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    insert_users(mongo, 3)
+    await asyncio.to_thread(run_command, capsys, "backup", str(file))
+    before = all_documents(mongo)
+    arguments = ("restore", str(file), "--replace", "--yes")
     url = app_environment(servers, DATABASE)["SLOTLOCK_MONGO_URL"]
     async with AsyncMongoClient[Json](url, appname=EARLIER_APP_NAME) as earlier:
-        await earlier["another"].command("ping")
-        (line,) = await asyncio.to_thread(command_errors, capsys, *arguments)
-        assert "127.0.0.1 (an earlier release, perhaps with another database)" in line
-    await asyncio.to_thread(run_command, capsys, *arguments)
+        async with await earlier["another"].watch() as stream:
+            reading = asyncio.create_task(stream.next())
+            await asyncio.to_thread(run_command, capsys, *arguments)
+            reading.cancel()
+        async with await earlier[DATABASE]["slots"].watch() as stream:
+            reading = asyncio.create_task(stream.next())
+            (line,) = await asyncio.to_thread(command_errors, capsys, *arguments)
+            assert f"connected to {DATABASE} from 127.0.0.1: stop them first" in line
+            assert "With --force, what they write is mixed with the backup" in line
+            mongo[DATABASE]["users"].delete_many({})
+            assert await asyncio.to_thread(main, [*arguments, "--force"]) == 0
+            assert "You use --force: what they write is mixed" in capsys.readouterr().err
+            reading.cancel()
+    assert all_documents(mongo) == before
 
 
 class Terminal(StringIO):

@@ -227,6 +227,42 @@ def test_a_port_in_use_is_reported_with_the_remedy(
     assert "PORT" in line
 
 
+@pytest.mark.parametrize(
+    ("password", "problem"),
+    [
+        ("x" * 7, "The password must have 8 to 128 characters"),
+        ("x" * 129, "The password must have 8 to 128 characters"),
+        ("password", "This password is too easy to guess"),
+        ("headmistress-1", "The password must not contain the name, the e-mail address"),
+        ("administrator-1", "The password must not contain the name, the e-mail address"),
+    ],
+)
+def test_a_weak_password_of_an_admin_who_does_not_exist_stops_the_start(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch, password: str, problem: str
+) -> None:
+    environ.setenv("SLOTLOCK_ADMIN_EMAIL", "headmistress@slotlock.test")
+    environ.setenv("SLOTLOCK_ADMIN_PASSWORD", password)
+    line = error_line(capsys, "serve")
+    assert line.startswith(f"SLOTLOCK_ADMIN_PASSWORD: {problem}")
+
+
+def test_a_weak_password_of_an_admin_who_exists_is_only_a_warning(
+    capsys: pytest.CaptureFixture[str],
+    environ: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    email: str,
+) -> None:
+    run_command(capsys, *create_arguments(email, "--role", "admin"))
+    environ.setenv("SLOTLOCK_ADMIN_EMAIL", email)
+    environ.setenv("SLOTLOCK_ADMIN_PASSWORD", "Summer2026!")
+    with socket.create_server(("127.0.0.1", 0)) as port_holder:
+        # The start ends here, and not before.
+        environ.setenv("PORT", str(port_holder.getsockname()[1]))
+        assert "PORT" in error_line(capsys, "serve")
+    assert "SLOTLOCK_ADMIN_PASSWORD: This password is too easy to guess" in caplog.text
+    assert "Summer2026!" not in caplog.text
+
+
 @pytest.fixture(params=[(), ("--replSet", "rs0")], ids=["standalone", "not initiated"])
 def standalone(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """Run a MongoDB that is not a replica set, or not yet, and return its address."""

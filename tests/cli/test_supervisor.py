@@ -1,10 +1,12 @@
 """A slow process is not replaced; one that ends is, later each time, and the log says why."""
 
+import json
 import os
 import signal
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from redis import Redis
 
@@ -117,14 +119,61 @@ def test_a_restart_replaces_every_process_and_a_stop_ends_one_that_starts(
             assert "another starts" not in app.log
 
 
-def test_one_process_less_is_one_that_waits_to_start_before_one_that_serves(
+def test_a_process_is_replaced_if_its_event_loop_hangs_although_its_threads_respond(
     environment: dict[str, str], log_dir: Path
 ) -> None:
-    with app_variant(environment, log_dir, without_guards="later-starts-fail") as app:
-        wait_until(lambda: "another starts in 4 s" in app.log, "a process waits to start")
-        serving = server_pids(app)
-        app.process.send_signal(signal.SIGTTOU)
-        app.process.send_signal(signal.SIGTTIN)
-        wait_until(lambda: app.log.count("another starts") == 4, "a new process failed to start")
-        assert server_pids(app) == serving
-        assert is_http_ready(app)
+    guards = "short-health-limit hanging-on-signal"
+    with app_variant(environment, log_dir, without_guards=guards) as app:
+        wait_until(lambda: app.log.count(" serves\n") == 2, "both processes serve")
+        hanging, _ = server_pids(app)
+        os.kill(hanging, signal.SIGUSR1)
+        expected = f"server process {hanging} did not respond for 5 s, and was killed"
+        wait_until(lambda: expected in app.log, "the process is replaced")
+
+
+def test_processes_are_replaced_during_a_restart_which_kills_one_that_does_not_end(
+    environment: dict[str, str], log_dir: Path
+) -> None:
+    environment["SLOTLOCK_GRACEFUL_STOP_S"] = "1"
+    with Redis.from_url(environment["SLOTLOCK_REDIS_URL"]) as redis:
+        pause_point = PausePoint(redis)
+        with app_variant(
+            environment,
+            log_dir,
+            without_guards="hanging-on-signal short-end-limit",
+            pause_at="start",
+            pause_point=pause_point,
+        ) as app:
+            pause_point.wait_until_reached()
+            pause_point.resume()
+            wait_until(lambda: app.log.count(" serves\n") == 2, "both processes serve")
+            hanging, killed = server_pids(app)
+            os.kill(hanging, signal.SIGUSR1)
+            app.process.send_signal(signal.SIGHUP)
+            pause_point.wait_until_reached()
+            os.kill(killed, signal.SIGKILL)
+            expected = f"server process {killed} was killed by SIGKILL; another starts"
+            wait_until(lambda: expected in app.log, "it is replaced while the other one starts")
+            pause_point.resume()
+            pause_point.wait_until_reached()
+            pause_point.resume()
+            expected = f"server process {hanging} did not end within 2 s, and was killed"
+            wait_until(lambda: expected in app.log, "the restart goes on")
+            wait_until(lambda: app.log.count(" serves\n") == 4, "two other processes serve")
+            assert app.stop() == 0
+
+
+def test_a_replaced_process_executes_the_documents_that_the_first_one_has_read(
+    environment: dict[str, str], log_dir: Path, tmp_path: Path
+) -> None:
+    documents = tmp_path / "documents.json"
+    documents.write_text(json.dumps({"name": "{ site { name } }"}))
+    environment["SLOTLOCK_OPERATIONS"] = str(documents)
+    with app_variant(environment, log_dir) as app:
+        wait_until(lambda: app.log.count(" serves\n") == 2, "both processes serve")
+        documents.write_text(json.dumps({"type": "{ __typename }"}))
+        for pid in server_pids(app):
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: app.log.count(" serves\n") == 4, "both are replaced")
+        response = httpx.post(f"{app.url}/graphql", json={"documentId": "name"}, trust_env=False)
+        assert response.json()["data"] == {"site": {"name": "slotlock"}}

@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Registration
@@ -99,6 +100,7 @@ def board_routes(
         "name": site.name,
         "registration": registration.name,
         "passwordSignIn": password_sign_in,
+        "passwordRules": {"minLength": MIN_PASSWORD_LENGTH, "maxLength": MAX_PASSWORD_LENGTH},
         "signInProviders": [{"id": each.id, "name": each.name} for each in providers],
         "sendsMail": sends_mail,
         "color": site.color,

@@ -115,7 +115,10 @@ class HealthEndpoints:
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
             registry.register(ServerProcessCollector(Path(directory)))
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(registry), headers={"content-type": content_type})
+        while True:
+            # Another process may just have adopted the metrics of one that has ended.
+            with contextlib.suppress(FileNotFoundError):
+                return Response(encode(registry), headers={"content-type": content_type})
 
     async def _update_outbox_gauges(self) -> None:
         # If MongoDB is unavailable, the gauges keep their last values.

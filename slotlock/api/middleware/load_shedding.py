@@ -2,12 +2,15 @@
 
 import asyncio
 
-import orjson
 from prometheus_client import Counter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from slotlock.graphql.core.errors import OUTCOME_UNKNOWN_MESSAGE, ErrorCode
-from slotlock.graphql.transport.http_messages import HttpResponse, send_response
+from slotlock.graphql.transport.http_messages import (
+    STOPPING_CHANGE_RESPONSE,
+    STOPPING_RESPONSE,
+    HttpResponse,
+    send_response,
+)
 
 # Monitoring asks these whether the process lives.
 NEVER_SHED_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
@@ -20,14 +23,6 @@ OVERLOADED_RESPONSE = HttpResponse(
     503,
     ((b"content-type", b"application/json"), (b"retry-after", b"%d" % RETRY_AFTER_S)),
     OVERLOADED_BODY,
-)
-# A stop cancels requests that take too long. What they had sent may still happen.
-_STOPPING_ERROR = {
-    "message": OUTCOME_UNKNOWN_MESSAGE,
-    "extensions": {"code": ErrorCode.OUTCOME_UNKNOWN, "retryAfterMs": RETRY_AFTER_S * 1000},
-}
-STOPPING_RESPONSE = HttpResponse(
-    503, OVERLOADED_RESPONSE.headers, orjson.dumps({"errors": [_STOPPING_ERROR]})
 )
 OVERLOADED_HEADERS = [
     *OVERLOADED_RESPONSE.headers,
@@ -122,7 +117,9 @@ class LoadSheddingMiddleware:
                 raise OverloadedError from None
             # Only a stop cancels it otherwise. uvicorn would log that as a failure of the server.
             if not request.has_response:
-                await send_response(STOPPING_RESPONSE, send)
+                is_change = scope["method"] == "POST" and request.is_processing
+                response = STOPPING_CHANGE_RESPONSE if is_change else STOPPING_RESPONSE
+                await send_response(response, send)
         finally:
             request.end()
 
@@ -139,13 +136,13 @@ class _TrackedRequest:
 
     __slots__ = (
         "_is_cancelled",
-        "_is_processing",
         "_limit",
         "_receive",
         "_send",
         "_shedding",
         "_task",
         "has_response",
+        "is_processing",
     )
 
     def __init__(self, shedding: LoadSheddingMiddleware, receive: Receive, send: Send) -> None:
@@ -154,7 +151,8 @@ class _TrackedRequest:
         self._send = send
         # The task of the request while its body arrives.
         self._task: asyncio.Task[object] | None = None
-        self._is_processing = False
+        # Whether the body is complete.
+        self.is_processing = False
         self._is_cancelled = False
         # The limit that the request counts against now.
         self._limit: ProcessLimit | None = None
@@ -182,8 +180,8 @@ class _TrackedRequest:
         Raises:
             OverloadedError: too many requests are active.
         """
-        if not self._is_processing:
-            self._is_processing = True
+        if not self.is_processing:
+            self.is_processing = True
             self._count_against(self._shedding.requests)
 
     def end(self) -> None:

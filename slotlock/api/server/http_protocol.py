@@ -26,7 +26,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from slotlock.api.middleware.load_shedding import (
     OVERLOADED_RESPONSE,
     SHED_REQUESTS,
-    STOPPING_RESPONSE,
 )
 from slotlock.api.server.direct_posts import DirectPosts, find_post, response_head
 from slotlock.api.server.read_timer import ReadTimer
@@ -45,7 +44,11 @@ from slotlock.graphql.transport.http import (
     MAX_ACCEPT_LENGTH,
     OFFERED_MEDIA_TYPES,
 )
-from slotlock.graphql.transport.http_messages import HttpRequest, HttpResponse
+from slotlock.graphql.transport.http_messages import (
+    STOPPING_RESPONSE,
+    HttpRequest,
+    HttpResponse,
+)
 from slotlock.infrastructure.telemetry import request_ids
 
 # What a client has to send next. Between two requests, it may send empty lines.
@@ -317,7 +320,7 @@ class HttpProtocol(HttpToolsProtocol):
         """
         self.tasks.discard(task)
         posts.limit.active -= 1
-        if task.cancelled():  # by a stop
+        if task.cancelled():  # by a stop, before it began
             self._write_response(request, STOPPING_RESPONSE)
         elif (error := task.exception()) is None:
             self._write_response(request, task.result())

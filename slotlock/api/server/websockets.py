@@ -191,7 +191,7 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
 
     async def _wait_until_writable(self, message: ASGISendEvent) -> None:
         """Wait until the peer reads; uvicorn would write all that waited as soon as one passes."""
-        size = len(cast("dict[str, Any]", message).get("text") or "")
+        size = len((cast("dict[str, Any]", message).get("text") or "").encode())
         self._waiting_bytes += size
         self._count_unread()
         try:

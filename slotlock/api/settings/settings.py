@@ -16,7 +16,7 @@ from slotlock.api.settings.fields import SecretStr, convert, setting
 from slotlock.api.settings.limits import LimitSettings, LogSettings
 from slotlock.api.settings.mail import MailSettings
 from slotlock.api.settings.unknown_variables import unknown_variable_problems
-from slotlock.auth.password_policy.rules import repeats_itself, validate_password
+from slotlock.auth.password_policy.rules import repeats_itself
 from slotlock.auth.tokens import MIN_SECRET_BYTES
 from slotlock.domain.users.email_addresses import normalize_email
 from slotlock.domain.users.user import Registration
@@ -277,7 +277,7 @@ class Settings(LogSettings, LimitSettings, MailSettings):
     admin_password: SecretStr | None = setting(
         default=None,
         description="The password of this admin, 8 to 128 characters. "
-        "It must not be common or contain the address of the admin.",
+        "It must not be common or contain the address of the admin, unless the account exists.",
     )
     mongod: str | None = setting(
         default=None,
@@ -395,12 +395,8 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "smtp_url", "needs SLOTLOCK_MAIL_FROM, too"
     if values.get("password_sign_in") is False and values.get("providers", "") is None:
         yield "password_sign_in", "`off` needs SLOTLOCK_PROVIDERS"
-    password, email = values.get("admin_password"), values.get("admin_email", "")
-    if password is not None:
-        if email is None:
-            yield "admin_password", f"needs {PREFIX}ADMIN_EMAIL, too"
-        elif problem := validate_password(password.get_secret_value(), ADMIN_NAME, email):
-            yield "admin_password", str(problem)
+    if values.get("admin_password") is not None and values.get("admin_email", "") is None:
+        yield "admin_password", f"needs {PREFIX}ADMIN_EMAIL, too"
 
 
 def require(settings: Settings, *names: str) -> None:

@@ -66,3 +66,14 @@ def _parent_of(pid: int) -> int | None:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
         return None
+
+
+def adopt_metrics(directory: Path, dead_pid: int) -> None:
+    """Continue the files of a process that has ended, in a process that has counted nothing yet.
+
+    The sums need the counts of ended processes. Without this, there would be more files with each
+    replaced process, which each request for the metrics reads.
+    """
+    for file in directory.glob(f"*_{dead_pid}.db"):
+        kind = file.stem.rpartition("_")[0]
+        file.rename(file.with_name(f"{kind}_{os.getpid()}.db"))

@@ -86,15 +86,18 @@ export function notice(kind, iconName, content, action) {
  * @param {string} label
  * @param {Record<string, any>} attributes of the input
  * @param {string} [error]
+ * @param {string} [help] what to know before typing
  */
-export function field(id, label, attributes, error) {
-  const wrong = error ? { "aria-invalid": "true", "aria-describedby": `${id}-error` } : {};
+export function field(id, label, attributes, error, help) {
+  const described = [help && `${id}-help`, error && `${id}-error`].filter(Boolean).join(" ");
+  const wrong = { "aria-invalid": error && "true", "aria-describedby": described || null };
   const { tag = "input", children = [], ...others } = attributes;
   return h(
     "div",
     { class: "field" },
     h("label", { for: id }, label),
     h(tag, { class: "input", id, name: id, ...others, ...wrong }, ...children),
+    help && h("p", { class: "soft", id: `${id}-help` }, help),
     error && h("p", { class: "error", id: `${id}-error` }, icon("warning"), h("span", null, error)),
   );
 }

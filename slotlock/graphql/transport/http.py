@@ -1,5 +1,6 @@
 """GraphQL over HTTP, and over server-sent events for clients that prefer them."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -40,6 +41,8 @@ from slotlock.graphql.transport.graphql_server import (
     record_failure,
 )
 from slotlock.graphql.transport.http_messages import (
+    STOPPING_CHANGE_RESPONSE,
+    STOPPING_RESPONSE,
     HttpError,
     HttpRequest,
     HttpResponse,
@@ -111,6 +114,9 @@ class HttpEndpoint:
                 if not isinstance(result, ExecutionResult):
                     result = await result
             response = to_response(operation, result)
+        except asyncio.CancelledError:  # by a stop
+            is_change = is_executing and operation is not None and operation.is_mutation
+            return STOPPING_CHANGE_RESPONSE if is_change else STOPPING_RESPONSE
         except Exception as error:
             if operation is None:
                 return _error_response(error, media_type or JSON)

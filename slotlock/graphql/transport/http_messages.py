@@ -5,13 +5,17 @@ from encodings import normalize_encoding
 from encodings.aliases import aliases
 from functools import lru_cache
 
+import orjson
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Send
 
 from slotlock.domain.shared.value_object import value_object
-from slotlock.graphql.core.errors import ErrorCode
+from slotlock.graphql.core.errors import OUTCOME_UNKNOWN_MESSAGE, ErrorCode, error_body
 
 RawHeaders = tuple[tuple[bytes, bytes], ...]
+# Another process, or the next one, serves the client then.
+STOPPING_RETRY_AFTER_S = 2
+STOPPING_MESSAGE = "The server stopped before it responded. Please try again."
 
 _DEFAULT_CODES: Mapping[int, str] = {
     401: ErrorCode.UNAUTHENTICATED,
@@ -49,6 +53,22 @@ class HttpResponse:
     status: int
     headers: RawHeaders
     body: bytes
+
+
+def _stopping_response(code: ErrorCode, message: str) -> HttpResponse:
+    error = error_body(code, message)
+    error["extensions"]["retryAfterMs"] = STOPPING_RETRY_AFTER_S * 1000
+    headers = (
+        (b"content-type", b"application/json"),
+        (b"retry-after", b"%d" % STOPPING_RETRY_AFTER_S),
+    )
+    return HttpResponse(503, headers, orjson.dumps({"errors": [error]}))
+
+
+# To requests that a stop cuts off, because they take too long: those that changed nothing, and
+# those whose change may still happen.
+STOPPING_RESPONSE = _stopping_response(ErrorCode.INTERNAL, STOPPING_MESSAGE)
+STOPPING_CHANGE_RESPONSE = _stopping_response(ErrorCode.OUTCOME_UNKNOWN, OUTCOME_UNKNOWN_MESSAGE)
 
 
 async def send_response(response: HttpResponse, send: Send) -> None:

@@ -1,12 +1,13 @@
 """Resources, and the slots that use them.
 
-    resources: {_id: name, version, nameKey?, searchKey?, kind?, formerNames?: [name]}
+    resources: {_id: name, version, nameKey?, foldedName?, kind?, formerNames?: [name]}
 
 The version counts the slots that began to name the resource, so that of two concurrent ones only
 one is written. An older version stores a resource without `nameKey`, and only once a published slot
 uses it. `nameKey` is unique. Of older names that differ in nothing but capitals, all but one have
-the name itself in it, too. `searchKey` is the folded name, part of which a search finds. Ids and
-links that contain a former name still find the resource, unless another one has that name now.
+the name itself in it, too. `foldedName` is what a search finds a part of. The release before stores
+`searchKey` instead, even beside a `foldedName` that it does not know. Ids and links that contain a
+former name still find the resource, unless another one has that name now.
 """
 
 import re
@@ -29,7 +30,7 @@ from slotlock.domain.resources.resource import (
     name_key,
 )
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.shared.folding import fold
+from slotlock.domain.shared.folding import search_key
 from slotlock.domain.shared.pagination import Page
 from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.users.user import UserId
@@ -138,7 +139,7 @@ class ResourceRepository:
             "_id": resource.name,
             "version": 1,
             "nameKey": name_key(resource.name),
-            "searchKey": fold(resource.name),
+            "foldedName": search_key(resource.name),
             "kind": resource.kind.value,
         }
         return await insert_unless_taken(self._database, "resources", document, note)
@@ -178,6 +179,7 @@ class ResourceRepository:
             found = await self._resources.find_one_and_delete({"_id": name}, session=session)
             if found is None:
                 return False
+            found.pop("searchKey", None)
             others = {"formerNames": name}
             await self._resources.update_many(others, {"$pull": others}, session=session)
             document = {
@@ -185,7 +187,7 @@ class ResourceRepository:
                 "_id": renamed.name,
                 "version": found["version"] + 1,
                 "nameKey": name_key(renamed.name),
-                "searchKey": fold(renamed.name),
+                "foldedName": search_key(renamed.name),
                 "kind": renamed.kind.value,
                 "formerNames": [*found.get("formerNames", ()), name][-MAX_FORMER_NAMES:],
             }
@@ -269,9 +271,11 @@ class ResourceRepository:
                     break
                 except DuplicateKeyError:
                     continue  # another spelling has the key, or another process was first
-        unsearchable = self._resources.find({"_id": {"$gt": ""}, "searchKey": None}, {"_id": 1})
+        by_older_version = {"$or": [{"foldedName": None}, {"searchKey": {"$ne": None}}]}
+        unsearchable = self._resources.find({"_id": {"$gt": ""}, **by_older_version}, {"_id": 1})
         async for document in unsearchable:
-            change = {"$set": {"searchKey": fold(document["_id"])}}
+            folded = {"foldedName": search_key(document["_id"])}
+            change = {"$set": folded, "$unset": {"searchKey": ""}}
             await self._resources.update_one(document, change)
 
 
@@ -303,10 +307,10 @@ def _occupied_query(resource: object, start: datetime, end: datetime) -> Documen
 def _list_query(text: str, kind: ResourceKind | None, after_key: str) -> Document:
     query: Document = {"nameKey": {"$gt": after_key}}
     if text:
-        # An older version stored resources without their folded name.
-        current = {"searchKey": {"$regex": re.escape(fold(normalize_line(text)))}}
-        older = {"searchKey": None, "nameKey": {"$regex": re.escape(name_key(text))}}
-        query = {"$and": [query, {"$or": [current, older]}]}
+        part = {"$regex": re.escape(search_key(normalize_line(text)))}
+        # The last two find what older versions stored.
+        named = {"foldedName": None, "nameKey": {"$regex": re.escape(name_key(text))}}
+        query = {"$and": [query, {"$or": [{"foldedName": part}, {"searchKey": part}, named]}]}
     if kind is not None:
         query["kind"] = kind.value if kind is not ResourceKind.OTHER else {"$in": ["other", None]}
     return query

@@ -15,10 +15,9 @@ from slotlock.domain.shared.folding import query_words, search_words
 from slotlock.domain.shared.text import normalize_nfc
 from slotlock.infrastructure.mongo.client import Document
 
-# Change it with the folding, to a greater text, and the name of `searchKey`, which resources store
-# without a mark. No word contains the sign, and every word is
-# greater than AFTER_MARKS.
-FOLDING_MARK, AFTER_MARKS = "#2", "$"
+# Change it with the folding, to a greater text, and the name of `foldedName`, which resources store
+# without a mark. No word contains the sign, and every word is greater than AFTER_MARKS.
+FOLDING_MARK, AFTER_MARKS = "#3", "$"
 # Without words, with a smaller mark, or without a mark. Two versions that each replace the words of
 # the other would never end.
 HAS_OUTDATED_WORDS: Document = {
@@ -41,7 +40,7 @@ def to_stored_words(text: str) -> list[str]:
 def search_query(text: str) -> Document:
     """Return the condition for documents with words that begin as the words of the text.
 
-    It also finds documents that an older version stored, as that version would.
+    It also finds documents that an older version stored, as a version before the folding would.
     """
     current, older = _has_words(query_words(text)), _has_words(_older_query_words(text))
     if current == older:

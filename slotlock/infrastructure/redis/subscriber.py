@@ -5,6 +5,7 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
+from traceback import walk_tb
 
 from redis.asyncio.client import PubSub
 from redis.exceptions import RedisClusterException, RedisError
@@ -22,14 +23,12 @@ PING_INTERVAL_S = 1.0
 MAX_SILENT_INTERVALS = 3
 # More than a Cluster has nodes.
 MAX_FIRST_ATTEMPT = 1000
-# What redis-py raises for a connection that is lost, or that another task closes or opens.
-DISCONNECTED = (
+# What redis-py raises for a connection that is lost.
+LOST_CONNECTION = (
     RedisError,
     RedisClusterException,  # no RedisError: no node of a Cluster was reached
     OSError,
     TimeoutError,
-    AttributeError,
-    RuntimeError,
 )
 
 # The subscribers of this process that receive no messages.
@@ -88,7 +87,9 @@ class RedisSubscriber:
             error: Exception | None = None
             try:
                 await self._receive_until_disconnected()
-            except DISCONNECTED as caught:
+            except Exception as caught:
+                if not _is_disconnect(caught):
+                    log.exception("a bug ended the connection that receives messages from Redis")
                 error = caught
             if not self._stopping:
                 set_degraded(self, degraded=True)
@@ -142,10 +143,28 @@ async def _send(command: Awaitable[None]) -> None:
     """Send a command even if the caller is cancelled; an unavailable Redis is no error.
 
     redis-py sends within `asyncio.wait_for`. On Python 3.11, that can swallow the cancellation: the
-    caller would then wait for ever. Or it closes the connection that all callers share. While
-    another task closes or reads it, redis-py raises AttributeError or RuntimeError.
+    caller would then wait for ever. Or it closes the connection that all callers share.
     """
     task = asyncio.ensure_future(command)
     task.add_done_callback(ignore_unretrieved)
-    with contextlib.suppress(*DISCONNECTED):
+    try:
         await asyncio.shield(task)
+    except Exception as error:
+        if not _is_disconnect(error):
+            raise
+
+
+def _is_disconnect(error: Exception) -> bool:
+    """Return whether a connection is lost, or another task closes or opens it.
+
+    Then redis-py calls a method of its reader or writer, which is None, or reads while another
+    task reads, for which asyncio raises RuntimeError. Any other such error is a bug.
+    """
+    if isinstance(error, AttributeError):
+        is_race = error.name is not None and error.obj is None
+    else:
+        is_race = isinstance(error, RuntimeError)
+    if is_race:
+        frames = walk_tb(error.__traceback__)
+        return any(frame.f_globals["__name__"].startswith("redis.") for frame, _ in frames)
+    return isinstance(error, LOST_CONNECTION)

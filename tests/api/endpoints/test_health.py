@@ -134,6 +134,13 @@ def has_process_metrics(app: AppProcess) -> bool:
     )
 
 
+def count_metric_files(app: AppProcess) -> int:
+    """Return how many files with metrics there are, of processes that run or have ended."""
+    maps = Path(f"/proc/{app.process.pid}/maps").read_text()
+    (directory,) = {Path(path).parent for path in re.findall(r"(/\S+/counter_\d+\.db)", maps)}
+    return len(list(directory.glob("*.db")))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the workers in /proc")
 async def test_metrics_are_summed_over_all_workers_and_survive_them(
     servers: EmbeddedServers, log_dir: Path
@@ -158,11 +165,14 @@ async def test_metrics_are_summed_over_all_workers_and_survive_them(
             assert {app.metric(ACTIVE_SUBSCRIPTIONS) for _ in range(10)} == {1}
             before = worker_pids(app)
             assert len(before) == 2
+            files_before = count_metric_files(app)
             for pid in before:
                 os.kill(pid, signal.SIGKILL)
         wait_until(lambda: len(worker_pids(app) - before) == 2, "new workers have started")
         wait_until(lambda: app.metric(ACTIVE_SUBSCRIPTIONS) == 0, "no subscription is left")
         assert app.metric(ME_OK) == 40
+        # A new process continues the files of one that has ended.
+        assert count_metric_files(app) <= files_before
         assert app.metric('slotlock_server_process_exits_total{reason="killed"}') == 2
         for pid in before:
             assert f"server process {pid} was killed by SIGKILL" in app.log

@@ -54,7 +54,7 @@ def corrupt_slot(mongo_url: str, slot_id: str) -> None:
 
 async def send_credentials(client: GraphQLTestClient) -> list[str]:
     """Register, sign in and refresh with valid and invalid credentials; return the secrets."""
-    password, wrong = secrets.token_hex(8), secrets.token_hex(8)
+    password, wrong = secrets.token_urlsafe(12), secrets.token_urlsafe(12)
     email = f"{secrets.token_hex(8)}@slotlock.test"
     session = await client.execute(
         REGISTER, input={"name": "A", "email": email, "password": password}
@@ -72,7 +72,7 @@ async def send_credentials(client: GraphQLTestClient) -> list[str]:
 
 async def invite_and_set_password(organizer: BookingClient) -> list[str]:
     """Import a user, who sets a password by an invitation; return the secrets."""
-    domain, password = f"{secrets.token_hex(8)}.test", secrets.token_hex(8)
+    domain, password = f"{secrets.token_hex(8)}.test", secrets.token_urlsafe(12)
     name = secrets.token_hex(8)
     await import_users(organizer, user_csv(domain, {"ada": name}, domain))
     (row,) = await create_invitations(organizer, group=domain)

@@ -29,6 +29,7 @@ from slotlock.infrastructure import fair_scheduler, request_deadline
 from slotlock.infrastructure.mongo.client import connect
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import BOOK_SLOT, CREATE_SLOT, Json, slot_input
+from tests.support.polling import eventually
 from tests.support.stores.mongo_route import HoldingRoute, database_behind
 from tests.support.stores.users import sign_in_new_user
 
@@ -156,11 +157,11 @@ def shorten_deadlines(monkeypatch: pytest.MonkeyPatch, reserve_s: float = 0.0) -
     monkeypatch.setattr(errors, "OUTAGE_LOG_INTERVAL_S", 0.0)
 
 
-def failure_of(response: tuple[int, Json]) -> tuple[int, str]:
+def failure_of(response: tuple[int, Json], retry_after_ms: int = 1_000) -> tuple[int, str]:
     """Return the status and the code of a response with one error, which may be retried."""
     status, body = response
     (error,) = body["errors"]
-    assert error["extensions"]["retryAfterMs"] == 1_000
+    assert error["extensions"]["retryAfterMs"] == retry_after_ms
     return status, error["extensions"]["code"]
 
 
@@ -179,6 +180,27 @@ async def test_steps_without_a_reply_end_at_the_deadline_of_their_request(
     unauthenticated = await deployment.send(BOOK_SLOT, member, slot=slot)
     assert failure_of(unauthenticated) == (503, "INTERNAL")
     assert caplog.text.count("RequestTimeoutError") == 3
+
+
+async def cut_off(deployment: SilentDeployment, document: str, held: bytes) -> tuple[int, str]:
+    """Cancel an operation while MongoDB has a command with a text, as a stop does."""
+    deployment.route.held.clear()
+    deployment.route.is_held = lambda message: held in message
+    operation = asyncio.create_task(
+        deployment.send(document, deployment.member, slot=deployment.slot_id)
+    )
+    await eventually(lambda: bool(deployment.route.held), "MongoDB has the command")
+    operation.cancel()
+    return failure_of(await operation, 2_000)
+
+
+async def test_a_stop_says_that_a_mutation_may_have_happened_but_not_that_a_query_may(
+    deployment: SilentDeployment,
+) -> None:
+    assert await cut_off(deployment, READ_SLOT, b"slots") == (503, "INTERNAL")
+    assert await cut_off(deployment, BOOK_SLOT, b"slots") == (503, "OUTCOME_UNKNOWN")
+    # It has not begun before its session is checked.
+    assert await cut_off(deployment, BOOK_SLOT, b"sessions") == (503, "INTERNAL")
 
 
 async def test_a_calendar_without_a_reply_ends_at_the_deadline(

@@ -30,7 +30,7 @@ from tests.support.apps.rate_limited import (
 )
 from tests.support.polling import wait_until
 from tests.support.stores.users import auth_for_database, insert_user
-from tests.support.transport.raw_connection import read_until_closed
+from tests.support.transport.raw_connection import WEBSOCKET_HANDSHAKE, read_until_closed
 from tests.support.transport.uvicorn_server import Address, connected, running_server
 
 FIELDS_PER_MUTATION = 15
@@ -153,7 +153,15 @@ async def test_a_thief_cannot_use_up_the_limit_for_ending_the_stolen_session(
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Respond with a large body, after a large header or a large part if the path says so."""
+    """Respond with a large body, after a large header or a large part if the path says so.
+
+    A socket gets two messages of as many bytes, each character of which has three.
+    """
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.accept"})
+        for _ in range(2):
+            await send({"type": "websocket.send", "text": "\u6570" * (BODY_BYTES // 3)})
+        return
     filler = b"x" * BODY_BYTES
     headers, parts = HEADERS, [filler]
     if scope["path"] == "/header":
@@ -224,6 +232,13 @@ def test_what_waits_behind_an_unread_part_of_a_response_counts(server: Server, p
         wait_until(lambda: unread.total > BODY_BYTES, "both parts are counted")
         assert len(read_until_closed(connection)) >= 2 * BODY_BYTES
         wait_until(lambda: unread.total == 0, "nothing is left")
+
+
+def test_what_waits_behind_an_unread_message_of_a_socket_counts_in_bytes(server: Server) -> None:
+    unread, address = server
+    with connected(address) as connection:
+        connection.sendall(WEBSOCKET_HANDSHAKE)
+        wait_until(lambda: unread.total > 1.5 * BODY_BYTES, "both messages are counted")
 
 
 def test_what_a_client_has_read_meanwhile_does_not_count_towards_the_limit(server: Server) -> None:

@@ -134,6 +134,22 @@ async def test_a_bug_in_a_handler_is_logged_and_the_connection_stays(
     assert "a bug in a handler" in caplog.text
 
 
+async def test_a_bug_of_the_receiver_is_no_lost_connection_and_messages_arrive_again(
+    opened: Subscriber, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscriber = opened.subscriber
+    on_received = subscriber._on_received
+
+    def fail_once() -> None:
+        monkeypatch.setattr(subscriber, "_on_received", on_received)
+        raise AttributeError("a bug", name="append", obj=None)
+
+    monkeypatch.setattr(subscriber, "_on_received", fail_once)
+    await subscriber.subscribe({"channel"})
+    await eventually(lambda: opened.receives("channel"), "a message after the bug")
+    assert [each.exc_info[0] for each in caplog.records if each.exc_info] == [AttributeError]
+
+
 @pytest.mark.parametrize(
     "url", ["redis://{}/0", "redis+cluster://{}", "redis+sentinel://{}/slots/0"]
 )

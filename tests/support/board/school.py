@@ -159,7 +159,9 @@ class School:
         async def set_password(link: str) -> BookingClient:
             pupil = BookingClient(self.http, self.skewed.app.url)
             token = link.rpartition("/")[2]
-            session = await pupil.execute(SET_PASSWORD, token=token, password=f"rain {token[:9]}")
+            session = await pupil.execute(
+                SET_PASSWORD, token=token, password=f"rain over {token[:9]}"
+            )
             pupil.token = session["accessToken"]
             return pupil
 

@@ -3,6 +3,8 @@
 The first process starts as usual, so that the app is ready.
 """
 
+import signal
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -60,6 +62,22 @@ def shorten_health_limit() -> None:
     supervisor.HEALTH_LIMIT_S = 5.0
 
 
+def shorten_end_limit() -> None:
+    """Kill a process that does not end soon after the time for its requests."""
+    supervisor.END_RESERVE_S = 1.0
+
+
+def hang_on_signal() -> None:
+    """Let the event loop of a process hang after SIGUSR1; its other threads go on."""
+    startup = supervisor.BeatingServer.startup
+
+    async def start_and_listen(server: supervisor.BeatingServer, *args: Any, **kwargs: Any) -> None:
+        await startup(server, *args, **kwargs)
+        signal.signal(signal.SIGUSR1, lambda *_: time.sleep(3_600))
+
+    supervisor.BeatingServer.startup = start_and_listen  # type: ignore[method-assign, assignment]
+
+
 def shorten_pauses() -> None:
     """Pause for tenths of a second before another start."""
     supervisor.FIRST_PAUSE_S = 0.1
@@ -81,6 +99,8 @@ PAUSES = {"start": pause_later_starts}
 FAULTS: dict[str, Callable[[], None]] = {
     "later-starts-fail": partial(fail_starts_after, 1),
     "starts-after-two-fail": partial(fail_starts_after, 2),
+    "hanging-on-signal": hang_on_signal,
+    "short-end-limit": shorten_end_limit,
     "short-health-limit": shorten_health_limit,
     "short-pauses": shorten_pauses,
     "short-start-limit": shorten_start_limit,

@@ -10,6 +10,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from slotlock.api.server.http_protocol import ServerConfig
+from slotlock.api.server.websockets import StrictWebSocketProtocol
 from slotlock.graphql.limits.unread_bytes import MAX_UNREAD_BYTES
 from tests.support.polling import wait_until
 
@@ -41,6 +42,7 @@ def running_server(
         timeout_graceful_shutdown=graceful_stop_s,
         loop=loop,
         log_config=None,
+        ws=StrictWebSocketProtocol,
     )
     server = uvicorn.Server(config)
     with socket.socket() as listener:

@@ -164,7 +164,7 @@ export function open(code) {
         { class: "stack", onsubmit: changePassword },
         usernameField(loginName()),
         field("currentPassword", t("account.currentPassword"), { type: "password", autocomplete: "current-password", required: true }),
-        field("newPassword", t("account.newPassword"), { type: "password", autocomplete: "new-password", required: true, minlength: 8 }),
+        field("newPassword", t("account.newPassword"), { type: "password", autocomplete: "new-password", required: true, minlength: site.passwordRules.minLength }, "", t("signin.passwordRules", site.passwordRules)),
         h("div", null, h("button", { class: "btn second" }, t("account.changePassword"))),
       ),
     );

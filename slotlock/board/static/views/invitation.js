@@ -2,7 +2,7 @@
 /** Set a password by a link: the first one of an invitation, or a new one. */
 import { reason } from "../bookings.js";
 import { home, run, setSession } from "../client.js";
-import { go } from "../app.js";
+import { go, site } from "../app.js";
 import { h, redraw } from "../kernel.js";
 import { field, languageLinks, notice, usernameField } from "../parts.js";
 import { t } from "../text.js";
@@ -76,7 +76,7 @@ function openLink(name, token) {
       owner && h("p", null, t("invitation.for", { name: owner.name }), h("br"), h("strong", null, loginName())),
       h("p", { class: "soft" }, t(name === "reset" ? "invitation.resetHelp" : "invitation.help")),
       usernameField(loginName()),
-      field("password", t("invitation.password"), { type: isShown ? "text" : "password", autocomplete: "new-password", required: true }, problem),
+      field("password", t("invitation.password"), { type: isShown ? "text" : "password", autocomplete: "new-password", required: true }, problem, t("signin.passwordRules", site.passwordRules)),
       h("label", { class: "check" }, h("input", { type: "checkbox", checked: isShown, onchange: (/** @type {any} */ event) => {
         isShown = event.target.checked;
         redraw();

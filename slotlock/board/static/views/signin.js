@@ -130,7 +130,7 @@ export function open() {
         { class: "stack", onsubmit: submit, novalidate: true },
         isRegistering && field("name", t("signin.name"), { autocomplete: "name", required: true }, errors.name),
         field("email", t(isRegistering ? "signin.email" : "people.login"), { type: isRegistering ? "email" : "text", autocomplete: "username", inputmode: "email", autocapitalize: "none", required: true }, errors.email),
-        field("password", t("signin.password"), { type: isPasswordShown ? "text" : "password", autocomplete: isRegistering ? "new-password" : "current-password", required: true }, errors.password),
+        field("password", t("signin.password"), { type: isPasswordShown ? "text" : "password", autocomplete: isRegistering ? "new-password" : "current-password", required: true }, errors.password, isRegistering ? t("signin.passwordRules", site.passwordRules) : ""),
         h("label", { class: "check" }, h("input", { type: "checkbox", checked: isPasswordShown, onchange: (/** @type {any} */ event) => {
           isPasswordShown = event.target.checked;
           redraw();

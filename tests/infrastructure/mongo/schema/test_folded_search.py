@@ -82,7 +82,7 @@ async def store_as_older_version(database: Database) -> None:
     async for user in database["users"].find():
         words = older_words(f"{user['name']} {user['email']}")
         await database["users"].update_one({"_id": user["_id"]}, {"$set": {"searchWords": words}})
-    await database["resources"].update_many({}, {"$unset": {"searchKey": ""}})
+    await database["resources"].update_many({}, {"$unset": {"foldedName": ""}})
 
 
 async def stored(database: Database) -> list[Document]:
@@ -190,7 +190,7 @@ async def test_words_of_a_newer_version_are_left_alone(recorded_commands: Record
     database, _ = recorded_commands
     repositories = await insert(database, *NAMES)
     for name in ("slots", "users"):
-        await database[name].update_many({}, {"$set": {"searchWords.0": "#3"}})
+        await database[name].update_many({}, {"$set": {"searchWords.0": "#4"}})
     newer = await stored(database)
     await repositories.list_field_backfill.backfill()
     await repositories.users.backfill_search_words()
@@ -199,7 +199,7 @@ async def test_words_of_a_newer_version_are_left_alone(recorded_commands: Record
         assert await find(repositories, "yoga") == ["Yoga"]
 
 
-@pytest.mark.parametrize("words", [None, [], ["#1", "yoga"], ["yoga"]])
+@pytest.mark.parametrize("words", [None, [], ["#2", "yoga"], ["yoga"]])
 async def test_words_without_a_mark_or_with_an_older_one_are_written_again(
     recorded_commands: Recorded, words: list[str] | None
 ) -> None:
@@ -232,3 +232,31 @@ async def test_resources_are_found_by_any_part_of_their_folded_names(
     assert name_key("Café") != name_key("Cafe")  # two names remain two resources
     await repositories.indexes.build_missing()
     assert await find("cafe") == await find("数学") == ["Café 高等数学"]
+
+
+async def test_resources_of_the_release_before_are_found_before_and_after_their_migration(
+    recorded_commands: Recorded,
+) -> None:
+    database, _ = recorded_commands
+    repositories, resources = await insert(database), database["resources"]
+    for name in ("O'Brien Hall", "Renamed"):
+        assert await repositories.resources.insert(Resource(name))
+    current = await stored(database)
+    await resources.update_one(
+        {"_id": "O'Brien Hall"},
+        {"$unset": {"foldedName": ""}, "$set": {"searchKey": "o'brien hall"}},
+    )
+    # It renames and copies a field that it does not know.
+    await resources.update_one(
+        {"_id": "Renamed"}, {"$set": {"foldedName": "before", "searchKey": "renamed"}}
+    )
+
+    async def find(text: str) -> list[str]:
+        page = await repositories.resources.page(text, None, 10, None)
+        return [resource.name for _, resource in page.items]
+
+    assert await find("brien") == ["O'Brien Hall"]
+    assert await find("renamed") == ["Renamed"]
+    await repositories.indexes.build_missing()
+    assert await stored(database) == current
+    assert await find("obrien") == await find("O\u2019Brien") == ["O'Brien Hall"]

@@ -40,10 +40,10 @@ async def test_texts_of_slots_become_resources_once_and_those_of_an_older_versio
     for _ in range(2):
         await store.repositories.resources.backfill()
         assert await resources_by_name(store) == [
-            {"_id": "Beamer", "nameKey": "beamer", "searchKey": "beamer", "version": 1},
-            {"_id": "Hall", "nameKey": "hall", "searchKey": "hall", "version": 1},
-            {"_id": "Lab", "nameKey": "lab", "searchKey": "lab", "version": 3},
-            {"_id": "hall", "nameKey": "hall\0hall", "searchKey": "hall", "version": 1},
+            {"_id": "Beamer", "nameKey": "beamer", "foldedName": "beamer", "version": 1},
+            {"_id": "Hall", "nameKey": "hall", "foldedName": "hall", "version": 1},
+            {"_id": "Lab", "nameKey": "lab", "foldedName": "lab", "version": 3},
+            {"_id": "hall", "nameKey": "hall\0hall", "foldedName": "hall", "version": 1},
         ]
 
 
