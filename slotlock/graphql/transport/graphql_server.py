@@ -122,11 +122,11 @@ class GraphQLServer:
         async def parse() -> None:
             # A job of another address may have parsed it meanwhile.
             if not self.document_cache.is_cached(text):
-                with self.rate_limits.document_charge(user_id, address):
+                with self.rate_limits.document_charge(user_id):
                     self.document_cache.parse(text)
 
         while True:
-            self.rate_limits.check_document(user_id, address)
+            self.rate_limits.check_document(user_id)
             try:
                 with within_deadline():
                     await self.new_documents.run(address, parse, key=text)
