@@ -1,6 +1,7 @@
 """The state that the lifespan of the application opens and every endpoint works with."""
 
 import logging
+import math
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -51,6 +52,7 @@ from slotlock.graphql.transport.graphql_server import GraphQLServer
 from slotlock.graphql.transport.http import HttpEndpoint
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
+from slotlock.infrastructure.available_cpus import available_cpus
 from slotlock.infrastructure.mongo.client import IndexMissingError
 from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries
 from slotlock.infrastructure.redis.locks.locks import Locks
@@ -80,12 +82,17 @@ class AppState:
 
 
 @asynccontextmanager
-async def open_app_state(settings: Settings, *, development: bool) -> AsyncIterator[AppState]:
-    """Open the backend and build the endpoints. On exit, close everything in reverse order."""
+async def open_app_state(
+    settings: Settings, *, development: bool, process_count: int = 1
+) -> AsyncIterator[AppState]:
+    """Open the backend and build the endpoints. On exit, close everything in reverse order.
+
+    `process_count` is how many server processes share the CPUs.
+    """
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(open_backend(settings))
         services = backend.services
-        passwords = PasswordHasher()
+        passwords = PasswordHasher(math.ceil(available_cpus() / process_count))
         stack.callback(passwords.close)
         auth = Auth(
             services,

@@ -1,7 +1,6 @@
 """Hash passwords with Argon2id on a few threads, which serve addresses by round robin."""
 
 import asyncio
-import os
 import unicodedata
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +8,7 @@ from contextlib import contextmanager
 
 from passlib.context import LazyCryptContext
 
+from slotlock.infrastructure.available_cpus import available_cpus
 from slotlock.infrastructure.fair_scheduler import FairScheduler, Priority
 from slotlock.infrastructure.request_deadline import untimed
 
@@ -41,11 +41,12 @@ class PasswordHasher:
     """Hashes and checks passwords on threads; each hash takes about 30 ms by design.
 
     `client_address` is whom a hash keeps waiting; None stands for the server itself. The time that
-    a password waits does not count for the deadline of its request.
+    a password waits does not count for the deadline of its request. By default, there is a thread
+    for each CPU that the process may use.
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        thread_count = threads or os.cpu_count() or 1
+        thread_count = threads or available_cpus()
         self._threads = ThreadPoolExecutor(thread_count, "password")
         self._scheduler = FairScheduler[str | bool](
             thread_count, max_wait_s=MAX_WAIT_S, expected_job_s=EXPECTED_HASH_S

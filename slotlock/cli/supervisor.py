@@ -10,11 +10,13 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from multiprocessing import context
 from multiprocessing.process import BaseProcess
 from time import monotonic, sleep
 
 from prometheus_client.multiprocess import mark_process_dead
+from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
@@ -48,7 +50,10 @@ log = logging.getLogger("slotlock")
 
 
 def serve_from_processes(
-    settings: Settings, listener: socket.socket, factory: str, process_count: int
+    settings: Settings,
+    listener: socket.socket,
+    factory: Callable[[], ASGIApp],
+    process_count: int,
 ) -> bool:
     """Serve an application from several processes that share the socket.
 
