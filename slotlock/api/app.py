@@ -40,12 +40,14 @@ class LifespanState(TypedDict):
     direct_posts: DirectPosts
 
 
-def create_app() -> ASGIApp:
-    """Build the application from the environment, for `serve --workers`.
+def create_app(process_count: int) -> ASGIApp:
+    """Build the application from the environment, for `serve --workers` with so many processes.
 
     On Linux, the first process calls it before it forks; elsewhere each server process does.
     """
-    return build_app(read_settings(), development=False, supervised=True)
+    return build_app(
+        read_settings(), development=False, supervised=True, process_count=process_count
+    )
 
 
 def build_app(
@@ -53,6 +55,7 @@ def build_app(
     *,
     development: bool,
     supervised: bool = False,
+    process_count: int = 1,
     more_routes: Sequence[Route] = (),
 ) -> ASGIApp:
     """Build the application from settings. Its lifespan opens the connections.
@@ -63,7 +66,9 @@ def build_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[LifespanState]:
-        async with open_app_state(settings, development=development, files=files) as state:
+        async with open_app_state(
+            settings, development=development, files=files, process_count=process_count
+        ) as state:
             parent_watch = asyncio.create_task(exit_with_parent()) if supervised else None
             with frozen_objects():
                 yield {

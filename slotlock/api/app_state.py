@@ -1,6 +1,7 @@
 """The state that the lifespan of the application opens and every endpoint works with."""
 
 import logging
+import math
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -53,6 +54,7 @@ from slotlock.graphql.transport.graphql_server import GraphQLServer
 from slotlock.graphql.transport.http import HttpEndpoint
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 from slotlock.graphql.transport.websocket_endpoint import WebSocketEndpoint
+from slotlock.infrastructure.available_cpus import available_cpus
 from slotlock.infrastructure.mongo.client import IndexMissingError, connect
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.privacy import PersonalDataQueries
@@ -104,17 +106,22 @@ def read_files(settings: Settings, *, development: bool) -> SettingsFiles:
 
 @asynccontextmanager
 async def open_app_state(
-    settings: Settings, *, development: bool, files: SettingsFiles | None = None
+    settings: Settings,
+    *,
+    development: bool,
+    files: SettingsFiles | None = None,
+    process_count: int = 1,
 ) -> AsyncIterator[AppState]:
     """Open the backend and build the endpoints. On exit, close everything in reverse order.
 
-    It reads the files of the settings unless they were read before.
+    It reads the files of the settings unless they were read before. `process_count` is how many
+    server processes share the CPUs.
     """
     files = files or read_files(settings, development=development)
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(open_backend(settings))
         services = backend.services
-        passwords = PasswordHasher()
+        passwords = PasswordHasher(math.ceil(available_cpus() / process_count))
         stack.callback(passwords.close)
         auth = Auth(
             services,

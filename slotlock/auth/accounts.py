@@ -5,7 +5,6 @@ from typing import TypeVar
 
 from slotlock.auth.container import Auth
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, validate_password
-from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import new_token_id
 from slotlock.domain.booking.booking_refusals import UserNotFound
@@ -32,10 +31,8 @@ from slotlock.domain.users.user import (
     validate_locale,
     validate_user_name,
 )
+from slotlock.infrastructure.fair_scheduler import SchedulerFullError
 from slotlock.infrastructure.mongo.client import after_write
-
-# The time that a full queue of password hashes takes to shrink.
-BUSY_RETRY_AFTER_MS = 5_000
 
 
 @refusal(message="This e-mail address already has an account.")
@@ -79,10 +76,17 @@ class PasswordSignInOff:
     """Members sign in at a provider only (`Site.signInProviders`)."""
 
 
-# The login throttle rejects the attempt, or the queue of password hashes is full.
+# The login throttle rejects the attempt.
 @refusal(message="There were too many sign-in attempts. Please try again later.")
 class TooManyAttempts:
-    """Too many sign-in attempts: for this account, from this address, or in total."""
+    """Too many sign-in attempts: for this account, or from this address."""
+
+    retry_after_ms: int = shown(RETRY_AFTER_MS)
+
+
+@refusal(message="Very many users are signing in right now. Please try again in a moment.")
+class ServerBusy:
+    """More passwords wait than the server can process in 30 seconds. Nothing was checked or set."""
 
     retry_after_ms: int = shown(RETRY_AFTER_MS)
 
@@ -94,9 +98,15 @@ class PasswordChanged:
     ended_sessions: int = shown("How many other sessions of the caller were ended by the change.")
 
 
-RegisterOutcome = SignedInSession | RegistrationClosed | EmailTaken | InvalidInput | TooManyAttempts
-LoginOutcome = SignedInSession | InvalidCredentials | Banned | TooManyAttempts | PasswordSignInOff
-ChangePasswordOutcome = PasswordChanged | InvalidCredentials | InvalidInput | TooManyAttempts
+RegisterOutcome = (
+    SignedInSession | RegistrationClosed | EmailTaken | InvalidInput | TooManyAttempts | ServerBusy
+)
+LoginOutcome = (
+    SignedInSession | InvalidCredentials | Banned | TooManyAttempts | PasswordSignInOff | ServerBusy
+)
+ChangePasswordOutcome = (
+    PasswordChanged | InvalidCredentials | InvalidInput | TooManyAttempts | ServerBusy
+)
 
 
 async def register(
@@ -122,7 +132,7 @@ async def register(
 
 async def create_user(
     auth: Auth, name: str, login_name: str, password: str, role: Role
-) -> User | EmailTaken | InvalidInput | TooManyAttempts:
+) -> User | EmailTaken | InvalidInput | ServerBusy:
     """Create an account with any role, and an address or a user name. For operators."""
     created = await _create_user(auth, name, login_name, password, role)
     return created[0] if isinstance(created, tuple) else created
@@ -137,7 +147,7 @@ async def _create_user(
     client_address: str | None = None,
     *,
     self_registered: bool = False,
-) -> tuple[User, str] | EmailTaken | InvalidInput | TooManyAttempts:
+) -> tuple[User, str] | EmailTaken | InvalidInput | ServerBusy:
     """Create an account. Return its user and the hash of the password."""
     name = normalize_line(name)
     normalize = normalize_email if self_registered else normalize_login_name
@@ -152,8 +162,8 @@ async def _create_user(
         return InvalidInput(field_problems)
     try:
         password_hash = await auth.password_hasher.hash(password, client_address)
-    except HasherBusyError:
-        return TooManyAttempts(BUSY_RETRY_AFTER_MS)
+    except SchedulerFullError as error:
+        return ServerBusy(error.retry_after_ms)
     user = await auth.repositories.users.insert(
         name, normalized, role, password_hash, auth.now(), self_registered=self_registered
     )
@@ -166,22 +176,26 @@ async def login(
     password: str,
     user_agent: str | None = None,
     client_address: str | None = None,
+    *,
+    is_known: bool = False,
 ) -> LoginOutcome:
     """Open a session for an address or a user name, and a password.
 
     Unknown names and accounts without a password cost the same time and have the same outcome
-    as a wrong password. Only the right password reveals a ban.
+    as a wrong password. Only the right password reveals a ban. Accounts that are known at the
+    address go first.
     """
     if len(password) > MAX_PASSWORD_LENGTH:
         return InvalidCredentials(counts_as_guess=False)
-    account = await auth.repositories.users.find_with_password_hash(
-        normalize_login_name(login_name) or ""
-    )
+    name = normalize_login_name(login_name) or ""
+    account = await auth.repositories.users.find_with_password_hash(name)
     user, password_hash = account or (None, None)
     try:
-        matches = await auth.password_hasher.matches(password, password_hash, client_address)
-    except HasherBusyError:
-        return TooManyAttempts(BUSY_RETRY_AFTER_MS)
+        matches = await auth.password_hasher.matches(
+            password, password_hash, client_address, account=name, is_known=is_known
+        )
+    except SchedulerFullError as error:
+        return ServerBusy(error.retry_after_ms)
     if not matches or user is None:
         return InvalidCredentials()
     if user.banned:
@@ -209,13 +223,14 @@ async def change_password(
     old_hash = await auth.repositories.password_writer.find_hash(caller.user_id)
     hasher = auth.password_hasher
     try:
-        is_short = len(current_password) <= MAX_PASSWORD_LENGTH
-        matches = is_short and await hasher.matches(current_password, old_hash, client_address)
+        matches = len(current_password) <= MAX_PASSWORD_LENGTH and await hasher.matches(
+            current_password, old_hash, client_address, account=user.id, is_known=True
+        )
         if not matches or old_hash is None:
             return InvalidCredentials(of_caller=True)
-        new_hash = await hasher.hash(new_password, client_address, is_urgent=True)
-    except HasherBusyError:
-        return TooManyAttempts(BUSY_RETRY_AFTER_MS)
+        new_hash = await hasher.hash(new_password, client_address, is_known=True)
+    except SchedulerFullError as error:
+        return ServerBusy(error.retry_after_ms)
     ended_sessions = await auth.repositories.password_writer.update(
         caller.user_id,
         caller.session_id,
@@ -256,20 +271,21 @@ async def throttle_login(
     auth: Auth,
     login_name: str | None,
     client_address: str | None,
-    action: Callable[[], Awaitable[Outcome]],
+    action: Callable[[bool], Awaitable[Outcome]],
 ) -> Outcome | TooManyAttempts:
     """Run the action unless the login throttle rejects it, and count how it ended.
 
-    `login_name` is as the client sent it, None if the action names no account.
+    `login_name` is as the client sent it, None if the action names no account. The action gets
+    whether the account was signed in to from the address.
     """
     throttle = auth.login_throttle
     if throttle is None:
-        return await action()
+        return await action(False)
     attempt = await throttle.start_attempt(normalize_login_name(login_name or ""), client_address)
     if attempt.retry_after_ms:
         return TooManyAttempts(attempt.retry_after_ms)
     try:
-        outcome = await action()
+        outcome = await action(attempt.is_known)
     except BaseException:
         await throttle.refund(attempt)
         raise
@@ -285,7 +301,7 @@ async def throttle_login(
 def was_rejected_before_hashing(outcome: object) -> bool:
     """Return whether the server rejected an attempt without checking its password."""
     match outcome:
-        case TooManyAttempts() | InvalidInput() | RegistrationClosed():
+        case TooManyAttempts() | ServerBusy() | InvalidInput() | RegistrationClosed():
             return True
         case InvalidCredentials(counts_as_guess=False):
             return True

@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from slotlock.auth.accounts import (
-    BUSY_RETRY_AFTER_MS,
     EmailTaken,
     InvalidCredentials,
+    ServerBusy,
     TooManyAttempts,
     notice_mails,
 )
 from slotlock.auth.container import Auth
 from slotlock.auth.invitations import NO_MAIL, TOKEN_BYTES
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH
-from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.notifications.mail_kinds import EMAIL_CHANGED, VERIFY_EMAIL, direct_mail
 from slotlock.domain.notifications.outbox import OutboxEntry
@@ -28,6 +27,7 @@ from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.email_addresses import INVALID_EMAIL, EmailAddress, normalize_email
 from slotlock.domain.users.user import Caller, User
+from slotlock.infrastructure.fair_scheduler import SchedulerFullError
 from slotlock.infrastructure.mongo.users.account_admin_writer import LoginNameTaken
 
 CODE_TTL = timedelta(hours=24)
@@ -51,7 +51,7 @@ class EmailVerified:
 
 
 RequestVerificationOutcome = EmailVerificationSent | InvalidInput | TooManyAttempts
-ChangeEmailOutcome = RequestVerificationOutcome | InvalidCredentials
+ChangeEmailOutcome = RequestVerificationOutcome | InvalidCredentials | ServerBusy
 VerifyEmailOutcome = EmailVerified | EmailTaken | InvalidInput
 
 
@@ -90,11 +90,11 @@ async def change_email(
     old_hash = await auth.repositories.password_writer.find_hash(user.id)
     try:
         if len(current_password) > MAX_PASSWORD_LENGTH or not await auth.password_hasher.matches(
-            current_password, old_hash, client_address
+            current_password, old_hash, client_address, account=user.id, is_known=True
         ):
             return InvalidCredentials(of_caller=True)
-    except HasherBusyError:
-        return TooManyAttempts(BUSY_RETRY_AFTER_MS)
+    except SchedulerFullError as error:
+        return ServerBusy(error.retry_after_ms)
     return await _mail_code(auth, user, email, client_address)
 
 

@@ -9,17 +9,16 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 
 from slotlock.auth.accounts import (
-    BUSY_RETRY_AFTER_MS,
     Banned,
     PasswordSignInOff,
     RegistrationClosed,
+    ServerBusy,
     TooManyAttempts,
     notice_mails,
 )
 from slotlock.auth.authentication import session_still_valid
 from slotlock.auth.container import Auth
 from slotlock.auth.password_policy.rules import validate_password
-from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
@@ -39,6 +38,7 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.email_addresses import INVALID_LOGIN_NAME, normalize_login_name
 from slotlock.domain.users.user import Caller, Registration, Role, User, UserId
+from slotlock.infrastructure.fair_scheduler import SchedulerFullError
 from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
 
@@ -90,7 +90,8 @@ TokenRefusal = (
     | RegistrationClosed
     | Banned
     | InvalidInput
-    | TooManyAttempts
+    | ServerBusy
+    | TooManyAttempts  # of older servers: clients may select its fields
     | PasswordSignInOff
 )
 SetPasswordOutcome = SignedInSession | TokenRefusal
@@ -337,9 +338,9 @@ async def _redeem(
         return InvalidInput((FieldProblem("password", problem),))
     try:
         hasher = auth.password_hasher
-        password_hash = await hasher.hash(password, client_address, is_urgent=True)
-    except HasherBusyError:
-        return TooManyAttempts(BUSY_RETRY_AFTER_MS)
+        password_hash = await hasher.hash(password, client_address, is_known=True)
+    except SchedulerFullError as error:
+        return ServerBusy(error.retry_after_ms)
     mails = notice_mails(auth, PASSWORD_CHANGED, invited_user) if invited_user.has_password else ()
     redeemed = await auth.repositories.invitations.redeem(
         token_hash, password_hash, now, end_calendar_feed=end_calendar_feed, mails=mails

@@ -44,6 +44,8 @@ class LoginAttempt:
     account_hash: str = ""
     client_address: str | None = None
     account_and_address_hash: str = ""
+    # Whether the account was signed in to from the address.
+    is_known: bool = False
 
 
 class LoginThrottle:
@@ -75,7 +77,9 @@ class LoginThrottle:
         # Failures of other users at the same address must not lock out a user who is known there.
         if wait_ms == 0 or is_known:
             wait_ms = await self._charge(charges, ChargeMode.CHARGE)
-        return LoginAttempt(wait_ms, charges, account, client_address, account_and_address)
+        return LoginAttempt(
+            wait_ms, charges, account, client_address, account_and_address, is_known
+        )
 
     async def record_failure(self, attempt: LoginAttempt) -> None:
         """Count a wrong password, or an account that does not exist."""

@@ -1,14 +1,16 @@
 """Hash passwords with Argon2id on a few threads, which serve addresses by round robin."""
 
 import asyncio
-import os
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 from passlib.context import LazyCryptContext
 
-from slotlock.infrastructure.fair_scheduler import FairScheduler, SchedulerFullError
+from slotlock.infrastructure.available_cpus import available_cpus
+from slotlock.infrastructure.fair_scheduler import FairScheduler, Priority
+from slotlock.infrastructure.request_deadline import untimed
 
 # OWASP Password Storage Cheat Sheet, second Argon2id choice: 19 MiB, 2 iterations, 1 thread.
 # Lazy, as most commands hash no password.
@@ -25,13 +27,9 @@ _UNKNOWN_HASH = (
     "$E4IQQojRes/5vzcmJMS4tw$6AXiuP59GoFyIVumH5zxAQX2I5kVP532EQMPJBJbtf4"
 )
 
-# Hashes that may wait for each thread, in all and of one address. At about 30 ms each, a thread
-# gets through them in 3 s, within the deadline of a request.
-MAX_WAITING_PER_THREAD, MAX_WAITING_PER_THREAD_AND_ADDRESS = 100, 50
-
-
-class HasherBusyError(Exception):
-    """The queue of password hashes is full, or full of those of the same address."""
+# How long a password waits for a thread. Clients, browsers and proxies wait for a minute.
+MAX_WAIT_S = 30.0
+EXPECTED_HASH_S = 0.03
 
 
 def _normalize(password: str) -> str:
@@ -42,53 +40,85 @@ def _normalize(password: str) -> str:
 class PasswordHasher:
     """Hashes and checks passwords on threads; each hash takes about 30 ms by design.
 
-    A check signs a user in, so checks go before the hashes of new accounts. `client_address` is
-    whom a hash keeps waiting; None stands for the server itself.
+    `client_address` is whom a hash keeps waiting; None stands for the server itself. The time that
+    a password waits does not count for the deadline of its request. By default, there is a thread
+    for each CPU that the process may use.
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        thread_count = threads or os.cpu_count() or 1
+        thread_count = threads or available_cpus()
         self._threads = ThreadPoolExecutor(thread_count, "password")
         self._scheduler = FairScheduler[str | bool](
-            thread_count,
-            max_waiting=thread_count * MAX_WAITING_PER_THREAD,
-            max_waiting_per_client=thread_count * MAX_WAITING_PER_THREAD_AND_ADDRESS,
+            thread_count, max_wait_s=MAX_WAIT_S, expected_job_s=EXPECTED_HASH_S
         )
+        # The accounts for which a check waits or runs, each with the address of its client.
+        self._accounts: set[tuple[str, str | None]] = set()
 
     async def hash(
-        self, password: str, client_address: str | None = None, *, is_urgent: bool = False
+        self, password: str, client_address: str | None = None, *, is_known: bool = False
     ) -> str:
-        """Return the hash of the password. Raises: HasherBusyError."""
+        """Return the hash of the password of a new account, or of one that `is_known`.
+
+        Raises:
+            SchedulerFullError: too many passwords wait.
+        """
+        priority = Priority.HIGH if is_known else Priority.LOW
         normalized = _normalize(password)
-        return str(await self._run(client_address, is_urgent, _CONTEXT.hash, normalized))
+        return str(await self._run(client_address, priority, _CONTEXT.hash, normalized))
 
     async def matches(
-        self, password: str, password_hash: str | None, client_address: str | None = None
+        self,
+        password: str,
+        password_hash: str | None,
+        client_address: str | None = None,
+        *,
+        account: str = "",
+        is_known: bool = False,
     ) -> bool:
         """Return whether the hash is of this password; None costs the same and never matches.
 
-        Raises: HasherBusyError.
+        `account` is its id or a name that the client sent, whether or not it exists. Of each
+        address, one check of an account at a time is urgent: more so if the account `is_known`
+        there, or its user is signed in.
+
+        Raises:
+            SchedulerFullError: too many passwords wait.
         """
         expected_hash, normalized = password_hash or _UNKNOWN_HASH, _normalize(password)
-        matched = await self._run(client_address, True, _CONTEXT.verify, normalized, expected_hash)
+        with self._priority(account, client_address, is_known=is_known) as priority:
+            matched = await self._run(
+                client_address, priority, _CONTEXT.verify, normalized, expected_hash
+            )
         return bool(matched) and password_hash is not None
+
+    @contextmanager
+    def _priority(
+        self, account: str, client_address: str | None, *, is_known: bool
+    ) -> Iterator[Priority]:
+        key = account, client_address
+        if key in self._accounts:
+            yield Priority.LOW
+            return
+        self._accounts.add(key)
+        try:
+            yield Priority.HIGH if is_known else Priority.NORMAL
+        finally:
+            self._accounts.discard(key)
 
     async def _run(
         self,
         client_address: str | None,
-        is_urgent: bool,
+        priority: Priority,
         function: Callable[..., str | bool],
         *arguments: str,
     ) -> str | bool:
         loop = asyncio.get_running_loop()
-        try:
+        with untimed():
             return await self._scheduler.run(
                 client_address,
                 lambda: loop.run_in_executor(self._threads, function, *arguments),
-                is_urgent=is_urgent,
+                priority=priority,
             )
-        except SchedulerFullError:
-            raise HasherBusyError from None
 
     def close(self) -> None:
         """Stop the threads and drop the queue."""

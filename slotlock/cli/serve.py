@@ -1,8 +1,9 @@
 """`slotlock serve`: the app for production, in one server process or in several."""
 
 import asyncio
+from functools import partial
 
-from slotlock.api.app import build_app
+from slotlock.api.app import build_app, create_app
 from slotlock.api.app_state import check_admin_password, read_files
 from slotlock.api.listener import base_url, bind
 from slotlock.api.server.serve import serve
@@ -27,7 +28,7 @@ def serve_together(process_count: int) -> int:
     with bind(settings.host, settings.port) as bound:
         address = f"{base_url(settings)} with {process_count} server processes"
         print(f"listening on {address}", flush=True)
-        factory = "slotlock.api.app:create_app"
+        factory = partial(create_app, process_count)
         return 0 if serve_from_processes(settings, bound, factory, process_count) else 1
 
 

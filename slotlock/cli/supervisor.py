@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from multiprocessing import context
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -20,6 +21,7 @@ from time import monotonic
 from typing import cast
 
 from prometheus_client.multiprocess import mark_process_dead
+from starlette.types import ASGIApp
 from uvicorn import Config, Server
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
@@ -60,7 +62,10 @@ log = logging.getLogger("slotlock")
 
 
 def serve_from_processes(
-    settings: Settings, listener: socket.socket, factory: str, process_count: int
+    settings: Settings,
+    listener: socket.socket,
+    factory: Callable[[], ASGIApp],
+    process_count: int,
 ) -> bool:
     """Serve an application from several processes that share the socket.
 

@@ -1,30 +1,59 @@
-"""Schedules the jobs of a scarce resource, which serves its clients by round robin.
+"""Schedules the jobs of a scarce resource by priority, and its clients by round robin.
 
-Before each of its jobs, a client waits for at most one job of each other client. Urgent jobs go
-first, but every fourth job that begins is another one. A job waits within the deadline of its
-request, and one that nobody waits for any more does not run.
+Before each of its jobs, a client waits for at most one job of each other client with the same
+priority; a client that is alone may use all of the resource. A job waits for a limited time, within
+the deadline of its request, and one that nobody waits for any more does not run.
 """
 
 import asyncio
+import random
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, field
+from enum import IntEnum
 from itertools import count
 from time import monotonic
 from typing import Generic, TypeVar
 
-from slotlock.infrastructure.request_deadline import REQUEST_TIMEOUT_S, step_timeout_s
+from slotlock.infrastructure.request_deadline import step_timeout_s
 
 # What a request needs after the wait: for the job, and for the steps that follow.
 TIME_AFTER_WAIT_S = 1.5
-# One in so many jobs that begin is not urgent, if such a job waits.
-OTHERS_INTERVAL = 4
+# One in so many jobs that begin has a lower priority than the highest, if such a job waits; one in
+# so many of these has the lowest, and so on.
+LOWER_INTERVAL = 4
+# The mean time of a job is that of about so many.
+JOBS_IN_MEAN = 50
+MIN_RETRY_AFTER_S = 1.0
 
 Result = TypeVar("Result")
 
 
+class Priority(IntEnum):
+    """Which jobs go first. Each priority has a share of all jobs, and of all places to wait."""
+
+    HIGH = 0
+    NORMAL = 1
+    LOW = 2
+
+    @property
+    def share(self) -> float:
+        """What the priority has if the higher and lower ones use all of theirs."""
+        of_higher: float = LOWER_INTERVAL**-self
+        return of_higher if self is Priority.LOW else of_higher * (1 - 1 / LOWER_INTERVAL)
+
+
 class SchedulerFullError(Exception):
-    """The job did not run: too many are waiting, or it would have begun too late."""
+    """The job did not run: others use all of the resource, or it would have begun too late.
+
+    `retry_after_ms` is the time until all jobs that wait now have run, less up to a half at random:
+    those that are refused together come back one by one.
+    """
+
+    def __init__(self, backlog_s: float = 0.0) -> None:
+        super().__init__()
+        retry_after_s = max(backlog_s * random.uniform(0.5, 1), MIN_RETRY_AFTER_S)  # noqa: S311
+        self.retry_after_ms = round(retry_after_s * 1000)
 
 
 @dataclass(slots=True, eq=False)
@@ -32,7 +61,7 @@ class _Job(Generic[Result]):
     client: str | None
     key: Hashable
     work: Callable[[], Awaitable[Result]]
-    is_urgent: bool
+    priority: Priority
     # Its place in the order of arrival.
     number: int
     is_waiting: bool = True
@@ -45,30 +74,32 @@ _Queues = OrderedDict[str | None, dict[Hashable, _Job[Result]]]
 
 
 class FairScheduler(Generic[Result]):
-    """Runs up to `max_running` jobs at once; of those that wait, each client may have some.
+    """Runs up to `max_running` jobs at once; as many wait as can begin within `max_wait_s`.
 
-    If too many wait, the newest job of the client with the most is refused, and of several such
-    clients the newest of all: nobody is refused for one who came later and has as many. After a
-    job that took a second, the scheduler rests `rest_factor` seconds, which bounds its share of
-    the process.
+    How many these are follows from the time that jobs take, at first `expected_job_s`. If more
+    wait, the lowest priority that has more than its share loses a job: the newest one of the client
+    with the most, and of several such clients the newest of all. Nobody is refused for one who
+    came later, and has as many jobs of the same priority.
+
+    After a job that took a second, the scheduler rests `rest_factor` seconds, which bounds its
+    share of the process.
     """
 
     def __init__(
         self,
         max_running: int,
         *,
-        max_waiting: int,
-        max_waiting_per_client: int,
+        max_wait_s: float,
+        expected_job_s: float,
         rest_factor: float = 0.0,
     ) -> None:
         self._max_running = max_running
-        self._max_waiting = max_waiting
-        self._max_waiting_per_client = max_waiting_per_client
+        self._max_wait_s = max_wait_s
         self._rest_factor = rest_factor
-        self._urgent: _Queues[Result] = OrderedDict()
-        self._others: _Queues[Result] = OrderedDict()
+        # The mean time of a job, with the rest after it.
+        self._job_s = expected_job_s
+        self._queues: dict[Priority, _Queues[Result]] = {each: OrderedDict() for each in Priority}
         self._numbers = count()
-        self._waiting_count = 0
         self._begun_count = 0
         self._running: set[asyncio.Task[None]] = set()
 
@@ -78,51 +109,57 @@ class FairScheduler(Generic[Result]):
         work: Callable[[], Awaitable[Result]],
         *,
         key: Hashable = None,
-        is_urgent: bool = False,
+        priority: Priority = Priority.NORMAL,
     ) -> Result:
         """Run a job when it is the first one of the client that is served next; return its result.
 
-        Waiting jobs of a client with the same key, which is not None, are one job.
+        Waiting jobs of a client with the same priority and key, which is not None, are one job.
 
         Raises:
             SchedulerFullError: the job did not run.
         """
-        job = self._find_or_add(_Job(client, key or object(), work, is_urgent, next(self._numbers)))
+        job = self._find_or_add(_Job(client, key or object(), work, priority, next(self._numbers)))
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[Result] = loop.create_future()
         job.waiters.add(waiter)
         self._start_jobs()
-        if self._waiting_count > self._max_waiting:
-            self._refuse(self._newest_of_longest_queue())
-        wait_s = (step_timeout_s() or REQUEST_TIMEOUT_S) - TIME_AFTER_WAIT_S
-        timer = loop.call_later(wait_s, self._leave, job, waiter)
+        if sum(map(self._waiting_count, Priority)) > self._max_waiting:
+            self._refuse(self._job_to_refuse())
+        timer = loop.call_later(self._wait_s(), self._leave, job, waiter)
         try:
             return await waiter
         finally:
             timer.cancel()
             self._leave(job, waiter)
 
-    def _queues(self, job: _Job[Result]) -> _Queues[Result]:
-        return self._urgent if job.is_urgent else self._others
+    def _wait_s(self) -> float:
+        timeout_s = step_timeout_s()
+        if timeout_s is None:
+            return self._max_wait_s
+        return min(self._max_wait_s, timeout_s - TIME_AFTER_WAIT_S)
+
+    @property
+    def _max_waiting(self) -> int:
+        return int(self._max_wait_s * self._max_running / self._job_s)
+
+    def _waiting_count(self, priority: Priority) -> int:
+        return sum(map(len, self._queues[priority].values()))
+
+    @property
+    def _backlog_s(self) -> float:
+        """The time until all jobs that wait now have begun."""
+        return sum(map(self._waiting_count, Priority)) * self._job_s / self._max_running
 
     def _find_or_add(self, job: _Job[Result]) -> _Job[Result]:
-        queues = self._queues(job)
-        queue = queues.get(job.client, {})
-        if job.key in queue:
-            return queue[job.key]
-        if len(queue) >= self._max_waiting_per_client:
-            raise SchedulerFullError
-        queue[job.key] = job
-        queues[job.client] = queue
-        self._waiting_count += 1
-        return job
+        queues = self._queues[job.priority]
+        queue = queues.setdefault(job.client, {})
+        return queue.setdefault(job.key, job)
 
     def _remove(self, job: _Job[Result]) -> None:
-        queues = self._queues(job)
+        queues = self._queues[job.priority]
         del queues[job.client][job.key]
         if not queues[job.client]:
             del queues[job.client]
-        self._waiting_count -= 1
         job.is_waiting = False
 
     def _leave(self, job: _Job[Result], waiter: asyncio.Future[Result]) -> None:
@@ -131,12 +168,17 @@ class FairScheduler(Generic[Result]):
             return
         job.waiters.discard(waiter)
         if not waiter.done():
-            waiter.set_exception(SchedulerFullError())
+            waiter.set_exception(SchedulerFullError(self._backlog_s))
         if not job.waiters:
             self._remove(job)
 
-    def _newest_of_longest_queue(self) -> _Job[Result]:
-        queues = [*self._others.values(), *self._urgent.values()]
+    def _job_to_refuse(self) -> _Job[Result]:
+        priority = next(
+            each
+            for each in reversed(Priority)
+            if self._waiting_count(each) > each.share * self._max_waiting
+        )
+        queues = self._queues[priority].values()
         candidates = [(len(queue), next(reversed(queue.values()))) for queue in queues]
         return max(candidates, key=lambda each: (each[0], each[1].number))[1]
 
@@ -145,22 +187,27 @@ class FairScheduler(Generic[Result]):
             self._leave(job, waiter)
 
     def _start_jobs(self) -> None:
-        while self._waiting_count and len(self._running) < self._max_running:
+        while any(self._queues.values()) and len(self._running) < self._max_running:
             task = asyncio.create_task(self._run(self._take_next()))
             self._running.add(task)
             task.add_done_callback(self._on_end)
 
     def _take_next(self) -> _Job[Result]:
-        self._begun_count += 1
-        first, second = self._urgent, self._others
-        if self._begun_count % OTHERS_INTERVAL == 0:
-            first, second = second, first
-        queues = first or second
+        queues = self._next_queues()
         client, queue = next(iter(queues.items()))
         job = next(iter(queue.values()))
         queues.move_to_end(client)
         self._remove(job)
         return job
+
+    def _next_queues(self) -> _Queues[Result]:
+        self._begun_count += 1
+        higher, *lower = filter(None, self._queues.values())
+        number = self._begun_count
+        while lower and number % LOWER_INTERVAL == 0:
+            higher, *lower = lower
+            number //= LOWER_INTERVAL
+        return higher
 
     async def _run(self, job: _Job[Result]) -> None:
         started_at = monotonic()
@@ -179,6 +226,7 @@ class FairScheduler(Generic[Result]):
                 waiter.cancel()  # without effect, unless the work was cancelled
         if self._rest_factor:
             await asyncio.sleep(self._rest_factor * (monotonic() - started_at))
+        self._job_s += (monotonic() - started_at - self._job_s) / JOBS_IN_MEAN
 
     def _on_end(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)

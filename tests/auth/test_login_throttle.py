@@ -10,7 +10,13 @@ import pytest
 from passlib.context import CryptContext
 
 from slotlock.auth import accounts
-from slotlock.auth.accounts import EmailTaken, InvalidCredentials, TooManyAttempts, throttle_login
+from slotlock.auth.accounts import (
+    EmailTaken,
+    InvalidCredentials,
+    ServerBusy,
+    TooManyAttempts,
+    throttle_login,
+)
 from slotlock.auth.container import Auth
 from slotlock.auth.login_throttle import (
     PER_ACCOUNT,
@@ -42,7 +48,7 @@ class LoginClient:
     async def try_once(self, email: str, address: str, password: str = WRONG) -> object:
         """Return the outcome of one login."""
         return await throttle_login(
-            self.auth, email, address, lambda: accounts.login(self.auth, email, password)
+            self.auth, email, address, lambda _: accounts.login(self.auth, email, password)
         )
 
     async def fail(self, times: int, email: str, address: str) -> list[object]:
@@ -204,7 +210,7 @@ async def test_an_address_with_too_many_failures_accepts_users_who_are_known_the
 async def test_registering_a_taken_address_counts_as_a_failure(client: LoginClient) -> None:
     email, client_address = await client.create_user(), new_client_address()
 
-    async def register() -> object:
+    async def register(_is_known: bool) -> object:
         return await accounts.register(client.auth, "Eve", email, PASSWORD)
 
     outcomes = [
@@ -218,16 +224,14 @@ async def test_registering_a_taken_address_counts_as_a_failure(client: LoginClie
 async def test_an_attempt_whose_password_was_not_checked_is_free(client: LoginClient) -> None:
     email, client_address = await client.create_user(), new_client_address()
 
-    async def busy() -> TooManyAttempts:
-        return TooManyAttempts(5_000)
+    async def busy(_is_known: bool) -> ServerBusy:
+        return ServerBusy(5_000)
 
-    async def fail() -> SignedInSession:
+    async def fail(_is_known: bool) -> SignedInSession:
         raise TimeoutError
 
     for _ in range(PER_ACCOUNT_AND_ADDRESS.max_count):
-        assert await throttle_login(client.auth, email, client_address, busy) == TooManyAttempts(
-            5_000
-        )
+        assert await throttle_login(client.auth, email, client_address, busy) == ServerBusy(5_000)
         with pytest.raises(TimeoutError):
             await throttle_login(client.auth, email, client_address, fail)
     assert isinstance(await client.try_once(email, client_address, PASSWORD), SignedInSession)

@@ -1,6 +1,7 @@
 """Password hashes, and logins during concurrent changes."""
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -11,12 +12,15 @@ import slotlock.auth.passwords
 from slotlock.auth.admin import account_admin
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
-from slotlock.auth.passwords import HasherBusyError, PasswordHasher
+from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.sessions import InvalidSession, SignedInSession, open_session, refresh_session
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.users.user import Caller, Role, User, UserId
+from slotlock.infrastructure.fair_scheduler import SchedulerFullError
 from slotlock.infrastructure.mongo.users import credentials, sessions
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
+from slotlock.infrastructure.request_deadline import RequestDeadlines, within_deadline
+from tests.support.polling import eventually
 from tests.support.stores.users import insert_user
 
 PASSWORD = "correct horse battery"
@@ -92,7 +96,8 @@ async def test_hashing_does_not_block_the_event_loop(passwords: PasswordHasher) 
 @pytest.fixture
 def short_queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[PasswordHasher]:
     """Return a hasher with one thread, for which two hashes may wait."""
-    monkeypatch.setattr(slotlock.auth.passwords, "MAX_WAITING_PER_THREAD", 2)
+    monkeypatch.setattr(slotlock.auth.passwords, "MAX_WAIT_S", 120.0)
+    monkeypatch.setattr(slotlock.auth.passwords, "EXPECTED_HASH_S", 60.0)
     started = PasswordHasher(threads=1)
     yield started
     started.close()
@@ -106,22 +111,36 @@ async def test_the_queue_is_bounded_and_accepts_hashes_again(short_queue: Passwo
         str,
         str,
         str,
-        HasherBusyError,
-        HasherBusyError,
+        SchedulerFullError,
+        SchedulerFullError,
     ]
-    with pytest.raises(HasherBusyError):
+    with pytest.raises(SchedulerFullError):
         await asyncio.gather(*(short_queue.matches(PASSWORD, None) for _ in range(4)))
 
 
 async def test_a_cancelled_hash_leaves_the_queue(short_queue: PasswordHasher) -> None:
     hashing = [asyncio.create_task(short_queue.hash(PASSWORD)) for _ in range(3)]
     await asyncio.sleep(0)
-    with pytest.raises(HasherBusyError):
+    with pytest.raises(SchedulerFullError):
         await short_queue.hash(PASSWORD)
     hashing.pop().cancel()
     await asyncio.sleep(0)
     assert await short_queue.hash(PASSWORD)
     await asyncio.gather(*hashing)
+
+
+async def test_the_time_in_which_a_password_waits_does_not_count_for_the_deadline(
+    passwords: PasswordHasher,
+) -> None:
+    deadline, release = RequestDeadlines().begin(), asyncio.Event()
+    blocker = asyncio.create_task(passwords._scheduler.run(None, release.wait))
+    with within_deadline():
+        ends_at = deadline.at
+        waiting = asyncio.create_task(passwords.matches(PASSWORD, None))
+        await eventually(lambda: deadline.at == math.inf, "the time does not count")
+        release.set()
+        await asyncio.gather(blocker, waiting)
+        assert ends_at < deadline.at < math.inf
 
 
 async def test_a_sign_in_goes_before_registrations_of_anyone(passwords: PasswordHasher) -> None:

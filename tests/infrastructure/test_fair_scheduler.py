@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from slotlock.infrastructure import fair_scheduler
 from slotlock.infrastructure.fair_scheduler import (
+    JOBS_IN_MEAN,
     TIME_AFTER_WAIT_S,
     FairScheduler,
+    Priority,
     SchedulerFullError,
 )
 from slotlock.infrastructure.request_deadline import (
@@ -21,15 +24,15 @@ from slotlock.infrastructure.request_deadline import (
 )
 
 FLOODER, OTHER = "192.0.2.1", "192.0.2.2"
+HIGH, NORMAL, LOW = Priority
+JOB_S = 60.0
 
 
 class Scene:
     """A queue whose first job runs until `release`, and the jobs that it ran since, in order."""
 
-    def __init__(self, max_waiting: int = 100, max_waiting_per_client: int = 100) -> None:
-        self.queue = FairScheduler[str](
-            1, max_waiting=max_waiting, max_waiting_per_client=max_waiting_per_client
-        )
+    def __init__(self, max_waiting: int = 100) -> None:
+        self.queue = FairScheduler[str](1, max_wait_s=max_waiting * JOB_S, expected_job_s=JOB_S)
         self.served: list[str] = []
         self.release = asyncio.Event()
 
@@ -45,7 +48,12 @@ class Scene:
         return task
 
     async def send(
-        self, client: str | None, name: str, *, key: str | None = None, is_urgent: bool = False
+        self,
+        client: str | None,
+        name: str,
+        *,
+        key: str | None = None,
+        priority: Priority = NORMAL,
     ) -> str:
         """Send a job, which returns its name."""
 
@@ -53,7 +61,7 @@ class Scene:
             self.served.append(name)
             return name
 
-        return await self.queue.run(client, serve, key=key, is_urgent=is_urgent)
+        return await self.queue.run(client, serve, key=key, priority=priority)
 
     async def outcomes(self, *sent: "asyncio.Task[str]") -> list[str]:
         """Serve all jobs; return the result of each, or the name of its error."""
@@ -82,22 +90,71 @@ async def test_control_in_order_of_arrival_a_client_waits_for_all_jobs_of_anothe
     assert served.index("other") == 20
 
 
-async def test_urgent_jobs_go_first_but_every_fourth_job_is_another_one() -> None:
+async def test_higher_jobs_go_first_but_every_fourth_job_is_a_lower_one() -> None:
     scene = Scene()
     jobs = [await scene.block()]  # the first job
-    jobs += [asyncio.create_task(scene.send(FLOODER, "other")) for _ in range(3)]
-    jobs += [asyncio.create_task(scene.send(OTHER, "urgent", is_urgent=True)) for _ in range(5)]
+    jobs += [asyncio.create_task(scene.send(FLOODER, "low", priority=LOW)) for _ in range(2)]
+    jobs += [asyncio.create_task(scene.send(FLOODER, "normal")) for _ in range(4)]
+    jobs += [asyncio.create_task(scene.send(OTHER, "high", priority=HIGH)) for _ in range(12)]
     await scene.outcomes(*jobs)
-    assert scene.served == [*["urgent"] * 2, "other", *["urgent"] * 3, *["other"] * 2]
+    order = [*["high"] * 3, "normal"]
+    assert scene.served == [*order[1:], *order * 2, *order[:3], "low", "high", "normal", "low"]
 
 
-async def test_a_client_has_a_limited_number_of_waiting_jobs() -> None:
-    scene = Scene(max_waiting_per_client=2)
+async def test_a_client_that_is_alone_may_use_all_places() -> None:
+    scene = Scene(max_waiting=20)
     jobs = [await scene.block()]
-    jobs += [asyncio.create_task(scene.send(FLOODER, "flood")) for _ in range(4)]
-    jobs += [asyncio.create_task(scene.send(OTHER, "other"))]
-    refused = ["SchedulerFullError"] * 2
-    assert await scene.outcomes(*jobs) == ["blocker", "flood", "flood", *refused, "other"]
+    jobs += [asyncio.create_task(scene.send(FLOODER, "job")) for _ in range(22)]
+    assert await scene.outcomes(*jobs) == ["blocker", *["job"] * 20, *["SchedulerFullError"] * 2]
+
+
+async def test_a_flood_of_lower_jobs_takes_no_place_that_higher_ones_use() -> None:
+    scene = Scene(max_waiting=16)
+    jobs = [await scene.block()]
+    jobs += [asyncio.create_task(scene.send(f"{n}", "low", priority=LOW)) for n in range(30)]
+    jobs += [asyncio.create_task(scene.send(OTHER, "high", priority=HIGH)) for _ in range(15)]
+    outcomes = await scene.outcomes(*jobs)
+    assert outcomes.count("high") == 15
+    assert outcomes.count("low") == 1
+
+
+async def test_a_flood_of_higher_jobs_takes_no_place_that_lower_ones_may_use() -> None:
+    scene = Scene(max_waiting=16)
+    jobs = [await scene.block()]
+    jobs += [asyncio.create_task(scene.send(OTHER, "high", priority=HIGH)) for _ in range(30)]
+    jobs.append(asyncio.create_task(scene.send(OTHER, "low", priority=LOW)))
+    jobs += [asyncio.create_task(scene.send(OTHER, "high", priority=HIGH)) for _ in range(30)]
+    assert (await scene.outcomes(*jobs)).count("low") == 1
+
+
+async def test_as_many_jobs_wait_as_can_begin_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, now = Scene(max_waiting=10), 0.0
+
+    async def take_twice_as_long() -> str:
+        nonlocal now
+        now += 2 * JOB_S
+        return ""
+
+    with monkeypatch.context() as measured:
+        measured.setattr(fair_scheduler, "monotonic", lambda: now)
+        for _ in range(10 * JOBS_IN_MEAN):
+            await scene.queue.run(OTHER, take_twice_as_long)
+    jobs = [await scene.block()]
+    jobs += [asyncio.create_task(scene.send(OTHER, "job")) for _ in range(10)]
+    assert await scene.outcomes(*jobs) == ["blocker", *["job"] * 5, *["SchedulerFullError"] * 5]
+
+
+async def test_refused_jobs_may_return_one_by_one_while_the_jobs_before_them_run() -> None:
+    scene = Scene(max_waiting=3)
+    jobs = [await scene.block()]
+    jobs += [asyncio.create_task(scene.send(OTHER, "job")) for _ in range(23)]
+    await asyncio.sleep(0)
+    scene.release.set()
+    outcomes = await asyncio.gather(*jobs, return_exceptions=True)
+    waits_ms = [each.retry_after_ms for each in outcomes if isinstance(each, SchedulerFullError)]
+    assert len(set(waits_ms)) > 10
+    # The line had one job more when they were refused.
+    assert all(1.5 * JOB_S <= wait_ms / 1000 <= 4 * JOB_S for wait_ms in waits_ms)
 
 
 async def test_a_full_queue_refuses_the_newest_job_of_the_client_with_the_most() -> None:
@@ -116,15 +173,16 @@ async def test_of_clients_with_equally_many_jobs_the_newest_job_is_refused() -> 
     assert await scene.outcomes(*jobs) == ["blocker", "1", "2", *full]
 
 
-async def refusals_for_equals(arrivals: Sequence[tuple[str, bool]], max_waiting: int) -> list[str]:
-    """Let jobs arrive, each of a client and urgent or not; return the refusals that are unfair.
+async def refusals_for_equals(arrivals: Sequence[tuple[str, Priority]], places: int) -> list[str]:
+    """Let jobs arrive, each of a client and a priority; return the refusals that are unfair.
 
-    A refusal is unfair if a job waits on that came later, and whose client has as many jobs.
+    A refusal is unfair if a job of its priority waits on that came later, and whose client has as
+    many.
     """
-    scene, waiting, unfair = Scene(max_waiting), dict[int, asyncio.Task[str]](), list[str]()
+    scene, waiting, unfair = Scene(places), dict[int, asyncio.Task[str]](), list[str]()
     blocker = await scene.block()
-    for number, (client, is_urgent) in enumerate(arrivals):
-        waiting[number] = asyncio.create_task(scene.send(client, "", is_urgent=is_urgent))
+    for number, (client, priority) in enumerate(arrivals):
+        waiting[number] = asyncio.create_task(scene.send(client, "", priority=priority))
         for _ in range(2):  # the job arrives, and the one that is refused ends
             await asyncio.sleep(0)
         lengths = Counter(arrivals[each] for each in waiting)
@@ -133,36 +191,38 @@ async def refusals_for_equals(arrivals: Sequence[tuple[str, bool]], max_waiting:
             unfair += [
                 f"{refused} was refused for {other}"
                 for other in waiting
-                if other > refused and lengths[arrivals[other]] >= lengths[arrivals[refused]]
+                if other > refused
+                and arrivals[other][1] is arrivals[refused][1]
+                and lengths[arrivals[other]] >= lengths[arrivals[refused]]
             ]
+    assert len(waiting) <= places
     await scene.outcomes(blocker, *waiting.values())
     return unfair
 
 
 @given(
-    arrivals=st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=30),
-    max_waiting=st.integers(1, 5),
+    arrivals=st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(Priority)), max_size=40),
+    places=st.integers(1, 20),
 )
 def test_nobody_is_refused_for_one_who_came_later_with_as_many_jobs(
-    arrivals: list[tuple[str, bool]], max_waiting: int
+    arrivals: list[tuple[str, Priority]], places: int
 ) -> None:
-    assert asyncio.run(refusals_for_equals(arrivals, max_waiting)) == []
+    assert asyncio.run(refusals_for_equals(arrivals, places)) == []
 
 
 def test_control_the_first_of_the_longest_queues_loses_its_place_to_later_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def newest_of_first(self: FairScheduler[str]) -> object:
-        queues = [*self._others.values(), *self._urgent.values()]
-        return next(reversed(max(queues, key=len).values()))
+        return next(reversed(max(self._queues[NORMAL].values(), key=len).values()))
 
-    monkeypatch.setattr(FairScheduler, "_newest_of_longest_queue", newest_of_first)
-    arrivals = [(client, False) for client in "abcd"]
-    assert asyncio.run(refusals_for_equals(arrivals, max_waiting=2)) != []
+    monkeypatch.setattr(FairScheduler, "_job_to_refuse", newest_of_first)
+    arrivals = [(client, NORMAL) for client in "abcd"]
+    assert asyncio.run(refusals_for_equals(arrivals, places=2)) != []
 
 
 async def test_waiting_jobs_of_a_client_with_the_same_key_are_one_job() -> None:
-    scene = Scene(max_waiting_per_client=1)
+    scene = Scene(max_waiting=2)
     jobs = [await scene.block()]
     jobs += [asyncio.create_task(scene.send(FLOODER, f"{n}", key="k")) for n in range(3)]
     jobs += [asyncio.create_task(scene.send(OTHER, "other", key="k"))]
@@ -171,7 +231,7 @@ async def test_waiting_jobs_of_a_client_with_the_same_key_are_one_job() -> None:
 
 
 async def test_a_job_that_nobody_waits_for_any_more_does_not_run() -> None:
-    scene = Scene(max_waiting_per_client=1)
+    scene = Scene(max_waiting=1)
     blocker = await scene.block()
     abandoned = [asyncio.create_task(scene.send(FLOODER, f"{n}", key="k")) for n in range(2)]
     await asyncio.sleep(0)
@@ -196,7 +256,7 @@ async def test_a_job_whose_request_would_end_too_late_does_not_run() -> None:
 
 
 async def test_a_queue_that_rests_lets_other_tasks_run_between_two_jobs() -> None:
-    queue = FairScheduler[float](1, max_waiting=9, max_waiting_per_client=9, rest_factor=3)
+    queue = FairScheduler[float](1, max_wait_s=60, expected_job_s=0.01, rest_factor=3)
 
     async def block_event_loop() -> float:
         started_at = monotonic()

@@ -259,6 +259,8 @@ export type RefusalCode =
   | 'SERIES_NOT_FOUND'
   /** The series has more slots to book than one request may book. `bookSlots` can book a part of them. */
   | 'SERIES_TOO_LONG'
+  /** More passwords wait than the server can process in 30 seconds. Nothing was checked or set. */
+  | 'SERVER_BUSY'
   /** The caller has no session of this id. */
   | 'SESSION_NOT_FOUND'
   /** The sign-in has expired, was finished before, or is not valid: start it again. The log of the server says why. */
@@ -297,7 +299,7 @@ export type RefusalCode =
   | 'TIME_CONFLICT'
   /** The organizer, or all organizers together, sent too many announcements within an hour. */
   | 'TOO_MANY_ANNOUNCEMENTS'
-  /** Too many sign-in attempts: for this account, from this address, or in total. */
+  /** Too many sign-in attempts: for this account, or from this address. */
   | 'TOO_MANY_ATTEMPTS'
   /** The e-mail address has the maximum number of open invitations. */
   | 'TOO_MANY_INVITATIONS'
@@ -420,6 +422,7 @@ export type RegisterMutation = { register:
     | { __typename: 'EmailTaken', code: RefusalCode, message: string }
     | { __typename: 'InvalidInput', code: RefusalCode, message: string }
     | { __typename: 'RegistrationClosed', code: RefusalCode, message: string }
+    | { __typename: 'ServerBusy', code: RefusalCode, message: string }
     | { __typename: 'Session', accessToken: string, refreshToken: string }
     | { __typename: 'TooManyAttempts', code: RefusalCode, message: string }
    };
@@ -433,6 +436,7 @@ export type LoginMutation = { login:
     | { __typename: 'Banned', code: RefusalCode, message: string }
     | { __typename: 'InvalidCredentials', code: RefusalCode, message: string }
     | { __typename: 'PasswordSignInOff', code: RefusalCode, message: string }
+    | { __typename: 'ServerBusy', code: RefusalCode, message: string }
     | { __typename: 'Session', accessToken: string, refreshToken: string }
     | { __typename: 'TooManyAttempts', code: RefusalCode, message: string }
    };

@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache, partial
 from math import inf
 from typing import Any, cast
@@ -71,7 +71,7 @@ class ServerConfig(Config):
 
     def __init__(
         self,
-        app: ASGIApp | str,
+        app: ASGIApp | Callable[[], ASGIApp],
         header_timeout_s: float,
         body_timeout_s: float,
         unread_timeout_s: float,

@@ -75,8 +75,10 @@ def _ignoring_repeated_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def uvicorn_config(settings: Settings, app: ASGIApp | str, **kwargs: Any) -> uvicorn.Config:
-    """Return the configuration of a server; an application as a text names it."""
+def uvicorn_config(
+    settings: Settings, app: ASGIApp | Callable[[], ASGIApp], **kwargs: Any
+) -> uvicorn.Config:
+    """Return the configuration of a server for an application, or with `factory` for its maker."""
     return ServerConfig(
         app,
         settings.header_timeout_s,

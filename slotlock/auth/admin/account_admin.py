@@ -6,9 +6,8 @@ from datetime import datetime
 from functools import partial
 
 from slotlock.auth.accounts import (
-    BUSY_RETRY_AFTER_MS,
     EmailTaken,
-    TooManyAttempts,
+    ServerBusy,
     notice_mails,
 )
 from slotlock.auth.admin.groups_and_bans import change_user, find_user
@@ -24,7 +23,6 @@ from slotlock.auth.invitations import (
     was_recently_mailed,
 )
 from slotlock.auth.password_policy.rules import validate_password
-from slotlock.auth.passwords import HasherBusyError
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.domain.notifications.mail_kinds import PASSWORD_CHANGED
@@ -47,6 +45,7 @@ from slotlock.domain.users.email_addresses import (
 )
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import Caller, Role, User, UserId, validate_user_name
+from slotlock.infrastructure.fair_scheduler import SchedulerFullError
 from slotlock.infrastructure.mongo.users.account_admin_writer import InvitedUser, LoginNameTaken
 from slotlock.infrastructure.mongo.users.privacy import Erasure
 
@@ -291,7 +290,7 @@ async def erase_account(
 
 async def replace_password(
     auth: Auth, user_id: UserId, password: str
-) -> UserNotFound | InvalidInput | TooManyAttempts | None:
+) -> UserNotFound | InvalidInput | ServerBusy | None:
     """Set a user's password and end all their sessions; None if it is set. For operators."""
     user = await find_user(auth, user_id)
     if user is None:
@@ -300,8 +299,8 @@ async def replace_password(
         return InvalidInput((FieldProblem("password", problem),))
     try:
         password_hash = await auth.password_hasher.hash(password)
-    except HasherBusyError:
-        return TooManyAttempts(BUSY_RETRY_AFTER_MS)
+    except SchedulerFullError as error:
+        return ServerBusy(error.retry_after_ms)
     if not await auth.repositories.account_admin_writer.replace_password(
         user_id, password_hash, auth.now(), notice_mails(auth, PASSWORD_CHANGED, user)
     ):

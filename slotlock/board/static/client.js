@@ -6,6 +6,9 @@ import { redraw } from "./kernel.js";
 import { local } from "./storage.js";
 
 const TIMEOUT_MS = 15_000;
+/** A password waits up to 30 s for its turn. */
+const PASSWORD_TIMEOUT_MS = 45_000;
+const PASSWORD_OPERATIONS = new Set(["login", "register", "setPassword", "resetPassword", "changePassword", "changeEmail"]);
 const REFRESH_TOKEN = "slotlock.refreshToken";
 /** Codes after which the same request, with its key, may be sent again. */
 const PASSING = new Set(["OFFLINE", "OUTCOME_UNKNOWN", "OVERLOADED", "INTERNAL", "RATE_LIMITED", "LOCKED", "QUEUE_FULL", "TEAM_BUSY"]);
@@ -143,7 +146,7 @@ export async function run(name, variables = {}) {
 /** @param {string} name @param {Record<string, any>} variables @param {string} token */
 async function post(name, variables, token) {
   const abort = new AbortController();
-  const timer = setTimeout(() => abort.abort(), TIMEOUT_MS);
+  const timer = setTimeout(() => abort.abort(), PASSWORD_OPERATIONS.has(name) ? PASSWORD_TIMEOUT_MS : TIMEOUT_MS);
   const sentAt = performance.now();
   let response, body;
   try {

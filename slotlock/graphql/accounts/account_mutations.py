@@ -64,7 +64,7 @@ class AccountMutations:
         outcome = await _throttled_sign_in(
             context,
             input.email,
-            lambda: accounts.register(
+            lambda _is_known: accounts.register(
                 context.auth,
                 input.name,
                 input.email,
@@ -83,8 +83,13 @@ class AccountMutations:
         outcome = await _throttled_sign_in(
             context,
             input.email,
-            lambda: accounts.login(
-                context.auth, input.email, input.password, client.user_agent, client.address
+            lambda is_known: accounts.login(
+                context.auth,
+                input.email,
+                input.password,
+                client.user_agent,
+                client.address,
+                is_known=is_known,
             ),
         )
         return LOGIN.present(outcome, ANONYMOUS)
@@ -171,7 +176,7 @@ class AccountMutations:
 
 
 async def _throttled_sign_in(
-    context: Context, login_name: str, sign_in: Callable[[], Awaitable[Outcome]]
+    context: Context, login_name: str, sign_in: Callable[[bool], Awaitable[Outcome]]
 ) -> Outcome | accounts.TooManyAttempts:
     """Sign in under the login throttle.
 

@@ -33,8 +33,9 @@ MAX_SIGN_IN_ATTEMPTS_PER_MINUTE = 600
 # After a lost connection a client subscribes again, up to ten times on each socket.
 MAX_SUBSCRIPTIONS_PER_MINUTE = 200
 # Milliseconds of CPU time for documents that are not cached. Clients have few, which cost some ms
-# each. A process counts its own time, of which new documents get at most 15,000 ms a minute.
-MAX_DOCUMENT_MS_PER_MINUTE, MAX_DOCUMENT_MS_PER_ADDRESS = 3_000, 10_000
+# each. A process counts its own time, of which new documents get at most 15,000 ms a minute: an
+# address may use all of that while no other one waits.
+MAX_DOCUMENT_MS_PER_MINUTE = 3_000
 # What a document is charged before it is parsed; the rest is refunded. More than any costs.
 DOCUMENT_DEPOSIT_MS = 300
 # Small files are quick; large ones keep a process busy for seconds.
@@ -101,16 +102,13 @@ class OperationRateLimits:
             for kind, maximum in per_minute.items()
             if kind is not OperationKind.SIGN_OUT
         }
-        # Only organizers send files: others must not use up the limit of a shared address.
+        # Only organizers send files: others must not use up the limit of a shared address. New
+        # documents of addresses are read by round robin.
         self._address_limits: dict[OperationKind, RateLimit] = {
             kind: _rate_limit(kind, maximum * users_per_address)
             for kind, maximum in per_minute.items()
-            if kind is not OperationKind.FILE
+            if kind not in (OperationKind.FILE, OperationKind.DOCUMENT)
         }
-        # New documents are so expensive that an address gets less than the sum of its users.
-        self._address_limits[OperationKind.DOCUMENT] = RateLimit(
-            OperationKind.DOCUMENT.value, MAX_DOCUMENT_MS_PER_ADDRESS
-        )
 
     def charge(
         self, costs: Mapping[OperationKind, int], user_id: UserId | None, address: str | None
@@ -137,40 +135,38 @@ class OperationRateLimits:
                 charges.append((f"address:{address}", address_limit, count))
         return charges
 
-    def check_document(self, user_id: UserId | None, address: str | None) -> None:
-        """Check that a client may send a new document now.
+    def check_document(self, user_id: UserId | None) -> None:
+        """Check that a user may send a new document now.
 
         Raises:
-            RateLimitedError: the user or the address has reached a limit.
+            RateLimitedError: the user has reached the limit.
         """
         if self._limiter is not None:
-            self._charge_deposit(user_id, address, ChargeMode.PEEK)
+            self._charge_deposit(user_id, ChargeMode.PEEK)
 
-    def _charge_deposit(
-        self, user_id: UserId | None, address: str | None, mode: ChargeMode
-    ) -> None:
-        deposit = self._charges({OperationKind.DOCUMENT: DOCUMENT_DEPOSIT_MS}, user_id, address)
+    def _charge_deposit(self, user_id: UserId | None, mode: ChargeMode) -> None:
+        deposit = self._charges({OperationKind.DOCUMENT: DOCUMENT_DEPOSIT_MS}, user_id, None)
         if wait_ms := self._local_limiter.charge(deposit, mode):
             raise RateLimitedError(wait_ms)
 
     @contextmanager
-    def document_charge(self, user_id: UserId | None, address: str | None) -> Iterator[None]:
+    def document_charge(self, user_id: UserId | None) -> Iterator[None]:
         """Charge the CPU time of the block, which parses a document without waiting.
 
         Raises:
-            RateLimitedError: the user or the address has reached a limit.
+            RateLimitedError: the user has reached the limit.
         """
         if self._limiter is None:
             yield
             return
-        self._charge_deposit(user_id, address, ChargeMode.CHARGE)
+        self._charge_deposit(user_id, ChargeMode.CHARGE)
         started_at = thread_time()
         try:
             yield
         finally:
             cost_ms = math.ceil((thread_time() - started_at) * 1000)
             rest = {OperationKind.DOCUMENT: max(DOCUMENT_DEPOSIT_MS - cost_ms, 0)}
-            self._local_limiter.charge(self._charges(rest, user_id, address), ChargeMode.REFUND)
+            self._local_limiter.charge(self._charges(rest, user_id, None), ChargeMode.REFUND)
 
     async def refund(
         self, kind: OperationKind, user_id: UserId | None, address: str | None

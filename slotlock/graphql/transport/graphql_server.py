@@ -42,10 +42,9 @@ from slotlock.services.live.fan_out import FanOutQueue
 
 # New documents take up to a quarter of the time of a process.
 REST_FACTOR = 3.0
-# New documents that may wait, in all and of one address. Those that would wait too long are
-# rejected, too.
-MAX_WAITING_DOCUMENTS, MAX_WAITING_DOCUMENTS_PER_ADDRESS = 200, 50
-BUSY_RETRY_AFTER_MS = 2_000
+# How long a new document waits. A usual one takes 5 ms, and the rest after it.
+MAX_DOCUMENT_WAIT_S = 4.0
+EXPECTED_DOCUMENT_S = 0.005 * (1 + REST_FACTOR)
 NOT_LISTED_MESSAGE = "The server executes only the documents on its list, and this is not one."
 # Clients of Apollo's protocol read the message, and send the text of each document from then on.
 PERSISTED_QUERY_NOT_SUPPORTED = error_body(
@@ -56,8 +55,8 @@ PERSISTED_QUERY_NOT_SUPPORTED = error_body(
 def _document_scheduler() -> FairScheduler[None]:
     return FairScheduler(
         max_running=1,
-        max_waiting=MAX_WAITING_DOCUMENTS,
-        max_waiting_per_client=MAX_WAITING_DOCUMENTS_PER_ADDRESS,
+        max_wait_s=MAX_DOCUMENT_WAIT_S,
+        expected_job_s=EXPECTED_DOCUMENT_S,
         rest_factor=REST_FACTOR,
     )
 
@@ -123,18 +122,18 @@ class GraphQLServer:
         async def parse() -> None:
             # A job of another address may have parsed it meanwhile.
             if not self.document_cache.is_cached(text):
-                with self.rate_limits.document_charge(user_id, address):
+                with self.rate_limits.document_charge(user_id):
                     self.document_cache.parse(text)
 
         while True:
-            self.rate_limits.check_document(user_id, address)
+            self.rate_limits.check_document(user_id)
             try:
                 with within_deadline():
                     await self.new_documents.run(address, parse, key=text)
             except RateLimitedError:
                 continue  # the job was charged to the first client that waited for it
-            except SchedulerFullError:
-                raise RateLimitedError(BUSY_RETRY_AFTER_MS) from None
+            except SchedulerFullError as error:
+                raise RateLimitedError(error.retry_after_ms) from None
             else:
                 return
 

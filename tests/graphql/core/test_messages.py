@@ -1,6 +1,7 @@
 """Messages speak to the user, name no field of the API, and follow from a declaration."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def test_no_problem_of_a_field_and_no_refusal_names_a_field_of_the_api() -> None
         for text in refusal_messages(ast.parse(path.read_text()))
     ]
     assert "Every place in this slot is taken." in texts
-    assert [text for text in texts if "`" in text] == []
+    assert [text for text in texts if re.search("`.+`", text)] == []
 
 
 @pytest.mark.parametrize(

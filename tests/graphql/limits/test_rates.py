@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.users.user import UserId
 from slotlock.graphql.core.errors import RateLimitedError
 from slotlock.graphql.limits import operation_rates
 from slotlock.graphql.limits.operation_rates import (
@@ -205,21 +206,21 @@ async def test_without_redis_only_sign_ins_are_limited_by_each_process(
 async def test_new_documents_are_limited_by_the_time_that_they_take(
     servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operation_rates, "MAX_DOCUMENT_MS_PER_ADDRESS", DOCUMENT_DEPOSIT_MS + 20)
+    monkeypatch.setattr(operation_rates, "MAX_DOCUMENT_MS_PER_MINUTE", DOCUMENT_DEPOSIT_MS + 20)
     pipeline = AutoPipeline(redis_client(servers.redis_url))
     limits = OperationRateLimits(RateLimiter(pipeline), 20, 15, 2)
     accepted = 0
-    while accepted < 30 and not is_limited(limits, "192.0.2.1"):
+    while accepted < 30 and not is_limited(limits, UserId("sender")):
         accepted += 1
     assert 1 <= accepted <= 21  # each one takes a part of a millisecond, and counts at least 1
-    assert not is_limited(limits, "192.0.2.2")
+    assert not is_limited(limits, UserId("other"))
     await pipeline.close()
 
 
-def is_limited(limits: OperationRateLimits, address: str) -> bool:
-    """Return whether an address may not send another document; charge it otherwise."""
+def is_limited(limits: OperationRateLimits, user_id: UserId) -> bool:
+    """Return whether a user may not send another document; charge it otherwise."""
     try:
-        with limits.document_charge(None, address):
+        with limits.document_charge(user_id):
             return False
     except RateLimitedError:
         return True

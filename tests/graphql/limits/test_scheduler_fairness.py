@@ -1,7 +1,8 @@
 """A flood from one address does not keep the clients of another waiting behind it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -20,7 +21,7 @@ from slotlock.graphql.transport.graphql_server import GraphQLServer
 from slotlock.graphql.transport.http import JSON, HttpEndpoint
 from slotlock.graphql.transport.http_messages import HttpRequest
 from slotlock.infrastructure import request_deadline
-from slotlock.infrastructure.fair_scheduler import FairScheduler
+from slotlock.infrastructure.fair_scheduler import FairScheduler, Priority
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import Json
 from tests.support.polling import eventually
@@ -31,6 +32,7 @@ FLOODER, OTHER = "192.0.2.1", "192.0.2.2"
 REGISTER = "mutation($input: RegisterInput!) { register(input: $input) { __typename } }"
 LOGIN = "mutation($input: LoginInput!) { login(input: $input) { __typename } }"
 CACHED = "{ __typename }"
+PASSWORD = "correct horse battery"
 
 numbers = count()
 original_run = FairScheduler.run
@@ -50,14 +52,14 @@ class Deployment:
         response: Json = orjson.loads((await self._endpoint.respond(post)).body)
         return response
 
-    async def register(self, address: str) -> Json:
+    async def register(self, address: str, email: str | None = None) -> Json:
         """Register an account, which hashes a password."""
-        account = {"name": "Eve", "email": new_email(), "password": "correct horse battery"}
+        account = {"name": "Eve", "email": email or new_email(), "password": PASSWORD}
         return await self.send(address, REGISTER, input=account)
 
-    async def sign_in(self, address: str) -> Json:
-        """Sign in with a password that is checked, and wrong."""
-        credentials = {"email": new_email(), "password": "correct horse battery"}
+    async def sign_in(self, address: str, email: str | None = None) -> Json:
+        """Sign in with a password that is checked, by default that of an unknown account."""
+        credentials = {"email": email or new_email(), "password": PASSWORD}
         return await self.send(address, LOGIN, input=credentials)
 
     async def send_new_document(self, address: str) -> Json:
@@ -99,16 +101,33 @@ async def left_of_flood(queue: Any, flood: Any, other: Any) -> int:
     """Return how many jobs of a flood have not begun when a later one of another address begins."""
     added = record_results(queue, "_find_or_add")
     begun = record_results(queue, "_take_next")
-    max_running, queue._max_running = queue._max_running, 0
-    sent = [asyncio.create_task(flood(FLOODER)) for _ in range(FLOOD_SIZE)]
-    await wait_for_jobs(queue, FLOOD_SIZE)
-    sent.append(asyncio.create_task(other(OTHER)))
-    await wait_for_jobs(queue, FLOOD_SIZE + 1)
-    queue._max_running = max_running
-    queue._start_jobs()
+    with paused(queue):
+        sent = [asyncio.create_task(flood(FLOODER)) for _ in range(FLOOD_SIZE)]
+        await wait_for_jobs(queue, FLOOD_SIZE)
+        sent.append(asyncio.create_task(other(OTHER)))
+        await wait_for_jobs(queue, FLOOD_SIZE + 1)
     for response in await asyncio.gather(*sent):
         assert "INTERNAL" not in str(response)
     return FLOOD_SIZE - begun.index(added[-1])
+
+
+@contextmanager
+def paused(queue: Any) -> Iterator[None]:
+    """Let jobs wait until the end of the context, which starts them."""
+    queue._start_jobs = lambda: None
+    yield
+    del queue._start_jobs
+    queue._start_jobs()
+
+
+def waiting_count(queue: Any) -> int:
+    """Return how many jobs wait."""
+    return sum(map(queue._waiting_count, Priority))
+
+
+def let_wait(queue: Any, number: int) -> None:
+    """Let only so many jobs wait."""
+    queue._job_s = queue._max_wait_s * queue._max_running / number
 
 
 def record_results(queue: Any, method: str) -> list[object]:
@@ -127,7 +146,7 @@ async def wait_for_jobs(queue: FairScheduler[Any], number: int) -> None:
     """Wait until so many jobs wait."""
 
     async def are_waiting() -> bool:
-        return queue._waiting_count == number
+        return waiting_count(queue) == number
 
     await eventually(are_waiting, f"{number} jobs wait")
 
@@ -139,6 +158,41 @@ async def test_a_sign_in_does_not_wait_for_the_registrations_of_another_address(
     queue._max_running = 1
     left = await left_of_flood(queue, deployment.register, deployment.sign_in)
     assert left >= FLOOD_SIZE - 2
+
+
+async def test_a_user_known_at_an_address_does_not_wait_for_unknown_accounts_there(
+    deployment: Deployment,
+) -> None:
+    queue = deployment.server.auth.password_hasher._scheduler
+    queue._max_running, queue._begun_count, email = 1, 0, new_email()
+    await deployment.register(FLOODER, email)
+    sign_in = deployment.sign_in
+    assert await left_of_flood(queue, sign_in, lambda _: sign_in(FLOODER, email)) == FLOOD_SIZE
+    # Nobody knows the account elsewhere.
+    assert await left_of_flood(queue, sign_in, lambda _: sign_in(OTHER, email)) < FLOOD_SIZE
+
+
+async def test_sign_ins_do_not_wait_for_the_flood_of_one_account_from_their_address(
+    deployment: Deployment,
+) -> None:
+    queue = deployment.server.auth.password_hasher._scheduler
+    queue._max_running, flooded = 1, new_email()
+    sign_in = deployment.sign_in
+    left = await left_of_flood(
+        queue, lambda address: sign_in(address, flooded), lambda _: sign_in(FLOODER)
+    )
+    assert left >= FLOOD_SIZE - 2
+
+
+@pytest.mark.usefixtures("in_order_of_arrival")
+async def test_control_in_order_of_arrival_known_users_wait_for_unknown_accounts(
+    deployment: Deployment,
+) -> None:
+    queue = deployment.server.auth.password_hasher._scheduler
+    queue._max_running, email = 1, new_email()
+    await deployment.register(FLOODER, email)
+    sign_in = deployment.sign_in
+    assert await left_of_flood(queue, sign_in, lambda _: sign_in(FLOODER, email)) == 0
 
 
 async def test_a_registration_does_not_wait_for_the_sign_ins_of_another_address(
@@ -167,17 +221,17 @@ async def test_control_in_order_of_arrival_clients_wait_for_the_flood_of_another
 
 async def test_a_document_that_was_read_never_waits_for_new_ones(deployment: Deployment) -> None:
     queue = deployment.server.new_documents
-    queue._max_running = 0
-    waiting = asyncio.create_task(deployment.send_new_document(FLOODER))
-    await wait_for_jobs(queue, 1)
-    assert await deployment.send(FLOODER, CACHED) == {"data": {"__typename": "Query"}}
-    waiting.cancel()
+    with paused(queue):
+        waiting = asyncio.create_task(deployment.send_new_document(FLOODER))
+        await wait_for_jobs(queue, 1)
+        assert await deployment.send(FLOODER, CACHED) == {"data": {"__typename": "Query"}}
+    await waiting
 
 
 async def test_new_documents_beyond_those_that_may_wait_are_rejected_with_a_time_to_retry(
     deployment: Deployment,
 ) -> None:
-    deployment.server.new_documents._max_waiting_per_client = 2
+    let_wait(deployment.server.new_documents, 2)
     responses = await asyncio.gather(*(deployment.send_new_document(FLOODER) for _ in range(5)))
     errors = [response["errors"][0]["extensions"] for response in responses]
     assert {each["code"] for each in errors} == {"RATE_LIMITED", "GRAPHQL_VALIDATION_FAILED"}
@@ -186,25 +240,22 @@ async def test_new_documents_beyond_those_that_may_wait_are_rejected_with_a_time
 
 async def test_sign_ins_beyond_those_that_may_wait_are_refused(deployment: Deployment) -> None:
     queue = deployment.server.auth.password_hasher._scheduler
-    queue._max_running, queue._max_waiting_per_client = 0, 2
-    sent = [asyncio.create_task(deployment.register(FLOODER)) for _ in range(4)]
-    await eventually(lambda: sum(task.done() for task in sent) == 2, "two are refused")
-    queue._max_running = 1
-    queue._start_jobs()
+    let_wait(queue, 2)
+    with paused(queue):
+        sent = [asyncio.create_task(deployment.register(FLOODER)) for _ in range(4)]
+        await eventually(lambda: sum(task.done() for task in sent) == 2, "two are refused")
     responses = await asyncio.gather(*sent)
     types = [response["data"]["register"]["__typename"] for response in responses]
-    assert sorted(types) == ["Session"] * 2 + ["TooManyAttempts"] * 2
+    assert sorted(types) == ["ServerBusy"] * 2 + ["Session"] * 2
 
 
 async def test_equal_new_documents_of_an_address_are_read_once_and_take_one_place(
     deployment: Deployment,
 ) -> None:
     queue, document = deployment.server.new_documents, f"{{ nothing{next(numbers)} }}"
-    queue._max_running = 0
-    sent = [asyncio.create_task(deployment.send(FLOODER, document)) for _ in range(3)]
-    await wait_for_jobs(queue, 1)
-    queue._max_running = 1
-    queue._start_jobs()
+    with paused(queue):
+        sent = [asyncio.create_task(deployment.send(FLOODER, document)) for _ in range(3)]
+        await wait_for_jobs(queue, 1)
     responses = await asyncio.gather(*sent)
     assert responses[0] == responses[1] == responses[2]
 
@@ -215,19 +266,17 @@ async def test_a_user_beyond_their_limit_takes_no_equal_new_document_from_others
     server, text = deployment.server, f"{{ a{next(numbers)}: __typename }}"
     spender, other = UserId("spender"), UserId("other")
     queue, limits = server.new_documents, server.rate_limits
-    queue._max_running = 0
-    sent = [asyncio.create_task(server._parse_new(text, spender, FLOODER))]
-    await wait_for_jobs(queue, 1)
-    sent.append(asyncio.create_task(server._parse_new(text, other, FLOODER)))
-    spent = limits._charges({OperationKind.DOCUMENT: MAX_DOCUMENT_MS_PER_MINUTE}, spender, None)
-    assert limits._local_limiter.charge(spent) == 0
-    await asyncio.sleep(0)
-    assert queue._waiting_count == 1
-    queue._max_running = 1
-    queue._start_jobs()
+    with paused(queue):
+        sent = [asyncio.create_task(server._parse_new(text, spender, FLOODER))]
+        await wait_for_jobs(queue, 1)
+        sent.append(asyncio.create_task(server._parse_new(text, other, FLOODER)))
+        spent = limits._charges({OperationKind.DOCUMENT: MAX_DOCUMENT_MS_PER_MINUTE}, spender, None)
+        assert limits._local_limiter.charge(spent) == 0
+        await asyncio.sleep(0)
+        assert waiting_count(queue) == 1
     refusal, accepted = await asyncio.gather(*sent, return_exceptions=True)
     assert isinstance(refusal, RateLimitedError)
     assert accepted is None
     with pytest.raises(RateLimitedError):
         await server._parse_new(text, spender, FLOODER)
-    assert queue._waiting_count == 0
+    assert waiting_count(queue) == 0
