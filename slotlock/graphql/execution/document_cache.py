@@ -36,6 +36,7 @@ from slotlock.graphql.limits.operation_kinds import (
     operation_costs,
 )
 from slotlock.infrastructure.bounded_cache import BoundedCache
+from slotlock.infrastructure.segmented_cache import SegmentedCache
 from strawberry_compiled import CompiledOperation, compile_operation
 
 # The parsed form of 2,000 characters can take 250 kB, so characters are limited, too.
@@ -92,6 +93,7 @@ class Operation:
 class DocumentCache:
     """Recently used documents with their operations, and invalid ones with their errors.
 
+    What one address sends does not evict what several use, or one for longer: see SegmentedCache.
     Without introspection no error suggests a name, because suggestions reveal the schema, too.
     `trusted` are the only documents that may be executed, by id; None allows all.
 
@@ -113,22 +115,24 @@ class DocumentCache:
             *specified_rules,
             *(() if introspection else (NoSchemaIntrospectionCustomRule,)),
         )
-        self._accepted: BoundedCache[dict[str | None, Operation]]
-        self._accepted = BoundedCache(MAX_CACHED_DOCUMENTS, MAX_CACHED_CHARACTERS)
-        self._introspections: BoundedCache[dict[str | None, Operation]]
-        self._introspections = BoundedCache(MAX_CACHED_INTROSPECTIONS, MAX_CACHED_CHARACTERS)
-        self._rejected: BoundedCache[Errors] = BoundedCache(
+        self._accepted: SegmentedCache[dict[str | None, Operation]]
+        self._accepted = SegmentedCache(MAX_CACHED_DOCUMENTS, MAX_CACHED_CHARACTERS)
+        self._introspections: SegmentedCache[dict[str | None, Operation]]
+        self._introspections = SegmentedCache(MAX_CACHED_INTROSPECTIONS, MAX_CACHED_CHARACTERS)
+        self._rejected: SegmentedCache[Errors] = SegmentedCache(
             MAX_CACHED_REJECTIONS, MAX_CACHED_REJECTION_CHARACTERS
         )
         if trusted is not None:
             self._parse_trusted(trusted)
 
     def _parse_trusted(self, trusted: Mapping[str, str]) -> None:
-        """Parse the trusted documents into a cache that has room for all of them."""
-        self._accepted = BoundedCache(len(trusted), sum(map(len, trusted.values())))
+        """Parse the trusted documents into a segment that has room for all of them."""
+        protected: BoundedCache[dict[str | None, Operation]]
+        protected = BoundedCache(len(trusted), sum(map(len, trusted.values())))
+        self._accepted.protected = protected
         for id_, text in trusted.items():
             try:
-                self._accepted.put(text, self._parse_operations(text))
+                protected.put(text, self._parse_operations(text, None))
             except DocumentError as error:
                 reason = error.errors[0]["message"]
                 raise TrustedDocumentsError(f"the document {id_} is invalid: {reason}") from None
@@ -139,39 +143,38 @@ class DocumentCache:
 
     def find_operation(self, text: str, name: str | None) -> Operation | None:
         """Return the operation of a document in use; None if `resolve_operation` must find it."""
-        operations = self._accepted.get(text)
+        protected = self._accepted.protected
+        operations = protected.get(text)
         if operations is None:
             return None
-        self._accepted.used.add(text)
+        protected.used.add(text)
         return operations.get(name)
 
-    def resolve_operation(self, text: str, name: str | None) -> Operation:
-        """Return the operation of a document that a request names.
+    def resolve_operation(
+        self, text: str, name: str | None, address: str | None = None
+    ) -> Operation:
+        """Return the operation of a document that a request from this address names.
 
         Raises:
             DocumentError: the document is invalid or too large, or has no such operation.
         """
-        cache = self._accepted if text in self._accepted else self._introspections
-        operations = cache.get(text)
-        if operations is None:
-            operations = self.parse(text)
-        else:
-            cache.used.add(text)
-        return _select_operation(operations, name)
+        operations = self._accepted.use(text, address) or self._introspections.use(text, address)
+        return _select_operation(operations or self.parse(text, address), name)
 
-    def parse(self, text: str) -> dict[str | None, Operation]:
-        """Parse, measure and validate a document, and store the result.
+    def parse(self, text: str, address: str | None = None) -> dict[str | None, Operation]:
+        """Parse, measure and validate a document from this address, and store the result.
 
         Raises:
             DocumentError: the document is invalid or too large.
         """
-        operations = self._parse_operations(text)
-        introspects = any(operation.result is not None for operation in operations.values())
-        cache = self._introspections if introspects else self._accepted
-        cache.put(text, operations)
+        operations = self._parse_operations(text, address)
+        if any(operation.result is not None for operation in operations.values()):
+            self._introspections.put(text, operations, address)
+        else:
+            self._accepted.put(text, operations, address)
         return operations
 
-    def _parse_operations(self, text: str) -> dict[str | None, Operation]:
+    def _parse_operations(self, text: str, address: str | None) -> dict[str | None, Operation]:
         if len(text) > MAX_DOCUMENT_BYTES or (
             not text.isascii() and len(text.encode()) > MAX_DOCUMENT_BYTES
         ):
@@ -180,7 +183,7 @@ class DocumentCache:
             raise _too_large(f"A document may have at most {MAX_DIGITS} digits in a row.")
         if text.count("\n") + text.count("\r") > MAX_LINE_ENDS:
             raise _too_large(f"A document may have at most {MAX_LINE_ENDS} lines.")
-        if errors := self._rejected.get(text):
+        if errors := self._rejected.use(text, address):
             raise DocumentError(errors)
         try:
             return _build_operations(
@@ -189,7 +192,7 @@ class DocumentCache:
                 allows_suggestions=self._introspection,
             )
         except DocumentError as error:
-            self._rejected.put(text, error.errors)
+            self._rejected.put(text, error.errors, address)
             raise
 
     def _parse_and_validate(self, text: str) -> DocumentNode:

@@ -108,7 +108,7 @@ class GraphQLServer:
         if operation is None:
             if not self.document_cache.is_cached(text):
                 await self._parse_new(text, user_to_charge(self.auth, token), client.address)
-            operation = self.document_cache.resolve_operation(text, operation_name)
+            operation = self.document_cache.resolve_operation(text, operation_name, client.address)
         if tracing.is_on:
             fields = [name for _, name in operation.root_fields]
             tracing.describe_operation(operation.operation_type.value, operation.name, fields)
@@ -123,7 +123,7 @@ class GraphQLServer:
             # A job of another address may have parsed it meanwhile.
             if not self.document_cache.is_cached(text):
                 with self.rate_limits.document_charge(user_id):
-                    self.document_cache.parse(text)
+                    self.document_cache.parse(text, address)
 
         while True:
             self.rate_limits.check_document(user_id)

@@ -2,6 +2,7 @@
 
 import gc
 from contextlib import aclosing
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.slots.selected_slot import SelectedSlot
+from slotlock.graphql.context import ClientInfo
 from slotlock.graphql.execution import document_cache
 from slotlock.graphql.execution.document_cache import (
     MAX_CACHED_CHARACTERS,
@@ -27,11 +29,13 @@ from slotlock.graphql.execution.subscriptions import execute_stream
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
+from slotlock.infrastructure.segmented_cache import PROBATION_S, SegmentedCache
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import WATCH_AVAILABILITY
 from tests.support.domain.builders import build_slot
 
+PUPIL, TEACHER, ATTACKER = "192.0.2.1", "198.51.100.1", "203.0.113.1"
 EVENTS_PER_ROUND = 300
 MAX_ROUNDS = 6
 
@@ -51,14 +55,40 @@ def test_the_operations_of_a_text_share_one_parsed_document(cache: DocumentCache
     assert cache.resolve_operation(text + " ", "A").document is not first.document
 
 
-def test_a_text_in_use_is_not_evicted(cache: DocumentCache) -> None:
-    used, unused = "{ used: __typename }", "{ unused: __typename }"
-    used_document = cache.resolve_operation(used, None).document
-    unused_document = cache.resolve_operation(unused, None).document
-    for number in range(MAX_CACHED_DOCUMENTS - 1):
-        cache.resolve_operation(f"{{ a{number}: __typename }}", None)
-        assert cache.resolve_operation(used, None).document is used_document
-    assert cache.resolve_operation(unused, None).document is not unused_document
+def is_evicted_by_500_documents(cache: DocumentCache, text: str) -> bool:
+    """Return whether new documents of another address evict a document."""
+    document = cache.resolve_operation(text, None, PUPIL).document
+    for number in range(MAX_CACHED_DOCUMENTS):
+        cache.resolve_operation(f"{{ a{number}: __typename }}", None, ATTACKER)
+    return cache.resolve_operation(text, None, PUPIL).document is not document
+
+
+def test_new_documents_of_one_address_evict_no_document_that_two_addresses_use(
+    cache: DocumentCache,
+) -> None:
+    cache.resolve_operation("{ __typename }", None, TEACHER)
+    assert not is_evicted_by_500_documents(cache, "{ __typename }")
+
+
+def test_new_documents_of_one_address_evict_no_document_that_another_uses_for_longer(
+    cache: DocumentCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.resolve_operation("{ __typename }", None, PUPIL)
+    later = monotonic() + PROBATION_S
+    monkeypatch.setattr(cache._accepted, "_clock", lambda: later)
+    assert not is_evicted_by_500_documents(cache, "{ __typename }")
+
+
+def test_control_without_a_protected_segment_they_evict_it(
+    cache: DocumentCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SegmentedCache, "_is_in_use", lambda *_: False)
+    cache.resolve_operation("{ __typename }", None, TEACHER)
+    assert is_evicted_by_500_documents(cache, "{ __typename }")
+
+
+def test_documents_that_nobody_uses_again_are_evicted(cache: DocumentCache) -> None:
+    assert is_evicted_by_500_documents(cache, "{ __typename }")
 
 
 def test_long_texts_evict_others_before_the_cache_is_full(cache: DocumentCache) -> None:
@@ -66,6 +96,22 @@ def test_long_texts_evict_others_before_the_cache_is_full(cache: DocumentCache) 
     for number in range(MAX_CACHED_CHARACTERS // 10_000):
         cache.resolve_operation(f"{{ a{number}: __typename }}".ljust(10_000), None)
     assert cache.resolve_operation("{ __typename }", None).document is not first
+
+
+async def test_the_server_names_the_address_of_each_request_to_the_cache(
+    servers: EmbeddedServers,
+) -> None:
+    settings = Settings(
+        mongo_url=database_url(servers, "memory"),
+        redis_url=servers.redis_url,
+        secret_key=(SecretStr(SECRET),),
+    )
+    async with open_app_state(settings, development=False) as state:
+        server, request = state.graphql_server, {"query": "{ __typename }"}
+        documents = server.document_cache
+        for address, is_protected in ((PUPIL, False), (PUPIL, False), (TEACHER, True)):
+            await server.parse_request(request, None, ClientInfo(address, None))
+            assert (documents.find_operation(request["query"], None) is not None) is is_protected
 
 
 def test_an_invalid_text_is_rejected_again_without_parsing(
