@@ -23,7 +23,7 @@ from icalendar import (
 )
 
 from slotlock import __version__
-from slotlock.domain.reports.calendar_events import CalendarEvent
+from slotlock.domain.reports.calendar_events import CalendarEvent, EventStatus
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.zone_transitions import UtcOffsetChange, clock_changes, yearly_rule
 from slotlock.domain.schedule.zones import (
@@ -134,7 +134,10 @@ def _to_component(event: CalendarEvent) -> Event:
     component.add("LAST-MODIFIED", event.revised_at.replace(microsecond=0))
     component.add("SEQUENCE", event.sequence)
     component.add("STATUS", event.status.value)
-    component.add("SUMMARY", event.title)
+    # Google Calendar and others ignore the status. A feed does not know who reads it, so the title
+    # says it in the word of iCalendar.
+    is_cancelled = event.status is EventStatus.CANCELLED
+    component.add("SUMMARY", f"CANCELLED: {event.title}" if is_cancelled else event.title)
     if event.location:
         component.add("LOCATION", event.location)
     local_times = _local_times(event.meeting, event.time_zone)
@@ -142,7 +145,7 @@ def _to_component(event: CalendarEvent) -> Event:
     parameters = {"TZID": event.time_zone} if local_times else {}
     for name, time in zip(("DTSTART", "DTEND"), times, strict=True):
         component.add(name, time, parameters=parameters)
-    is_free = not event.busy or event.status.value == "CANCELLED"
+    is_free = not event.busy or is_cancelled
     component.add("TRANSP", "TRANSPARENT" if is_free else "OPAQUE")
     return component
 

@@ -91,7 +91,7 @@ async def decline(services: Services, team_id: TeamId, user_id: UserId) -> Decli
     login_name = await _login_name_of(services, user_id)
 
     async def decide(team: Team) -> TeamDecision[DeclineInvitationOutcome]:
-        return membership.decline(team, login_name)
+        return membership.decline(team, user_id, login_name)
 
     return await _update(services, team_id, NotInvited(), decide)
 
@@ -117,15 +117,18 @@ async def leave(services: Services, team_id: TeamId, user_id: UserId) -> LeaveTe
 
 
 async def remove_user(services: Services, user_id: UserId, login_name: str) -> None:
-    """Remove a user from all teams, and delete the open invitations to their address."""
+    """Remove a user from all teams, and delete their open invitations.
+
+    `login_name` is the last one, which invitations to earlier ones do not depend on.
+    """
 
     async def decide(team: Team) -> TeamDecision[DeclineInvitationOutcome]:
-        return membership.decline(team, login_name)
+        return membership.decline(team, user_id, login_name)
 
     missing: DeclineInvitationOutcome = NotInvited()
     for team in await services.teams.find_by_user(user_id):
         await leave(services, team.id, user_id)
-    for team in await services.teams.find_by_invited_email(login_name):
+    for team in await services.teams.find_by_invited_user(user_id, login_name):
         await _update(services, team.id, missing, decide)
 
 
@@ -141,10 +144,11 @@ async def list_teams(services: Services, user_id: UserId) -> tuple[Team, ...]:
 
 
 async def list_invitations(services: Services, user_id: UserId) -> list[tuple[Team, Invitation]]:
-    """Return the open invitations to the user's address, each with its team."""
+    """Return the open invitations of the user, each with its team."""
     login_name = await _login_name_of(services, user_id)
-    teams = await services.teams.find_by_invited_email(login_name)
-    return [(team, invite) for team in teams if (invite := team.invitation_to(login_name))]
+    teams = await services.teams.find_by_invited_user(user_id, login_name)
+    found = ((team, team.invitations_of(user_id, login_name)) for team in teams)
+    return [(team, own[0]) for team, own in found if own]
 
 
 async def _update(

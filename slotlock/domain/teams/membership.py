@@ -1,6 +1,6 @@
 """Rules of team membership: create, invite, accept, decline, withdraw and leave."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -90,36 +90,41 @@ def invite(
 def accept(
     team: Team, user_id: UserId, email: str, member_number: int | None, now: datetime
 ) -> TeamDecision[AcceptInvitationOutcome]:
-    """Add the user with the invited address. Accepting twice changes nothing.
+    """Add the invited user, whose address is `email`. Accepting twice changes nothing.
 
     The invitation has reserved a seat. `member_number` is free among the user's memberships, or
     None.
     """
+    own = team.invitations_of(user_id, email)
     if team.has_member(user_id):
-        return TeamDecision(team, TeamSaved(team))
-    if not team.invitation_to(email):
+        # A member has an open invitation after a change to an address that was invited, too.
+        after = _without(team, own) if own else team
+        return TeamDecision(after, TeamSaved(after))
+    if not own:
         return TeamDecision(team, NotInvited())
     if member_number is None:
         return TeamDecision(team, TooManyTeams())
     member = Member(user_id, now, member_number)
-    after = replace(_without_invitation(team, email), members=(*team.members, member))
+    after = replace(_without(team, own), members=(*team.members, member))
     return TeamDecision(after, TeamSaved(after))
 
 
-def decline(team: Team, email: str) -> TeamDecision[DeclineInvitationOutcome]:
-    """Delete the invitation to the user's address."""
-    if not team.invitation_to(email):
+def decline(team: Team, user_id: UserId, email: str) -> TeamDecision[DeclineInvitationOutcome]:
+    """Delete the invitation of the user, whose address is `email`."""
+    own = team.invitations_of(user_id, email)
+    if not own:
         return TeamDecision(team, NotInvited())
-    return TeamDecision(_without_invitation(team, email), InvitationDeclined(team.id))
+    return TeamDecision(_without(team, own), InvitationDeclined(team.id))
 
 
 def withdraw(team: Team, by: UserId, email: str | None) -> TeamDecision[WithdrawInvitationOutcome]:
     """Delete an open invitation on behalf of a member."""
     if not team.has_member(by):
         return TeamDecision(team, TeamNotFound(team.id))
-    if email is None or not team.invitation_to(email):
+    invitation = team.invitation_to(email) if email is not None else None
+    if invitation is None:
         return TeamDecision(team, NotInvited())
-    after = _without_invitation(team, email)
+    after = _without(team, (invitation,))
     return TeamDecision(after, TeamSaved(after))
 
 
@@ -132,8 +137,8 @@ def leave(team: Team, user_id: UserId) -> TeamDecision[LeaveTeamOutcome]:
     return TeamDecision(after, TeamLeft(team.id))
 
 
-def _without_invitation(team: Team, email: str) -> Team:
-    remaining = tuple(invitation for invitation in team.invitations if invitation.email != email)
+def _without(team: Team, invitations: Collection[Invitation]) -> Team:
+    remaining = tuple(each for each in team.invitations if each not in invitations)
     return _next_version(replace(team, invitations=remaining))
 
 

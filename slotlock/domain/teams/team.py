@@ -27,12 +27,17 @@ class Member:
 
 @value_object
 class Invitation:
-    """An open invitation to an address or a user name; `number`, 0 to 99, is unique among those."""
+    """An open invitation to an address or a user name; `number`, 0 to 99, is unique among those.
+
+    `user_id` is the user who had this login name and has another one now. The invitation follows
+    that user; until then, it is None and the invitation is for who has the login name.
+    """
 
     email: str
     at: datetime
     by: UserId
     number: int
+    user_id: UserId | None = None
     stored: Stored = field(default=None, compare=False, repr=False)
 
 
@@ -62,6 +67,14 @@ class Team:
     def invitation_to(self, email: str) -> Invitation | None:
         """Return the open invitation to this address, or None."""
         return next((invite for invite in self.invitations if invite.email == email), None)
+
+    def invitations_of(self, user_id: UserId, login_name: str) -> tuple[Invitation, ...]:
+        """Return the open invitations of a user with this login name; more than one is rare."""
+        return tuple(
+            each
+            for each in self.invitations
+            if each.user_id == user_id or (each.user_id is None and each.email == login_name)
+        )
 
     @property
     def is_full(self) -> bool:

@@ -18,12 +18,17 @@ _RFC3339 = re.compile(
     r"([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)",
     re.ASCII,
 )
+# ISO 8601 has it for the end of a day, RFC 3339 has not.
+END_OF_DAY = "24:00"
+END_OF_DAY_MESSAGE = "A day has no 24:00. Please use 00:00 of the next day."
 
 
 def parse_time(value: object) -> datetime:
     """Return the time in UTC, truncated to milliseconds. Errors: ValueError."""
     if not isinstance(value, str) or not _RFC3339.fullmatch(value):
         raise ValueError("Please use a time with an offset, like 2030-01-31T14:00:00+01:00.")
+    if value[11:].startswith(END_OF_DAY):
+        raise ValueError(END_OF_DAY_MESSAGE)
     try:
         instant = datetime.fromisoformat(value.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
@@ -59,6 +64,8 @@ def parse_local_time(value: object) -> time:
     """Return a time of day without a zone. Errors: ValueError."""
     if not isinstance(value, str) or not re.fullmatch(r"\d{2}:\d{2}(:\d{2})?", value, re.ASCII):
         raise ValueError("Please use a time of day like 14:00 or 14:00:30.")
+    if value.startswith(END_OF_DAY):
+        raise ValueError(END_OF_DAY_MESSAGE)
     try:
         return time.fromisoformat(value)
     except ValueError:

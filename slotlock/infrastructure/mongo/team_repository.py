@@ -1,7 +1,7 @@
 """Stores teams.
 
-    {_id, name, members: [{user, since, number}], invitations: [{email, at, by, number}], version,
-     createdAt, schemaVersion, touchedBy?}
+    {_id, name, members: [{user, since, number}], invitations: [{email, at, by, number, user?}],
+     version, createdAt, schemaVersion, touchedBy?}
 
 A unique index gives a user's teams different numbers, and likewise the open invitations to an
 address. There are 100 numbers. That limits both, however many are created at once; a count could be
@@ -50,10 +50,12 @@ TEAM_INDEXES = indexes_of(
             [("invitations.email", 1), ("invitations.number", 1)],
             {"unique": True, **PARTIAL_INVITATIONS},
         ),
+        # Few invitations have a user.
+        "invited_users": ([("invitations.user", 1)], {"sparse": True}),
     },
 )
 MEMBER_FIELDS = ("user", "since", "number")
-INVITATION_FIELDS = ("email", "at", "by", "number")
+INVITATION_FIELDS = ("email", "at", "by", "number", "user")
 UNIQUE_INDEXES = ("teams.members", "teams.invitations")
 
 
@@ -126,6 +128,16 @@ class TeamRepository:
         """Return the teams that invited this address, the oldest first; at most 100."""
         return await self._find_all({"invitations.email": email})
 
+    @limited
+    async def find_by_invited_user(self, user_id: UserId, login_name: str) -> tuple[Team, ...]:
+        """Return the teams that invited a user with this login name, the oldest first.
+
+        Some may have invited somebody else who had it: see `Team.invitations_of`.
+        """
+        return await self._find_all(
+            {"$or": [{"invitations.user": ObjectId(user_id)}, {"invitations.email": login_name}]}
+        )
+
     async def free_member_number(self, user_id: UserId) -> int | None:
         """Return a number that none of the user's teams has; None if all are taken."""
         teams = await self.find_by_user(user_id)
@@ -172,6 +184,19 @@ async def remove_from_teams(
     await database["teams"].update_many(of_users, removal, session=session)
 
 
+async def assign_invitations(
+    database: Database, user_id: UserId, login_name: str, session: AsyncClientSession
+) -> None:
+    """Let the open invitations to a login name follow its user, who has another one from now on."""
+    own = {"email": login_name, "user": {"$exists": False}}
+    await database["teams"].update_many(
+        {"invitations": {"$elemMatch": own}},
+        {"$set": {"invitations.$[own].user": ObjectId(user_id)}, "$inc": {"version": 1}},
+        array_filters=[{f"own.{name}": value for name, value in own.items()}],
+        session=session,
+    )
+
+
 _NO_TEAMMATES: tuple[frozenset[UserId], tuple[TeamVersion, ...]] = (frozenset(), ())
 
 
@@ -200,6 +225,7 @@ def _to_fields(team: Team) -> Document:
                 "at": i.at,
                 "by": ObjectId(i.by),
                 "number": i.number,
+                **({"user": ObjectId(i.user_id)} if i.user_id else {}),
             }
             for i in team.invitations
         ],
@@ -216,7 +242,14 @@ def _to_team(document: Document) -> Team:
             Member(UserId(str(m["user"])), m["since"], m["number"], m) for m in document["members"]
         ),
         invitations=tuple(
-            Invitation(i["email"], i["at"], UserId(str(i["by"])), i["number"], i)
+            Invitation(
+                i["email"],
+                i["at"],
+                UserId(str(i["by"])),
+                i["number"],
+                UserId(str(i["user"])) if "user" in i else None,
+                i,
+            )
             for i in document["invitations"]
         ),
         version=document["version"],

@@ -118,11 +118,25 @@ async def test_holds_are_tentative_and_moved_cancelled_or_expired_bookings_are_c
     await ada.confirm(hold["id"])
     assert await statuses() == {"a": "CONFIRMED"}
     moved = (await ada.move(hold["id"], second))["booking"]
-    assert await statuses() == {"a": "CANCELLED", "b": "CONFIRMED"}
+    assert await statuses() == {"CANCELLED: a": "CANCELLED", "b": "CONFIRMED"}
     await ada.cancel_booking(moved["id"])
     await ada.hold(third)
     expire_holds(two_apps[0].environment["SLOTLOCK_MONGO_URL"], third, expired_for_s=60)
-    assert await statuses() == {"a": "CANCELLED", "b": "CANCELLED", "c": "CANCELLED"}
+    assert await statuses() == {f"CANCELLED: {title}": "CANCELLED" for title in "abc"}
+
+
+async def test_the_title_of_a_cancelled_event_says_so_for_programs_that_ignore_the_status(
+    users: CalendarUsers,
+) -> None:
+    ada, _, organizer = users
+    slot_id = await organizer.add_slot(title="Yoga")
+    await ada.book_slot(slot_id)
+    path = await create_calendar(ada)
+    (event,) = (await events_by_uid(ada, path)).values()
+    assert event["SUMMARY"] == "Yoga"
+    await organizer.cancel_slot(slot_id)
+    (event,) = (await events_by_uid(ada, path)).values()
+    assert event["SUMMARY"] == "CANCELLED: Yoga"
 
 
 async def test_a_new_feed_ends_the_previous_one_and_revoking_ends_it_in_every_process(
@@ -208,7 +222,7 @@ async def test_one_booking_is_a_calendar_whose_address_only_its_user_sees(
     assert booking["id"][-24:] in event["UID"]
     await ada.cancel_booking(booking["id"])
     (event,) = (await events_by_uid(phone, path)).values()
-    assert event_facts(event) == ("Yoga", "CANCELLED", 1)
+    assert event_facts(event) == ("CANCELLED: Yoga", "CANCELLED", 1)
     for code in (shown["checkInCode"], "A" * 56, "%F0%9F%A7%98"):
         response = await get_path(phone, f"/calendars/private/bookings/{code}.ics")
         assert response.status_code == 404

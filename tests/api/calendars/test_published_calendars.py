@@ -85,7 +85,7 @@ async def test_published_calendars_show_the_published_slots_of_every_viewer(
             "in campaign": "CONFIRMED",
             "ended": "CONFIRMED",
             "not ended": "CONFIRMED",
-            "cancelled": "CANCELLED",
+            "CANCELLED: cancelled": "CANCELLED",
         }
     path = f"/calendars/campaigns/{published}.ics"
     assert await statuses(anonymous, path) == {"in campaign": "CONFIRMED"}

@@ -149,13 +149,41 @@ def test_accepting_twice_changes_nothing() -> None:
     assert saved_team(accept(after, BEN, email_of(BEN), 1, LATER)) == after
 
 
+def test_an_invitation_follows_its_user_and_not_the_next_owner_of_the_address() -> None:
+    before = invited(team(ADA), email_of(BEN))
+    (invitation,) = before.invitations
+    moved = replace(before, invitations=(replace(invitation, user_id=BEN),))
+    after = saved_team(accept(moved, BEN, "new@slotlock.test", 0, NOW))
+    assert (after.has_member(BEN), after.invitations) == (True, ())
+    assert decline(moved, CLEO, email_of(BEN)) == TeamDecision(moved, NotInvited())
+    assert saved_team(withdraw(moved, ADA, email_of(BEN))).invitations == ()
+
+
+def test_one_answer_ends_all_invitations_of_a_user() -> None:
+    before = invited(team(ADA), email_of(BEN), "new@slotlock.test")
+    old, new = before.invitations
+    moved = replace(before, invitations=(replace(old, user_id=BEN), new))
+    for decision in (
+        accept(moved, BEN, "new@slotlock.test", 0, NOW),
+        decline(moved, BEN, "new@slotlock.test"),
+    ):
+        assert decision.team is not None
+        assert decision.team.invitations == ()
+
+
+def test_a_member_whose_new_address_was_invited_frees_the_seat_by_accepting() -> None:
+    before = invited(team(ADA, BEN), "new@slotlock.test")
+    after = saved_team(accept(before, BEN, "new@slotlock.test", 0, NOW))
+    assert (len(after.members), after.invitations) == (2, ())
+
+
 def test_a_declined_invitation_is_gone_until_the_next_one() -> None:
     before = invited(team(ADA), email_of(BEN), email_of(CLEO))
-    decision = decline(before, email_of(BEN))
+    decision = decline(before, BEN, email_of(BEN))
     assert decision.outcome == InvitationDeclined(before.id)
     assert decision.team is not None
     assert [invitation.email for invitation in decision.team.invitations] == [email_of(CLEO)]
-    assert isinstance(decline(decision.team, email_of(BEN)).outcome, NotInvited)
+    assert isinstance(decline(decision.team, BEN, email_of(BEN)).outcome, NotInvited)
     assert isinstance(accept(decision.team, BEN, email_of(BEN), 0, NOW).outcome, NotInvited)
     again = invited(decision.team, email_of(BEN))
     assert saved_team(accept(again, BEN, email_of(BEN), 0, NOW)).has_member(BEN)
@@ -202,7 +230,7 @@ def apply_action(before: Team, action: str, actor: UserId, other: UserId) -> Tea
     decisions: dict[str, TeamDecision[Any]] = {
         "invite": invite(before, actor, email_of(other), by_email, 0, NOW),
         "accept": accept(before, actor, email_of(actor), 0, NOW),
-        "decline": decline(before, email_of(actor)),
+        "decline": decline(before, actor, email_of(actor)),
         "withdraw": withdraw(before, actor, email_of(other)),
         "leave": leave(before, actor),
     }

@@ -1,6 +1,7 @@
 """Scalars and periods accept valid values and reject all others, as literals and variables."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import httpx
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from slotlock.graphql.core.scalars import parse_time
+from slotlock.graphql.core.scalars import parse_local_time, parse_time
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.graphql.times import format_time
 from tests.support.apps.processes import AppProcess
@@ -103,6 +104,22 @@ PERIODS = [
     ),
     ("from", "until", "{ freeBusy(resourceIds: [], %s) { isComplete } }"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (parse_time, "2030-01-31T24:00:00Z"),
+        (parse_time, "2030-01-31 24:00:00.000+01:00"),
+        (parse_local_time, "24:00"),
+        (parse_local_time, "24:00:00"),
+    ],
+)
+def test_the_refusal_of_the_end_of_a_day_names_midnight(
+    parse: Callable[[object], object], text: str
+) -> None:
+    with pytest.raises(ValueError, match="Please use 00:00 of the next day"):
+        parse(text)
 
 
 async def error_codes(client: GraphQLTestClient, query: str, **variables: object) -> set[str]:

@@ -76,6 +76,12 @@ BAD_VALUES = {
         "startTime",
         "This time does not exist.",
     ),
+    "end of a day": BadValue(
+        CREATE,
+        {"title": "A", "endTime": "2030-01-31T24:00:00+01:00"},
+        "endTime",
+        "A day has no 24:00. Please use 00:00 of the next day.",
+    ),
     "zone": BadValue(CREATE, {"title": "A", "timeZone": "Mars"}, "timeZone", MESSAGE_OF_ZONE),
     "date": BadValue(
         CREATE,

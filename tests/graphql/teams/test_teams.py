@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from slotlock.domain.users.user import Role
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.client import GraphQLTestClient, Json
 from tests.support.clients.teams import (
@@ -19,9 +20,17 @@ from tests.support.clients.teams import (
     WITHDRAW_INVITATION,
     TeamClient,
     create_team_clients,
+    team_document,
 )
-from tests.support.stores.users import create_user_tokens
+from tests.support.stores.users import (
+    auth_for_database,
+    create_user_tokens,
+    new_email,
+    sign_in_new_user,
+)
 
+UPDATE_USER = "mutation($input: UpdateUserInput!) { updateUser(input: $input) { __typename } }"
+ERASE_USER = "mutation($user: ID!) { eraseUser(userId: $user) { __typename } }"
 UNKNOWN_TEAM = "team_" + "0" * 24
 
 
@@ -41,6 +50,13 @@ async def ben(app: AppProcess, http: httpx.AsyncClient) -> TeamClient:
 async def stranger(app: AppProcess, http: httpx.AsyncClient) -> TeamClient:
     """Return a user who is in no team of the others."""
     return (await create_team_clients(app, http, 1))[0]
+
+
+@pytest.fixture
+async def admin(app: AppProcess, http: httpx.AsyncClient) -> GraphQLTestClient:
+    """Return an admin."""
+    async with auth_for_database(app.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        return GraphQLTestClient(http, app.url, await sign_in_new_user(auth, Role.ADMIN))
 
 
 def members_and_invitations(team: Json) -> tuple[list[str], list[str]]:
@@ -199,3 +215,60 @@ async def test_leaving_a_team_does_not_change_bookings(
         "query ($id: ID!) { slot(id: $id) { myBooking { id } } }", id=slot["id"]
     )
     assert seen_slot == {"myBooking": {"id": booking["id"]}}
+
+
+async def change_address(admin: GraphQLTestClient, user: TeamClient) -> str:
+    """Give a user another address and return it."""
+    email = new_email()
+    changed = await admin.execute(UPDATE_USER, input={"userId": user.id, "email": email})
+    assert changed == {"__typename": "UserUpdated"}
+    return email
+
+
+@pytest.mark.parametrize("answer", [ACCEPT_INVITATION, DECLINE_INVITATION])
+async def test_an_invitation_follows_a_user_to_another_address_and_frees_its_seat(
+    ada: TeamClient, ben: TeamClient, admin: GraphQLTestClient, answer: str
+) -> None:
+    team_id = await ada.create_team()
+    await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
+    await change_address(admin, ben)
+    await change_address(admin, ben)
+    (invitation,) = await ben.execute(MY_INVITATIONS)
+    assert invitation["teamId"] == team_id
+    # The team does not learn the new address.
+    (team,) = await ada.execute("{ myTeams { members { user { id } } invitations { email } } }")
+    assert members_and_invitations(team) == ([ada.id], [ben.email])
+    await ben.execute(answer, team=team_id)
+    assert await ben.execute(MY_INVITATIONS) == []
+    (team,) = await ada.execute("{ myTeams { members { user { id } } invitations { email } } }")
+    members = [ada.id, ben.id] if answer == ACCEPT_INVITATION else [ada.id]
+    assert members_and_invitations(team) == (members, [])
+
+
+async def test_the_next_owner_of_an_address_does_not_get_the_invitations_of_the_last_one(
+    ada: TeamClient, ben: TeamClient, stranger: TeamClient, admin: GraphQLTestClient
+) -> None:
+    team_id = await ada.create_team()
+    await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
+    await change_address(admin, ben)
+    await admin.execute(UPDATE_USER, input={"userId": stranger.id, "email": ben.email})
+    assert await stranger.execute(MY_INVITATIONS) == []
+    refused = await stranger.execute(ACCEPT_INVITATION, team=team_id)
+    assert refused["__typename"] == "NotInvited"
+
+
+async def test_no_address_of_an_erased_user_stays_in_an_invitation(
+    app: AppProcess, ada: TeamClient, ben: TeamClient, admin: GraphQLTestClient
+) -> None:
+    team_id = await ada.create_team()
+    await ada.execute(INVITE_TO_TEAM, team=team_id, email=ben.email)
+    later = await change_address(admin, ben)
+    other_team_id = await ada.create_team()
+    await ada.execute(INVITE_TO_TEAM, team=other_team_id, email=later)
+    await change_address(admin, ben)
+    erased = await admin.execute(ERASE_USER, user=ben.id)
+    assert erased["__typename"] == "UserErased"
+    for each in (team_id, other_team_id):
+        document = team_document(app.environment, each)
+        assert document is not None
+        assert document["invitations"] == []

@@ -565,6 +565,7 @@ async def run_team_queries(teams: TeamRepository) -> None:
     assert after is not None
     assert await teams.update(before, after)
     assert await teams.find_by_user(ADA) == await teams.find_by_invited_email(email) == (after,)
+    assert await teams.find_by_invited_user(UserId("1" * 24), email) == (after,)
     assert await teams.find_teammates(ADA, [UserId("1" * 24)]) == (frozenset(), ())
     assert await teams.delete(after)
 

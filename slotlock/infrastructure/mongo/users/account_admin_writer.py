@@ -249,9 +249,12 @@ async def update_login_name(
     update: Document,
     audit_info: AuditInfo,
     mails: Sequence[OutboxEntry],
+    *,
+    assigns_invitations: bool = True,
 ) -> User | LoginNameTaken | None:
     """Update a user, note the change and insert the mails about it, or nothing.
 
+    With `assigns_invitations`, the open invitations of teams to the old login name follow the user.
     Return None if there is no such user.
     """
 
@@ -259,6 +262,11 @@ async def update_login_name(
         changed = await update_user(database, query, update, audit_info, session)
         if changed is not None:
             await outbox.insert(mails, audit_info.now, session)
+        if changed is not None and assigns_invitations and changed.login_name != query["email"]:
+            # The repository of teams imports the outcomes of all commands.
+            from slotlock.infrastructure.mongo.team_repository import assign_invitations
+
+            await assign_invitations(database, changed.id, query["email"], session)
         return changed
 
     try:

@@ -92,7 +92,16 @@ class EmailVerificationRepository:
         }
         update = {"$set": fields, "$unset": dict.fromkeys(ended, "")}
         info = AuditInfo(AuditAction.USER_EDITED, before.id, now)
-        return await update_login_name(self._database, self._outbox, query, update, info, mails)
+        return await update_login_name(
+            self._database,
+            self._outbox,
+            query,
+            update,
+            info,
+            mails,
+            # The old address may be that of a stranger, who was invited.
+            assigns_invitations=not before.is_unclaimed,
+        )
 
 
 def _valid_filter(user_id: UserId, hash_: str, now: datetime) -> Document:

@@ -268,9 +268,11 @@ class PersonalDataQueries:
     async def _team_invitations(self, user: ObjectId) -> AsyncIterator[Document]:
         account = await self._database["users"].find_one({"_id": user}, {"email": 1})
         login_name = account["email"] if account else ""
-        async for team in self._database["teams"].find({"invitations.email": login_name}):
+        query: Document = {"$or": [{"invitations.user": user}, {"invitations.email": login_name}]}
+        async for team in self._database["teams"].find(query):
             for each in team["invitations"]:
-                if each["email"] == login_name:
+                invited = each.get("user")
+                if invited == user or (invited is None and each["email"] == login_name):
                     yield {"team": team["_id"], "name": team["name"], "at": each["at"]}
 
     async def _audit_entries(self, user: ObjectId) -> AsyncIterator[Document]:

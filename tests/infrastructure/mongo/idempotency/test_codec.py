@@ -148,7 +148,8 @@ def records() -> dict[str, IdempotencyRecord]:
     assert terms is not None
     campaign = Campaign(terms.campaign_id, "Sports", terms, mail_note="Bring shoes.")
     copied = CopiedSlot(one.id, "Yoga", NOW, NOW + timedelta(hours=2), "Europe/Berlin")
-    members, invitations = (Member(ADA, NOW, 7),), (Invitation("ben@slotlock.test", NOW, ADA, 8),)
+    members = (Member(ADA, NOW, 7),)
+    invitations = (Invitation("ben@slotlock.test", NOW, ADA, 8, EVE),)
     return {
         "moved": record(moved, one, other),
         "all booked": record(all_booked, one),
