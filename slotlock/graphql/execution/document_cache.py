@@ -27,6 +27,7 @@ from slotlock.graphql.execution.input_errors import (
     without_values,
 )
 from slotlock.graphql.execution.introspection import MAX_INTROSPECTION_VALUES, introspect
+from slotlock.graphql.execution.segmented_cache import SegmentedCache
 from slotlock.graphql.execution.trusted_documents import TrustedDocumentsError
 from slotlock.graphql.limits.complexity import MAX_DOCUMENT_BYTES, MAX_TOKENS, exceeded_limit
 from slotlock.graphql.limits.field_merging import field_merge_excess
@@ -36,7 +37,6 @@ from slotlock.graphql.limits.operation_kinds import (
     operation_costs,
 )
 from slotlock.infrastructure.bounded_cache import BoundedCache
-from slotlock.infrastructure.segmented_cache import SegmentedCache
 from strawberry_compiled import CompiledOperation, compile_operation
 
 # The parsed form of 2,000 characters can take 250 kB, so characters are limited, too.

@@ -25,11 +25,11 @@ from slotlock.graphql.execution.document_cache import (
     DocumentCache,
     DocumentError,
 )
+from slotlock.graphql.execution.segmented_cache import PROBATION_S, SegmentedCache
 from slotlock.graphql.execution.subscriptions import execute_stream
 from slotlock.graphql.schema.schema import executable_schema
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.slots.write_set import WriteSet, check_written
-from slotlock.infrastructure.segmented_cache import PROBATION_S, SegmentedCache
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import SECRET, database_url
 from tests.support.clients.client import WATCH_AVAILABILITY

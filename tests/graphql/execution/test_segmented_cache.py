@@ -2,7 +2,7 @@
 
 import pytest
 
-from slotlock.infrastructure.segmented_cache import PROBATION_S, SegmentedCache
+from slotlock.graphql.execution.segmented_cache import PROBATION_S, SegmentedCache
 
 
 class Clock:
