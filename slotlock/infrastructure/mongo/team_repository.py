@@ -190,7 +190,8 @@ async def assign_invitations(
     """Let the open invitations to a login name follow its user, who has another one from now on."""
     own = {"email": login_name, "user": {"$exists": False}}
     await database["teams"].update_many(
-        {"invitations": {"$elemMatch": own}},
+        # The index needs the first condition.
+        {"invitations.email": login_name, "invitations": {"$elemMatch": own}},
         {"$set": {"invitations.$[own].user": ObjectId(user_id)}, "$inc": {"version": 1}},
         array_filters=[{f"own.{name}": value for name, value in own.items()}],
         session=session,
