@@ -11,7 +11,7 @@ import pytest
 
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import Deployment, open_deployment
-from tests.support.apps.processes import AppProcess, app_environment, app_process
+from tests.support.apps.processes import QUEUE_PARTITIONS, AppProcess, app_environment, app_process
 from tests.support.cli.command_line import command_errors, replace_environment
 from tests.support.polling import wait_until
 from tests.support.queue.poison import (
@@ -66,8 +66,9 @@ async def test_show_prints_queue_lengths_and_dead_letters_with_their_reasons(
     queued = await create_dead_letter(deployment, isolated_queue)
     lines = (await run_command(isolated_queue, "show")).splitlines()
     assert lines[0] == "partition\twaiting\tdead letters"
-    assert lines[1 : 1 + 5] == [f"{n}\t0\t{int(n == queued.partition)}" for n in range(5)]
-    name, _, content, reason = lines[6].split("\t")
+    counts = [f"{n}\t0\t{int(n == queued.partition)}" for n in range(QUEUE_PARTITIONS)]
+    assert lines[1 : 1 + QUEUE_PARTITIONS] == counts
+    name, _, content, reason = lines[1 + QUEUE_PARTITIONS].split("\t")
     assert name.startswith(f"{queued.partition}/")
     assert content.startswith(f"{queued.slot_id} for ")
     assert reason == "RuntimeError: a request for a hold"

@@ -8,13 +8,20 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 TIMEOUT_S = 60.0  # for a machine that is busy with other tests
-SYNC_INTERVAL_S = 0.01
-ASYNC_INTERVAL_S = 0.01
+MIN_INTERVAL_S, MAX_INTERVAL_S = 0.01, 0.1
 
 Value = TypeVar("Value")
 
 # How long tests have waited, by what they waited for. `make test-times` prints it.
 waited_s = defaultdict[str, float](float)
+
+
+def _intervals_s() -> Iterator[float]:
+    """Yield the times between the polls of a state. What takes long is polled less often."""
+    interval_s = MIN_INTERVAL_S
+    while True:
+        yield interval_s
+        interval_s = min(1.2 * interval_s, MAX_INTERVAL_S)
 
 
 @contextmanager
@@ -32,10 +39,11 @@ def wait_until(
 ) -> None:
     """Block until the condition holds. Fails with the description after the timeout."""
     with _measured(description) as started_at:
+        intervals_s = _intervals_s()
         while not condition():
             if time.monotonic() - started_at > timeout_s:
                 raise AssertionError(f"timed out after {timeout_s} s: {description}")
-            time.sleep(SYNC_INTERVAL_S)
+            time.sleep(next(intervals_s))
 
 
 async def poll_until(
@@ -43,10 +51,11 @@ async def poll_until(
 ) -> Value:
     """Fetch a value until the condition holds for it, and return it. Fails after TIMEOUT_S."""
     with _measured(description) as started_at:
+        intervals_s = _intervals_s()
         while not condition(value := await fetch()):
             if time.monotonic() - started_at > TIMEOUT_S:
                 raise AssertionError(f"timed out: {description}; last value: {value}")
-            await asyncio.sleep(ASYNC_INTERVAL_S)
+            await asyncio.sleep(next(intervals_s))
         return value
 
 

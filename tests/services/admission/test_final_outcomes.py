@@ -54,7 +54,7 @@ async def test_a_lost_request_is_not_booked_after_its_key_is_sent_with_another_r
     assert outcome == "KeyReused"
     assert await queued.result_names() == ["LOST"]
     assert deployment.consistent_booking_ids(queued.slot_id) == set()
-    assert (await queued.resend(0))["status"] == "QUEUED"
+    await queued.resend(0)
     await queued.wait_for_status("ANSWERED")
     assert await queued.result_names() == ["Booked"]
 

@@ -7,11 +7,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
-from itertools import count
 from pathlib import Path
 
 import httpx
@@ -19,6 +18,8 @@ import httpx
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.polling import wait_until
 
+# Each resting app polls all partitions. Two show what several do.
+QUEUE_PARTITIONS = 2
 SECRET = "a secret of the tests that is longer than 32 bytes"
 ADMIN_EMAIL = "admin@slotlock.test"
 ADMIN_PASSWORD = "the password of the tests"
@@ -26,25 +27,21 @@ SERVE_COMMAND = (sys.executable, "-m", "slotlock", "serve")
 MAX_LOG_LINES = 40
 # A busy machine needs about ten seconds to start the app.
 READY_TIMEOUT_S = 100.0
-MAX_WORKERS = 8
-PORTS_A_WORKER = 2_100
 
-
-# Each worker has its own ports, below those of outgoing connections, and gives them in a circle:
-# a server starts on its port some time after this process found it free.
-_FIRST_PORT = 15_000 + PORTS_A_WORKER * (
-    int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % MAX_WORKERS
-)
-_next_port = count(os.getpid())  # two runs at a time begin at different ones
+# Ports that this process gave away: no other process is given them until it ends.
+_reserved_ports: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """Return a port that is free now, and that no other test of this run gets soon."""
-    while True:
-        port = _FIRST_PORT + next(_next_port) % PORTS_A_WORKER
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
+    """Return a port on which only a server that the caller starts will listen.
+
+    It stays bound. A server, which sets SO_REUSEADDR, may bind it nevertheless: nobody listens.
+    """
+    reserved = socket.socket()
+    reserved.bind(("127.0.0.1", 0))
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    _reserved_ports.append(reserved)
+    return reserved.getsockname()[1]  # type: ignore[no-any-return]
 
 
 def database_url(servers: EmbeddedServers, name: str) -> str:
@@ -60,6 +57,7 @@ def app_environment(servers: EmbeddedServers, database: str) -> dict[str, str]:
         "SLOTLOCK_SECRET_KEY": SECRET,
         "SLOTLOCK_ADMIN_EMAIL": ADMIN_EMAIL,
         "SLOTLOCK_ADMIN_PASSWORD": ADMIN_PASSWORD,
+        "SLOTLOCK_QUEUE_PARTITIONS": str(QUEUE_PARTITIONS),
         "SLOTLOCK_RATE_LIMITS": "off",  # all requests come from one address
         "SLOTLOCK_REDIS_BUDGET_MS": "1000",  # the machine may be busy
     }

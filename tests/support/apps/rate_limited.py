@@ -100,7 +100,7 @@ def client_at_new_address(
     return client
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rate_limited(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:
@@ -113,7 +113,7 @@ def rate_limited(
         yield app
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def limited_by_minute(
     servers: EmbeddedServers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AppProcess]:

@@ -139,7 +139,7 @@ async def http_client() -> AsyncIterator[httpx.AsyncClient]:
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
         ) as session,
         httpx.AsyncClient(
-            transport=AiohttpTransport(NO_TLS, client=session), timeout=30, trust_env=False
+            transport=AiohttpTransport(NO_TLS, client=session), timeout=TIMEOUT_S, trust_env=False
         ) as http,
     ):
         yield http

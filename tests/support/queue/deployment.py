@@ -18,12 +18,11 @@ from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
 from slotlock.graphql.core.ids import parse_ticket_id
 from slotlock.infrastructure.redis.admission.partitions import QueuePartition
-from slotlock.infrastructure.redis.keys import PARTITIONS
 from slotlock.services.admission.queued_batch import serve_batch
 from slotlock.services.container import Services
 from slotlock.services.idempotency_key import record_id
 from tests.support.apps.deployment import Deployment, PausePoint, app_variant, open_deployment
-from tests.support.apps.processes import AppProcess, app_environment
+from tests.support.apps.processes import QUEUE_PARTITIONS, AppProcess, app_environment
 from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.client import Json
 from tests.support.polling import eventually, poll_until
@@ -88,7 +87,7 @@ def with_own_redis_database(servers: EmbeddedServers) -> EmbeddedServers:
 
 def queue_partition(slot_global_id: str) -> int:
     """Return the partition of a slot."""
-    return crc32(slot_global_id[-24:].encode()) % PARTITIONS
+    return crc32(slot_global_id[-24:].encode()) % QUEUE_PARTITIONS
 
 
 async def serve_queued_requests(services: Services, slot_id: SlotId) -> None:
