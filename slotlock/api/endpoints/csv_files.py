@@ -3,11 +3,14 @@
 import csv
 from collections.abc import AsyncIterator, Sequence
 from io import StringIO
+from typing import TYPE_CHECKING
 
-from slotlock.auth.invitations import PasswordInvitation
 from slotlock.domain.reports.export_formats import CsvSeparator
 from slotlock.domain.shared.formulas import escape_formula
 from slotlock.graphql.times import format_time
+
+if TYPE_CHECKING:
+    from slotlock.auth.invitations import PasswordInvitation
 
 BYTE_ORDER_MARK = "\ufeff"
 INVITATION_COLUMNS = ("email", "name", "token", "expires_at", "username", "groups")
@@ -27,7 +30,7 @@ def csv_line(cells: Sequence[str], separator: CsvSeparator = CsvSeparator.COMMA)
 
 
 async def invitation_csv_lines(
-    invitations: AsyncIterator[PasswordInvitation], separator: CsvSeparator
+    invitations: AsyncIterator["PasswordInvitation"], separator: CsvSeparator
 ) -> AsyncIterator[str]:
     """Yield a header and a CSV line for each invitation; formulas are escaped."""
     yield csv_header(INVITATION_COLUMNS, separator)

@@ -15,6 +15,10 @@ Shown = TypeVar("Shown")
 Cell = str | int | datetime | None
 
 
+class TooManyRowsError(Exception):
+    """The file would be too large."""
+
+
 @value_object
 class RosterColumn(Generic[Shown]):
     """A column: its name in CSV, its title and its width in characters, and the value of a cell.

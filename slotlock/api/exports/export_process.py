@@ -14,12 +14,10 @@ import tempfile
 import threading
 from datetime import datetime
 from types import FrameType
-from typing import BinaryIO, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
-from slotlock.api.exports.csv_file import CsvFile
+from slotlock.api.exports.columns import TooManyRowsError
 from slotlock.api.exports.sheet_texts import DEFAULT_LANGUAGE
-from slotlock.api.exports.sign_in_sheets import SignInSheets, TooManyRowsError
-from slotlock.api.exports.workbook import MAX_SHEETS, RosterWorkbook
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignId
@@ -29,6 +27,11 @@ from slotlock.domain.shared.folding import fold
 from slotlock.domain.shared.value_object import value_object
 from slotlock.infrastructure.mongo.client import connect, is_unavailable
 from slotlock.infrastructure.mongo.slots.reads.rosters import RosterSnapshot, open_roster_snapshot
+
+if TYPE_CHECKING:
+    from slotlock.api.exports.csv_file import CsvFile
+    from slotlock.api.exports.sign_in_sheets import SignInSheets
+    from slotlock.api.exports.workbook import RosterWorkbook
 
 NICENESS = 5  # bookings take precedence
 # Files for connections, the output and Python itself.
@@ -63,7 +66,7 @@ async def write_export(url: str, job: ExportJob, target: BinaryIO, temp_dir: str
                 for slot in sorted(page.slots, key=_order):
                     writer.add(build_roster(slot, page.users, job.now))
             writer.close()
-        return not (isinstance(writer, SignInSheets) and writer.has_missing_glyphs)
+        return not getattr(writer, "has_missing_glyphs", False)
     finally:
         await client.close()
 
@@ -74,21 +77,28 @@ def _order(state: SlotState) -> tuple[datetime, str]:
 
 async def _open_writer(
     rosters: RosterSnapshot, job: ExportJob, target: BinaryIO, temp_dir: str
-) -> CsvFile | RosterWorkbook | SignInSheets:
+) -> "CsvFile | RosterWorkbook | SignInSheets":
+    # To import what no file of this format needs would double the time of a short one.
     if job.file_format == "csv":
+        from slotlock.api.exports.csv_file import CsvFile
+
         return CsvFile(target, job.separator, job.language, is_campaign=job.kind == "campaign")
     if job.file_format == "pdf":
+        from slotlock.api.exports.sign_in_sheets import SignInSheets
+
         language = job.language or DEFAULT_LANGUAGE
         return SignInSheets(target, only_published=job.kind == "campaign", language=language)
-    max_sheets = min(MAX_SHEETS, _raise_open_file_limit() - RESERVED_FILES)
+    from slotlock.api.exports.workbook import MAX_SHEETS, RosterWorkbook
+
+    max_sheets = min(MAX_SHEETS, _raise_open_file_limit(MAX_SHEETS) - RESERVED_FILES)
     sheet_per_slot = await rosters.count() <= max_sheets
     return RosterWorkbook(target, temp_dir, job.language, sheet_per_slot=sheet_per_slot)
 
 
-def _raise_open_file_limit() -> int:
+def _raise_open_file_limit(sheets: int) -> int:
     """Raise the limit of open files as far as allowed and needed; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = MAX_SHEETS + RESERVED_FILES
+    needed = sheets + RESERVED_FILES
     if soft != resource.RLIM_INFINITY and soft < needed:
         soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -12,7 +12,12 @@ from typing import BinaryIO, cast
 
 import typst
 
-from slotlock.api.exports.columns import SIGN_IN_COLUMNS, meeting_columns, to_local_time
+from slotlock.api.exports.columns import (
+    SIGN_IN_COLUMNS,
+    TooManyRowsError,
+    meeting_columns,
+    to_local_time,
+)
 from slotlock.api.exports.sheet_texts import DEFAULT_LANGUAGE, SHEET_TEXTS, SheetTexts
 from slotlock.domain.booking.booking import Attendance, BookingStatus
 from slotlock.domain.booking.slot import Slot, SlotStatus
@@ -42,10 +47,6 @@ NARROW_PER_CM = 4
 _NOT_NARROW = re.compile("[^a-ln-vx-z0-9.,'-]")
 _LIGATURES = re.compile("[\ufdf0-\ufdff]")
 _GLYPH = re.compile(rb'<use xlink:href="#(\w+)"')
-
-
-class TooManyRowsError(Exception):
-    """The sheets would have more than `MAX_ROWS` rows."""
 
 
 class SignInSheets:

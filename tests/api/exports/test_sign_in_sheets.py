@@ -8,8 +8,9 @@ from io import BytesIO
 import pytest
 from pypdf import PdfReader
 
+from slotlock.api.exports.columns import TooManyRowsError
 from slotlock.api.exports.sheet_texts import SHEET_TEXTS
-from slotlock.api.exports.sign_in_sheets import FONT_PACKAGES, SignInSheets, TooManyRowsError
+from slotlock.api.exports.sign_in_sheets import FONT_PACKAGES, SignInSheets
 from slotlock.domain.booking.booking import Attendance
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.reports.roster import Roster
