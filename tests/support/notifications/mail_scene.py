@@ -8,7 +8,6 @@ from email.message import EmailMessage
 from zoneinfo import ZoneInfo
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
-from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.devserver.mail_catcher import MailCatcher, catching_mail
@@ -28,10 +27,10 @@ from slotlock.services.notifications.mailer import Mailer, MailSite, open_mailer
 from slotlock.services.notifications.outbox_reader import outbox_reader
 from slotlock.services.notifications.outbox_sender import OutboxSender
 from slotlock.services.notifications.scheduled_mails import MailSchedule
-from tests.support.apps.processes import database_url
 from tests.support.domain.builders import build_slot
 from tests.support.model.service_pair import ManualClock, open_services
 from tests.support.polling import eventually, poll_until
+from tests.support.stores.empty_database import empty_database
 from tests.support.stores.slots import insert_new_slots
 
 SENDER = MailSender("School", "noreply@school.test", "office@school.test")
@@ -172,7 +171,7 @@ async def open_mail_scene(
     """Open a scene on a database of its own."""
     clock, trap = ManualClock(), MailTrap()
     async with AsyncExitStack() as stack:
-        url = database_url(servers, f"mail{ObjectId()}")
+        url = await stack.enter_async_context(empty_database(servers))
         # In the other one, the apps of other tests read for the outbox.
         redis_url = f"{servers.redis_url.rpartition('/')[0]}/1"
         services = await open_services(stack, url, redis_url, clock)

@@ -5,8 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from bson import ObjectId
-
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId, WaitlistEntry
 from slotlock.domain.booking.decision import (
@@ -26,9 +24,9 @@ from slotlock.infrastructure.mongo.ids import new_booking_id, new_slot_id, new_w
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.infrastructure.mongo.slots.write_set import CommitResult, SlotWrite, WriteSet
-from tests.support.apps.processes import database_url
 from tests.support.domain.builders import NOW, build_slot, change_request
 from tests.support.domain.decisions import as_written, decide
+from tests.support.stores.empty_database import empty_database
 from tests.support.stores.slots import insert_new_slots
 
 ADA, BEN, CLEO = UserId("a" * 24), UserId("b" * 24), UserId("c" * 24)
@@ -135,21 +133,14 @@ def first_change_request(slot: SlotState) -> BookingChangeRequest:
     return change_request(booking, booking.user_id)
 
 
-# Databases without documents. To build the indexes of a new one takes MongoDB 0.25 s.
-_empty_databases: list[str] = []
-
-
 @asynccontextmanager
 async def open_slot_store(servers: EmbeddedServers) -> AsyncIterator[SlotStore]:
-    """Open an empty database with all indexes, and delete its documents at the end."""
-    name = _empty_databases.pop() if _empty_databases else f"slots{ObjectId()}"
-    client, database = connect(database_url(servers, name))
-    try:
-        repositories = Repositories(database)
-        await repositories.indexes.build_missing()
-        yield SlotStore(database, repositories)
-        for collection in await database.list_collection_names():
-            await database[collection].delete_many({})
-        _empty_databases.append(name)
-    finally:
-        await client.close()
+    """Open an empty database with all indexes."""
+    async with empty_database(servers) as url:
+        client, database = connect(url)
+        try:
+            repositories = Repositories(database)
+            await repositories.indexes.build_missing()
+            yield SlotStore(database, repositories)
+        finally:
+            await client.close()
