@@ -96,5 +96,7 @@ async def test_a_transaction_on_a_slot_that_cannot_be_written_ends_as_a_conflict
             assert await writer.commit(changes) is CommitResult.CONFLICT
     # On a machine that stalls for as long as a transaction may take, it conflicts again.
     await poll_until(
-        lambda: writer.commit(changes), CommitResult.WRITTEN.__eq__, "the slot is written"
+        lambda: writer.commit(changes),
+        lambda result: result is CommitResult.WRITTEN,
+        "the slot is written",
     )
