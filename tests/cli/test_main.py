@@ -19,7 +19,7 @@ from pymongo import MongoClient
 from slotlock import __version__
 from slotlock.auth import accounts
 from slotlock.auth.sessions import SignedInSession
-from slotlock.cli.main import main
+from slotlock.cli.main import COMMANDS, load, main
 from slotlock.devserver.binaries import MONGOD, find_binary
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.processes import app_environment, database_url, free_port
@@ -320,6 +320,12 @@ def last_line(program: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[
         -1
     ]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_names_an_existing_function(name: str) -> None:
+    command = COMMANDS[name]
+    assert callable(load(command.run or command.define))
 
 
 @pytest.mark.parametrize(
