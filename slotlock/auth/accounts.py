@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from slotlock.auth.container import Auth
+from slotlock.auth.login_throttle import LoginAttempt
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, validate_password
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import new_token_id
@@ -271,21 +272,21 @@ async def throttle_login(
     auth: Auth,
     login_name: str | None,
     client_address: str | None,
-    action: Callable[[bool], Awaitable[Outcome]],
+    action: Callable[[LoginAttempt], Awaitable[Outcome]],
 ) -> Outcome | TooManyAttempts:
     """Run the action unless the login throttle rejects it, and count how it ended.
 
     `login_name` is as the client sent it, None if the action names no account. The action gets
-    whether the account was signed in to from the address.
+    the attempt.
     """
     throttle = auth.login_throttle
     if throttle is None:
-        return await action(False)
+        return await action(LoginAttempt(retry_after_ms=0))
     attempt = await throttle.start_attempt(normalize_login_name(login_name or ""), client_address)
     if attempt.retry_after_ms:
         return TooManyAttempts(attempt.retry_after_ms)
     try:
-        outcome = await action(attempt.is_known)
+        outcome = await action(attempt)
     except BaseException:
         await throttle.refund(attempt)
         raise
