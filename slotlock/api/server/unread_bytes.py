@@ -26,8 +26,8 @@ class _Unread(NamedTuple):
     """What the client of a connection has not read."""
 
     address: str | None
-    count: int
-    # The part of the count that is not in the buffer of the transport.
+    size: int
+    # The part of the size that is not in the buffer of the transport.
     waiting_bytes: int
 
 
@@ -57,22 +57,22 @@ class UnreadBytes:
         forgotten = self._connections.pop(transport, None)
         if forgotten is None:
             return 0
-        address, count, _ = forgotten
-        self.total -= count
-        self._by_address[address] -= count
+        address, size, _ = forgotten
+        self.total -= size
+        self._by_address[address] -= size
         if not self._by_address[address]:
             del self._by_address[address]
-        return count
+        return size
 
     def _count(self, transport: asyncio.Transport, address: str | None, waiting_bytes: int) -> int:
         """Count the bytes of a connection, and return how many more these are than before."""
         before = self.forget(transport)
-        count = transport.get_write_buffer_size() + waiting_bytes
-        if count:
-            self._connections[transport] = _Unread(address, count, waiting_bytes)
-            self._by_address[address] += count
-            self.total += count
-        return count - before
+        size = transport.get_write_buffer_size() + waiting_bytes
+        if size:
+            self._connections[transport] = _Unread(address, size, waiting_bytes)
+            self._by_address[address] += size
+            self.total += size
+        return size - before
 
     def _recount(self, transports: Iterable[asyncio.Transport]) -> None:
         """Count again what clients have left, as they may have read since."""
@@ -99,7 +99,7 @@ class UnreadBytes:
         return [each for each, unread in self._connections.items() if unread.address == address]
 
     def _cut_largest(self, transports: Iterable[asyncio.Transport]) -> None:
-        transport = max(transports, key=lambda each: self._connections[each].count)
+        transport = max(transports, key=lambda each: self._connections[each].size)
         self.forget(transport)
         UNREAD_CUTS.inc()
         transport.abort()  # close() would wait until the client has read the rest
