@@ -140,7 +140,7 @@ def define_serve(parser: argparse.ArgumentParser) -> None:
         type=_parse_worker_count,
         default=1,
         metavar="N",
-        help="server processes, default 1",
+        help="server processes, default 1; more need Linux",
     )
     parser.set_defaults(run=_serve)
 

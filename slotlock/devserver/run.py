@@ -7,7 +7,7 @@ from email.utils import formataddr
 from slotlock.api.app import build_app
 from slotlock.api.app_state import check_admin_password, read_files
 from slotlock.api.listener import base_url, bind
-from slotlock.api.server.serve import serve
+from slotlock.api.server.serve import serve, uvicorn_config
 from slotlock.api.settings.fields import SecretStr
 from slotlock.api.settings.settings import Settings, read_settings
 from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, dev_secrets
@@ -72,7 +72,7 @@ def run_dev() -> int:
 
         running = RunningDeployment(base_url(complete), servers.mongo_url, servers.redis_url)
         with record_running(settings.data_dir, running):
-            started = serve(complete, bound, app, on_started)
+            started = serve(uvicorn_config(complete, app), bound, on_started)
     return 0 if started and not watch.has_given_up else 1
 
 

@@ -300,6 +300,13 @@ def test_workers_that_cannot_start_end_with_a_failure(
     assert ended.returncode == 1
 
 
+def test_several_processes_are_refused_where_a_fork_is_not_safe(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch
+) -> None:
+    environ.setattr(sys, "platform", "darwin")
+    assert "needs Linux" in error_line(capsys, "serve", "--workers", "2")
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "x", "65"])
 def test_a_number_of_workers_is_1_to_64(capsys: pytest.CaptureFixture[str], number: str) -> None:
     with pytest.raises(SystemExit):
