@@ -1,10 +1,9 @@
 """Accounts: registration, login, roles, and changes of the password."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from slotlock.auth.container import Auth
-from slotlock.auth.login_throttle import LoginAttempt
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, validate_password
 from slotlock.auth.sessions import SignedInSession, open_session
 from slotlock.auth.tokens import new_token_id
@@ -34,6 +33,9 @@ from slotlock.domain.users.user import (
 )
 from slotlock.infrastructure.fair_scheduler import SchedulerFullError
 from slotlock.infrastructure.mongo.client import after_write
+
+if TYPE_CHECKING:
+    from slotlock.auth.login_throttle import LoginAttempt  # imports Redis
 
 
 @refusal(message="This e-mail address already has an account.")
@@ -272,7 +274,7 @@ async def throttle_login(
     auth: Auth,
     login_name: str | None,
     client_address: str | None,
-    action: Callable[[LoginAttempt], Awaitable[Outcome]],
+    action: "Callable[[LoginAttempt], Awaitable[Outcome]]",
 ) -> Outcome | TooManyAttempts:
     """Run the action unless the login throttle rejects it, and count how it ended.
 
@@ -281,6 +283,8 @@ async def throttle_login(
     """
     throttle = auth.login_throttle
     if throttle is None:
+        from slotlock.auth.login_throttle import LoginAttempt
+
         return await action(LoginAttempt(retry_after_ms=0))
     attempt = await throttle.start_attempt(normalize_login_name(login_name or ""), client_address)
     if attempt.retry_after_ms:
