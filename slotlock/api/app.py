@@ -1,6 +1,5 @@
 """The ASGI application: routes, middleware and the lifespan."""
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypedDict
@@ -22,9 +21,8 @@ from slotlock.api.middleware.load_shedding import LoadSheddingMiddleware
 from slotlock.api.middleware.response_headers import ResponseHeadersMiddleware
 from slotlock.api.server.direct_posts import DirectPosts
 from slotlock.api.server.garbage_collection import frozen_objects
-from slotlock.api.server.graceful_shutdown import exit_with_parent
 from slotlock.api.settings.addresses import origins_pattern
-from slotlock.api.settings.settings import Settings, read_settings
+from slotlock.api.settings.settings import Settings
 from slotlock.auth.providers.provider import Provider
 from slotlock.infrastructure.telemetry import buffered_metrics
 
@@ -40,21 +38,10 @@ class LifespanState(TypedDict):
     direct_posts: DirectPosts
 
 
-def create_app(process_count: int) -> ASGIApp:
-    """Build the application from the environment, for `serve --workers` with so many processes.
-
-    On Linux, the first process calls it before it forks; elsewhere each server process does.
-    """
-    return build_app(
-        read_settings(), development=False, supervised=True, process_count=process_count
-    )
-
-
 def build_app(
     settings: Settings,
     *,
     development: bool,
-    supervised: bool = False,
     process_count: int = 1,
     more_routes: Sequence[Route] = (),
 ) -> ASGIApp:
@@ -69,7 +56,6 @@ def build_app(
         async with open_app_state(
             settings, development=development, files=files, process_count=process_count
         ) as state:
-            parent_watch = asyncio.create_task(exit_with_parent()) if supervised else None
             with frozen_objects():
                 yield {
                     "app": state,
@@ -80,8 +66,6 @@ def build_app(
                         has_cors=bool(settings.allowed_origins),
                     ),
                 }
-            if parent_watch is not None:
-                parent_watch.cancel()
         buffered_metrics.flush()  # for the other processes, which report the sums
 
     app = Starlette(

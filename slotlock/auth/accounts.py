@@ -1,7 +1,7 @@
 """Accounts: registration, login, roles, and changes of the password."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from slotlock.auth.container import Auth
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, validate_password
@@ -33,6 +33,9 @@ from slotlock.domain.users.user import (
 )
 from slotlock.infrastructure.fair_scheduler import SchedulerFullError
 from slotlock.infrastructure.mongo.client import after_write
+
+if TYPE_CHECKING:
+    from slotlock.auth.login_throttle import LoginAttempt  # imports Redis
 
 
 @refusal(message="This e-mail address already has an account.")
@@ -271,21 +274,23 @@ async def throttle_login(
     auth: Auth,
     login_name: str | None,
     client_address: str | None,
-    action: Callable[[bool], Awaitable[Outcome]],
+    action: "Callable[[LoginAttempt], Awaitable[Outcome]]",
 ) -> Outcome | TooManyAttempts:
     """Run the action unless the login throttle rejects it, and count how it ended.
 
     `login_name` is as the client sent it, None if the action names no account. The action gets
-    whether the account was signed in to from the address.
+    the attempt.
     """
     throttle = auth.login_throttle
     if throttle is None:
-        return await action(False)
+        from slotlock.auth.login_throttle import LoginAttempt
+
+        return await action(LoginAttempt(retry_after_ms=0))
     attempt = await throttle.start_attempt(normalize_login_name(login_name or ""), client_address)
     if attempt.retry_after_ms:
         return TooManyAttempts(attempt.retry_after_ms)
     try:
-        outcome = await action(attempt.is_known)
+        outcome = await action(attempt)
     except BaseException:
         await throttle.refund(attempt)
         raise

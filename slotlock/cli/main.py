@@ -5,24 +5,69 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from importlib import import_module
+from typing import Any, NamedTuple
 
 from slotlock import __version__
 
 
-class _CommandParser(argparse.ArgumentParser):
-    """The parser of a command, which is defined when the command is chosen.
+class Command(NamedTuple):
+    """What a command does, and the `module:function` of slotlock that is imported for it.
 
     Every command would otherwise import what any command needs.
     """
 
-    define: Callable[[argparse.ArgumentParser], None] | None = None
+    help: str
+    # Runs a command without arguments, and returns the exit code or None.
+    run: str = ""
+    # Adds the arguments, and the function that runs the command with them.
+    define: str = ""
+
+
+COMMANDS = {
+    "dev": Command(
+        "run everything on this machine, with embedded servers", run="devserver.run:run_dev"
+    ),
+    "serve": Command("run the app for production", define="cli.main:define_serve"),
+    "worker": Command("serve the admission queue and send mail", run="cli.worker:run_worker"),
+    "migrate": Command(
+        "build the indexes that the database lacks", define="cli.migrate:define_migrate"
+    ),
+    "doctor": Command(
+        "check settings, MongoDB, Redis, clocks and limits", run="cli.doctor.command:run_doctor"
+    ),
+    "backup": Command("write the database into a file", define="cli.backup:define_backup"),
+    "restore": Command("restore the file of a backup", define="cli.backup:define_restore"),
+    "users": Command("manage accounts", define="cli.users:define_users"),
+    "queue": Command("manage the admission queue", define="cli.queue:define_queue"),
+    "outbox": Command(
+        "show, retry and test mails and webhook calls", define="cli.outbox:define_outbox"
+    ),
+    "draw": Command("verify the public record of a draw", define="cli.draws.verify:define_draw"),
+    "simulate": Command(
+        "let simulated users rush at a running server",
+        define="cli.simulate:define_simulate_command",
+    ),
+    "schema": Command("print the GraphQL schema", run="cli.main:print_schema"),
+    "settings": Command("print the reference page of the settings", run="cli.main:print_settings"),
+}
+
+
+class _CommandParser(argparse.ArgumentParser):
+    command: Command | None = None
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Add the arguments of the command, and parse them."""
-        if self.define is not None:
-            self.define(self)
+        """Add the arguments of the command, which has been chosen, and parse them."""
+        if self.command is not None and self.command.define:
+            load(self.command.define)(self)
         return super().parse_known_args(args, namespace)
+
+
+def load(target: str) -> Callable[..., Any]:
+    """Import a function of slotlock; `target` is `module:function`."""
+    module, _, name = target.partition(":")
+    function: Callable[..., Any] = getattr(import_module(f"slotlock.{module}"), name)
+    return function
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,112 +116,39 @@ def _describe(error: Exception) -> str | None:
 
 
 def _run_command(args: argparse.Namespace) -> int:
-    code = int(args.run(args) or 0)
+    without_arguments = COMMANDS[args.command].run
+    code = load(without_arguments)() if without_arguments else args.run(args)
     sys.stdout.flush()
-    return code
+    return int(code or 0)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="slotlock", description="Time-slot reservations, live.")
     parser.add_argument("--version", action="version", version=f"slotlock {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=_CommandParser)
+    parsers = parser.add_subparsers(
+        required=True, dest="command", metavar="COMMAND", parser_class=_CommandParser
+    )
+    for name, command in COMMANDS.items():
+        parsers.add_parser(name, help=command.help).command = command
+    return parser
 
-    def add(name: str, text: str) -> _CommandParser:
-        return commands.add_parser(name, help=text)
 
-    add("dev", "run everything on this machine, with embedded servers").set_defaults(run=_dev)
-    serving = add("serve", "run the app for production")
-    serving.add_argument(
+def define_serve(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `slotlock serve`, whose imports follow from their values."""
+    parser.add_argument(
         "--workers",
         type=_parse_worker_count,
         default=1,
         metavar="N",
-        help="server processes, default 1",
+        help="server processes, default 1; more need Linux",
     )
-    serving.set_defaults(run=_serve)
-    add("worker", "serve the admission queue and send mail").set_defaults(run=_worker)
-    add("migrate", "build the indexes that the database lacks").define = _define_migrate
-    add("doctor", "check settings, MongoDB, Redis, clocks and limits").set_defaults(run=_doctor)
-    add("backup", "write the database into a file").define = _define_backup
-    add("restore", "restore the file of a backup").define = _define_restore
-    add("users", "manage accounts").define = _define_users
-    add("queue", "manage the admission queue").define = _define_queue
-    add("outbox", "show, retry and test mails and webhook calls").define = _define_outbox
-    add("draw", "verify the public record of a draw").define = _define_draw
-    add("simulate", "let simulated users rush at a running server").define = _define_simulate
-    add("schema", "print the GraphQL schema").set_defaults(run=_print_schema)
-    add("settings", "print the reference page of the settings").set_defaults(run=_print_settings)
-    return parser
+    parser.set_defaults(run=_serve)
 
 
 def _parse_worker_count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 64:
         raise argparse.ArgumentTypeError("a number from 1 to 64")
     return int(text)
-
-
-def _define_migrate(parser: argparse.ArgumentParser) -> None:
-    from slotlock.cli.migrate import define_migrate
-
-    define_migrate(parser)
-
-
-def _define_backup(parser: argparse.ArgumentParser) -> None:
-    from slotlock.cli.backup import define_backup
-
-    define_backup(parser)
-
-
-def _define_restore(parser: argparse.ArgumentParser) -> None:
-    from slotlock.cli.backup import define_restore
-
-    define_restore(parser)
-
-
-def _define_users(parser: argparse.ArgumentParser) -> None:
-    from slotlock.cli.users import define_users
-
-    define_users(parser)
-
-
-def _define_queue(parser: argparse.ArgumentParser) -> None:
-    from slotlock.cli.queue import define_queue
-
-    define_queue(parser)
-
-
-def _define_outbox(parser: argparse.ArgumentParser) -> None:
-    from slotlock.cli.outbox import define_outbox
-
-    define_outbox(parser)
-
-
-def _define_draw(parser: argparse.ArgumentParser) -> None:
-    from slotlock.cli.draws.verify import define_draw
-
-    define_draw(parser)
-
-
-def _define_simulate(parser: argparse.ArgumentParser) -> None:
-    from slotlock.cli.simulate import find_target
-    from slotlock.simulation.command import DRAW_MODE, define_simulate, run_simulate_command
-
-    def run(args: argparse.Namespace) -> int:
-        if args.mode == DRAW_MODE:
-            from slotlock.cli.draws.compare import compare_on_wishes
-
-            return compare_on_wishes(args)
-        return run_simulate_command(args, find_target)
-
-    define_simulate(parser)
-    parser.set_defaults(run=run)
-
-
-def _dev(args: argparse.Namespace) -> int:
-    from slotlock.api.settings.settings import read_settings
-    from slotlock.devserver.run import run_dev
-
-    return run_dev(read_settings())
 
 
 def _serve(args: argparse.Namespace) -> int:
@@ -197,25 +169,15 @@ def _serve(args: argparse.Namespace) -> int:
             del os.environ["PROMETHEUS_MULTIPROC_DIR"]
 
 
-def _worker(args: argparse.Namespace) -> int:
-    from slotlock.cli.worker import run_worker
-
-    return run_worker()
-
-
-def _doctor(args: argparse.Namespace) -> int:
-    from slotlock.cli.doctor.command import run_doctor
-
-    return run_doctor()
-
-
-def _print_schema(args: argparse.Namespace) -> None:
+def print_schema() -> None:
+    """Print the GraphQL schema."""
     from slotlock.graphql.schema.schema import schema
 
     print(schema.as_str())
 
 
-def _print_settings(args: argparse.Namespace) -> None:
+def print_settings() -> None:
+    """Print the reference page of the settings."""
     from slotlock.api.settings.reference_page import settings_page
 
     print(settings_page(), end="")

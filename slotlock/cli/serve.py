@@ -1,16 +1,15 @@
 """`slotlock serve`: the app for production, in one server process or in several."""
 
 import asyncio
-from functools import partial
+import sys
 
-from slotlock.api.app import build_app, create_app
+from slotlock.api.app import build_app
 from slotlock.api.app_state import check_admin_password, read_files
 from slotlock.api.listener import base_url, bind
-from slotlock.api.server.serve import serve
+from slotlock.api.server.serve import serve, uvicorn_config
 from slotlock.api.settings.settings import Settings, read_settings, require
 from slotlock.api.telemetry.traces import check_tracing
-from slotlock.cli.deployment import check_mongodb
-from slotlock.cli.supervisor import serve_from_processes
+from slotlock.cli.deployment import CommandError, check_mongodb
 
 
 def serve_alone() -> int:
@@ -19,17 +18,22 @@ def serve_alone() -> int:
     with bind(settings.host, settings.port) as bound:
         address = base_url(settings)
         app = build_app(settings, development=False)
-        return 0 if serve(settings, bound, app, lambda: print(f"listening on {address}")) else 1
+        config = uvicorn_config(settings, app)
+        return 0 if serve(config, bound, lambda: print(f"listening on {address}")) else 1
 
 
 def serve_together(process_count: int) -> int:
     """Serve from several processes until a signal, and return the exit code."""
+    if sys.platform != "linux":  # libraries of other systems do not survive a fork
+        raise CommandError("--workers needs Linux; here, slotlock serves from one process")
+    from slotlock.cli.supervisor import serve_from_processes
+
     settings = _checked_settings()
     with bind(settings.host, settings.port) as bound:
         address = f"{base_url(settings)} with {process_count} server processes"
         print(f"listening on {address}", flush=True)
-        factory = partial(create_app, process_count)
-        return 0 if serve_from_processes(settings, bound, factory, process_count) else 1
+        app = build_app(settings, development=False, process_count=process_count)
+        return 0 if serve_from_processes(settings, bound, app, process_count) else 1
 
 
 def _checked_settings() -> Settings:

@@ -7,9 +7,9 @@ from email.utils import formataddr
 from slotlock.api.app import build_app
 from slotlock.api.app_state import check_admin_password, read_files
 from slotlock.api.listener import base_url, bind
-from slotlock.api.server.serve import serve
+from slotlock.api.server.serve import serve, uvicorn_config
 from slotlock.api.settings.fields import SecretStr
-from slotlock.api.settings.settings import Settings
+from slotlock.api.settings.settings import Settings, read_settings
 from slotlock.devserver.dev_secrets import DEFAULT_ADMIN_EMAIL, dev_secrets
 from slotlock.devserver.embedded import embedded_servers
 from slotlock.devserver.mail_catcher import MailCatcher, catching_mail, mail_routes
@@ -17,16 +17,17 @@ from slotlock.devserver.running_deployment import RunningDeployment, record_runn
 from slotlock.devserver.server_watch import ServerWatch
 
 
-def run_dev(settings: Settings) -> int:
+def run_dev() -> int:
     """Run the servers and the app until a stop signal, and return the exit code.
 
     It is 1 if the app did not start, or stopped because an embedded server ended twice.
 
     Raises:
-        SettingsError: The list of documents or the password of a new admin cannot be used.
+        SettingsError: A setting, the list of documents or the password of a new admin is invalid.
         ServerStartError: An embedded server cannot run here.
         ListenError: The port cannot be used.
     """
+    settings = read_settings()
     read_files(settings, development=True)
     catcher = MailCatcher()
     with (
@@ -71,7 +72,7 @@ def run_dev(settings: Settings) -> int:
 
         running = RunningDeployment(base_url(complete), servers.mongo_url, servers.redis_url)
         with record_running(settings.data_dir, running):
-            started = serve(complete, bound, app, on_started)
+            started = serve(uvicorn_config(complete, app), bound, on_started)
     return 0 if started and not watch.has_given_up else 1
 
 

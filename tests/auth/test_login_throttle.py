@@ -22,6 +22,7 @@ from slotlock.auth.login_throttle import (
     PER_ACCOUNT,
     PER_ACCOUNT_AND_ADDRESS,
     PER_ADDRESS,
+    LoginAttempt,
     LoginThrottle,
 )
 from slotlock.auth.sessions import SignedInSession
@@ -210,7 +211,7 @@ async def test_an_address_with_too_many_failures_accepts_users_who_are_known_the
 async def test_registering_a_taken_address_counts_as_a_failure(client: LoginClient) -> None:
     email, client_address = await client.create_user(), new_client_address()
 
-    async def register(_is_known: bool) -> object:
+    async def register(_attempt: LoginAttempt) -> object:
         return await accounts.register(client.auth, "Eve", email, PASSWORD)
 
     outcomes = [
@@ -224,10 +225,10 @@ async def test_registering_a_taken_address_counts_as_a_failure(client: LoginClie
 async def test_an_attempt_whose_password_was_not_checked_is_free(client: LoginClient) -> None:
     email, client_address = await client.create_user(), new_client_address()
 
-    async def busy(_is_known: bool) -> ServerBusy:
+    async def busy(_attempt: LoginAttempt) -> ServerBusy:
         return ServerBusy(5_000)
 
-    async def fail(_is_known: bool) -> SignedInSession:
+    async def fail(_attempt: LoginAttempt) -> SignedInSession:
         raise TimeoutError
 
     for _ in range(PER_ACCOUNT_AND_ADDRESS.max_count):

@@ -19,7 +19,7 @@ from pymongo import MongoClient
 from slotlock import __version__
 from slotlock.auth import accounts
 from slotlock.auth.sessions import SignedInSession
-from slotlock.cli.main import main
+from slotlock.cli.main import COMMANDS, load, main
 from slotlock.devserver.binaries import MONGOD, find_binary
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.processes import app_environment, database_url, free_port
@@ -300,6 +300,13 @@ def test_workers_that_cannot_start_end_with_a_failure(
     assert ended.returncode == 1
 
 
+def test_several_processes_are_refused_where_a_fork_is_not_safe(
+    capsys: pytest.CaptureFixture[str], environ: pytest.MonkeyPatch
+) -> None:
+    environ.setattr(sys, "platform", "darwin")
+    assert "needs Linux" in error_line(capsys, "serve", "--workers", "2")
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "x", "65"])
 def test_a_number_of_workers_is_1_to_64(capsys: pytest.CaptureFixture[str], number: str) -> None:
     with pytest.raises(SystemExit):
@@ -320,6 +327,12 @@ def last_line(program: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[
         -1
     ]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_names_an_existing_function(name: str) -> None:
+    command = COMMANDS[name]
+    assert callable(load(command.run or command.define))
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,21 @@ def test_a_restart_replaces_every_process_and_a_stop_ends_one_that_starts(
             assert "another starts" not in app.log
 
 
+def test_ctrl_c_is_for_the_first_process_which_stops_the_others(
+    environment: dict[str, str], log_dir: Path
+) -> None:
+    with app_variant(environment, log_dir) as app:
+        wait_until(lambda: app.log.count(" serves\n") == 2, "both processes serve")
+        for pid in server_pids(app):
+            os.kill(pid, signal.SIGINT)
+            status = Path(f"/proc/{pid}/status").read_text()
+            (pending,) = (line for line in status.splitlines() if line.startswith("ShdPnd:"))
+            assert int(pending.split()[1], 16) & 1 << signal.SIGINT - 1
+        app.process.send_signal(signal.SIGINT)
+        assert app.process.wait(60) == 0
+        assert "another starts" not in app.log
+
+
 def test_a_process_is_replaced_if_its_event_loop_hangs_although_its_threads_respond(
     environment: dict[str, str], log_dir: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import multiprocessing
 import os
 import signal
 import socket
@@ -19,7 +18,6 @@ from slotlock.api.server.http_protocol import HttpProtocol, ServerConfig
 from slotlock.api.server.websockets import StrictWebSocketProtocol
 from slotlock.graphql.transport.shutdown import ShutdownCoordinator
 
-PARENT_CHECK_S = 1.0
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 log = logging.getLogger("slotlock")
@@ -116,13 +114,3 @@ async def _serve_accepted(server: uvicorn.Server, accepted: socket.socket) -> No
         app_state=server.lifespan.state,
     )
     await asyncio.get_running_loop().connect_accepted_socket(protocol, accepted)
-
-
-async def exit_with_parent() -> None:
-    """Stop this server process when the process that started it has ended without stopping it."""
-    parent = multiprocessing.parent_process()
-    # A forked process also has the pipes of its siblings, by which `is_alive` knows the parent.
-    while parent is None or (parent.is_alive() and parent.pid == os.getppid()):
-        await asyncio.sleep(PARENT_CHECK_S)
-    log.warning("the parent process has ended; this server process stops")
-    signal.raise_signal(signal.SIGTERM)

@@ -36,7 +36,7 @@ from slotlock.api.server.request_headers import (
     raw_response,
     validate_header,
 )
-from slotlock.graphql.limits.unread_bytes import MAX_UNREAD_BYTES, UnreadBytes
+from slotlock.api.server.unread_bytes import MAX_UNREAD_BYTES, UnreadBytes
 from slotlock.graphql.transport.client_info import client_address
 from slotlock.graphql.transport.content_negotiation import negotiate
 from slotlock.graphql.transport.http import (
@@ -502,7 +502,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _count_unread(self) -> None:
         unread_bytes = self.config.unread_bytes
         if self._is_lost:
-            unread_bytes.forget(self.transport, self._unread_address)
+            unread_bytes.forget(self.transport)
         else:
             unread_bytes.update(self.transport, self._unread_address, self._waiting_bytes)
 

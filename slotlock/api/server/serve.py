@@ -27,6 +27,13 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._on_started = on_started
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # uvicorn would raise the signal that stopped it again, after all has stopped in order.
+        for number in STOP_SIGNALS:
+            signal.signal(number, self.handle_exit)
+        yield
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
@@ -39,15 +46,13 @@ class _ServerWithoutSignals(uvicorn.Server):
         yield
 
 
-def serve(
-    settings: Settings, listener: socket.socket, app: ASGIApp, on_started: Callable[[], None]
-) -> bool:
+def serve(config: uvicorn.Config, listener: socket.socket, on_started: Callable[[], None]) -> bool:
     """Serve an application from this process until a signal stops it.
 
     Returns whether the application started.
     """
-    server = _Server(uvicorn_config(settings, app), on_started)
-    with _ignoring_repeated_signals():
+    server = _Server(config, on_started)
+    with _restoring_handlers():
         server.run(sockets=[listener])
     return server.started
 
@@ -65,9 +70,8 @@ async def serving(settings: Settings, listener: socket.socket, app: ASGIApp) -> 
 
 
 @contextmanager
-def _ignoring_repeated_signals() -> Iterator[None]:
-    # uvicorn raises the signal that stopped it again, after everything has stopped in order.
-    previous = {number: signal.signal(number, lambda *_: None) for number in STOP_SIGNALS}
+def _restoring_handlers() -> Iterator[None]:
+    previous = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     try:
         yield
     finally:
@@ -75,10 +79,8 @@ def _ignoring_repeated_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def uvicorn_config(
-    settings: Settings, app: ASGIApp | Callable[[], ASGIApp], **kwargs: Any
-) -> uvicorn.Config:
-    """Return the configuration of a server for an application, or with `factory` for its maker."""
+def uvicorn_config(settings: Settings, app: ASGIApp, **kwargs: Any) -> uvicorn.Config:
+    """Return the configuration of a server for an application."""
     return ServerConfig(
         app,
         settings.header_timeout_s,

@@ -202,11 +202,11 @@ class StrictWebSocketProtocol(WebSocketsSansIOProtocol):
             self._count_unread()
 
     def _count_unread(self) -> None:
-        # A malformed handshake has no scope.
-        address = client_address(getattr(self, "scope", {}))
         if self.disconnected or self.transport.is_closing():
-            self.config.unread_bytes.forget(self.transport, address)
+            self.config.unread_bytes.forget(self.transport)
         else:
+            # A malformed handshake has no scope.
+            address = client_address(getattr(self, "scope", {}))
             self.config.unread_bytes.update(self.transport, address, self._waiting_bytes)
 
     def connection_lost(self, exc: Exception | None) -> None:

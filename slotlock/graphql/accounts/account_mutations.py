@@ -8,6 +8,7 @@ from strawberry import argument, field
 
 from slotlock.auth import accounts, email_verification, invitations, sessions
 from slotlock.auth.accounts import throttle_login, was_rejected_before_hashing
+from slotlock.auth.login_throttle import LoginAttempt
 from slotlock.graphql.accounts.sessions import END_CALENDAR_FEED, NEW_PASSWORD
 from slotlock.graphql.context import Context, Info
 from slotlock.graphql.core.outcomes import Result, ResultView
@@ -64,7 +65,7 @@ class AccountMutations:
         outcome = await _throttled_sign_in(
             context,
             input.email,
-            lambda _is_known: accounts.register(
+            lambda _attempt: accounts.register(
                 context.auth,
                 input.name,
                 input.email,
@@ -83,13 +84,13 @@ class AccountMutations:
         outcome = await _throttled_sign_in(
             context,
             input.email,
-            lambda is_known: accounts.login(
+            lambda attempt: accounts.login(
                 context.auth,
                 input.email,
                 input.password,
                 client.user_agent,
                 client.address,
-                is_known=is_known,
+                is_known=attempt.is_known,
             ),
         )
         return LOGIN.present(outcome, ANONYMOUS)
@@ -176,7 +177,7 @@ class AccountMutations:
 
 
 async def _throttled_sign_in(
-    context: Context, login_name: str, sign_in: Callable[[bool], Awaitable[Outcome]]
+    context: Context, login_name: str, sign_in: Callable[[LoginAttempt], Awaitable[Outcome]]
 ) -> Outcome | accounts.TooManyAttempts:
     """Sign in under the login throttle.
 

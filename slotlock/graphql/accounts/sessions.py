@@ -168,7 +168,7 @@ class OwnSessionMutations:
             context.auth,
             user.email if user else None,
             context.client.address,
-            lambda _is_known: accounts.change_password(
+            lambda _attempt: accounts.change_password(
                 context.auth,
                 caller,
                 input.current_password,
@@ -201,7 +201,7 @@ class OwnSessionMutations:
             context.auth,
             user.email if user else None,
             context.client.address,
-            lambda _is_known: email_verification.change_email(
+            lambda _attempt: email_verification.change_email(
                 context.auth,
                 caller,
                 input.new_email,

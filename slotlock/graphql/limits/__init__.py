@@ -1,1 +1,1 @@
-"""Limits on the size of documents and results, on rates, on open streams and on unread bytes."""
+"""Limits on the size of documents and results, on rates and on open streams."""

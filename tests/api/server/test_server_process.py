@@ -1,13 +1,19 @@
-"""The events of a socket arrive in order, and garbage is collected seldom."""
+"""The events of a socket arrive in order, no signal is lost, and garbage is collected seldom."""
 
 import asyncio
 import gc
+import signal
+import socket
 import weakref
+from typing import NoReturn
 
 import pytest
+import uvicorn
+from starlette.responses import PlainTextResponse
 from uvicorn._types import ASGIReceiveEvent
 
 from slotlock.api.server.garbage_collection import frozen_objects
+from slotlock.api.server.serve import serve
 from slotlock.api.server.websockets import EventQueue
 
 
@@ -38,6 +44,21 @@ async def test_a_cancelled_application_loses_no_event() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert await queue.get() == received("a")
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_a_signal_before_the_server_handles_signals_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = uvicorn.Config(PlainTextResponse("served"), log_config=None)
+
+    def stop_early() -> NoReturn:
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("the signal was lost")
+
+    monkeypatch.setattr(config, "get_loop_factory", stop_early)
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(KeyboardInterrupt):
+        serve(config, listener, lambda: None)
 
 
 class Node:

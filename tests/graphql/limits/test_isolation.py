@@ -9,13 +9,13 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from slotlock.api.server.http_protocol import ServerConfig
+from slotlock.api.server.unread_bytes import UNREAD_CUTS, UnreadBytes
 from slotlock.auth.login_throttle import PER_ADDRESS
 from slotlock.auth.sessions import open_session
 from slotlock.graphql.limits.operation_rates import (
     MAX_SIGN_IN_ATTEMPTS_PER_MINUTE,
     MAX_SIGN_INS_PER_MINUTE,
 )
-from slotlock.graphql.limits.unread_bytes import UNREAD_CUTS, UnreadBytes
 from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
 from slotlock.infrastructure.redis.client import redis_client
 from slotlock.infrastructure.redis.keys import rate_limit_key

@@ -19,14 +19,14 @@ _starts = 0
 
 def _count_starts() -> None:
     """Count the starts in the supervisor; a forked process finds its own number."""
-    start = supervisor.SupervisedProcess.start
+    start = supervisor.Supervisor._start_process
 
-    def counted_start(process: supervisor.SupervisedProcess) -> None:
+    def counted_start(*args: Any) -> supervisor.SupervisedProcess:
         global _starts
         _starts += 1
-        start(process)
+        return start(*args)
 
-    supervisor.SupervisedProcess.start = counted_start  # type: ignore[method-assign, assignment]
+    supervisor.Supervisor._start_process = counted_start  # type: ignore[method-assign, assignment]
 
 
 def pause_later_starts() -> None:
@@ -69,13 +69,13 @@ def shorten_end_limit() -> None:
 
 def hang_on_signal() -> None:
     """Let the event loop of a process hang after SIGUSR1; its other threads go on."""
-    startup = supervisor.BeatingServer.startup
+    beat = supervisor.beat
 
-    async def start_and_listen(server: supervisor.BeatingServer, *args: Any, **kwargs: Any) -> None:
-        await startup(server, *args, **kwargs)
+    def beat_and_listen(pipe: int, supervisor_pid: int) -> None:
         signal.signal(signal.SIGUSR1, lambda *_: time.sleep(3_600))
+        beat(pipe, supervisor_pid)
 
-    supervisor.BeatingServer.startup = start_and_listen  # type: ignore[method-assign, assignment]
+    supervisor.beat = beat_and_listen
 
 
 def shorten_pauses() -> None:
@@ -85,14 +85,14 @@ def shorten_pauses() -> None:
 
 def shorten_start_limit() -> None:
     """Once the first process serves, give others a second to start."""
-    check_all = supervisor.Supervisor.keep_subprocess_alive
+    check_all = supervisor.Supervisor._check_all
 
-    def check_with_limit(checking: supervisor.Supervisor) -> None:
+    def check_with_limit(checking: supervisor.Supervisor, passed_s: float) -> None:
         if checking._has_served:
             supervisor.START_LIMIT_S = 1.0
-        check_all(checking)
+        check_all(checking, passed_s)
 
-    supervisor.Supervisor.keep_subprocess_alive = check_with_limit  # type: ignore[method-assign, assignment]
+    supervisor.Supervisor._check_all = check_with_limit  # type: ignore[method-assign, assignment]
 
 
 PAUSES = {"start": pause_later_starts}

@@ -10,8 +10,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from slotlock.api.server.http_protocol import ServerConfig
+from slotlock.api.server.unread_bytes import MAX_UNREAD_BYTES
 from slotlock.api.server.websockets import StrictWebSocketProtocol
-from slotlock.graphql.limits.unread_bytes import MAX_UNREAD_BYTES
 from tests.support.polling import wait_until
 
 # The size of the buffers of both kernels.
