@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from slotlock.domain.audit.audit_log import FieldEdit
-from slotlock.domain.audit.audit_notes import schedule_edits
+from slotlock.domain.audit.audit_notes import edits_shown_with, schedule_edits
 from slotlock.domain.booking.booking import (
     Booking,
     BookingAction,
@@ -101,7 +101,7 @@ class BookingEventSubscription:
         self._publish(booking, state, booking.history[seen.entry_count if seen else 0 :])
         if slot.cancellation is not None and (seen is None or before.cancellation is None):
             self._publish(booking, state, [slot.cancellation.to_history_entry()])
-        if edits := schedule_edits(before, slot):
+        if edits := edits_shown_with(booking, schedule_edits(before, slot)):
             self._publish(booking, state, [_edit_entry(booking, before, state)], edits)
         if seen is None and self.is_active and _was_edited_since_booked(booking, slot):
             self.edited_unseen.append((booking, state))
@@ -111,7 +111,7 @@ class BookingEventSubscription:
         self, booking: Booking, state: SlotState, edits: tuple[FieldEdit, ...]
     ) -> None:
         """Publish the edits, if any, of a slot that was read for the first time after them."""
-        if edits:
+        if edits := edits_shown_with(booking, edits):
             entry = _to_edit_entry(booking, state.slot.revised_at or state.changed_at)
             self._publish(booking, state, [entry], edits)
 
