@@ -27,7 +27,7 @@ MAX_PENDING_EVENTS = 100
 
 @value_object
 class LiveBookingEvent:
-    """One change of a booking that its user did not make; `edits` are those of its slot."""
+    """One change of a booking; `edits` are those of its slot."""
 
     entry: HistoryEntry
     booking: Booking
@@ -70,10 +70,14 @@ class _SeenBooking:
 
 
 class BookingEventSubscription:
-    """The events of one user for one reader. Events are published once it is active."""
+    """The events of one user for one reader. Events are published once it is active.
 
-    def __init__(self, user_id: UserId) -> None:
+    Only with `include_own` are there events of what the user did, on this device or another one.
+    """
+
+    def __init__(self, user_id: UserId, *, include_own: bool = False) -> None:
         self.user_id = user_id
+        self._include_own = include_own
         self.is_active = False
         self._seen_bookings: dict[BookingId, _SeenBooking] = {}
         # By the ids that their bookings would have.
@@ -138,7 +142,7 @@ class BookingEventSubscription:
         if not self.is_active:
             return
         for entry in entries:
-            if entry.by != self.user_id:
+            if self._include_own or entry.by != self.user_id:
                 self._pending.append(LiveBookingEvent(entry, booking, slot, edits))
                 self._updated.set()
 
