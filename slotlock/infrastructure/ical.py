@@ -1,6 +1,6 @@
 """Calendar events as iCalendar text (RFC 5545).
 
-Times are local times in the zone of the slot, so that programs adjust them if its law changes.
+Times are local times in the zone of the slot, which programs keep if its law changes.
 Times without an unambiguous local form (repeated hours, years out of range) are in UTC. Programs
 ask again and again, so the text of each event is cached.
 """
