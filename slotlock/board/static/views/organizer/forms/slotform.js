@@ -86,7 +86,7 @@ export function slotFields(form, slot) {
       form.limitOfEach("groupLimits")),
     resourceField(form),
     form.field("location", t("slotForm.location"), { maxlength: 200 }, t("slotForm.locationHelp")),
-    form.field("meetingUrl", t("slot.link"), { type: "url", inputmode: "url", maxlength: 2000 }, t("slotForm.meetingUrlHelp")),
+    form.field("meetingUrl", t("slotForm.meetingUrl"), { type: "url", inputmode: "url", maxlength: 2000 }, t("slotForm.meetingUrlHelp")),
     !slot && form.check("isDraft", t("slotForm.isDraft"), t("slotForm.isDraftHelp")),
     form.more(["description", "groupLimits", "isQueueOnly", "choiceGroup", "waitlistOfferMinutes", "reminderMinutes"], [
       form.field("description", t("slotForm.description"), { tag: "textarea", rows: 4 }, t("campaignForm.descriptionHelp")),
