@@ -188,6 +188,7 @@ async def open_app_state(
                 services,
                 auth,
                 limits,
+                board_url(settings, development=development) or "",
                 public_reads=settings.public_reads,
                 public_resources=settings.public_resource_calendars,
             ),

@@ -1,6 +1,6 @@
 """Calendar events as iCalendar text (RFC 5545).
 
-Times are local times in the zone of the slot, so that programs adjust them if its law changes.
+Times are local times in the zone of the slot, which programs keep if its law changes.
 Times without an unambiguous local form (repeated hours, years out of range) are in UTC. Programs
 ask again and again, so the text of each event is cached.
 """
@@ -138,8 +138,12 @@ def _to_component(event: CalendarEvent) -> Event:
     # says it in the word of iCalendar.
     is_cancelled = event.status is EventStatus.CANCELLED
     component.add("SUMMARY", f"CANCELLED: {event.title}" if is_cancelled else event.title)
-    if event.location:
-        component.add("LOCATION", event.location)
+    if place := event.location or event.link:
+        component.add("LOCATION", place)
+    if event.link:
+        component.add("URL", event.link)
+    if event.description:
+        component.add("DESCRIPTION", event.description)
     local_times = _local_times(event.meeting, event.time_zone)
     times = local_times or _whole_seconds(event.meeting)
     parameters = {"TZID": event.time_zone} if local_times else {}

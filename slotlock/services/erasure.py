@@ -62,7 +62,7 @@ async def _erase_rest(services: Services, erasure: Erasure) -> bool:
     for slot_id, booking_id in booked:
         request = BookingChangeRequest(slot_id, booking_id, actor, REMOVAL_TIMEOUT_S)
         await change_booking(services, cancel, request)
-    await teams.remove_user(services, user_id, erasure.login_name)
+    await teams.remove_user(services, user_id, erasure.login_name, erasure.former_login_names)
     await services.erasures.erase_details(user_id)
     services.ticket_index.delete(user_id)
     return bool(waited_for or booked)

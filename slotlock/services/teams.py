@@ -1,7 +1,7 @@
 """Use cases of teams: create, invite, accept, decline, withdraw, leave and list."""
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from slotlock.domain.teams import membership
@@ -116,18 +116,27 @@ async def leave(services: Services, team_id: TeamId, user_id: UserId) -> LeaveTe
     return await _update(services, team_id, TeamNotFound(team_id), decide)
 
 
-async def remove_user(services: Services, user_id: UserId, login_name: str) -> None:
+async def remove_user(
+    services: Services, user_id: UserId, login_name: str, former_login_names: Sequence[str] = ()
+) -> None:
     """Remove a user from all teams, and delete their open invitations.
 
-    `login_name` is the last one, which invitations to earlier ones do not depend on.
+    `login_name` is the last one. Invitations to a former one are deleted as well, even if they were
+    made after the change, unless another user has that login name now.
     """
+    for team in await services.teams.find_by_user(user_id):
+        await leave(services, team.id, user_id)
+    await _delete_invitations(services, user_id, login_name)
+    for former_name in former_login_names:
+        if await services.users.find_with_password_hash(former_name) is None:
+            await _delete_invitations(services, user_id, former_name)
 
+
+async def _delete_invitations(services: Services, user_id: UserId, login_name: str) -> None:
     async def decide(team: Team) -> TeamDecision[DeclineInvitationOutcome]:
         return membership.decline(team, user_id, login_name)
 
     missing: DeclineInvitationOutcome = NotInvited()
-    for team in await services.teams.find_by_user(user_id):
-        await leave(services, team.id, user_id)
     for team in await services.teams.find_by_invited_user(user_id, login_name):
         await _update(services, team.id, missing, decide)
 

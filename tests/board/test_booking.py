@@ -11,6 +11,7 @@ from playwright.async_api import Route, WebSocketRoute, expect
 from bench.board.opening import wrong_clock
 from tests.support.apps.fork_server import forked_app
 from tests.support.board.pages import Board, Student, asks_for, lose_first_answer, sent_keys, shown
+from tests.support.stores.users import new_email
 from tests.support.transport.delay_proxy import delay_proxy
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -102,6 +103,17 @@ async def test_two_tabs_share_the_session_and_show_the_same_booking(board: Board
     for page in pages:
         await course.row(page, "yours").wait_for()
     assert (await student.fetch_slot(course.slot_id))["remaining"] == 11
+
+
+async def test_two_devices_of_a_user_show_the_same_booking(board: Board) -> None:
+    email, course = new_email(), await board.course()
+    devices = [await board.student(email=email), await board.sign_in(email)]
+    pages = [await board.visit(device, course) for device in devices]
+    for page in pages:
+        await expect(page.locator(".live:not(.stale)")).to_be_visible()
+    await course.button(pages[0]).click()
+    for page in pages:
+        await course.row(page, "yours").wait_for()
 
 
 async def test_a_row_says_that_the_last_place_went_to_somebody_else(board: Board) -> None:

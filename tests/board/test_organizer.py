@@ -199,6 +199,29 @@ async def test_a_course_has_a_class_limit_and_a_deadline_in_days(board: Board) -
     await shown(page, "at most 5 from each class or group").wait_for()
 
 
+async def test_the_link_of_a_meeting_is_on_the_page_of_a_user_with_a_place_only(
+    board: Board,
+) -> None:
+    course, student, other = await board.course(), await board.student(), await board.student()
+    await student.book_slot(course.slot_id)
+    page = await visit(board, f"#/course/{course.slot_id}/edit")
+    await page.get_by_label("Link to the meeting").fill("http://meet.example/room")
+    save = page.get_by_role("button", name="Save", exact=True)
+    await save.click()
+    await shown(page, "The address must begin with https://.").wait_for()
+    await page.get_by_label("Link to the meeting").fill("https://meet.example/room?pwd=1")
+    await save.click()
+    await expect(save).to_have_count(0)
+    views = [
+        await board.open(await board.context(user), f"#/slot/{course.slot_id}")
+        for user in (student, other)
+    ]
+    room = "https://meet.example/room?pwd=1"
+    await expect(views[0].get_by_role("link", name=room)).to_have_attribute("href", room)
+    await shown(views[1], "Room 1").first.wait_for()
+    await expect(views[1].get_by_role("link", name=room)).to_have_count(0)
+
+
 async def test_the_meetings_of_a_course_move_from_one_of_them_on(board: Board) -> None:
     weekly = [
         {"weekday": day, "startTime": "15:00", "endTime": "16:00"} for day in ("MONDAY", "FRIDAY")

@@ -95,6 +95,8 @@ export type CreateSlotInput = {
   kind?: SlotKind;
   /** Where the slot takes place, at most 200 characters. */
   location?: string | null | undefined;
+  /** The address with https:// at which a meeting on the net takes place, at most 2000 characters. Only organizers see it, and users with a confirmed booking. */
+  meetingUrl?: string | null | undefined;
   /** How many minutes before the start a mail reminds all who have a place, at most 20160; 0 for none, null for the setting of the campaign. */
   reminderMinutes?: number | null | undefined;
   /** The name of an existing resource that the slot occupies, such as a room. Published slots with the same resource cannot overlap. */

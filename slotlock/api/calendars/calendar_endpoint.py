@@ -48,6 +48,7 @@ class CalendarEndpoint:
         services: Services,
         auth: Auth,
         rate_limits: OperationRateLimits,
+        board_url: str,
         *,
         public_reads: bool,
         public_resources: bool,
@@ -55,6 +56,7 @@ class CalendarEndpoint:
         self._services = services
         self._auth = auth
         self._rate_limits = rate_limits
+        self._board_url = board_url
         self._public_reads = public_reads
         self._public_resources = public_resources
 
@@ -93,12 +95,14 @@ class CalendarEndpoint:
         user = await calendar_tokens.user_of(self._auth, calendar_token)
         if user is None:
             raise _not_found()
-        events = await calendars.user_calendar(self._services, user.id)
+        events = await calendars.user_calendar(self._services, user, self._board_url)
         return await _calendar_response(request, "Bookings", events, private=True)
 
     async def _booking_calendar(self, request: Request, code: str) -> Response:
         ref = parse_booking_code(self._auth.tokens, code, CALENDAR)
-        events = await calendars.booking_calendar(self._services, *ref) if ref else None
+        if ref is None:
+            raise _not_found()
+        events = await calendars.booking_calendar(self._services, *ref, self._board_url)
         if events is None:
             raise _not_found()
         name = events[0].title if events else "Booking"
@@ -106,7 +110,7 @@ class CalendarEndpoint:
 
     async def _organizer_calendar(self, request: Request, calendar_token: str) -> Response:
         organizer = await self._organizer_of(calendar_token)
-        events = await calendars.organizer_calendar(self._services, organizer.id)
+        events = await calendars.organizer_calendar(self._services, organizer.id, self._board_url)
         return await _calendar_response(request, "My slots", events, private=True)
 
     async def _organizer_of(self, calendar_token: str) -> User:
@@ -122,7 +126,7 @@ class CalendarEndpoint:
         resource = await resources.find(self._services, name) if name else None
         if resource is None:
             raise _not_found()
-        events = await calendars.resource_calendar(self._services, resource.name)
+        events = await calendars.resource_calendar(self._services, resource.name, self._board_url)
         return await _calendar_response(request, resource.name, events, private=private)
 
     async def _published_calendar(
@@ -139,7 +143,7 @@ class CalendarEndpoint:
             if not campaign:
                 raise _not_found()
             name = campaign.name
-        events = await calendars.published_calendar(self._services, campaign_id)
+        events = await calendars.published_calendar(self._services, campaign_id, self._board_url)
         private = viewer is not None or not self._public_reads
         return await _calendar_response(request, name, events, private=private)
 

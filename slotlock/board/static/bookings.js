@@ -35,18 +35,17 @@ export function onChange(listener) {
   return () => listeners.delete(listener);
 }
 
-/** The other tabs: the server tells a user only of changes that others make. iOS has it since 15.4. */
-const tabs = "BroadcastChannel" in globalThis ? new BroadcastChannel("slotlock.bookings") : null;
-tabs?.addEventListener("message", ({ data }) => data.user === me?.id && tell(data.slotId, data.change));
+/** The states of bookings that this page brought about: their events are for other tabs and devices. */
+const known = new Set();
 
-/** @param {string} slotId @param {any} change */
-function changed(slotId, change) {
-  tell(slotId, change);
-  tabs?.postMessage({ user: me?.id, slotId, change });
+/** @param {any} booking */
+function stateOf({ id, status, heldUntil }) {
+  return [id, status, heldUntil ?? ""].join();
 }
 
-/** @param {string} slotId @param {any} change */
-function tell(slotId, change) {
+/** @param {string} slotId @param {any} change @param {any} [booking] of the result */
+function changed(slotId, change, booking) {
+  if (booking) known.add(stateOf(booking));
   for (const listener of listeners) listener(slotId, change);
   redraw();
 }
@@ -143,7 +142,7 @@ function finish(slotId, title, result) {
   remember(slotId, null);
   if (result.booking) {
     refused.delete(slotId);
-    changed(slotId, { myBooking: result.booking });
+    changed(slotId, { myBooking: result.booking }, result.booking);
     say(t(result.booking.status === "HELD" ? "said.held" : "said.yours", { title }));
   } else {
     refused.set(slotId, { code: result.code, refusal: result, at: Date.now() });
@@ -181,7 +180,7 @@ async function change(slot, name, variables, toChange) {
     deciding.delete(slot.id);
     const done = result && toChange(result);
     if (done) {
-      changed(slot.id, done);
+      changed(slot.id, done, result.booking);
       say(t(`said.${name}`, { title: slot.title, ordinal: ordinal(result.position ?? 0) }));
     } else if (result) {
       refused.set(slot.id, { code: result.code, refusal: result, at: Date.now() });
@@ -263,9 +262,9 @@ export function watchMine(onBooking, onPosition) {
   let user = me?.id;
   const watch = () => {
     for (const end of ends) end();
-    ends = me ? [subscribe("watchMyBookings", {}, ({ myBookings: { booking, action } }) => {
+    ends = me ? [subscribe("watchMyBookings", {}, ({ myBookings: { booking, action, by } }) => {
       if (action === "OFFERED") say(t("said.offered", { title: booking.slot.title, time: timeOf(booking.heldUntil, booking.slot.timeZone) }));
-      onBooking();
+      if (by?.id !== me?.id || !known.has(stateOf(booking))) onBooking();
     }), subscribe("watchMyWaitlistEntries", {}, ({ myWaitlistEntries: event }) => {
       const slot = onPosition(event);
       if (slot && event.position) say(`${slot.title}: ${t("state.waiting", { ordinal: ordinal(event.position) })}`);

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import Enum
 
 from slotlock.domain.audit.audit_log import AuditAction, FieldEdit
-from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.booking import Booking, BookingStatus, SlotId
 from slotlock.domain.booking.slot import SLOT_FIELDS, Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
@@ -27,13 +27,8 @@ NOTED_SLOT_FIELDS = {field.api_name: field.name for field in SLOT_FIELDS if fiel
 SCHEDULE_FIELDS = {
     name: NOTED_SLOT_FIELDS[name]
     for name in (
-        "startTime",
-        "endTime",
-        "meetings",
-        "timeZone",
-        "location",
-        "resource",
-        "resources",
+        *("startTime", "endTime", "meetings", "timeZone", "location", "resource", "resources"),
+        "meetingUrl",
     )
 }
 NOTED_DESCRIPTION_LENGTH = 200
@@ -134,6 +129,12 @@ def schedule_edits(before: Slot, after: Slot) -> tuple[FieldEdit, ...]:
     if before.revision == after.revision and before.resources == after.resources:
         return ()
     return tuple(field_edits(SCHEDULE_FIELDS, before, after))
+
+
+def edits_shown_with(booking: Booking, edits: Iterable[FieldEdit]) -> tuple[FieldEdit, ...]:
+    """Return the edits that the user of a booking may see: a link only with a sure place."""
+    has_place = booking.status is BookingStatus.CONFIRMED
+    return tuple(each for each in edits if has_place or each.field != "meetingUrl")
 
 
 def note_campaign_change(

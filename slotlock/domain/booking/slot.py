@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NewType
 
 from slotlock.domain.booking.booking import (
+    Booking,
     BookingAction,
     BookingStatus,
     HistoryEntry,
@@ -18,7 +19,7 @@ from slotlock.domain.campaigns.terms import (
     group_limit_for,
 )
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.shared.facts import Line, Number, attribute, attributes_of, fact
+from slotlock.domain.shared.facts import Line, Link, Number, attribute, attributes_of, fact
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.shared.value_object import partial_value_object, value_object
 from slotlock.domain.users.user import UserId
@@ -30,6 +31,8 @@ MAX_CAPACITY = 1000
 MAX_HOLD_MINUTES = 60
 MAX_WAITLIST_CAPACITY = 1000
 MAX_CHOICE_GROUP_LENGTH = 100
+# What browsers and servers commonly take. A link to a meeting of Teams has 240 characters.
+MAX_LINK_LENGTH = 2000
 MINUTES_PER_DAY = 24 * 60
 
 
@@ -105,6 +108,8 @@ class Slot:
     several_resources: tuple[str, ...] = attribute("resource", "resources", default=())
     hold_cooldown_minutes: int = fact(Number(0, 7 * MINUTES_PER_DAY), default=0)
     reminder_minutes: int | None = fact(Number(0, MAX_REMINDER_MINUTES), default=None)
+    # Only for organizers, and with a booking: see `meeting_url_for`.
+    meeting_url: str | None = fact(Link(MAX_LINK_LENGTH), default=None)
 
     @property
     def is_hidden(self) -> bool:
@@ -147,6 +152,11 @@ class Slot:
         """Where the slot takes place: its location, and the names of its resources."""
         names = dict.fromkeys((*filter(None, (self.location,)), *self.resources))
         return ", ".join(names) or None
+
+    def meeting_url_for(self, booking: Booking | None) -> str | None:
+        """Return the link for the user of a booking: a hold has no place for sure, a wait none."""
+        has_place = booking is not None and booking.status is BookingStatus.CONFIRMED
+        return self.meeting_url if has_place and self.cancellation is None else None
 
     @property
     def required_admission(self) -> SlotAdmission:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from slotlock.domain.audit.audit_log import AuditAction
-from slotlock.domain.audit.audit_notes import merged_schedule_edits
+from slotlock.domain.audit.audit_notes import edits_shown_with, merged_schedule_edits
 from slotlock.domain.booking.booking import Booking, BookingAction, HistoryEntry, SlotId
 from slotlock.domain.booking.booking_refusals import LimitRefusal, SlotCancelled, SlotFull
 from slotlock.domain.campaigns.terms import CampaignId
@@ -97,9 +97,10 @@ def _mails_about_edits(changes: SlotChanges) -> Iterator[OutboxEntry]:
         if note.action is not AuditAction.SLOT_EDITED or not edits:
             continue
         position = note.position
-        data = {"edits": json.dumps([[each.field, each.before, each.after] for each in edits])}
         for booking in changes.state.bookings:
-            if booking.created_at <= position.at:
+            shown = edits_shown_with(booking, edits)
+            data = {"edits": json.dumps([[each.field, each.before, each.after] for each in shown])}
+            if shown and booking.created_at <= position.at:
                 yield booking_mail(EDITED, booking, position.at, position.id, note.by, data)
 
 

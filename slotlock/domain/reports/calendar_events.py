@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from slotlock.domain.booking.booking import Booking, BookingStatus
+from slotlock.domain.booking.booking import Booking, BookingStatus, SlotId
 from slotlock.domain.booking.rules.expiry import as_of
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
@@ -35,9 +35,13 @@ class EventStatus(StrEnum):
 
 @value_object
 class CalendarEvent:
-    """One meeting in a calendar; `busy` if it blocks the time of the calendar's owner."""
+    """One meeting in a calendar; `busy` if it blocks the time of the calendar's owner.
+
+    `link` is the address of a meeting on the net, `description` a text of several lines.
+    """
 
     uid: str
+    slot_id: SlotId
     meeting: Meeting
     time_zone: str
     title: str
@@ -46,6 +50,8 @@ class CalendarEvent:
     sequence: int
     revised_at: datetime
     busy: bool
+    link: str | None = None
+    description: str = ""
 
 
 def events_of_user(state: SlotState, user_id: UserId, now: datetime) -> Iterator[CalendarEvent]:
@@ -73,6 +79,7 @@ def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[C
     for number, meeting in _numbered_meetings_since(slot, now - HISTORY_SHOWN):
         yield CalendarEvent(
             uid=f"{booking.id}-{number}@slotlock",
+            slot_id=slot.id,
             meeting=meeting,
             time_zone=slot.time_zone,
             title=slot.title,
@@ -82,16 +89,20 @@ def events_of_booking(slot: Slot, booking: Booking, now: datetime) -> Iterator[C
             sequence=slot.revision + len(booking.history) - 1,
             revised_at=max(changed_at, slot.revised_at or changed_at),
             busy=True,
+            link=slot.meeting_url_for(booking),
         )
 
 
-def events_of_slot(state: SlotState, now: datetime) -> Iterator[CalendarEvent]:
-    """Yield the public events of a slot."""
+def events_of_slot(
+    state: SlotState, now: datetime, *, has_link: bool = False
+) -> Iterator[CalendarEvent]:
+    """Yield the public events of a slot; with its link, they are for organizers only."""
     slot = state.slot
     cancelled = slot.status is SlotStatus.CANCELLED
     for number, meeting in _numbered_meetings_since(slot, now - PUBLISHED_SHOWN):
         yield CalendarEvent(
             uid=f"{slot.id}-{number}@slotlock",
+            slot_id=slot.id,
             meeting=meeting,
             time_zone=slot.time_zone,
             title=slot.title,
@@ -100,6 +111,7 @@ def events_of_slot(state: SlotState, now: datetime) -> Iterator[CalendarEvent]:
             sequence=slot.revision,
             revised_at=slot.revised_at or state.changed_at,
             busy=False,
+            link=slot.meeting_url if has_link else None,
         )
 
 

@@ -6,12 +6,17 @@ The checks of inputs, their conversion, the documents and the audit notes follow
 What clients see of an attribute of a booking follows as well, if its declaration has `shown`.
 """
 
+import re
 from dataclasses import MISSING, Field, dataclass, field, fields
 from types import NoneType
 from typing import Any, get_args
+from urllib.parse import urlsplit
 
 from slotlock.domain.shared.problems import Problem, ProblemCode
 from slotlock.domain.shared.text import normalize_line, validate_line
+
+# All characters of a URI (RFC 3986, 2).
+_URI = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,39 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """The addresses of pages, with https, and with at most so many characters.
+
+    An empty text is None.
+    """
+
+    max_length: int
+
+    def normalize(self, text: str) -> str | None:
+        """Return the text without blanks around it."""
+        return normalize_line(text) or None
+
+    def problem(self, text: str) -> Problem | None:
+        """Return the problem with a text, or None."""
+        if problem := validate_line(text, self.max_length):
+            return problem
+        try:
+            parts = urlsplit(text)
+            host, _ = parts.hostname, parts.port
+        except ValueError:
+            return ProblemCode.INVALID_URL.problem()
+        if parts.scheme != "https" or not host:
+            return ProblemCode.NOT_HTTPS.problem()
+        # A name before the host can imitate another host.
+        if not _URI.fullmatch(text) or "@" in parts.netloc:
+            return ProblemCode.INVALID_URL.problem()
+        return None
+
+
+Check = Number | Line | Link
+
+
+@dataclass(frozen=True, slots=True)
 class Attribute:
     """One attribute of a value.
 
@@ -69,7 +107,7 @@ class Attribute:
     api_name: str
     is_declared: bool
     is_fact: bool
-    check: Number | Line | None
+    check: Check | None
     shown: str
 
     @property
@@ -93,12 +131,12 @@ class Attribute:
 
 
 def fact(
-    check: Number | Line | None = None,
+    check: Check | None = None,
     *,
     default: Any = MISSING,
     shown: str = "",
 ) -> Any:
-    """Declare a number, a time, a member of an enum or a text of one line."""
+    """Declare a number, a time, a member of an enum, a text of one line or a link."""
     metadata = {"is_fact": True, "check": check, "shown": shown}
     return field(default=default, metadata=metadata)
 

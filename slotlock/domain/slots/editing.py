@@ -112,9 +112,9 @@ def edit(state: SlotState, changes: SlotPatch, now: datetime) -> Decision[EditSl
     ):
         problem = ProblemCode.GROUPS_NOT_RECORDED.problem()
         return refuse(InvalidInput((FieldProblem("groupLimits", problem),)))
-    after = replace(
-        after, revision=slot.revision + (_calendar_fields(after) != _calendar_fields(slot))
-    )
+    is_revised = _calendar_fields(after) != _calendar_fields(slot)
+    is_revised = is_revised or changes.description is not UNCHANGED
+    after = replace(after, revision=slot.revision + is_revised)
     if after.limits_groups and not slot.limits_groups:
         # The bookings per group were not counted yet: the next operation promotes the waitlist.
         state = replace(state, group_counts=None)
@@ -150,8 +150,9 @@ def _with_new_times(slot: Slot, changes: SlotPatch) -> Slot | InvalidInput:
 
 
 def _calendar_fields(slot: Slot) -> tuple[object, ...]:
-    """Return the fields that calendars show."""
-    return slot.title, slot.location, slot.time_zone, slot.all_meetings, slot.several_resources
+    """Return the fields that calendars show; the description is no part of the slot."""
+    times = (slot.time_zone, slot.all_meetings)
+    return slot.title, slot.location, slot.resources, slot.meeting_url, *times
 
 
 def publish(state: SlotState) -> Decision[EditSlotOutcome]:

@@ -42,6 +42,7 @@ class SlotDraft:
     description: str | None = None
     hold_cooldown_minutes: int = 0
     reminder_minutes: int | None = None
+    meeting_url: str | None = None
     allow_past: bool = False
 
 
@@ -71,6 +72,7 @@ class SlotPatch:
     description: str | Unchanged | None = UNCHANGED
     hold_cooldown_minutes: int | Unchanged = UNCHANGED
     reminder_minutes: int | Unchanged | None = UNCHANGED
+    meeting_url: str | Unchanged | None = UNCHANGED
     allow_past: bool = False
 
     @property

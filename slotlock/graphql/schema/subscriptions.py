@@ -35,6 +35,10 @@ SlotIdsArgument = Annotated[
     list[strawberry.ID], argument(description="The ids of 1 to 100 slots. Repeated ids count once.")
 ]
 CampaignIdArgument = Annotated[strawberry.ID, argument(description="The id of the campaign.")]
+IncludeOwnArgument = Annotated[
+    bool,
+    argument(description="Whether changes that the caller makes are included, for other devices."),
+]
 TicketIdArgument = Annotated[strawberry.ID, argument(description="The id of the ticket.")]
 
 
@@ -91,15 +95,20 @@ class Subscription:
                 yield state
 
     @strawberry.subscription(
-        description="Changes to the caller's bookings that the caller did not make: bookings and "
-        "offers from the waiting list, expired holds, and changes by other users. Also a new time "
-        "or place of a booked slot, and waiting list entries that ended without a place."
+        description="Changes to the caller's bookings, by default only those that the caller did "
+        "not make: bookings and offers from the waiting list, expired holds, and changes by other "
+        "users. Also a new time or place of a booked slot, and waiting list entries that ended "
+        "without a place."
     )
-    async def my_bookings(self, info: Info) -> AsyncGenerator[BookingEvent, None]:
+    async def my_bookings(
+        self, info: Info, include_own: IncludeOwnArgument = False
+    ) -> AsyncGenerator[BookingEvent, None]:
         context = info.context
         caller = context.caller
         async with (
-            context.services.booking_events.subscribe(caller.user_id) as subscription,
+            context.services.booking_events.subscribe(
+                caller.user_id, include_own=include_own
+            ) as subscription,
             aclosing(subscription.events()) as events,
         ):
             async for event in events:

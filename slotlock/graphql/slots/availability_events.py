@@ -75,9 +75,7 @@ class SlotFieldEdit:
     after: str | None = strawberry.field(description="The new value as text; null for no value.")
 
 
-@strawberry.type(
-    description="A change to a booking of the caller that the caller did not make themselves."
-)
+@strawberry.type(description="A change to a booking of the caller; `by` says who made it.")
 class BookingEvent:
     action: BookingAction = field(description="The action on the booking.")
     at: datetime = field(description="When the change happened.")

@@ -187,7 +187,7 @@ def select_parts(names: frozenset[str]) -> SlotSelection:
     return SlotSelection(
         facts=frozenset().union(*(FACTS_OF_FIELDS.get(name, ()) for name in names)),
         remaining="remaining" in names or "isBooked" in names,
-        my_booking="myBooking" in names,
+        my_booking=not names.isdisjoint(("myBooking", "meetingUrl")),
         my_waitlist_entry="myWaitlistEntry" in names,
         waitlist_length="waitlistLength" in names,
         booked_by="bookedBy" in names,

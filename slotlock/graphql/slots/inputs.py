@@ -84,6 +84,10 @@ class TimetableInput:
 ADMISSION_DESCRIPTION = (
     "How members get places in the slot. It is for the booking queue only, too, if its campaign is."
 )
+MEETING_URL_DESCRIPTION = (
+    "The address with https:// at which a meeting on the net takes place, at most 2000 characters. "
+    "Only organizers see it, and users with a confirmed booking."
+)
 HOLD_COOLDOWN_DESCRIPTION = (
     "How many minutes a user whose hold ended without a confirmation cannot hold a place in the "
     "slot again, 0 to 10080. A booking without a hold is not affected."
@@ -150,6 +154,7 @@ class CreateSlotInput:
     location: str | None = field(
         default=None, description="Where the slot takes place, at most 200 characters."
     )
+    meeting_url: str | None = field(default=None, description=MEETING_URL_DESCRIPTION)
     description: str | None = field(
         default=None,
         description="A text in Markdown, at most 10,000 characters, which is stored as it is.",
@@ -236,6 +241,7 @@ class UpdateSlotInput:
         default=UNSET,
         description="Where the slot takes place, at most 200 characters; null to remove it.",
     )
+    meeting_url: str | None = field(default=UNSET, description=MEETING_URL_DESCRIPTION)
     description: str | None = field(
         default=UNSET,
         description="A text in Markdown, at most 10,000 characters; null to remove it.",

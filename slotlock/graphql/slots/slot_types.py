@@ -375,6 +375,18 @@ class Slot(SlotFacts):
     async def description(self, info: Info) -> str | None:
         return await info.context.loaders.slot_descriptions.load(self._slot.id)
 
+    @property_field(
+        description="The address at which a meeting on the net takes place. Only organizers see "
+        "it, and users with a confirmed booking of the slot; null for others."
+    )
+    def meeting_url(self) -> str | None:
+        viewer, slot = self._viewer, self._slot
+        if viewer is None:
+            return None
+        if viewer.is_organizer:
+            return slot.meeting_url
+        return slot.meeting_url_for(self._state.booking_of(viewer.user_id))
+
     @field(description="The campaign that the slot belongs to.")
     async def campaign(self, info: Info) -> Campaign | None:
         terms = self._slot.terms

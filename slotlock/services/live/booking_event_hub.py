@@ -1,4 +1,4 @@
-"""Live booking events: changes of a user's bookings by others, expired holds, and lost turns.
+"""Live booking events: changes of a user's bookings, expired holds, and lost turns.
 
 A subscription remembers what it has seen of each booking and publishes the difference. A message
 over Redis names a booking that changed. If it is lost, the change stream of MongoDB names the slot,
@@ -96,9 +96,11 @@ class BookingEventHub:
             self.notify(user_id)
 
     @contextlib.asynccontextmanager
-    async def subscribe(self, user_id: UserId) -> AsyncIterator[BookingEventSubscription]:
-        """Subscribe to the events of a user from now on."""
-        subscription = BookingEventSubscription(user_id)
+    async def subscribe(
+        self, user_id: UserId, *, include_own: bool = False
+    ) -> AsyncIterator[BookingEventSubscription]:
+        """Subscribe to the events of a user from now on; if wanted, with what the user does."""
+        subscription = BookingEventSubscription(user_id, include_own=include_own)
         watching = self._change_feed.watching() if self._change_feed else contextlib.nullcontext()
         self._subscriptions.setdefault(user_id, set()).add(subscription)
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from slotlock.domain.audit.audit_log import FieldEdit
-from slotlock.domain.audit.audit_notes import schedule_edits
+from slotlock.domain.audit.audit_notes import edits_shown_with, schedule_edits
 from slotlock.domain.booking.booking import (
     Booking,
     BookingAction,
@@ -27,7 +27,7 @@ MAX_PENDING_EVENTS = 100
 
 @value_object
 class LiveBookingEvent:
-    """One change of a booking that its user did not make; `edits` are those of its slot."""
+    """One change of a booking; `edits` are those of its slot."""
 
     entry: HistoryEntry
     booking: Booking
@@ -70,10 +70,14 @@ class _SeenBooking:
 
 
 class BookingEventSubscription:
-    """The events of one user for one reader. Events are published once it is active."""
+    """The events of one user for one reader. Events are published once it is active.
 
-    def __init__(self, user_id: UserId) -> None:
+    Only with `include_own` are there events of what the user did, on this device or another one.
+    """
+
+    def __init__(self, user_id: UserId, *, include_own: bool = False) -> None:
         self.user_id = user_id
+        self._include_own = include_own
         self.is_active = False
         self._seen_bookings: dict[BookingId, _SeenBooking] = {}
         # By the ids that their bookings would have.
@@ -101,7 +105,7 @@ class BookingEventSubscription:
         self._publish(booking, state, booking.history[seen.entry_count if seen else 0 :])
         if slot.cancellation is not None and (seen is None or before.cancellation is None):
             self._publish(booking, state, [slot.cancellation.to_history_entry()])
-        if edits := schedule_edits(before, slot):
+        if edits := edits_shown_with(booking, schedule_edits(before, slot)):
             self._publish(booking, state, [_edit_entry(booking, before, state)], edits)
         if seen is None and self.is_active and _was_edited_since_booked(booking, slot):
             self.edited_unseen.append((booking, state))
@@ -111,7 +115,7 @@ class BookingEventSubscription:
         self, booking: Booking, state: SlotState, edits: tuple[FieldEdit, ...]
     ) -> None:
         """Publish the edits, if any, of a slot that was read for the first time after them."""
-        if edits:
+        if edits := edits_shown_with(booking, edits):
             entry = _to_edit_entry(booking, state.slot.revised_at or state.changed_at)
             self._publish(booking, state, [entry], edits)
 
@@ -138,7 +142,7 @@ class BookingEventSubscription:
         if not self.is_active:
             return
         for entry in entries:
-            if entry.by != self.user_id:
+            if self._include_own or entry.by != self.user_id:
                 self._pending.append(LiveBookingEvent(entry, booking, slot, edits))
                 self._updated.set()
 

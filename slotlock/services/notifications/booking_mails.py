@@ -24,6 +24,7 @@ from slotlock.infrastructure.mail.mail_message import CalendarInvitation
 from slotlock.infrastructure.mail.mail_texts import format_meetings, format_time
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
+from slotlock.services.slots.calendars import with_descriptions
 
 # Calendars have the event of a reminder already.
 WITHOUT_EVENTS = {WAITLIST_ENDED.name, REMINDER.name}
@@ -78,8 +79,9 @@ async def _load_part(
         return None
     events = list(events_of_booking(slot, booking, now))
     by = UserId(latest.data["by"]) if "by" in latest.data else None
+    link = slot.meeting_url_for(booking)
     values: dict[str, object] = {
-        **await slot_values(services, slot, language, board_url),
+        **await slot_values(services, slot, language, board_url, link),
         "by": await _find_name(services, by) if by != booking.user_id else None,
         "by_user": by == booking.user_id,
         "slot_cancelled": slot.cancellation is not None,
@@ -88,13 +90,16 @@ async def _load_part(
         deadline = datetime.fromisoformat(latest.data["held_until"])
         values["deadline"] = format_time(deadline, slot.time_zone, language)
     if latest.kind == EDITED.name:
-        values |= _values_before(slot, entries, language)
+        values |= _values_before(slot, booking, entries, language)
     elif booking.moved_from is not None:
         old = await _find_booking(services, booking.moved_from)
         if old is not None:
             events += events_of_booking(*old, now)
             values |= old_values(old[0], language)
-    return BookingPart(latest.kind, values, () if latest.kind in WITHOUT_EVENTS else tuple(events))
+    if latest.kind in WITHOUT_EVENTS:
+        return BookingPart(latest.kind, values)
+    described = await with_descriptions(services, events, board_url, language)
+    return BookingPart(latest.kind, values, tuple(described))
 
 
 def _is_still_right(reminder: OutboxEntry, slot: Slot, booking: Booking) -> bool:
@@ -137,31 +142,34 @@ async def _find_name(services: Services, user_id: UserId | None) -> str | None:
 
 
 async def slot_values(
-    services: Services, slot: Slot, language: str, board_url: str
+    services: Services, slot: Slot, language: str, board_url: str, link: str | None = None
 ) -> dict[str, object]:
-    """Return what `booking.txt` shows of a slot."""
+    """Return what `booking.txt` shows of a slot, with the link for users who may see it."""
     campaign = await services.campaigns.find(slot.terms.campaign_id) if slot.terms else None
     return {
-        **_schedule_values(slot, language),
+        **_schedule_values(slot, language, link),
         "url": f"{board_url}#/slot/slot_{slot.id}" if board_url else "",
         "note": (campaign.mail_note if campaign else None) or "",
     }
 
 
-def _schedule_values(slot: Slot, language: str) -> dict[str, object]:
+def _schedule_values(slot: Slot, language: str, link: str | None) -> dict[str, object]:
     return {
         "title": slot.title,
         "when": format_meetings(slot.all_meetings, slot.time_zone, language),
         "place": slot.place or "",
+        "link": link or "",
     }
 
 
-def old_values(slot: Slot, language: str) -> dict[str, object]:
+def old_values(slot: Slot, language: str, link: str | None = None) -> dict[str, object]:
     """Return what mails show of a slot as it was."""
-    return {f"old_{name}": each for name, each in _schedule_values(slot, language).items()}
+    return {f"old_{name}": each for name, each in _schedule_values(slot, language, link).items()}
 
 
-def _values_before(slot: Slot, entries: Sequence[OutboxEntry], language: str) -> dict[str, object]:
+def _values_before(
+    slot: Slot, booking: Booking, entries: Sequence[OutboxEntry], language: str
+) -> dict[str, object]:
     """Return when and where the slot was before the edits of these entries."""
     before: dict[str, str | None] = {}
     for entry in entries:
@@ -185,11 +193,12 @@ def _values_before(slot: Slot, entries: Sequence[OutboxEntry], language: str) ->
         meetings=meetings,
         time_zone=before.get("timeZone") or slot.time_zone,
         location=before.get("location", slot.location),
+        meeting_url=before.get("meetingUrl", slot.meeting_url),
     )
     if "resources" in before or "resource" in before:
         names = before.get("resources") or before.get("resource") or ""
         old = replace(old, resource=None, several_resources=tuple(filter(None, names.split(", "))))
-    return old_values(old, language)
+    return old_values(old, language, old.meeting_url_for(booking))
 
 
 def _to_meeting(text: str) -> Meeting:

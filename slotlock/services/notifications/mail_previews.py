@@ -111,7 +111,7 @@ async def _values(
     start, end = meetings[0].start, meetings[-1].end
     before = replace(slot, start=start, end=end, meetings=meetings if slot.meetings else ())
     return {
-        **await slot_values(services, slot, language, site.board_url),
+        **await slot_values(services, slot, language, site.board_url, slot.meeting_url),
         **old_values(before, language),
         "deadline": format_time(services.now() + DAY, slot.time_zone, language),
         "by": None,

@@ -1,7 +1,8 @@
-"""The events of calendar feeds: the bookings of a user, or the published slots."""
+"""The events of calendars: the bookings of a user, or the published slots, with descriptions."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 
 from slotlock.domain.booking.availability import is_visible
 from slotlock.domain.booking.booking import Booking, BookingId, SlotId
@@ -18,8 +19,9 @@ from slotlock.domain.reports.calendar_events import (
     events_of_user,
 )
 from slotlock.domain.shared.pagination import Position
-from slotlock.domain.users.user import UserId
+from slotlock.domain.users.user import User, UserId
 from slotlock.infrastructure.batching import chunked
+from slotlock.infrastructure.mail.mail_texts import language_of
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 
@@ -27,14 +29,44 @@ ENDED_PAGE_SIZE = 100
 CREATED_BATCH_SIZE = 100
 # An organizer's calendar does not look for slots that were created earlier.
 CREATED_SHOWN = 2 * HISTORY_SHOWN
+# A feed repeats the description of a slot at each of its meetings.
+DESCRIPTION_SHOWN = 1_000
+# What stands before the page of a slot, where its user finds the booking.
+_BOOKING_PAGE = {
+    "en": "Your booking, also to cancel it:",
+    "de": "Ihre Buchung, auch zum Absagen:",
+    "zh": "您的预约，也可以在此取消：",  # noqa: RUF001
+}
 
 
-async def user_calendar(services: Services, user_id: UserId) -> Sequence[CalendarEvent]:
+async def with_descriptions(
+    services: Services, events: Sequence[CalendarEvent], board_url: str, language: str | None = None
+) -> list[CalendarEvent]:
+    """Return the events with the beginning of their slots' texts, their links and their pages.
+
+    A page is on the board, and missing without the address of one. With a language, the events are
+    those of bookings.
+    """
+    slot_ids = list({event.slot_id for event in events})
+    texts = await services.descriptions.find_of_slots(slot_ids, DESCRIPTION_SHOWN + 1)
+    before = f"{_BOOKING_PAGE[language]}\n" if language else ""
+
+    def describe(event: CalendarEvent) -> str:
+        text = texts.get(event.slot_id, "").strip()
+        if len(text) > DESCRIPTION_SHOWN:
+            text = f"{text[:DESCRIPTION_SHOWN].rstrip()} …"
+        page = f"{before}{board_url}#/slot/slot_{event.slot_id}" if board_url else ""
+        return "\n\n".join(filter(None, (text, event.link, page)))
+
+    return [replace(event, description=describe(event)) for event in events]
+
+
+async def user_calendar(services: Services, user: User, board_url: str) -> Sequence[CalendarEvent]:
     """Return a user's bookings since last year and their recent cancellations.
 
     If there are too many meetings, the feed leaves out the slots that start first.
     """
-    now, found = services.now(), _EventCollector()
+    now, user_id, found = services.now(), user.id, _EventCollector()
     find_by_user = services.calendar_slots.find_by_user
     async for slot in _iterate_slots(
         lambda after: find_by_user(user_id, now - HISTORY_SHOWN, now, after), found
@@ -43,11 +75,12 @@ async def user_calendar(services: Services, user_id: UserId) -> Sequence[Calenda
     # Live bookings first: a booking that is cancelled meanwhile is found twice.
     async for booking, slot in _recently_ended(services, user_id):
         found.add(events_of_booking(slot.slot, booking, now))
-    return found.sorted_events()
+    events, language = found.sorted_events(), language_of(user.locale)
+    return await with_descriptions(services, events, board_url, language)
 
 
 async def booking_calendar(
-    services: Services, slot_id: SlotId, booking_id: BookingId
+    services: Services, slot_id: SlotId, booking_id: BookingId, board_url: str
 ) -> Sequence[CalendarEvent] | None:
     """Return the meetings of one booking; None if there is no such booking any more."""
     now = services.now()
@@ -56,15 +89,19 @@ async def booking_calendar(
         return None
     booking = state.booking_by_id(booking_id)
     if booking is not None:
-        return list(events_of_user(state, booking.user_id, now))
-    booking = await services.ended_bookings.find(booking_id)
-    if booking is None or booking.slot_id != slot_id or not is_visible(state.slot, None):
-        return None
-    return list(events_of_booking(state.slot, booking, now))
+        events = list(events_of_user(state, booking.user_id, now))
+    else:
+        booking = await services.ended_bookings.find(booking_id)
+        if booking is None or booking.slot_id != slot_id or not is_visible(state.slot, None):
+            return None
+        events = list(events_of_booking(state.slot, booking, now))
+    user = await services.users.find_soon(booking.user_id)
+    language = language_of(user.locale if user else None)
+    return await with_descriptions(services, events, board_url, language)
 
 
 async def published_calendar(
-    services: Services, campaign_id: CampaignId | None
+    services: Services, campaign_id: CampaignId | None, board_url: str
 ) -> Sequence[CalendarEvent]:
     """Return the published slots, or those of one campaign, without those over for 30 days.
 
@@ -81,10 +118,12 @@ async def published_calendar(
         lambda after: slots.find_past(campaign_id, since, now, after), found
     ):
         found.add(events_of_slot(slot, now))
-    return found.sorted_events()
+    return await with_descriptions(services, found.sorted_events(), board_url)
 
 
-async def organizer_calendar(services: Services, user_id: UserId) -> Sequence[CalendarEvent]:
+async def organizer_calendar(
+    services: Services, user_id: UserId, board_url: str
+) -> Sequence[CalendarEvent]:
     """Return the published slots that an organizer created, without those over for 30 days.
 
     If there are too many, the feed leaves out those that were created first.
@@ -93,11 +132,13 @@ async def organizer_calendar(services: Services, user_id: UserId) -> Sequence[Ca
     created = await slots.find_created_by(user_id, now - CREATED_SHOWN, MAX_EVENTS)
     for slot_ids in chunked(created, CREATED_BATCH_SIZE):
         for slot in await slots.find_visible(slot_ids, now - PUBLISHED_SHOWN, now):
-            found.add(events_of_slot(slot, now))
-    return found.sorted_events()
+            found.add(events_of_slot(slot, now, has_link=True))
+    return await with_descriptions(services, found.sorted_events(), board_url)
 
 
-async def resource_calendar(services: Services, name: str) -> Sequence[CalendarEvent]:
+async def resource_calendar(
+    services: Services, name: str, board_url: str
+) -> Sequence[CalendarEvent]:
     """Return the published slots of a resource, without those over for 30 days.
 
     If there are too many meetings, the feed leaves out the slots that start first.
@@ -108,7 +149,7 @@ async def resource_calendar(services: Services, name: str) -> Sequence[CalendarE
         lambda after: find_of_resource(name, since, now, after), found
     ):
         found.add(events_of_slot(slot, now))
-    return found.sorted_events()
+    return await with_descriptions(services, found.sorted_events(), board_url)
 
 
 class _EventCollector:

@@ -12,6 +12,7 @@ from dateutil.tz import tzical
 from icalendar import vText
 
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.reports.calendar_events import CalendarEvent, EventStatus
 from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.schedule.zone_transitions import clock_changes
@@ -166,6 +167,7 @@ def build_event(start: datetime, zone: str = "Europe/Berlin", **fields: object) 
     """Build an event of one hour."""
     values: dict[str, object] = {
         "uid": f"{zone} {start.isoformat()}",
+        "slot_id": SlotId("5" * 24),
         "meeting": Meeting(start, start + HOUR),
         "time_zone": zone,
         "title": "Yoga",

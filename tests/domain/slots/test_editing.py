@@ -83,12 +83,63 @@ def problem_fields(outcome: object) -> list[str]:
         ({"waitlist_capacity": 1001}, "waitlistCapacity"),
         ({"waitlist_offer_minutes": 0}, "waitlistOfferMinutes"),
         ({"waitlist_offer_minutes": 10_081}, "waitlistOfferMinutes"),
+        ({"meeting_url": "https://a.example/" + "x" * 1983}, "meetingUrl"),
+        ({"meeting_url": "http://a.example/"}, "meetingUrl"),
+        ({"meeting_url": "javascript:alert(1)//https://a.example"}, "meetingUrl"),
+        ({"meeting_url": "a.example/room"}, "meetingUrl"),
+        ({"meeting_url": "https://"}, "meetingUrl"),
+        ({"meeting_url": "https://[a"}, "meetingUrl"),
+        ({"meeting_url": "https://a.example:room/"}, "meetingUrl"),
+        ({"meeting_url": "https://bank.example@a.example/"}, "meetingUrl"),
+        ({"meeting_url": "https://a.example/two words"}, "meetingUrl"),
+        ({"meeting_url": "https://a.example/\nX-ATTACK:1"}, "meetingUrl"),
+        ({"meeting_url": 'https://a.example/"><script>'}, "meetingUrl"),
+        ({"meeting_url": "https://ex\u0430mple.org/"}, "meetingUrl"),
     ],
 )
 def test_each_invalid_field_is_named(wrong: dict[str, object], field: str) -> None:
     outcome = create(SlotId("s"), draft(**wrong), NOW)
     assert isinstance(outcome, InvalidInput)
     assert [problem.field for problem in outcome.problems] == [field]
+
+
+TEAMS_LINK = (
+    "https://teams.microsoft.com/l/meetup-join/19%3ameeting_" + "M" * 100 + "%40thread.v2/0"
+    "?context=%7b%22Tid%22%3a%22" + "1" * 36 + "%22%2c%22Oid%22%3a%22" + "2" * 36 + "%22%7d"
+)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        TEAMS_LINK,
+        "https://meet.jit.si/Yoga#config.startWithAudioMuted=true",
+        "https://[2001:db8::1]:8443/room;x=1,2?a=(b)",
+        "https://a.example/" + "x" * 1982,
+    ],
+)
+def test_links_to_a_meeting_are_stored_as_they_are(link: str) -> None:
+    made = create(SlotId("s"), draft(meeting_url=f"  {link} \n"), NOW)
+    assert isinstance(made, SlotState)
+    assert made.slot.meeting_url == link
+    after, _ = decide(edit, made, SlotPatch(meeting_url=" "), NOW)
+    assert after.slot.meeting_url is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        SlotPatch(title="Judo"),
+        SlotPatch(resource="Room 5"),
+        SlotPatch(meeting_url=TEAMS_LINK),
+        SlotPatch(description="New"),
+    ],
+)
+def test_an_edit_of_what_calendars_show_is_a_new_revision(changes: SlotPatch) -> None:
+    before = build_slot()
+    assert decide(edit, before, changes, NOW)[0].slot.revision == before.slot.revision + 1
+    after, _ = decide(edit, before, SlotPatch(capacity=9), NOW)
+    assert after.slot.revision == before.slot.revision
 
 
 def test_all_problems_are_reported_at_once() -> None:
@@ -145,6 +196,7 @@ def test_the_capacity_never_falls_below_the_bookings(taken: int, capacity: int) 
         ("waitlist_offer_minutes", 10),
         ("group_limits", (GroupLimit("5a", 1),)),
         ("resource", "Room 5"),
+        ("meeting_url", "https://a.example/room"),
     ],
 )
 def test_an_edit_changes_the_given_field_and_no_other(name: str, value: object) -> None:

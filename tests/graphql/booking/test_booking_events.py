@@ -100,6 +100,32 @@ async def test_a_change_by_an_organizer_publishes_a_booking_event(observer: Obse
         assert await watcher.next_event_summary() == ("BOOKED", by, three, "CONFIRMED")
 
 
+async def test_another_device_gets_what_its_user_does_and_by_default_nothing_of_it(
+    observer: Observer, two_apps: Pair
+) -> None:
+    ada, organizer = observer.ada, observer.organizer
+    by = await ada.fetch_user_id()
+    for app in two_apps:
+        one, two, three = [await organizer.add_slot() for _ in range(3)]
+        async with (
+            watch_bookings(app, ada, organizer) as default,
+            watch_bookings(app, ada, organizer, include_own=True) as device,
+        ):
+            hold = await ada.hold(one)
+            assert await device.next_event_summary() == ("HELD", by, one, "HELD")
+            await ada.confirm(hold["id"])
+            assert await device.next_event_summary() == ("CONFIRMED", by, one, "CONFIRMED")
+            moved = (await ada.move(hold["id"], two))["booking"]
+            assert await device.next_event_summary() == ("MOVED", by, two, "CONFIRMED")
+            await ada.cancel_booking(moved["id"])
+            assert await device.next_event_summary() == ("CANCELLED", by, two, "CANCELLED")
+            await organizer.book_slot(three, userId=by)
+            seen = [await default.next_event_summary()]
+            while seen[-1][2] != three:
+                seen.append(await default.next_event_summary())
+            assert by not in {event[1] for event in seen}
+
+
 async def test_a_cancelled_slot_publishes_an_event_to_each_of_its_users(observer: Observer) -> None:
     slot_id, by = (
         await observer.organizer.add_slot(capacity=2),

@@ -81,6 +81,7 @@ def selection_of(text: str) -> SlotSelection:
             set(),
         ),
         ("{ slot(id: 1) { bookedBy { id } } }", ["booked_by"], {"capacity"}),
+        ("{ slot(id: 1) { meetingUrl } }", ["my_booking"], {"meeting_url"}),
         ("{ node(id: 1) { ... on Slot { waitlistLength } } }", ["waitlist_length"], set()),
         (
             "{ myBookings { nodes { slot { ...F } } } } "
@@ -153,7 +154,11 @@ async def test_each_field_has_the_same_value_alone_as_with_all_others(
     titles = {
         await organizer.add_slot(title=single, capacity=1, waitlistCapacity=5): single,
         await organizer.add_slot(
-            title=several, capacity=3, location="Hall", groupLimits=limits
+            title=several,
+            capacity=3,
+            location="Hall",
+            groupLimits=limits,
+            meetingUrl="https://meet.example/room",
         ): several,
         await organizer.add_slot(
             title=course, campaignId=campaign_id, resource=course, choiceGroup=course

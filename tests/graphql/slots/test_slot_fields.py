@@ -14,10 +14,11 @@ from slotlock.domain.booking.slot import SLOT_FACTS, SLOT_FIELDS
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import GroupLimit
 from slotlock.domain.schedule.timetables import Timetable
-from slotlock.domain.shared.facts import Attribute, Number
+from slotlock.domain.shared.facts import Attribute, Link, Number
 from slotlock.domain.shared.unchanged import Unchanged
 from slotlock.domain.slots.editing import create
 from slotlock.domain.slots.slot_patch import CHANGEABLE_FACTS, SlotDraft, SlotPatch
+from slotlock.domain.users.user import Role
 from slotlock.graphql.core.errors import GraphQLRequestError
 from slotlock.graphql.core.scalars import TimeZone
 from slotlock.graphql.core.shared_types import GroupLimitInput
@@ -28,7 +29,7 @@ from tests.support.clients.booking_client import BookingClient
 from tests.support.clients.campaigns import campaign_fields
 from tests.support.clients.client import GraphQLTestClient, Json, slot_input
 from tests.support.clients.series import MONDAY_TIMES
-from tests.support.domain.builders import NOW, build_slot
+from tests.support.domain.builders import NOW, build_caller, build_slot
 
 MARKDOWN = "# Yoga\r\n\n* bring a <b>mat</b> \u00e9 e\u0301 \t\n<script>alert(1)</script>  \n"
 CREATE = """mutation($input: CreateSlotInput!) { createSlot(input: $input) {
@@ -64,6 +65,8 @@ def another_value(fact: Attribute) -> object:
     """Return a valid value of a fact that is not its default."""
     if isinstance(fact.check, Number):
         return fact.check.minimum + 1
+    if isinstance(fact.check, Link):
+        return "https://meet.example.org/room"
     value_type = next(iter(get_args(fact.type)), fact.type)
     if issubclass(value_type, Enum):
         return next(each for each in reversed(value_type) if each is not fact.default)
@@ -83,7 +86,8 @@ def test_every_fact_that_is_entered_is_stored_loaded_and_shown() -> None:
     assert isinstance(draft, SlotDraft)
     created = create(SlotId("5" * 24), draft, NOW)
     assert isinstance(created, SlotState)
-    shown = slot_types.Slot(to_slot_state(to_document(created)), None)
+    organizer = build_caller("olga", Role.ORGANIZER)
+    shown = slot_types.Slot(to_slot_state(to_document(created)), organizer)
     assert {name: getattr(shown, name) for name in VALUES} == VALUES
 
 

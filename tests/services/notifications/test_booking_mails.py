@@ -45,6 +45,35 @@ async def test_a_booking_is_a_mail_with_an_invitation(scene: MailScene) -> None:
     assert event["ATTENDEE"] == "mailto:0@school.test"
 
 
+async def test_the_link_of_a_meeting_goes_to_users_with_a_confirmed_place(
+    scene: MailScene,
+) -> None:
+    room, other_room = "https://meet.example/room", "https://meet.example/other"
+    slot_id = await scene.insert_slot(meeting_url=room)
+    async with scene.reading():
+        await scene.book(slot_id, 0)
+        await scene.book(slot_id, 1, hold=True)
+        await scene.until_entries("booked", "held")
+        await scene.send()
+        scene.clock.advance(timedelta(minutes=1))
+        edit = SlotPatch(meeting_url=other_room)
+        await editing.edit(scene.services, slot_id, edit, scene.organizer.user_id)
+        await scene.until_entries("booked", "held", "edited")
+        await scene.send()
+    texts = {message["Subject"]: number for number, message in enumerate(scene.trap.messages)}
+    held = next(number for subject, number in texts.items() if "confirm" in subject.lower())
+    assert room not in str(scene.trap.messages[held])
+    assert "URL" not in events_of(scene, held)[0][1]
+    booked, edited = texts["You have a place: Yoga"], texts["New time or place: Yoga"]
+    assert f"(Europe/Berlin)\n{room}\n" in text_of(scene, booked)
+    assert f'<a href="{room}"' in text_of(scene, booked, kind="html")
+    assert text_of(scene, edited).index(room) < text_of(scene, edited).index(other_room)
+    [(_, event)] = events_of(scene, edited)
+    assert (event["URL"], event["LOCATION"], event["SEQUENCE"]) == (other_room, other_room, 1)
+    page = f"https://school.test/board#/slot/slot_{slot_id}"
+    assert event["DESCRIPTION"] == f"{other_room}\n\nYour booking, also to cancel it:\n{page}"
+
+
 async def test_a_cancellation_says_by_whom_and_removes_the_event(scene: MailScene) -> None:
     slot_id = await scene.insert_slot()
     bookings = await scene.book(slot_id, 0, 1)

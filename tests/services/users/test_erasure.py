@@ -14,7 +14,7 @@ from slotlock.domain.booking.booking_outcomes import Booked
 from slotlock.domain.notifications.mail_kinds import TEST, direct_mail
 from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.account_admin_rules import LastAdmin
-from slotlock.domain.users.user import Caller, MailTopic, Role, UserId
+from slotlock.domain.users.user import Caller, MailTopic, Role, User, UserId
 from slotlock.infrastructure.mongo.users.privacy import Erasure
 from slotlock.infrastructure.mongo.users.user_documents import to_new_document
 from slotlock.services import teams
@@ -149,6 +149,37 @@ def test_no_collection_contains_the_name_or_the_address_after_a_finished_erasure
     assert any("Other" in text for text in stored)
     assert pair.database["teams"].find_one({"_id": ObjectId(own.team.id)}) is None
     assert pair.database["slots"].find_one({"waitlist.user": ObjectId(member.user_id)}) is None
+
+
+def test_an_invitation_to_a_former_address_ends_unless_somebody_else_has_it_now(
+    pair: ServicePair, member: Caller
+) -> None:
+    services, run, by = pair.services[0], pair.runner.run, pair.callers[2].user_id
+    user = run(services.users.find_many([member.user_id]))[member.user_id]
+    first, second, last = user.login_name, new_email(), new_email()
+    for login_name in (second, last):
+        updating = services.account_admin_writer.update(user, NAME, login_name, by, pair.clock())
+        updated = run(updating)
+        assert isinstance(updated, User)
+        user = updated
+    pair.database["users"].insert_one(
+        to_new_document("Other", second, Role.MEMBER, "hash", pair.clock())
+    )
+    team = run(teams.create(services, "Inviting", by))
+    assert isinstance(team, TeamSaved)
+    for login_name in (first, second):  # after the change: neither is that of the member now
+        run(teams.invite(services, team.team.id, login_name, by))
+    assert run(teams.list_invitations(services, member.user_id)) == []
+    erase_account(pair, member)
+    sweep(pair)
+    found = run(services.teams.find(team.team.id))
+    assert found is not None
+    assert [each.email for each in found.invitations] == [second]
+    pair.clock.advance(RECENT_REQUESTS + timedelta(seconds=1))
+    sweep(pair)
+    assert first not in dumps(
+        [[*pair.database[name].find()] for name in pair.database.list_collection_names()]
+    )
 
 
 def test_an_erasure_that_died_after_its_first_write_is_finished_by_another_process(

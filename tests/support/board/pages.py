@@ -75,13 +75,17 @@ class Board:
     async def student(self, name: str = "Mia", email: str = "") -> Student:
         """Register a student."""
         email = email or new_email()
-        return await self._sign_in(REGISTER, name=name, email=email, password=PASSWORD)
+        return await self._begin_session(REGISTER, name=name, email=email, password=PASSWORD)
 
     async def admin(self) -> Student:
         """Sign in as the administrator."""
-        return await self._sign_in(LOGIN, email=ADMIN_EMAIL, password=ADMIN_PASSWORD)
+        return await self.sign_in(ADMIN_EMAIL, ADMIN_PASSWORD)
 
-    async def _sign_in(self, document: str, **given: str) -> Student:
+    async def sign_in(self, email: str, password: str = PASSWORD) -> Student:
+        """Sign in on another device."""
+        return await self._begin_session(LOGIN, email=email, password=password)
+
+    async def _begin_session(self, document: str, **given: str) -> Student:
         user = Student(self.http, self.app.url)
         session = await user.execute(document, input=given)
         user.token, user.refresh_token = session["accessToken"], session["refreshToken"]

@@ -34,11 +34,11 @@ class BookingEventStream:
 
 @asynccontextmanager
 async def watch_bookings(
-    app: AppProcess, user: BookingClient, organizer: BookingClient
+    app: AppProcess, user: BookingClient, organizer: BookingClient, *, include_own: bool = False
 ) -> AsyncIterator[BookingEventStream]:
     """Open a subscription to the bookings of a user at this process, once it runs."""
     async with open_websocket(app, user.token) as opened:
-        await opened.subscribe("1", WATCH_MY_BOOKINGS)
+        await opened.subscribe("1", WATCH_MY_BOOKINGS, own=include_own)
         # Nothing confirms that a subscription has started, except an event of a probe booking.
         probes, user_id, begun = set[str](), await user.fetch_user_id(), False
         while not begun:

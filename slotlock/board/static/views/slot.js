@@ -167,6 +167,7 @@ export function open(part) {
         } }, t("slot.allDates", { count })),
       ]],
       slot.location && [t("slot.where"), slot.location],
+      slot.meetingUrl && [t("slotForm.meetingUrl"), h("a", { href: slot.meetingUrl, rel: "noopener noreferrer" }, slot.meetingUrl)],
       resources.length > 0 && [t("slot.with"), listOf(resources)],
       slot.capacity && [t("slot.places"), freePlaces(slot) > 0 ? t("state.free", { free: slot.remaining, all: slot.capacity, count: slot.remaining }) : t(slot.remaining > 0 ? "state.places" : "slot.allTaken", { count: slot.capacity })],
       ...limits(slot),

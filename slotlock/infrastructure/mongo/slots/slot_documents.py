@@ -2,8 +2,8 @@
 
     {_id, title, start, end, timeZone, location, kind, status, capacity, remaining, version,
      changedAt, holdMinutes?, cancelCutoffMinutes?, waitlistCapacity?, waitlistOfferMinutes?,
-     choiceGroup?, description?, searchWords: [str], titleKey, spans: [int], foldedRevision,
-     listedRevision, cancellation?: {at, by}, campaign?: terms, groupLimits?,
+     choiceGroup?, meetingUrl?, description?, searchWords: [str], titleKey, spans: [int],
+     foldedRevision, listedRevision, cancellation?: {at, by}, campaign?: terms, groupLimits?,
      meetings?: [{start, end}],
      resource?: str | [str], admission?, revision?, revisedAt?, series?, nextDeadline?,
      holdCooldownMinutes?, reminderMinutes?, endedHolds?: [{user, at}], schemaVersion,

@@ -35,6 +35,7 @@ from slotlock.infrastructure.mongo.users.user_documents import (
 BAN_FIELDS = dict.fromkeys(("banned", "bannedAt", "bannedBy", "banReason"), "")
 # What was sent to an address, or waits for what was.
 ADDRESS_TOKENS = ("invitation", "passwordReset", "emailVerification")
+MAX_FORMER_LOGIN_NAMES = 20
 
 
 @value_object
@@ -254,8 +255,8 @@ async def update_login_name(
 ) -> User | LoginNameTaken | None:
     """Update a user, note the change and insert the mails about it, or nothing.
 
-    With `assigns_invitations`, the open invitations of teams to the old login name follow the user.
-    Return None if there is no such user.
+    With `assigns_invitations`, the old login name was the user's: it is stored, and the open
+    invitations of teams to it follow the user. Return None if there is no such user.
     """
 
     async def write(session: AsyncClientSession) -> User | None:
@@ -267,6 +268,12 @@ async def update_login_name(
             from slotlock.infrastructure.mongo.team_repository import assign_invitations
 
             await assign_invitations(database, changed.id, query["email"], session)
+            former = {"$each": [query["email"]], "$slice": -MAX_FORMER_LOGIN_NAMES}
+            await database["users"].update_one(
+                {"_id": ObjectId(changed.id)},
+                {"$push": {"formerLoginNames": former}},
+                session=session,
+            )
         return changed
 
     try:

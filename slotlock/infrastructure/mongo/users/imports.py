@@ -68,7 +68,7 @@ NOTED_OF_UPDATED = (*NOTED_OF_CREATED, "hasPassword")
 # What the user who registered the account could still use, and that nobody knows this user.
 FIELDS_UNSET_BY_CLAIM = (
     *("passwordHash", "invitation", "calendar", "selfRegistered"),
-    *("passwordReset", "emailVerification", "identities"),
+    *("passwordReset", "emailVerification", "identities", "formerLoginNames"),
 )
 
 

@@ -1,10 +1,10 @@
 """Reads all that is stored about one user, and erases accounts.
 
-    erasures  {_id: user, email, by?, at, checkedAt}
+    erasures  {_id: user, email, formerLoginNames?: [str], by?, at, checkedAt}
 
 The transaction that erases an account replaces its document and inserts the record. The rest is
 done afterwards, and again until no request that began before the erasure can still be written. Then
-the record is deleted, and with it the last copy of the address.
+the record is deleted, and with it the last copy of the addresses.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -63,12 +63,13 @@ Section = tuple[str, Callable[[], AsyncIterator[Document]]]
 
 @value_object
 class Erasure:
-    """The erasure of a user, who had this login name; `by` is None for the command line."""
+    """The erasure of a user, who had these login names; `by` is None for the command line."""
 
     user_id: UserId
     login_name: str
     by: UserId | None
     at: datetime
+    former_login_names: tuple[str, ...] = ()
 
 
 class ErasureRepository:
@@ -105,7 +106,8 @@ class ErasureRepository:
             placeholder = _to_placeholder(user, by, now)
             await self._users.replace_one(query, placeholder, session=session)
             await end_all_sessions(self._database, user_id, session)
-            erasure = Erasure(user_id, user["email"], by, now)
+            former_names = tuple(user.get("formerLoginNames", ()))
+            erasure = Erasure(user_id, user["email"], by, now, former_names)
             await self._erasures.insert_one(_to_document(erasure), session=session)
             note = AuditNote(now, by, AuditAction.USER_ERASED, (), user_ids=(user_id,))
             await insert_notes(self._database, [note], session)
@@ -201,6 +203,7 @@ def _to_document(erasure: Erasure) -> Document:
     return {
         "_id": ObjectId(erasure.user_id),
         "email": erasure.login_name,
+        "formerLoginNames": list(erasure.former_login_names),
         **({"by": ObjectId(erasure.by)} if erasure.by else {}),
         "at": erasure.at,
         "checkedAt": erasure.at,
@@ -209,7 +212,8 @@ def _to_document(erasure: Erasure) -> Document:
 
 def _to_erasure(document: Document) -> Erasure:
     by = UserId(str(document["by"])) if "by" in document else None
-    return Erasure(UserId(str(document["_id"])), document["email"], by, document["at"])
+    user_id, former_names = UserId(str(document["_id"])), document.get("formerLoginNames", ())
+    return Erasure(user_id, document["email"], by, document["at"], tuple(former_names))
 
 
 class PersonalDataQueries:

@@ -94,6 +94,7 @@ def slot(slot_id: SlotId) -> Slot:
         hold_minutes=9,
         hold_cooldown_minutes=8,
         reminder_minutes=90,
+        meeting_url="https://a.example/room",
         cancel_cutoff_minutes=30,
         waitlist_capacity=12,
         waitlist_offer_minutes=15,

@@ -45,6 +45,7 @@ SLOT = Slot(
     admission=SlotAdmission.QUEUE_ONLY,
     hold_cooldown_minutes=14,
     reminder_minutes=15,
+    meeting_url="https://a.example/room",
 )
 STATE = SlotState(SLOT, 3, END)
 

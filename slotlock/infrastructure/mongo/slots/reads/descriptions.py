@@ -20,9 +20,14 @@ class DescriptionQueries:
         self._campaigns = database["campaigns"]
 
     @limited_listing
-    async def find_of_slots(self, slot_ids: Sequence[SlotId]) -> Mapping[str, str]:
-        """Return the descriptions of those of the slots that have one, by id."""
-        return await _find_descriptions(self._slots, slot_ids)
+    async def find_of_slots(
+        self, slot_ids: Sequence[SlotId], max_length: int | None = None
+    ) -> Mapping[str, str]:
+        """Return the descriptions of those of the slots that have one, by id.
+
+        With `max_length`, they are at most the first so many characters of each.
+        """
+        return await _find_descriptions(self._slots, slot_ids, max_length)
 
     @limited_listing
     async def find_of_campaigns(self, campaign_ids: Sequence[CampaignId]) -> Mapping[str, str]:
@@ -31,8 +36,9 @@ class DescriptionQueries:
 
 
 async def _find_descriptions(
-    collection: AsyncCollection[Document], ids: Sequence[str]
+    collection: AsyncCollection[Document], ids: Sequence[str], max_length: int | None = None
 ) -> Mapping[str, str]:
     query = {"_id": {"$in": [ObjectId(id_) for id_ in ids]}, "description": {"$exists": True}}
-    found = collection.find(query, {"description": 1})
+    first = {"$substrCP": ["$description", 0, max_length]}
+    found = collection.find(query, {"description": 1 if max_length is None else first})
     return {str(document["_id"]): document["description"] async for document in found}

@@ -49,6 +49,7 @@ function slotValues(slot, zone, before = null) {
     holidayListId: "",
     extra: isCourse ? slot.meetings.map((/** @type {any} */ each) => ({ startTime: local(each.startTime), endTime: local(each.endTime), original: each })) : [],
     location: slot?.location ?? "",
+    meetingUrl: slot?.meetingUrl ?? "",
     resources: slot?.resources ?? [],
     resourceText: "",
     capacity: String(slot?.capacity ?? DEFAULTS.capacity),
@@ -65,7 +66,7 @@ function slotValues(slot, zone, before = null) {
     isDraft: true,
     scope: "THIS",
     allowPast: false,
-    ...(before && { ...JSON.parse(JSON.stringify(before)), title: "", description: "", location: "", resources: [], choiceGroup: "", isLikeBefore: true }),
+    ...(before && { ...JSON.parse(JSON.stringify(before)), title: "", description: "", location: "", meetingUrl: "", resources: [], choiceGroup: "", isLikeBefore: true }),
   };
 }
 
@@ -85,6 +86,7 @@ export function slotFields(form, slot) {
       form.limitOfEach("groupLimits")),
     resourceField(form),
     form.field("location", t("slotForm.location"), { maxlength: 200 }, t("slotForm.locationHelp")),
+    form.field("meetingUrl", t("slotForm.meetingUrl"), { type: "url", inputmode: "url", maxlength: 2000 }, t("slotForm.meetingUrlHelp")),
     !slot && form.check("isDraft", t("slotForm.isDraft"), t("slotForm.isDraftHelp")),
     form.more(["description", "groupLimits", "isQueueOnly", "choiceGroup", "waitlistOfferMinutes", "reminderMinutes"], [
       form.field("description", t("slotForm.description"), { tag: "textarea", rows: 4 }, t("campaignForm.descriptionHelp")),
@@ -215,6 +217,7 @@ function slotFacts(form) {
     description: form.text("description"),
     timeZone: values.timeZone,
     location: form.text("location"),
+    meetingUrl: form.text("meetingUrl"),
     resourceIds: values.resources.map((/** @type {any} */ each) => each.id),
     capacity: form.integer("capacity"),
     kind: values.kind,
