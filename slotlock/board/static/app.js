@@ -16,7 +16,7 @@ import { onConnection } from "./socket.js";
 /** Load a view for organizers with its texts and operations. @param {() => Promise<any>} load */
 const organizing = (load) => async () => {
   const [view, operations] = await Promise.all([load(), import("./views/organizer/operations.js"), loadTextsOfOrganizers()]);
-  addOperations(operations.default);
+  addOperations(operations.operations);
   return view;
 };
 
@@ -156,7 +156,7 @@ async function missing(error) {
   return { open: () => ({ title: () => t("nav"), render: () => [failure("OFFLINE", () => location.reload())] }) };
 }
 
-function draw() {
+function drawPage() {
   if (!view || !hasTexts) return;
   const focused = document.activeElement;
   const places = ancestors(focused);
@@ -205,12 +205,12 @@ function bar() {
     "header",
     { class: "bar" },
     h("a", { class: "brand", href: "#/" }, site.logoUrl ? h("img", { class: "logo", src: site.logoUrl, alt: "" }) : mark(), site.name),
-    h("nav", { class: "tabs", "aria-label": t("nav") }, tabs()),
+    h("nav", { class: "tabs", "aria-label": t("nav") }, tabLinks()),
     me && h("a", { class: "me", href: "#/account" }, icon("person"), me.name),
   );
 }
 
-function tabs() {
+function tabLinks() {
   // Nothing but the door is there to be pressed at the door.
   if (shownAddress.startsWith("door/")) return [h("a", { href: "#/door" }, icon("tick"), t("door.done"))];
   const shown = shownAddress.split("/")[0];
@@ -253,7 +253,7 @@ async function useLanguage() {
 }
 
 async function start() {
-  drawWith(draw);
+  drawWith(drawPage);
   showScheme();
   showColor(site.color);
   addEventListener("error", (event) => report(event.error));

@@ -1,6 +1,6 @@
 // @ts-check
 /** Requests to /graphql: by the name of their operation, with the session and its renewal. */
-import operations from "./operations.js";
+import { operations } from "./operations.js";
 import { noteServerTime } from "./clock.js";
 import { redraw } from "./kernel.js";
 import { local } from "./storage.js";
@@ -29,7 +29,7 @@ export class RequestError extends Error {
 export let me;
 let accessToken = "";
 /** @type {Set<() => void>} */
-const listeners = new Set();
+const sessionListeners = new Set();
 
 /** When the last request failed without a response, in ms since 1970; 0 while there is a connection. */
 export let lostAt = 0;
@@ -49,8 +49,8 @@ export function addOperations(more) {
 
 /** Call this whenever a user signs in or out, or a new token is there, until the returned function is called. @param {() => void} listener */
 export function onSession(listener) {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+  sessionListeners.add(listener);
+  return () => sessionListeners.delete(listener);
 }
 
 /** Whether this browser has a session, also while no network can confirm it. */
@@ -69,7 +69,7 @@ export function setSession(session) {
   me = session?.user ?? null;
   if (session) local.set(REFRESH_TOKEN, session.refreshToken);
   else local.remove(REFRESH_TOKEN);
-  for (const listener of listeners) listener();
+  for (const listener of sessionListeners) listener();
 }
 
 /** Return the address where somebody begins: organizers with their campaigns. */
