@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from slotlock.api.endpoints.board import (
+from slotlock.api.board.endpoint import (
     FOR_ORGANIZERS,
     PRELOADED,
     board_files,

@@ -7,8 +7,8 @@ import pytest
 from graphql import validate
 
 from bench.board.sizes import FIRST_FILES, file_sizes, member_modules
-from slotlock.api.endpoints.board import BOARD_DIR, board_files, is_module
-from slotlock.api.endpoints.board_modules import merged_modules, without_comments
+from slotlock.api.board.endpoint import BOARD_DIR, board_files, is_module
+from slotlock.api.board.modules import merged_modules, without_comments
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.graphql.schema.schema import executable_schema

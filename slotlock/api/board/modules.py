@@ -121,5 +121,5 @@ def without_comments(module: str) -> str:
 
 def _needs_blank(before: str, after: str) -> bool:
     """Whether two tokens are others without a blank, given by their last and first character."""
-    is_name = re.compile(r"[\w$]").match
-    return bool(is_name(before) and is_name(after)) or (before == after and before in "+-/")
+    is_repeated = before == after and before in {"+", "-", "/"}
+    return is_repeated or all(each.isalnum() or each in {"_", "$"} for each in (before, after))

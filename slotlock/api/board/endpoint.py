@@ -22,8 +22,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from slotlock.api.endpoints import board_modules
-from slotlock.api.endpoints.board_modules import merged_modules, without_comments
+from slotlock.api.board import modules
+from slotlock.api.board.modules import merged_modules, without_comments
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
 from slotlock.domain.users.user import Registration
@@ -173,7 +173,7 @@ async def _log_error(request: Request) -> Response:
 
 def board_version(sources: Mapping[str, bytes]) -> str:
     """Return the hash of all sources and of how they are sent, which is part of their addresses."""
-    paths = (BOARD_DIR / "board.html", Path(__file__), Path(board_modules.__file__))
+    paths = (BOARD_DIR / "board.html", Path(__file__), Path(modules.__file__))
     digest = sha256(b"".join(path.read_bytes() for path in paths))
     for name, content in sorted(sources.items()):
         digest.update(b"%s\0%d\0" % (name.encode(), len(content)) + content)

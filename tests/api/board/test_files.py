@@ -8,7 +8,7 @@ import re
 import httpx
 import pytest
 
-from slotlock.api.endpoints.board import WORKER, board_files, served_files
+from slotlock.api.board.endpoint import WORKER, board_files, served_files
 from tests.support.apps.processes import AppProcess
 from tests.support.board.sources import path_of
 from tests.support.clients.client import GraphQLTestClient
