@@ -1,7 +1,7 @@
 // @ts-check
 /** The frame of the page, and which view it shows: `#/week` shows views/week.js. */
 import { drawWith, h, patch, redraw } from "./kernel.js";
-import { addOperations, hasSession, me, onSession, resumeSession, run } from "./client.js";
+import { addOperations, hasSession, keepSession, me, onSession, resumeSession, run } from "./client.js";
 import { button, failure, icon, mark, notice } from "./parts.js";
 import { showColor, showScheme } from "./scheme.js";
 import { tab } from "./storage.js";
@@ -249,7 +249,7 @@ async function useLanguage() {
   await loadTexts(me?.locale);
   if (!me || me.locale) return;
   me.locale = language;
-  run("updateMe", { locale: language }).catch(() => null);
+  run("updateMe", { locale: language }).then(keepSession, () => null);
 }
 
 async function start() {
@@ -262,10 +262,11 @@ async function start() {
   onSession(redraw);
   onConnection(redraw);
   const resumed = resumeSession();
+  const isKnown = me || !hasSession();
   // A view that asks for its list does so in the round trip of the texts. What a provider sent needs texts.
-  if (hasSession() || isReturned) addressed().load().catch(() => null);
-  else show();
-  await Promise.all([loadTexts(), Promise.race([resumed, new Promise((resolve) => setTimeout(resolve, FIRST_WAIT_MS))])]);
+  if (isKnown && !isReturned) show();
+  else addressed().load().catch(() => null);
+  await Promise.all([loadTexts(), isKnown || Promise.race([resumed, new Promise((resolve) => setTimeout(resolve, FIRST_WAIT_MS))])]);
   await useLanguage();
   hasTexts = true;
   await show();
