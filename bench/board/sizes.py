@@ -2,35 +2,37 @@
 
 from collections.abc import Iterable
 
-from slotlock.api.endpoints.board import FOR_ORGANIZERS, BoardFile, board_files, preloaded
+from slotlock.api.board.endpoint import (
+    FOR_ORGANIZERS,
+    PRELOADED,
+    board_files,
+    is_module,
+    served_files,
+)
 
 # What is no module, and the texts of one language.
 OTHERS = ("board.css", "icon.svg", "messages/en.js")
 
 
-def first_files(names: Iterable[str]) -> set[str]:
-    """Return the files that a first visit loads."""
-    return {*OTHERS, *preloaded(names)}
+# The files that a first visit loads.
+FIRST_FILES = frozenset({*OTHERS, *PRELOADED})
 
 
 def member_modules(names: Iterable[str]) -> set[str]:
     """Return the modules of all views for members, without texts."""
-    later = ("messages/", FOR_ORGANIZERS)
-    return {name for name in names if name.endswith(".js") and not name.startswith(later)}
+    return {name for name in names if is_module(name) and not name.startswith(FOR_ORGANIZERS)}
 
 
 def file_sizes() -> dict[str, int]:
     """Return the compressed size of each file, in bytes."""
-    return {
-        name: len(BoardFile.of(name, content).compressed) for name, content in board_files().items()
-    }
+    return {name: len(file.compressed) for name, file in served_files(board_files(), "").items()}
 
 
 def size_lines() -> list[str]:
     """Return the size of each file, and the sums that a budget is about."""
     sizes = file_sizes()
-    first = first_files(sizes)
-    modules = {name for name in sizes if name.endswith(".js") and "messages/" not in name}
+    first = FIRST_FILES
+    modules = set(filter(is_module, sizes))
     sums = {
         "first visit, without the page": first,
         "its modules, without texts": modules & first,

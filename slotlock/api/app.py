@@ -13,7 +13,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from slotlock.api.app_state import AppState, open_app_state, read_files, site_of
-from slotlock.api.endpoints.board import board_routes
+from slotlock.api.board.endpoint import board_routes
 from slotlock.api.endpoints.health import healthz
 from slotlock.api.endpoints.start_page import development_routes
 from slotlock.api.middleware.error_pages import ErrorPages

@@ -10,7 +10,15 @@ from playwright.async_api import Route, WebSocketRoute, expect
 
 from bench.board.opening import wrong_clock
 from tests.support.apps.fork_server import forked_app
-from tests.support.board.pages import Board, Student, asks_for, lose_first_answer, sent_keys, shown
+from tests.support.board.pages import (
+    Board,
+    Student,
+    asks_for,
+    change_script,
+    lose_first_answer,
+    sent_keys,
+    shown,
+)
 from tests.support.stores.users import new_email
 from tests.support.transport.delay_proxy import delay_proxy
 
@@ -211,13 +219,8 @@ async def test_a_page_whose_sockets_are_refused_reads_again(board: Board) -> Non
     async def refuse(socket: WebSocketRoute) -> None:
         await socket.close()
 
-    async def read_often(route: Route) -> None:
-        response = await route.fetch()
-        text = (await response.text()).replace("[10_000, 10_000]", "[200, 200]")
-        await route.fulfill(response=response, body=text.replace("500 * 2 **", "50 * 1 **"))
-
     await context.route_web_socket("**/graphql", refuse)
-    await context.route("**/{store,socket}.js", read_often)
+    await change_script(context, ("[10_000,10_000]", "[200,200]"), ("500*2**", "50*1**"))
     page = await board.open(context, course.address)
     await shown(page, "Updated every 15 s").wait_for()
     await other.book_slot(course.slot_id)

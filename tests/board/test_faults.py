@@ -15,6 +15,7 @@ from tests.support.board.pages import (
     Course,
     Student,
     asks_for,
+    change_script,
     lose_first_answer,
     sent_keys,
     shown,
@@ -58,6 +59,31 @@ async def open_slot(board: Board, student: Student, course: Course) -> Page:
     return await board.open(await board.context(student), f"#/slot/{course.slot_id}")
 
 
+async def test_a_page_that_is_opened_again_shows_its_list_before_the_session_is_refreshed(
+    board: Board,
+) -> None:
+    student, course = await board.student(), await board.course()
+    context, refresh = await board.context(student), asyncio.Event()
+    page = await board.open(context, course.address)
+    await page.wait_for_function("localStorage['slotlock.session']")
+    await page.close()
+    await set_role(board, student, "ORGANIZER")
+
+    async def hold(route: Route) -> None:
+        if asks_for(route.request, "refreshSession"):
+            await refresh.wait()
+        await route.fallback()
+
+    await context.route("**/graphql", hold)
+    page = await board.open(context, course.address)
+    await course.button(page).wait_for()
+    await page.get_by_role("link", name="Mia").wait_for()
+    organize = page.get_by_role("link", name="Organize")
+    assert await organize.count() == 0
+    refresh.set()
+    await organize.wait_for()
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -83,12 +109,7 @@ async def test_a_full_cache_costs_only_the_page_without_a_network(board: Board) 
     student, course = await board.student(), await board.course()
     context = await board.context(student)
 
-    async def register_at_once(route: Route) -> None:
-        response = await route.fetch()
-        text = (await response.text()).replace("WORKER_AFTER_MS = 5000", "WORKER_AFTER_MS = 0")
-        await route.fulfill(response=response, body=text)
-
-    await context.route("**/app.js", register_at_once)
+    await change_script(context, ("WORKER_AFTER_MS=5000", "WORKER_AFTER_MS=0"))
     page = await context.new_page()
     devtools = await context.new_cdp_session(page)
     quota = {"origin": board.app.url, "quotaSize": 0}

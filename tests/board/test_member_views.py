@@ -22,7 +22,7 @@ IS_STORED = """async () => {
 }"""
 RENDER = """async (text) => {
   const app = document.querySelector('script[src$="app.js"]').src;
-  const { markdown } = await import(app.replace("app.js", "markdown.js"));
+  const { markdown } = await import(app);
   const parent = document.createElement("div");
   parent.append(...markdown(text));
   return parent.innerHTML;

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, Request, Route, WebSocket
+from playwright.async_api import Page, Request, WebSocket
 
 from bench.accounts import create_accounts
 from bench.board.opening import ATTEMPTS, rush, wrong_clock
 from slotlock.simulation.model.attempts import SimulatedSlot
 from tests.support.apps.fork_server import forked_app
 from tests.support.apps.processes import SECRET
-from tests.support.board.pages import Board, Course, Student, sent_keys
+from tests.support.board.pages import Board, Course, Student, change_script, sent_keys
 from tests.support.clients.campaigns import create_campaign
 from tests.support.polling import eventually, poll_until
 from tests.support.stores.users import create_user_tokens
@@ -148,13 +148,7 @@ async def states_of(pages: list[Page]) -> bool:
 async def test_a_page_at_rest_costs_the_server_only_its_socket(board: Board) -> None:
     student, course = await board.student(), await board.course()
     context = await board.context(student)
-
-    async def ask_often(route: Route) -> None:
-        response = await route.fetch()
-        text = (await response.text()).replace("SILENT_MS = 40_000", "SILENT_MS = 200")
-        await route.fulfill(response=response, body=text)
-
-    await context.route("**/socket.js", ask_often)
+    await change_script(context, ("SILENT_MS=40_000", "SILENT_MS=200"))
     page = await board.open(context, "#/account")  # which has no socket yet
     sockets: list[WebSocket] = []
     page.on("websocket", lambda socket: sockets.append(socket))  # noqa: PLW0108  (sets attributes)

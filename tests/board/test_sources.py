@@ -6,8 +6,9 @@ import re
 import pytest
 from graphql import validate
 
-from bench.board.sizes import file_sizes, first_files, member_modules
-from slotlock.api.endpoints.board import BOARD_DIR, BoardFile, board_files
+from bench.board.sizes import FIRST_FILES, file_sizes, member_modules
+from slotlock.api.board.endpoint import BOARD_DIR, board_files, is_module
+from slotlock.api.board.modules import merged_modules, without_comments
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.users.import_problems import ImportProblem
 from slotlock.graphql.schema.schema import executable_schema
@@ -25,11 +26,35 @@ from tests.support.board.sources import (
 )
 
 MAX_KERNEL_LINES = 300
-MAX_GZIP_BYTES = 55_000
+# By gzip: of a first visit with its texts, of the views for members, and of all views.
+MAX_FIRST_BYTES, MAX_MEMBERS_BYTES, MAX_MODULES_BYTES = 45_000, 50_000, 110_000
 # The categories of CLDR for whole numbers: of counts, and of places in a line.
 PLURAL_FORMS = {"en": {"one", "other"}, "de": {"one", "other"}, "zh": {"other"}}
 ORDINAL_FORMS = {"en": {"one", "two", "few", "other"}, "de": {"other"}, "zh": {"other"}}
 LATER = re.compile(r'"(\./[\w./]+\.js)"|`\./(?:views/organizer/)?messages/.*`')
+# What modules use of the browser.
+BROWSER_NAMES = {
+    *("addEventListener", "btoa", "caches", "clearInterval", "clearTimeout", "console", "crypto"),
+    *("document", "fetch", "history", "localStorage", "location", "navigator", "parseInt"),
+    *("performance", "removeEventListener", "requestAnimationFrame", "scrollBy", "scrollTo"),
+    *("self", "sessionStorage", "setInterval", "setTimeout"),
+}
+DECLARATION = r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)"
+WITH_COMMENTS = re.compile(r"/\*\*\s(?:[^*]|\*(?!/))*\*/|(?<![:\"'`*\\])//(?= ).*")
+SAMPLE = r"""// @ts-check
+/** A comment. @type {RegExp} */
+export const found = /\/\*[/"'`]+ {2} \/\//u; // as in "/*  //"
+
+function text(/** @type {any} */ a, b) {
+  return /  /.test(`  ${a ? `/*  ${ { a: "}  " }.a }` : b / 2 / a}  // ${b}`) ? a + +b : '//  "';
+}
+"""
+SENT = r"""
+export const found=/\/\*[/"'`]+ {2} \/\//u;
+function text(a,b){
+return/  /.test(`  ${a?`/*  ${{a:"}  "}.a}`:b/2/a}  // ${b}`)?a+ +b:'//  "';
+}
+"""
 FORBIDDEN = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|createContextualFragment|text/html|document\.write"
     r"""|\beval\(|new Function|\bstyle: ["'`]|setAttribute\("style"""
@@ -121,14 +146,42 @@ def test_no_module_writes_markup_or_runs_text_as_code(name: str) -> None:
     assert FORBIDDEN.findall(MODULES[name]) == []
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_a_module_is_sent_without_comments_and_with_its_lines(name: str) -> None:
-    sent = BoardFile.of(name, MODULES[name].encode()).content.decode()
-    assert "/**" not in sent
-    assert len(sent.splitlines()) == len(MODULES[name].splitlines())
-    code = [line.split("/**")[0].rstrip() for line in MODULES[name].splitlines()]
-    code = [line for line in code if line and not re.match(r" *(//|\*)", line)]
-    assert all(line in sent for line in code)
+def test_modules_are_sent_without_comments_and_blanks_and_with_all_else() -> None:
+    assert without_comments(SAMPLE) == SENT
+    sources = {name: content.decode() for name, content in board_files().items() if is_module(name)}
+    for name, text in sources.items():
+        sent = without_comments(text)
+        assert not re.search(r"/\*\*|^ *//|^ |\n\n", sent, re.MULTILINE), name
+        assert re.sub(r"\s", "", sent) == re.sub(r"\s", "", WITH_COMMENTS.sub("", text)), name
+
+
+def test_a_file_of_modules_has_each_of_them_once_after_what_it_imports() -> None:
+    modules = {
+        "app.js": 'import { b } from "./b.js";\nimport { open } from "./views/x.js";\nopen(b);\n',
+        "b.js": "export const b = 1;\n",
+        "reload.js": "export {};\n",
+        "views/x.js": 'import { b } from "../b.js";\nexport const open = b;\n',
+        "views/organizer/y.js": 'import { part } from "./y/part.js";\nexport const y = part;\n',
+        "views/organizer/y/part.js": 'import {\n  b,\n} from "../../../b.js";\n'
+        "export const part = b;\n",
+    }
+    assert merged_modules(modules, "app.js", alone=["reload.js"]) == {
+        "app.js": 'import { open } from "./views/x.js";\nexport const b = 1;\n\nopen(b);\n',
+        "reload.js": "export {};\n",
+        "views/x.js": 'import { b } from "../app.js";\nexport const open = b;\n',
+        "views/organizer/y.js": 'import { b } from "../../app.js";\n'
+        "export const part = b;\n\nexport const y = part;\n",
+    }
+
+
+def test_no_name_is_declared_twice_in_a_file_or_hides_one_of_the_browser() -> None:
+    sources = {name: content.decode() for name, content in board_files().items() if is_module(name)}
+    for file, text in merged_modules(sources, "app.js", alone=["reload.js", "worker.js"]).items():
+        names = re.findall(DECLARATION, text, re.MULTILINE)
+        for imported in re.findall(r"^import \{([^}]*)\}", text, re.MULTILINE):
+            names += re.findall(r"\w+", imported)
+        assert len(names) == len(set(names)), file
+        assert BROWSER_NAMES & set(names) == set(), file
 
 
 def test_the_page_has_no_inline_code() -> None:
@@ -139,8 +192,12 @@ def test_the_page_has_no_inline_code() -> None:
 def test_the_kernel_a_first_visit_and_the_modules_for_members_stay_small() -> None:
     assert len(MODULES["kernel.js"].splitlines()) <= MAX_KERNEL_LINES
     sizes = file_sizes()
-    for names in (first_files(sizes), member_modules(sizes)):
-        assert sum(sizes[name] for name in names) < MAX_GZIP_BYTES
+    for names, most in (
+        (FIRST_FILES, MAX_FIRST_BYTES),
+        (member_modules(sizes), MAX_MEMBERS_BYTES),
+        (filter(is_module, sizes), MAX_MODULES_BYTES),
+    ):
+        assert sum(sizes[name] for name in names) < most
 
 
 def test_no_file_of_texts_has_a_key_twice() -> None:

@@ -1,7 +1,7 @@
 // @ts-check
 /** The frame of the page, and which view it shows: `#/week` shows views/week.js. */
 import { drawWith, h, patch, redraw } from "./kernel.js";
-import { addOperations, hasSession, me, onSession, resumeSession, run } from "./client.js";
+import { addOperations, hasSession, keepSession, me, onSession, resumeSession, run } from "./client.js";
 import { button, failure, icon, mark, notice } from "./parts.js";
 import { showColor, showScheme } from "./scheme.js";
 import { tab } from "./storage.js";
@@ -16,7 +16,7 @@ import { onConnection } from "./socket.js";
 /** Load a view for organizers with its texts and operations. @param {() => Promise<any>} load */
 const organizing = (load) => async () => {
   const [view, operations] = await Promise.all([load(), import("./views/organizer/operations.js"), loadTextsOfOrganizers()]);
-  addOperations(operations.default);
+  addOperations(operations.operations);
   return view;
 };
 
@@ -156,7 +156,7 @@ async function missing(error) {
   return { open: () => ({ title: () => t("nav"), render: () => [failure("OFFLINE", () => location.reload())] }) };
 }
 
-function draw() {
+function drawPage() {
   if (!view || !hasTexts) return;
   const focused = document.activeElement;
   const places = ancestors(focused);
@@ -205,12 +205,12 @@ function bar() {
     "header",
     { class: "bar" },
     h("a", { class: "brand", href: "#/" }, site.logoUrl ? h("img", { class: "logo", src: site.logoUrl, alt: "" }) : mark(), site.name),
-    h("nav", { class: "tabs", "aria-label": t("nav") }, tabs()),
+    h("nav", { class: "tabs", "aria-label": t("nav") }, tabLinks()),
     me && h("a", { class: "me", href: "#/account" }, icon("person"), me.name),
   );
 }
 
-function tabs() {
+function tabLinks() {
   // Nothing but the door is there to be pressed at the door.
   if (shownAddress.startsWith("door/")) return [h("a", { href: "#/door" }, icon("tick"), t("door.done"))];
   const shown = shownAddress.split("/")[0];
@@ -249,11 +249,11 @@ async function useLanguage() {
   await loadTexts(me?.locale);
   if (!me || me.locale) return;
   me.locale = language;
-  run("updateMe", { locale: language }).catch(() => null);
+  run("updateMe", { locale: language }).then(keepSession, () => null);
 }
 
 async function start() {
-  drawWith(draw);
+  drawWith(drawPage);
   showScheme();
   showColor(site.color);
   addEventListener("error", (event) => report(event.error));
@@ -262,10 +262,11 @@ async function start() {
   onSession(redraw);
   onConnection(redraw);
   const resumed = resumeSession();
+  const isKnown = me || !hasSession();
   // A view that asks for its list does so in the round trip of the texts. What a provider sent needs texts.
-  if (hasSession() || isReturned) addressed().load().catch(() => null);
-  else show();
-  await Promise.all([loadTexts(), Promise.race([resumed, new Promise((resolve) => setTimeout(resolve, FIRST_WAIT_MS))])]);
+  if (isKnown && !isReturned) show();
+  else addressed().load().catch(() => null);
+  await Promise.all([loadTexts(), isKnown || Promise.race([resumed, new Promise((resolve) => setTimeout(resolve, FIRST_WAIT_MS))])]);
   await useLanguage();
   hasTexts = true;
   await show();

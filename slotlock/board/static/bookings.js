@@ -11,7 +11,7 @@ import { say } from "./app.js";
 import { tab } from "./storage.js";
 import { hasText, ordinal, problemText, t, timeOf } from "./text.js";
 
-const STORED = "slotlock.pending";
+const STORED_REQUESTS = "slotlock.pending";
 const POLL_MS = 5000;
 /** How many seconds before its end a hold or an offer is spoken of, the last time first. */
 const SPOKEN_HOLD_S = [30, 120];
@@ -27,12 +27,12 @@ export const deciding = new Map();
 /** @type {Map<string, Refused>} */
 export const refused = new Map();
 /** Called with a slot's id and its new booking or waiting list entry. @type {Set<(slotId: string, change: any) => void>} */
-const listeners = new Set();
+const changeListeners = new Set();
 
 /** @param {(slotId: string, change: any) => void} listener @returns {() => void} */
 export function onChange(listener) {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+  changeListeners.add(listener);
+  return () => changeListeners.delete(listener);
 }
 
 /** The states of bookings that this page brought about: their events are for other tabs and devices. */
@@ -46,13 +46,13 @@ function stateOf({ id, status, heldUntil }) {
 /** @param {string} slotId @param {any} change @param {any} [booking] of the result */
 function changed(slotId, change, booking) {
   if (booking) known.add(stateOf(booking));
-  for (const listener of listeners) listener(slotId, change);
+  for (const listener of changeListeners) listener(slotId, change);
   redraw();
 }
 
 /** Requests without an answer, of the person who sent them. @returns {Record<string, any>} */
 function pending() {
-  const stored = JSON.parse(tab.get(STORED) ?? "{}");
+  const stored = JSON.parse(tab.get(STORED_REQUESTS) ?? "{}");
   return stored.user === me?.id ? stored.requests : {};
 }
 
@@ -61,7 +61,7 @@ function remember(slotId, request) {
   const { [slotId]: _, ...others } = pending();
   const requests = request ? { ...others, [slotId]: request } : others;
   // Without storage, a reload forgets the key: then the server says that it is booked already.
-  tab.set(STORED, JSON.stringify({ user: me?.id, requests }));
+  tab.set(STORED_REQUESTS, JSON.stringify({ user: me?.id, requests }));
 }
 
 /** Ask again what had no answer before a reload, or forget what somebody else asked. */

@@ -1,6 +1,6 @@
 // @ts-check
 /** Requests to /graphql: by the name of their operation, with the session and its renewal. */
-import operations from "./operations.js";
+import { operations } from "./operations.js";
 import { noteServerTime } from "./clock.js";
 import { redraw } from "./kernel.js";
 import { local } from "./storage.js";
@@ -10,6 +10,10 @@ const TIMEOUT_MS = 15_000;
 const PASSWORD_TIMEOUT_MS = 45_000;
 const PASSWORD_OPERATIONS = new Set(["login", "register", "setPassword", "resetPassword", "changePassword", "changeEmail"]);
 const REFRESH_TOKEN = "slotlock.refreshToken";
+/** The access token and its user, so that the next page asks for its list at once. */
+const SESSION = "slotlock.session";
+/** A token is valid for 15 minutes. Whatever the clock of a device shows, it measures these. */
+const YOUNG_MS = 14 * 60_000;
 /** Codes after which the same request, with its key, may be sent again. */
 const PASSING = new Set(["OFFLINE", "OUTCOME_UNKNOWN", "OVERLOADED", "INTERNAL", "RATE_LIMITED", "LOCKED", "QUEUE_FULL", "TEAM_BUSY"]);
 const PAUSE_MS = [400, 4000];
@@ -28,8 +32,10 @@ export class RequestError extends Error {
 /** The signed-in user, null for nobody, undefined while that is unknown. @type {any} */
 export let me;
 let accessToken = "";
+/** When the access token was new, by the clock of the device. */
+let newAt = 0;
 /** @type {Set<() => void>} */
-const listeners = new Set();
+const sessionListeners = new Set();
 
 /** When the last request failed without a response, in ms since 1970; 0 while there is a connection. */
 export let lostAt = 0;
@@ -47,10 +53,10 @@ export function addOperations(more) {
   Object.assign(operations, more);
 }
 
-/** Call this whenever a user signs in or out, or a new token is there, until the returned function is called. @param {() => void} listener */
+/** Call this whenever a user signs in, changes or signs out, until the returned function is called. @param {() => void} listener */
 export function onSession(listener) {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+  sessionListeners.add(listener);
+  return () => sessionListeners.delete(listener);
 }
 
 /** Whether this browser has a session, also while no network can confirm it. */
@@ -63,13 +69,23 @@ export function authorization() {
   return accessToken && `Bearer ${accessToken}`;
 }
 
-/** Begin a session, or end it with null. @param {any} session */
-export function setSession(session) {
+/** Begin a session, continue it with a new token, or end it with null. @param {any} session @param {number} [at] when its token was new */
+export function setSession(session, at = Date.now()) {
+  const before = JSON.stringify(me);
   accessToken = session?.accessToken ?? "";
+  newAt = at;
   me = session?.user ?? null;
   if (session) local.set(REFRESH_TOKEN, session.refreshToken);
   else local.remove(REFRESH_TOKEN);
-  for (const listener of listeners) listener();
+  keepSession();
+  if (JSON.stringify(me) === before) return;
+  for (const listener of sessionListeners) listener();
+}
+
+/** Store the session, unless the language of its user is still open. */
+export function keepSession() {
+  if (me?.locale) local.set(SESSION, JSON.stringify({ accessToken, user: me, newAt }));
+  else local.remove(SESSION);
 }
 
 /** Return the address where somebody begins: organizers with their campaigns. */
@@ -77,8 +93,15 @@ export function home() {
   return me && me.role !== "MEMBER" ? "#/organizer" : "#/";
 }
 
-/** Continue the session of this browser, if it has one. */
+/** Continue the session of this browser, if it has one: at once, if its access token is young. */
 export async function resumeSession() {
+  const refreshToken = local.get(REFRESH_TOKEN);
+  const kept = JSON.parse(local.get(SESSION) ?? "null");
+  const ageMs = Date.now() - kept?.newAt;
+  if (refreshToken && ageMs >= 0 && ageMs < YOUNG_MS) {
+    setSession({ ...kept, refreshToken }, kept.newAt);
+    return recheckSession();
+  }
   try {
     if (!hasSession() || !(await refresh())) setSession(null);
   } catch {

@@ -3,16 +3,16 @@
 import { hasSession, me, onSession } from "./client.js";
 import { local } from "./storage.js";
 
-const STORED = "slotlock.week";
+const STORED_WEEK = "slotlock.week";
 
 /** Keep the week of the signed-in person. @param {{user: string}} week */
 export function keepWeek(week) {
-  local.set(STORED, JSON.stringify(week));
+  local.set(STORED_WEEK, JSON.stringify(week));
 }
 
 /** Return the week that was kept, or null if it is another person's. */
 export function keptWeek() {
-  const week = JSON.parse(local.get(STORED) ?? "null");
+  const week = JSON.parse(local.get(STORED_WEEK) ?? "null");
   return week && hasSession() && (!me || me.id === week.user) ? week : null;
 }
 
@@ -25,5 +25,5 @@ export function keptSlot(slotId) {
 
 // On a shared device, nothing of a person stays after they signed out.
 onSession(() => {
-  if (!me && !hasSession()) local.remove(STORED);
+  if (!me && !hasSession()) local.remove(STORED_WEEK);
 });

@@ -2,7 +2,7 @@
 /** Light or dark, and the site's own color, as far as it can be read in both. */
 import { local } from "./storage.js";
 
-const STORED = "slotlock.scheme";
+const STORED_SCHEME = "slotlock.scheme";
 export const SCHEMES = ["system", "light", "dark"];
 /** The lowest contrast of a text (WCAG AA), on the wash of its own color. */
 const CONTRAST = 4.5;
@@ -13,13 +13,13 @@ const NIGHT = [24, 27, 38];
 
 /** Return what the person chose; by default the page follows the system. */
 export function scheme() {
-  const stored = local.get(STORED) ?? "";
+  const stored = local.get(STORED_SCHEME) ?? "";
   return SCHEMES.includes(stored) ? stored : "system";
 }
 
 /** Choose a scheme, or show the one chosen before. @param {string} [chosen] */
 export function showScheme(chosen) {
-  if (chosen) local.set(STORED, chosen);
+  if (chosen) local.set(STORED_SCHEME, chosen);
   if (scheme() === "system") document.documentElement.removeAttribute("data-scheme");
   else document.documentElement.setAttribute("data-scheme", scheme());
 }

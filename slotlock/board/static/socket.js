@@ -1,6 +1,6 @@
 // @ts-check
 /** Subscriptions over one socket (graphql-transport-ws), which connects again by itself. */
-import operations from "./operations.js";
+import { operations } from "./operations.js";
 import { authorization, onSession, recheckSession } from "./client.js";
 
 const MAX_FAILURES = 3;
@@ -9,7 +9,7 @@ const RETRY_AFTER_GIVING_UP_MS = 60_000;
 const SILENT_MS = 40_000;
 const ANSWER_MS = 10_000;
 /** After a restart of the server all clients are back at once; their reads are spread over this time. */
-const SPREAD_MS = 3000;
+const RECONNECT_SPREAD_MS = 3000;
 /** The server closes a socket so when its token or session ends, or its user gets another role. */
 const SESSION_ENDED = 4403;
 
@@ -31,7 +31,7 @@ let retryTimer;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let silenceTimer;
 /** @type {Set<() => void>} */
-const listeners = new Set();
+const connectionListeners = new Set();
 /** @type {Set<() => void>} */
 const readers = new Set();
 
@@ -47,8 +47,8 @@ export function hasGivenUp() {
 
 /** Call this whenever the socket opens or closes, until the returned function is called. @param {() => void} listener */
 export function onConnection(listener) {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+  connectionListeners.add(listener);
+  return () => connectionListeners.delete(listener);
 }
 
 /** Read again once the socket is back after an interruption, until the returned function is called. @param {() => void} read */
@@ -106,7 +106,7 @@ function receive({ id, type, payload }) {
     failures = 0;
     for (const known of wanted.keys()) send(known);
     notify();
-    if (hasMissed) setTimeout(() => readers.forEach((read) => read()), Math.random() * SPREAD_MS);
+    if (hasMissed) setTimeout(() => readers.forEach((read) => read()), Math.random() * RECONNECT_SPREAD_MS);
     hasMissed = false;
   } else if (type === "ping") {
     socket?.send(JSON.stringify({ type: "pong" }));
@@ -154,7 +154,7 @@ function close() {
 }
 
 function notify() {
-  for (const listener of listeners) listener();
+  for (const listener of connectionListeners) listener();
 }
 
 // The socket names its user once: another user needs another one.

@@ -4,7 +4,7 @@ import { now } from "./clock.js";
 import { local } from "./storage.js";
 
 export const LANGUAGES = { en: "English", de: "Deutsch", zh: "中文" };
-const STORED = "slotlock.language";
+const STORED_LANGUAGE = "slotlock.language";
 
 /** @type {Record<string, any>} */
 let messages = {};
@@ -15,13 +15,13 @@ export let language = "en";
 
 /** Return the language that was chosen here or for the account, or the first of the browser's that exists. @param {string | null} [locale] of the account */
 function preferred(locale) {
-  const wanted = [local.get(STORED), locale, ...navigator.languages].map((each) => (each ?? "").slice(0, 2));
+  const wanted = [local.get(STORED_LANGUAGE), locale, ...navigator.languages].map((each) => (each ?? "").slice(0, 2));
   return wanted.find((each) => each in LANGUAGES) ?? "en";
 }
 
 /** Use a language in this browser from now on. @param {string} chosen */
 export async function chooseLanguage(chosen) {
-  local.set(STORED, chosen);
+  local.set(STORED_LANGUAGE, chosen);
   await loadTexts();
 }
 
@@ -43,7 +43,7 @@ async function read() {
   const [wanted, all] = [language, isOrganizing];
   const [own, more] = await Promise.all([import(`./messages/${wanted}.js`), all && import(`./views/organizer/messages/${wanted}.js`)]);
   if (wanted !== language || all !== isOrganizing) return read();
-  messages = { ...own.default, ...more?.default };
+  messages = { ...own.messages, ...more?.messages };
   document.documentElement.lang = wanted;
 }
 

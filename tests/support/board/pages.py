@@ -157,6 +157,23 @@ def asks_for(request: Request, operation: str) -> bool:
     return request.url.endswith("/graphql") and f" {operation}(" in (request.post_data or "")
 
 
+async def change_script(context: BrowserContext, *changes: tuple[str, str]) -> None:
+    """Let pages have other texts in their script, which is without blanks, such as a shorter time.
+
+    Each change is the text that is there, and the one that comes in its place.
+    """
+
+    async def handle(route: Route) -> None:
+        response = await route.fetch()
+        script = await response.text()
+        for before, after in changes:
+            assert before in script, before
+            script = script.replace(before, after)
+        await route.fulfill(response=response, body=script)
+
+    await context.route("**/app.js", handle)
+
+
 def sent_keys(page: Page) -> list[str]:
     """Return a list to which the idempotency key of each request to book is added."""
     keys: list[str] = []

@@ -20,7 +20,7 @@ from graphql import (
     visit,
 )
 
-from slotlock.api.endpoints.board import BOARD_DIR
+from slotlock.api.board.endpoint import BOARD_DIR
 from slotlock.domain.shared.declare import declarations
 from slotlock.graphql.schema.schema import executable_schema
 

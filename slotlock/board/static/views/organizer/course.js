@@ -13,7 +13,7 @@ import { Actions } from "./forms/actions.js";
 import { announcer } from "./forms/announce.js";
 import { exportButtons } from "./forms/exports.js";
 import { limitTexts } from "./forms/limits.js";
-import { history } from "./course/history.js";
+import { slotHistory } from "./course/history.js";
 import { level } from "./level.js";
 import { whenOf } from "./forms/localtime.js";
 import { mover } from "./course/move.js";
@@ -40,7 +40,7 @@ export function open(part) {
   const people = roster(slotId, load);
   const dates = series(load);
   const moves = mover(dates.dates, load);
-  const log = history(slotId);
+  const log = slotHistory(slotId);
   const letter = announcer({ slotId });
 
   async function readOnce() {

@@ -10,7 +10,7 @@ import { whenOf } from "../forms/localtime.js";
 const PAGE = 20;
 
 /** @param {string} slotId */
-export function history(slotId) {
+export function slotHistory(slotId) {
   /** @type {any[]} */
   let entries = [];
   let after = "";

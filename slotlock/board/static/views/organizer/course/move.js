@@ -6,10 +6,9 @@ import { h, redraw } from "../../../kernel.js";
 import { button } from "../../../parts.js";
 import { t } from "../../../text.js";
 import { Form } from "../forms/form.js";
-import { fromLocal, plusDays, toLocal, whenOf } from "../forms/localtime.js";
+import { DAY_MS, fromLocal, plusDays, toLocal, whenOf } from "../forms/localtime.js";
 import { loadResources, resourceField } from "../forms/resources.js";
 
-const DAY_MS = 86_400_000;
 
 /** @param {() => any[]} datesOf returns the slots of the series @param {() => any} reload */
 export function mover(datesOf, reload) {

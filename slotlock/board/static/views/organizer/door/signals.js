@@ -2,7 +2,7 @@
 /** Sounds and vibration that differ by verdict, so that nobody has to look at the screen. */
 import { local } from "../../../storage.js";
 
-const STORED = "slotlock.door.quiet";
+const STORED_SOUND = "slotlock.door.quiet";
 /** Tones of each verdict as [frequency in Hz, start in ms, length in ms], and its vibration. */
 const SIGNALS = /** @type {Record<string, {tones: number[][], vibration: number[]}>} */ ({
   yours: { tones: [[880, 0, 90], [1320, 90, 140]], vibration: [60] },
@@ -14,13 +14,13 @@ let audio = null;
 
 /** Whether verdicts are heard and felt. */
 export function isLoud() {
-  return local.get(STORED) === null;
+  return local.get(STORED_SOUND) === null;
 }
 
 /** @param {boolean} loud */
 export function setLoud(loud) {
-  if (loud) local.remove(STORED);
-  else local.set(STORED, "1");
+  if (loud) local.remove(STORED_SOUND);
+  else local.set(STORED_SOUND, "1");
 }
 
 /** Signal a verdict. @param {string} kind */

@@ -4,7 +4,7 @@
 import { now } from "../../../clock.js";
 import { dayOf, language, timeOf } from "../../../text.js";
 
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 /** @type {Map<string, Intl.DateTimeFormat>} */
 const formats = new Map();
 

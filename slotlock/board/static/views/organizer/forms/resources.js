@@ -7,7 +7,7 @@ import { compareNames, t } from "../../../text.js";
 import { answer, why } from "./actions.js";
 
 export const KINDS = ["ROOM", "STAFF", "EQUIPMENT", "OTHER"];
-const MOST = 10;
+const MOST_SHOWN = 10;
 
 /** All resources by name; null until they are read. @type {any[] | null} */
 export let resources = null;
@@ -54,7 +54,7 @@ export function resourceField(form) {
         form.set("resources", chosen.filter((/** @type {any} */ other) => other.id !== each.id));
         redraw();
       }, { "aria-label": `${each.name}${t("whose", { name: t("form.remove") })}` })))),
-    chosen.length < MOST && h("input", {
+    chosen.length < MOST_SHOWN && h("input", {
       class: "input", id, name: "resourceText", list: `${id}-list`, value: form.values.resourceText ?? "", "data-controlled": true, autocomplete: "off",
       "aria-describedby": error ? `${id}-error` : `${id}-help`, "aria-invalid": error ? "true" : null,
       oninput: (/** @type {any} */ event) => {

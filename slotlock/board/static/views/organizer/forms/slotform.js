@@ -6,13 +6,12 @@ import { dayOf, language, t } from "../../../text.js";
 import { Form } from "./form.js";
 import { durationValues } from "./duration.js";
 import { holidayField, isHoliday, loadHolidayLists } from "./holidays.js";
-import { allZones, fromLocal, isPast, isZone, plusDays, plusMinutes, toLocal } from "./localtime.js";
+import { DAY_MS, allZones, fromLocal, isPast, isZone, plusDays, plusMinutes, toLocal } from "./localtime.js";
 import { loadResources, resourceField } from "./resources.js";
 
 const WEEKDAYS = ["MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY"];
 /** A Monday. */
 const MONDAY = Date.UTC(2024, 0, 1, 12);
-const DAY_MS = 86_400_000;
 const DAY_MINUTES = 1440;
 /** A weekly meeting that takes longer has its start and end exchanged. */
 const MAX_MINUTES = 720;

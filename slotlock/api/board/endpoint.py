@@ -3,6 +3,7 @@
 Their address has the hash of all of them. Only the page itself, which names that address, is asked
 for again. The operations and messages become modules, so that the page needs no further requests.
 Those that only organizers need are modules of their own, which load with the views of organizers.
+A process merges, strips and compresses its files when the first one is asked for.
 """
 
 import gzip
@@ -11,7 +12,8 @@ import json
 import logging
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
@@ -20,9 +22,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from slotlock.api.board import modules
+from slotlock.api.board.modules import merged_modules, without_comments
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from slotlock.auth.providers.provider import Provider
-from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Registration
 from slotlock.graphql.context import SiteSettings
 
@@ -33,6 +36,7 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 MEDIA_TYPES = {
+    ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
@@ -44,36 +48,37 @@ FOR_A_MOMENT = "public, max-age=30, stale-while-revalidate=300"
 START, RELOAD = "app.js", "reload.js"
 # The views for organizers, with the texts and operations that no other view uses.
 FOR_ORGANIZERS = "views/organizer/"
-# Where a first visit leads: their modules load with those of every page.
+# Where a first visit leads: their modules load with that of every page.
 FIRST_VIEWS = ("views/campaigns.js", "views/slots.js")
 # The worker that shows the page without a network decides by the page's hash what it stores.
 WORKER = "worker.js"
-# What a first visit does not need.
-LATER = {WORKER, RELOAD, "offline.js"}
+# What loads with the page, so that no module waits for another.
+PRELOADED = (START, *FIRST_VIEWS)
 HASH_CHARS = 16
-# A fifth of the compressed modules. Line breaks remain, so that an error names its line.
-COMMENT = re.compile(rb"/\*\*\s(?:[^*]|\*(?!/))*\*/|^ *//[^\n]*", re.MULTILINE)
 # What a browser may write to the log.
 MAX_ERROR_BYTES, MAX_ERRORS_A_MINUTE = 2_000, 20
 
 log = logging.getLogger("slotlock.board")
 
 
-@value_object
 class BoardFile:
     """A file as it is sent, and compressed by gzip. Modules have no comments then."""
 
-    media_type: str
-    content: bytes
-    compressed: bytes
+    def __init__(self, name: str, source: bytes) -> None:
+        self.media_type = MEDIA_TYPES[Path(name).suffix]
+        self._source = source
 
-    @classmethod
-    def of(cls, name: str, content: bytes) -> "BoardFile":
-        """Return a file with its media type and its compressed form."""
-        media_type = MEDIA_TYPES[Path(name).suffix]
-        if name.endswith(".js"):
-            content = COMMENT.sub(lambda match: b"\n" * match[0].count(b"\n"), content)
-        return cls(media_type, content, gzip.compress(content, mtime=0))
+    @cached_property
+    def content(self) -> bytes:
+        """The file as a client without compression gets it."""
+        if self.media_type != MEDIA_TYPES[".js"]:
+            return self._source
+        return without_comments(self._source.decode()).encode()
+
+    @cached_property
+    def compressed(self) -> bytes:
+        """The file by gzip."""
+        return gzip.compress(self.content, mtime=0)
 
     def response(self, request: Request, cache_control: str) -> Response:
         """Return the response to a request, compressed if the client accepts that."""
@@ -93,8 +98,9 @@ def board_routes(
     password_sign_in: bool,
 ) -> list[Route]:
     """Return the routes of the page and of its files, and of its errors if they are logged."""
-    files = {name: BoardFile.of(name, content) for name, content in board_files().items()}
-    version = board_version({name: file.content for name, file in files.items()})
+    sources = board_files()
+    version = board_version(sources)
+    files = cache(lambda: served_files(sources, version))
     # The values of `Site` in the API, so that no page waits for them.
     shown = {
         "name": site.name,
@@ -111,15 +117,13 @@ def board_routes(
         "logsErrors": site.logs_errors,
     }
     preloads = "\n".join(
-        f'<link rel="modulepreload" href="/board/{version}/{name}">' for name in preloaded(files)
+        f'<link rel="modulepreload" href="/board/{version}/{name}">' for name in PRELOADED
     )
     page_text = (BOARD_DIR / "board.html").read_text()
     page_text = page_text.replace("{{modules}}", preloads).replace("{{version}}", version)
     page_text = page_text.replace("{{site}}", html.escape(json.dumps(shown)))
     page_text = page_text.replace("{{name}}", html.escape(site.name))
-    content = page_text.encode()
-    files[WORKER] = BoardFile.of(WORKER, _worker(files, version))
-    page = BoardFile("text/html; charset=utf-8", content, gzip.compress(content, mtime=0))
+    page = BoardFile("board.html", page_text.encode())
 
     async def show_page(request: Request) -> Response:
         # A provider sends users back with a code in the address, which no cache stores.
@@ -129,16 +133,16 @@ def board_routes(
         return response
 
     async def show_worker(request: Request) -> Response:
-        response = files[WORKER].response(request, FOR_A_MOMENT)
+        response = files()[WORKER].response(request, FOR_A_MOMENT)
         response.headers["Service-Worker-Allowed"] = "/board"
         response.headers["Content-Security-Policy"] = "default-src 'none'; connect-src 'self'"
         return response
 
     async def show_file(request: Request) -> Response:
-        file = files.get(request.path_params["name"])
+        file = files().get(request.path_params["name"])
         if request.path_params["version"] != version:
             if request.path_params["name"] == START:
-                return files[RELOAD].response(request, "no-store")
+                return files()[RELOAD].response(request, "no-store")
             file = None
         if file is None:
             return PlainTextResponse("no such file of the board", 404)
@@ -167,16 +171,35 @@ async def _log_error(request: Request) -> Response:
     return Response(status_code=204)
 
 
-def board_version(files: dict[str, bytes]) -> str:
-    """Return the hash of all files and of the page, which is part of their addresses."""
-    digest = sha256((BOARD_DIR / "board.html").read_bytes())
-    for name, content in sorted(files.items()):
+def board_version(sources: Mapping[str, bytes]) -> str:
+    """Return the hash of all sources and of how they are sent, which is part of their addresses."""
+    paths = (BOARD_DIR / "board.html", Path(__file__), Path(modules.__file__))
+    digest = sha256(b"".join(path.read_bytes() for path in paths))
+    for name, content in sorted(sources.items()):
         digest.update(b"%s\0%d\0" % (name.encode(), len(content)) + content)
     return digest.hexdigest()[:HASH_CHARS]
 
 
+def served_files(sources: Mapping[str, bytes], version: str) -> dict[str, BoardFile]:
+    """Return the files as they are sent, by name."""
+    texts = {name: content.decode() for name, content in sources.items() if is_module(name)}
+    merged = merged_modules(texts, START, alone=(WORKER, RELOAD))
+    files = {name: content for name, content in sources.items() if name not in texts}
+    files |= {name: text.encode() for name, text in merged.items()}
+    # The worker gets the version, and the names of the files that members need.
+    names = [name for name in files if name != WORKER and not name.startswith(FOR_ORGANIZERS)]
+    worker = merged[WORKER].replace("{{version}}", version)
+    files[WORKER] = worker.replace("{{files}}", json.dumps(names)).encode()
+    return {name: BoardFile(name, content) for name, content in files.items()}
+
+
+def is_module(name: str) -> bool:
+    """Whether a file is a module, and no texts of a language."""
+    return name.endswith(".js") and "messages/" not in name
+
+
 def board_files() -> dict[str, bytes]:
-    """Return the files of the board by name, with the modules of operations and messages."""
+    """Return the sources of the board by name, with the modules of operations and messages."""
     static = BOARD_DIR / "static"
     names = sorted(path for path in static.rglob("*") if path.suffix in MEDIA_TYPES)
     files = {path.relative_to(static).as_posix(): path.read_bytes() for path in names}
@@ -193,7 +216,9 @@ def board_files() -> dict[str, bytes]:
             if key in used or key.startswith(beginnings)
         }
         others = {key: value for key, value in all_values.items() if key not in of_members}
-        files |= {name: _module(of_members), FOR_ORGANIZERS + name: _module(others)}
+        exported = name.partition("/")[0].removesuffix(".js")
+        files[name] = _module(exported, of_members)
+        files[FOR_ORGANIZERS + name] = _module(exported, others)
     return files
 
 
@@ -211,22 +236,6 @@ def _used_by_members(files: Mapping[str, bytes]) -> tuple[set[str], tuple[str, .
     return names, tuple(set(re.findall(r"`((?:\w+\.)+)\$\{", text)))
 
 
-def _module(value: object) -> bytes:
+def _module(exported: str, value: object) -> bytes:
     text = json.dumps(value, ensure_ascii=False)
-    return f"export default /** @type {{Record<string, any>}} */ ({text});\n".encode()
-
-
-def _worker(files: dict[str, BoardFile], version: str) -> bytes:
-    """Return the worker with the version and the names of the files that members need."""
-    names = [name for name in files if name != WORKER and not name.startswith(FOR_ORGANIZERS)]
-    text = files[WORKER].content.decode()
-    return text.replace("{{version}}", version).replace("{{files}}", json.dumps(names)).encode()
-
-
-def preloaded(names: Iterable[str]) -> list[str]:
-    """Return the modules that load with the page, so that none of them waits for another."""
-    return [
-        name
-        for name in names
-        if name in FIRST_VIEWS or (name.endswith(".js") and "/" not in name and name not in LATER)
-    ]
+    return f"export const {exported} = /** @type {{Record<string, any>}} */ ({text});\n".encode()

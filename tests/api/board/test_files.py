@@ -8,7 +8,7 @@ import re
 import httpx
 import pytest
 
-from slotlock.api.endpoints.board import WORKER, BoardFile, board_files
+from slotlock.api.board.endpoint import WORKER, board_files, served_files
 from tests.support.apps.processes import AppProcess
 from tests.support.board.sources import path_of
 from tests.support.clients.client import GraphQLTestClient
@@ -19,9 +19,7 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 FILES = {
-    name: BoardFile.of(name, content).content
-    for name, content in board_files().items()
-    if name != WORKER
+    name: file.content for name, file in served_files(board_files(), "").items() if name != WORKER
 }
 
 
@@ -65,9 +63,10 @@ async def test_the_page_names_only_files_that_exist_and_every_shared_module(
     named = re.findall(r'(?:href|src)="(/board/[^"]+)"', page.text)
     assert {(await http.get(app.url + path)).status_code for path in named} == {200}
     modules = {path.split("/", 3)[3] for path in named if path.endswith(".js")}
-    imports = re.compile(r'^(?:import|\} ).*?"(\.[^"]+)";$', re.MULTILINE)
+    imports = re.compile(r'^import\{[^}]*\}from"([^"]+)";$', re.MULTILINE)
     for name in modules:
         imported = {path_of(name, each) for each in imports.findall(FILES[name].decode())}
+        assert imported or name == "app.js"
         assert imported - modules == set(), name
 
 

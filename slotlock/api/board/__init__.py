@@ -1,0 +1,1 @@
+"""The board as a browser gets it: its page, and its files."""
