@@ -1,6 +1,6 @@
 """Who gets a place, loses it or is moved gets a mail that says so, with the calendar's change."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from icalendar import Calendar, Component
 
@@ -9,6 +9,7 @@ from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules import booking_changes
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignTerms
+from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_campaign_id
@@ -128,6 +129,18 @@ async def test_the_waiting_list_promotes_and_ends_by_mail(scene: MailScene) -> N
         "Cancelled: Yoga",
         "The waiting list has ended: Yoga",
     ]
+
+
+async def test_a_course_is_a_line_of_its_mail(scene: MailScene) -> None:
+    starts = [datetime(2040, 1, 9, 9, tzinfo=UTC) + timedelta(weeks=week) for week in range(8)]
+    meetings = tuple(Meeting(each, each + timedelta(hours=1)) for each in starts if each.day != 30)
+    times = {"start": meetings[0].start, "end": meetings[-1].end}
+    async with scene.reading():
+        await scene.book(await scene.insert_slot(meetings=meetings, **times), 0)
+        await scene.until_entries("booked")
+    await scene.send()
+    line = "Mondays 10:00–11:00, 9 January to 27 February 2040, not on 30 January (Europe/Berlin)"  # noqa: RUF001
+    assert line in text_of(scene)
 
 
 async def test_changes_of_a_user_within_a_minute_are_one_mail(scene: MailScene) -> None:
