@@ -68,26 +68,7 @@ async def test_a_workbook_has_a_summary_and_a_sheet_for_each_slot_with_typed_cel
     assert sheet.freeze_panes == "A2"
     assert sheet.auto_filter.ref == "A1:R3"
     row = sheet[2]
-    types = [
-        "s",
-        "d",
-        "d",
-        "s",
-        "s",
-        "s",
-        "s",
-        "s",
-        "s",
-        "d",
-        "d",
-        "n",
-        "n",
-        "n",
-        "s",
-        "n",
-        "n",
-        "n",
-    ]
+    types = [*"sdd", *"ssssss", *"dd", *"nnn", "s", *"nnn"]
     assert [cell.data_type for cell in row] == types
     # Ada made the hold herself, did not wait and overrode no limit.
     assert [cell.value for cell in row[11:]] == [None, None, None, "NOT_RECORDED", None, None, None]
