@@ -85,7 +85,7 @@ def test_other_meetings_are_listed_one_by_one(meetings: list[Meeting], expected:
     assert format_schedule(tuple(meetings), ZONE, "en") == f"{expected} (Europe/Berlin)"
 
 
-def test_lessons_keep_their_local_time_when_the_clocks_change() -> None:
+def test_lessons_have_one_local_time_although_the_clocks_change() -> None:
     course = weekly(date(2031, 3, 24), 3)
     assert len({each.start.astimezone(UTC).time() for each in course}) == 2
     assert format_schedule(course, ZONE, "en") == (
