@@ -21,6 +21,7 @@ from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.move import move
 from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.slots import editing
+from slotlock.services.workers import hold_sweeper
 from tests.support.notifications.mail_scene import MailScene
 
 
@@ -129,6 +130,21 @@ async def test_the_waiting_list_promotes_and_ends_by_mail(scene: MailScene) -> N
         "Cancelled: Yoga",
         "The waiting list has ended: Yoga",
     ]
+
+
+async def test_the_start_of_a_slot_ends_its_waiting_list_by_mail(scene: MailScene) -> None:
+    slot_id = await scene.insert_slot(capacity=1)
+    await scene.book(slot_id, 0)
+    await waitlist.join(scene.services, slot_id, scene.members[1].user_id, 0)
+    scene.clock.advance(timedelta(hours=1))
+    async with scene.reading():
+        scene.clock.advance(timedelta(hours=23))
+        await hold_sweeper.sweep(scene.services)
+        await scene.until_entries("waitlist_ended")
+    await scene.send()
+    [message] = scene.trap.messages
+    assert message["Subject"] == "The waiting list has ended: Yoga"
+    assert message["To"] == "Member 1 <1@school.test>"
 
 
 async def test_a_course_is_a_line_of_its_mail(scene: MailScene) -> None:

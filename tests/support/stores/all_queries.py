@@ -137,6 +137,7 @@ async def write_slot(repositories: Repositories, slot_id: SlotId, team: TeamVers
     after, _ = decide(cancel, before, BookingChangeRequest(before.id, booking_id, caller), now)
     promoted = expire_and_promote(after, now, users)
     await write(before, decide(leave, promoted, CLEO, now)[0], users)
+    await writer.backfill_deadlines()
     await writer.set_next_deadline((await load_for_update(slots, slot_id))[0])
     return booking_id
 
