@@ -18,7 +18,7 @@ from slotlock.domain.shared.pagination import (
     UpcomingPosition,
 )
 from slotlock.graphql.core.arguments import require_valid_period
-from slotlock.graphql.core.cursors import BY_TIME, BY_UPCOMING, ListCursors
+from slotlock.graphql.core.cursors import BY_TIME, BY_UPCOMING, ListCursors, PositionKind
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.node import property_field
 
@@ -183,7 +183,8 @@ class TimeList(Generic[Row]):
         def position_of(item: Row) -> Position:
             return page.position_of(*self._times_of(item))
 
-        kind = BY_UPCOMING if order is TimeOrder.UPCOMING_FIRST else BY_TIME
+        is_upcoming_first = order is TimeOrder.UPCOMING_FIRST
+        kind: PositionKind[Any] = BY_UPCOMING if is_upcoming_first else BY_TIME
         cursors = ListCursors[Any](self._list_name, kind, position_of)
         size, position = page_start(cursors, first, after)
         as_of = position.as_of if isinstance(position, UpcomingPosition) else now

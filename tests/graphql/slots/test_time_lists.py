@@ -37,7 +37,7 @@ TIMES = {
 }
 UPCOMING, OVER = ["this term", "tomorrow", "next week"], ["yesterday", "last week"]
 IN_ORDER = ["this term", "last week", "yesterday", "tomorrow", "next week"]
-LISTS = [
+LISTS: list[tuple[str, Json, list[str]]] = [
     ("UPCOMING_FIRST", {}, UPCOMING + OVER),
     ("START_ASC", {}, IN_ORDER),
     ("START_DESC", {}, IN_ORDER[::-1]),
@@ -52,7 +52,8 @@ LISTS = [
 
 async def read_all(client: GraphQLTestClient, document: str, **variables: Any) -> list[Json]:
     """Return the items on all pages of two items."""
-    found, after = [], None
+    found: list[Json] = []
+    after: str | None = None
     while True:
         page = await client.execute(document, after=after, **variables)
         page = page.get("slots", page)

@@ -150,9 +150,10 @@ async def test_the_start_of_a_slot_ends_its_waiting_list_by_mail(scene: MailScen
 async def test_a_course_is_a_line_of_its_mail(scene: MailScene) -> None:
     starts = [datetime(2040, 1, 9, 9, tzinfo=UTC) + timedelta(weeks=week) for week in range(8)]
     meetings = tuple(Meeting(each, each + timedelta(hours=1)) for each in starts if each.day != 30)
-    times = {"start": meetings[0].start, "end": meetings[-1].end}
+    start, end = meetings[0].start, meetings[-1].end
     async with scene.reading():
-        await scene.book(await scene.insert_slot(meetings=meetings, **times), 0)
+        slot_id = await scene.insert_slot(start=start, end=end, meetings=meetings)
+        await scene.book(slot_id, 0)
         await scene.until_entries("booked")
     await scene.send()
     line = "Mondays 10:00–11:00, 9 January to 27 February 2040, not on 30 January (Europe/Berlin)"  # noqa: RUF001
