@@ -10,6 +10,7 @@ from slotlock.domain.booking.decision import CommandResult, Decision, LoadedStat
 from slotlock.domain.booking.rules.expiry import without_expired
 from slotlock.domain.booking.rules.next_version import next_version
 from slotlock.domain.booking.rules.promotion import promote_waitlists
+from slotlock.domain.booking.rules.waitlist import end_waitlists
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.booking.user_contexts import UserContexts
 from slotlock.domain.shared.value_object import value_object
@@ -43,14 +44,20 @@ class BatchDecision:
 
 
 def decide_batch(
-    loaded: LoadedState, commands: Sequence[SlotCommand[object]], now: datetime
+    loaded: LoadedState,
+    commands: Sequence[SlotCommand[object]],
+    now: datetime,
+    *,
+    ends_waitlists: bool = False,
 ) -> BatchDecision:
     """Decide the commands in order, each on the slots that the commands before it leave.
 
     Expired holds end first. A place that a command frees goes to the waiting list before the next
-    command is decided.
+    command is decided. Only the sweeper ends the waiting lists of slots that have started.
     """
     state = promote_waitlists(_without_expired(loaded, now), now)
+    if ends_waitlists:
+        state = end_waitlists(state, now)
     promoted = _promoted_users(state) if state is not loaded else frozenset[UserId]()
     decisions, needs_write = [], []
     for command in commands:

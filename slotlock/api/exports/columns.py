@@ -1,14 +1,17 @@
 """The columns of a roster in every format, each in one line."""
 
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
-from functools import partial
+from datetime import datetime
+from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
 from slotlock.domain.booking.booking import Attendance, Booking
 from slotlock.domain.booking.slot import Slot
+from slotlock.domain.reports.export_formats import ExportLanguage
 from slotlock.domain.reports.roster import PlaceCounts, RosterRow
-from slotlock.domain.schedule.zones import find_zone
+from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.schedule_texts import format_schedule
+from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.shared.value_object import value_object
 
 Shown = TypeVar("Shown")
@@ -23,7 +26,8 @@ class TooManyRowsError(Exception):
 class RosterColumn(Generic[Shown]):
     """A column: its name in CSV, its title and its width in characters, and the value of a cell.
 
-    Cells with codes contain names of the API, separated by semicolons.
+    Cells with codes contain names of the API, separated by semicolons. `text` is the value for
+    readers of a language, if it is another one.
     """
 
     name: str
@@ -31,6 +35,7 @@ class RosterColumn(Generic[Shown]):
     width: int
     value: Callable[[Shown], Cell]
     is_coded: bool = False
+    text: Callable[[Shown, ExportLanguage], Cell] | None = None
 
 
 def of_booking(
@@ -53,6 +58,24 @@ def _checked_in_at(booking: Booking) -> datetime | None:
     return booking.check_in.at if booking.check_in else None
 
 
+@lru_cache(maxsize=64)  # a roster repeats the text in each row
+def _intervals(meetings: tuple[Meeting, ...], time_zone: str) -> str:
+    """Return the meetings of a course as local intervals (ISO 8601)."""
+    times = ((each.start, each.end) for each in meetings)
+    return ";".join(
+        "/".join(to_local_time(at, time_zone).isoformat() for at in each) for each in times
+    )
+
+
+def _meetings(row: RosterRow) -> str:
+    return _intervals(row.slot.meetings, row.slot.time_zone)
+
+
+def _schedule(row: RosterRow, language: ExportLanguage) -> str:
+    slot = row.slot
+    return format_schedule(slot.meetings, slot.time_zone, language) if slot.meetings else ""
+
+
 Columns = tuple[RosterColumn[Any], ...]
 SLOT_COLUMNS: tuple[RosterColumn[Slot], ...] = (
     RosterColumn("slot", "Slot", 28, lambda slot: slot.title),
@@ -64,6 +87,7 @@ SLOT_COLUMNS: tuple[RosterColumn[Slot], ...] = (
 # The last columns of every sheet. A new one comes at the end, because columns keep their positions.
 LAST_COLUMNS: tuple[RosterColumn[RosterRow], ...] = (
     RosterColumn("resources", "Resources", 28, lambda row: ";".join(row.slot.resources)),
+    RosterColumn("meetings", "Meetings", 60, _meetings, text=_schedule),
 )
 _NAME = RosterColumn[RosterRow]("name", "Name", 24, lambda row: row.name)
 _EMAIL = RosterColumn[RosterRow]("email", "Address", 30, lambda row: row.login_name)
@@ -142,12 +166,3 @@ def cells_of(columns: Iterable[RosterColumn[Shown]], shown: Shown, time_zone: st
         to_local_time(value, time_zone) if isinstance(value, datetime) else value
         for value in values
     ]
-
-
-def to_local_time(instant: datetime, time_zone: str) -> datetime:
-    """Return the time in a zone to the second; in UTC if the local year is out of range."""
-    seconds = instant.replace(microsecond=0)
-    try:
-        return seconds.astimezone(find_zone(time_zone) or UTC)
-    except OverflowError:
-        return seconds

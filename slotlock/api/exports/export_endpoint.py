@@ -22,7 +22,6 @@ from slotlock.api.endpoints.downloads import (
 )
 from slotlock.api.endpoints.organizer_endpoint import OrganizerEndpoint
 from slotlock.api.endpoints.responses import method_not_allowed, respond_in_time
-from slotlock.api.exports.columns import to_local_time
 from slotlock.api.exports.export_builder import (
     ExportBuilder,
     ExportBusy,
@@ -35,6 +34,7 @@ from slotlock.auth import export_links
 from slotlock.auth.container import Auth
 from slotlock.auth.tokens import EXPIRED_MESSAGE, BadTokenError, TokenClaims
 from slotlock.domain.reports.export_formats import ExportLanguage
+from slotlock.domain.schedule.zones import to_local_time
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.errors import INTERNAL_MESSAGE, RETRY_AFTER_HEADERS, ErrorCode

@@ -11,7 +11,7 @@ DEFAULT_LANGUAGE = ExportLanguage.EN
 
 @value_object
 class SheetTexts:
-    """The texts of a sheet in one language; `weekdays` begin with Monday, separated by spaces."""
+    """The texts of a sheet in one language."""
 
     title: str
     number: str
@@ -19,8 +19,6 @@ class SheetTexts:
     name: str
     groups: str
     signature: str
-    weekdays: str
-    to: str
     draft: str
     cancelled: str
     no_slots: str
@@ -41,8 +39,6 @@ SHEET_TEXTS: dict[str, SheetTexts] = {
         name="Name",
         groups="Groups",
         signature="Signature",
-        weekdays="Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
-        to="to",
         draft="This slot is a draft.",
         cancelled="This slot is cancelled.",
         no_slots="No published slots.",
@@ -57,8 +53,6 @@ SHEET_TEXTS: dict[str, SheetTexts] = {
         name="Name",
         groups="Gruppen",
         signature="Unterschrift",
-        weekdays="Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag",
-        to="bis",
         draft="Dieser Termin ist ein Entwurf.",
         cancelled="Dieser Termin ist abgesagt.",
         no_slots="Keine veröffentlichten Termine.",
@@ -73,8 +67,6 @@ SHEET_TEXTS: dict[str, SheetTexts] = {
         name="Nom",
         groups="Groupes",
         signature="Signature",
-        weekdays="lundi mardi mercredi jeudi vendredi samedi dimanche",
-        to="à",
         draft="Ce créneau est un brouillon.",
         cancelled="Ce créneau est annulé.",
         no_slots="Aucun créneau publié.",
@@ -89,8 +81,6 @@ SHEET_TEXTS: dict[str, SheetTexts] = {
         name="Nombre",
         groups="Grupos",
         signature="Firma",
-        weekdays="lunes martes miércoles jueves viernes sábado domingo",
-        to="a",
         draft="Este turno es un borrador.",
         cancelled="Este turno está cancelado.",
         no_slots="No hay turnos publicados.",
@@ -105,8 +95,6 @@ SHEET_TEXTS: dict[str, SheetTexts] = {
         name="姓名",
         groups="分组",
         signature="签名",
-        weekdays="星期一 星期二 星期三 星期四 星期五 星期六 星期日",
-        to="至",
         draft="此时段为草稿。",
         cancelled="此时段已取消。",
         no_slots="没有已发布的时段。",

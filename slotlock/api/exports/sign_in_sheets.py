@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import asdict
-from datetime import UTC
 from importlib import resources
 from importlib.util import find_spec
 from itertools import chain
@@ -12,16 +11,12 @@ from typing import BinaryIO, cast
 
 import typst
 
-from slotlock.api.exports.columns import (
-    SIGN_IN_COLUMNS,
-    TooManyRowsError,
-    meeting_columns,
-    to_local_time,
-)
-from slotlock.api.exports.sheet_texts import DEFAULT_LANGUAGE, SHEET_TEXTS, SheetTexts
+from slotlock.api.exports.columns import SIGN_IN_COLUMNS, TooManyRowsError, meeting_columns
+from slotlock.api.exports.sheet_texts import DEFAULT_LANGUAGE, SHEET_TEXTS
 from slotlock.domain.booking.booking import Attendance, BookingStatus
 from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.reports.roster import Roster
+from slotlock.domain.schedule.schedule_texts import SCHEDULE_WORDS, format_schedule
 from slotlock.domain.shared.value_object import value_object
 
 # Typst lays out all pages in memory: so many rows take 400 MB.
@@ -89,8 +84,9 @@ class SignInSheets:
         fonts = typst.Fonts(font_paths=_font_folders())
         texts = SHEET_TEXTS[self._language]
         characters = set[str]().union(*(sheet.characters for sheet in self._sheets))
-        missing = _without_glyph(characters | texts.characters, fonts)
-        if missing & texts.characters:
+        printed = texts.characters | SCHEDULE_WORDS[self._language].characters
+        missing = _without_glyph(characters | printed, fonts)
+        if missing & printed:
             self._language, texts = DEFAULT_LANGUAGE, SHEET_TEXTS[DEFAULT_LANGUAGE]
         self._has_missing_glyphs = bool(missing & characters)
         template = resources.files("slotlock.api.exports").joinpath("sign_in_sheet.typ")
@@ -101,7 +97,7 @@ class SignInSheets:
                 {"title": getattr(texts, each.name), "width": each.width, "size": size}
                 for each, size in zip(SIGN_IN_COLUMNS, TEXT_SIZES, strict=True)
             ],
-            "slots": [sheet.to_json(texts, missing) for sheet in self._sheets],
+            "slots": [sheet.to_json(self._language, missing) for sheet in self._sheets],
         }
         pdf = typst.compile(
             template.read_bytes(),
@@ -149,13 +145,14 @@ class _SlotSheet:
         """The characters of what users wrote."""
         return set("".join((self.slot.title, self.slot.place or "", *chain(*self.rows))))
 
-    def to_json(self, texts: SheetTexts, missing: Collection[str]) -> dict[str, object]:
+    def to_json(self, language: str, missing: Collection[str]) -> dict[str, object]:
         """Return the input of the template for this sheet."""
-        slot, widths = self.slot, [column.width for column in SIGN_IN_COLUMNS]
+        slot, texts = self.slot, SHEET_TEXTS[language]
+        widths = [column.width for column in SIGN_IN_COLUMNS]
         notes = {SlotStatus.DRAFT: texts.draft, SlotStatus.CANCELLED: texts.cancelled}
         return {
             "title": _to_cell(slot.title, HEADING_WIDTH),
-            "time": _format_time(slot, texts),
+            "time": format_schedule(slot.all_meetings, slot.time_zone, language),
             "place": _to_cell(slot.place or "", HEADING_WIDTH),
             "notes": [
                 *([notes[slot.status]] if slot.status in notes else ()),
@@ -188,11 +185,3 @@ def _without_glyph(characters: Collection[str], fonts: typst.Fonts) -> set[str]:
     pages = cast("list[bytes]", printed)  # the types of Typst name the result for one page
     glyphs = [set(_GLYPH.findall(page)) for page in pages]
     return {each for each, found in zip(tried, glyphs, strict=True) if found & glyphs[0]}
-
-
-def _format_time(slot: Slot, texts: SheetTexts) -> str:
-    start, end = to_local_time(slot.start, slot.time_zone), to_local_time(slot.end, slot.time_zone)
-    end_format = "%H:%M" if start.date() == end.date() else "%Y-%m-%d %H:%M"
-    weekday = texts.weekdays.split()[start.weekday()]
-    zone = slot.time_zone if start.tzinfo != UTC else "UTC"
-    return f"{weekday}, {start:%Y-%m-%d %H:%M} {texts.to} {end:{end_format}} ({zone})"

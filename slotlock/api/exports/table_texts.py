@@ -18,6 +18,7 @@ end | Ende (Ortszeit) | Fin (heure locale) | Fin (hora local) | 结束
 time_zone | Zeitzone | Fuseau horaire | Zona horaria | 时区
 location | Ort | Lieu | Lugar | 地点
 resources | Räume und Geräte | Ressources | Recursos | 资源
+meetings | Treffen | Séances | Sesiones | 课次
 name | Name | Nom | Nombre | 姓名
 email | Adresse | Adresse | Dirección | 邮箱或用户名
 groups | Gruppen | Groupes | Grupos | 群组
@@ -90,10 +91,13 @@ def shown_cells(
     cells = cells_of(columns, shown, time_zone)
     if language is None:
         return cells
-    return [
-        _words(cell, language) if column.is_coded and isinstance(cell, str) else cell
-        for column, cell in zip(columns, cells, strict=True)
-    ]
+    for index, column in enumerate(columns):
+        cell = cells[index]
+        if column.text:
+            cells[index] = column.text(shown, language)
+        elif column.is_coded and isinstance(cell, str):
+            cells[index] = _words(cell, language)
+    return cells
 
 
 def _words(codes: str, language: ExportLanguage) -> str:

@@ -28,11 +28,11 @@ from slotlock.api.exports.columns import (
     RosterColumn,
     Shown,
     meeting_columns,
-    to_local_time,
 )
 from slotlock.api.exports.table_texts import sheet_name, shown_cells, title_of
 from slotlock.domain.reports.export_formats import ExportLanguage
 from slotlock.domain.reports.roster import PlaceCounts, Roster, RosterRow
+from slotlock.domain.schedule.zones import to_local_time
 
 # Excel allows 31 UTF-16 units in a name, none of these characters, no apostrophe at either end, and
 # no two names that differ only in case. XML cannot hold surrogates and non-characters. `_x0041_`

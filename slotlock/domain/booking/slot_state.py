@@ -30,8 +30,8 @@ class SlotState:
     of users that were asked for may follow. The cost of a decision does not grow with the roster.
     `group_counts` has the number of live bookings per group, where groups are limited; None if
     they became limited after the slot was loaded.
-    `next_deadline` is when the sweeper has to process the slot next, in most cases because a hold
-    expires.
+    `next_deadline` is when the sweeper has to process the slot next, because a hold expires or a
+    waiting list ends.
     `ended_holds` has when the last unconfirmed hold of a user ended, where the slot has a cooldown.
     `change` is what decisions have changed since the slot was loaded, and all that is written.
     """

@@ -35,6 +35,15 @@ def to_wall_clock(instant: datetime, zone: ZoneInfo) -> datetime:
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
+def to_local_time(instant: datetime, time_zone: str) -> datetime:
+    """Return the time in a zone to the second; in UTC if the local year is out of range."""
+    seconds = instant.replace(microsecond=0)
+    try:
+        return seconds.astimezone(find_zone(time_zone) or UTC)
+    except OverflowError:
+        return seconds
+
+
 def to_instant(wall_time: datetime, zone: ZoneInfo) -> datetime:
     """Return the instant in UTC of a naive local time in the zone (RFC 5545, 3.3.5).
 

@@ -1,6 +1,7 @@
 """Pages of a list, and positions in it."""
 
 from datetime import datetime
+from enum import Enum
 from typing import Generic, TypeVar
 
 from slotlock.domain.shared.value_object import value_object
@@ -26,6 +27,52 @@ class TitlePosition:
 
     sort_key: str
     id: str
+
+
+@value_object
+class UpcomingPosition(Position):
+    """The last item a reader has seen, in a list with what was not over at `as_of` first.
+
+    Every page of the list has the same `as_of`, so that no item ends between two pages.
+    """
+
+    as_of: datetime
+    is_over: bool
+
+
+class TimeOrder(Enum):
+    """The order of what starts and ends; what starts at the same time is in the order of ids."""
+
+    UPCOMING_FIRST = "upcomingFirst"
+    START_ASC = "startAsc"
+    START_DESC = "startDesc"
+
+
+@value_object
+class TimeFilter:
+    """What to list by its start and end; None means any time. Only `starts_from` is inclusive."""
+
+    include_past: bool = True
+    starts_from: datetime | None = None
+    starts_before: datetime | None = None
+    ends_before: datetime | None = None
+
+
+@value_object
+class TimePage:
+    """The next `first` items of a list by time, after a position. What ended by `as_of` is over."""
+
+    wanted: TimeFilter
+    order: TimeOrder
+    first: int
+    after: Position | None
+    as_of: datetime
+
+    def position_of(self, start: datetime, end: datetime, id_: str) -> Position:
+        """Return the position of an item in this order."""
+        if self.order is TimeOrder.UPCOMING_FIRST:
+            return UpcomingPosition(start, id_, self.as_of, end <= self.as_of)
+        return Position(start, id_)
 
 
 @value_object

@@ -8,12 +8,18 @@ from strawberry import argument, field
 
 from slotlock.domain.campaigns import campaign
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.shared.pagination import Position
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
-from slotlock.graphql.core.connections import DEFAULT_FIRST, After, Connection, First, page_start
-from slotlock.graphql.core.cursors import BY_TIME, ListCursors
-from slotlock.graphql.core.enums import CampaignState, SlotAdmission
+from slotlock.graphql.core.connections import (
+    DEFAULT_FIRST,
+    After,
+    Connection,
+    FilterByTime,
+    First,
+    OrderByTime,
+    TimeList,
+)
+from slotlock.graphql.core.enums import CampaignState, SlotAdmission, TimeOrder
 from slotlock.graphql.core.ids import campaign_global_id
 from slotlock.graphql.core.node import Node, attribute_field
 from slotlock.graphql.core.shared_types import GroupLimit
@@ -140,24 +146,32 @@ async def load_campaign(info: Info, campaign_id: CampaignId) -> Campaign | None:
     return Campaign(found) if found else None
 
 
-CAMPAIGNS = ListCursors(
-    "campaigns", BY_TIME, lambda found: Position(found.terms.opens_at, found.id)
-)
+def _times_of(found: campaign.Campaign) -> tuple[datetime, datetime, str]:
+    return found.terms.opens_at, found.terms.closes_at, found.id
+
+
+CAMPAIGNS = TimeList("campaigns", _times_of)
 CampaignConnection = Connection[Campaign]
 
 
 @strawberry.type
 class CampaignQueries:
-    @field(description="Campaigns by opening time. Only organizers see unpublished campaigns.")
+    @field(
+        description="Campaigns by the time when they take bookings. Only organizers see "
+        "unpublished campaigns."
+    )
     async def campaigns(
-        self, info: Info, first: First = DEFAULT_FIRST, after: After = None
+        self,
+        info: Info,
+        filter: FilterByTime = None,
+        order_by: OrderByTime = TimeOrder.UPCOMING_FIRST,
+        first: First = DEFAULT_FIRST,
+        after: After = None,
     ) -> CampaignConnection:
-        page = await campaigns.list_campaigns(
-            info.context.services,
-            *page_start(CAMPAIGNS, first, after),
-            info.context.viewer,
-        )
-        return CampaignConnection.of_page(page, Campaign, CAMPAIGNS, after)
+        services, viewer = info.context.services, info.context.viewer
+        page, cursors = CAMPAIGNS.page(filter, order_by, first, after, services.now())
+        found = await campaigns.list_campaigns(services, page, viewer)
+        return CampaignConnection.of_page(found, Campaign, cursors, after)
 
     @field(description="A campaign by id, or null if the caller cannot see such a campaign.")
     async def campaign(

@@ -2,13 +2,23 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 import strawberry
 from strawberry import field
 
-from slotlock.domain.shared.pagination import Page, SearchedPage
-from slotlock.graphql.core.cursors import ListCursors
+from slotlock.domain.shared.pagination import (
+    Page,
+    Position,
+    SearchedPage,
+    TimeFilter,
+    TimeOrder,
+    TimePage,
+    UpcomingPosition,
+)
+from slotlock.graphql.core.arguments import require_valid_period
+from slotlock.graphql.core.cursors import BY_TIME, BY_UPCOMING, ListCursors, PositionKind
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.node import property_field
 
@@ -21,6 +31,7 @@ After = Annotated[
     str | None,
     strawberry.argument(description="Return the items after this cursor of the same list."),
 ]
+OrderByTime = Annotated[TimeOrder, strawberry.argument(description="The order of the list.")]
 Row = TypeVar("Row")
 Item = TypeVar("Item")
 At = TypeVar("At")
@@ -118,3 +129,65 @@ def page_start(cursors: ListCursors[At], first: int, after: str | None) -> tuple
     if not 1 <= first <= MAX_LIST_SIZE:
         raise bad_input("first", f"`first` must be a number from 1 to {MAX_LIST_SIZE}.")
     return first, cursors.decode(after)
+
+
+@strawberry.input(
+    name="TimeFilter",
+    description="What to list by its time. A field that is left out matches everything. A campaign "
+    "starts when it opens, and ends when it closes.",
+)
+class TimeFilterInput:
+    include_past: bool = field(default=True, description="Whether to list what is over as well.")
+    starts_from: datetime | None = field(
+        default=None, description="Only what starts at this time or later."
+    )
+    starts_before: datetime | None = field(
+        default=None, description="Only what starts before this time."
+    )
+    ends_before: datetime | None = field(
+        default=None,
+        description="Only what ends at this time or before: with the current time, what is over.",
+    )
+
+    def to_domain(self) -> TimeFilter:
+        """Convert the filter to the domain's. Errors: BAD_USER_INPUT."""
+        require_valid_period("startsFrom", self.starts_from, "startsBefore", self.starts_before)
+        return TimeFilter(self.include_past, self.starts_from, self.starts_before, self.ends_before)
+
+
+FilterByTime = Annotated[
+    TimeFilterInput | None, strawberry.argument(description="What to list by its time.")
+]
+
+
+class TimeList(Generic[Row]):
+    """A list by time, in each order of which its cursors are others."""
+
+    def __init__(
+        self, list_name: str, times_of: Callable[[Row], tuple[datetime, datetime, str]]
+    ) -> None:
+        """Name the list. `times_of` returns the start, the end and the id of an item."""
+        self._list_name = list_name
+        self._times_of = times_of
+
+    def page(
+        self,
+        wanted: TimeFilterInput | None,
+        order: TimeOrder,
+        first: int,
+        after: str | None,
+        now: datetime,
+    ) -> tuple[TimePage, ListCursors[Any]]:
+        """Return the requested page, and the cursors of its items. Errors: BAD_USER_INPUT."""
+
+        def position_of(item: Row) -> Position:
+            return page.position_of(*self._times_of(item))
+
+        is_upcoming_first = order is TimeOrder.UPCOMING_FIRST
+        kind: PositionKind[Any] = BY_UPCOMING if is_upcoming_first else BY_TIME
+        cursors = ListCursors[Any](self._list_name, kind, position_of)
+        size, position = page_start(cursors, first, after)
+        as_of = position.as_of if isinstance(position, UpcomingPosition) else now
+        time_filter = (wanted or TimeFilterInput()).to_domain()
+        page = TimePage(time_filter, order, size, position, as_of)
+        return page, cursors

@@ -16,7 +16,7 @@ import orjson
 
 from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.audit.audit_log import AuditPosition
-from slotlock.domain.shared.pagination import Position, TitlePosition
+from slotlock.domain.shared.pagination import Position, TitlePosition, UpcomingPosition
 from slotlock.domain.shared.text import validate_line
 from slotlock.graphql.core.errors import bad_input
 from slotlock.graphql.core.ids import parse_ticket_id, ticket_global_id
@@ -88,6 +88,14 @@ def _read_time(parts: list[object]) -> Position | None:
     return None
 
 
+def _read_upcoming(parts: list[object]) -> UpcomingPosition | None:
+    match parts:
+        case [int(start), str(id_), int(as_of), bool(is_over)] if _ID.fullmatch(id_):
+            times = _from_milliseconds(start), _from_milliseconds(as_of)
+            return UpcomingPosition(times[0], id_, times[1], is_over)
+    return None
+
+
 def _read_title(parts: list[object]) -> TitlePosition | None:
     match parts:
         case [str(sort_key), str(id_)] if _ID.fullmatch(id_):
@@ -140,6 +148,10 @@ def _from_milliseconds(milliseconds: int) -> datetime:
 
 BY_TIME = PositionKind[Position](lambda at: (_to_milliseconds(at.start), at.id), _read_time)
 BY_OUTBOX_ENTRY = BY_TIME._replace(read=_read_outbox_entry)
+BY_UPCOMING = PositionKind[UpcomingPosition](
+    lambda at: (_to_milliseconds(at.start), at.id, _to_milliseconds(at.as_of), at.is_over),
+    _read_upcoming,
+)
 BY_TITLE = PositionKind[TitlePosition](lambda at: (at.sort_key, at.id), _read_title)
 BY_ID = PositionKind[str](lambda id_: (id_,), _read_id)
 BY_NAME = PositionKind[str](lambda name: (name,), _read_name)

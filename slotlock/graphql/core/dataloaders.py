@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.resources.resource import Resource
-from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.shared.pagination import Page, TimeFilter, TimePage
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.slots.listing import SlotSelection
 from slotlock.domain.slots.selected_slot import ReadableSlot
@@ -33,8 +34,7 @@ class SeriesPage:
     """Which slots of a series to load, and what of them."""
 
     series_id: SeriesId
-    first: int
-    after: Position | None
+    page: TimePage
     selection: SlotSelection
 
 
@@ -46,6 +46,11 @@ class DataLoaders:
         self._auth = auth
         self._viewer = viewer
         self._users: dict[UserId, asyncio.Future[User | None]] = {}
+
+    @cached_property
+    def now(self) -> datetime:
+        """One time for all lists of the operation, so that equal pages are one read."""
+        return self._services.now()
 
     async def user(self, user_id: UserId) -> User | None:
         """Load a user by id. The repository combines the reads of all operations."""
@@ -72,18 +77,17 @@ class DataLoaders:
             lambda page: viewer_queries.list_series(
                 self._services,
                 page.series_id,
-                page.first,
-                page.after,
+                page.page,
                 self._viewer,
                 page.selection,
             )
         )
 
     @cached_property
-    def series_counts(self) -> DataLoader[SeriesId, int | None]:
+    def series_counts(self) -> DataLoader[tuple[SeriesId, TimeFilter, datetime], int | None]:
         """Count the visible slots of series, once for all slots of a series."""
         return _load_each(
-            lambda id_: viewer_queries.count_series(self._services, id_, self._viewer)
+            lambda key: viewer_queries.count_series(self._services, *key, self._viewer)
         )
 
     @cached_property

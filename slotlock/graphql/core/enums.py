@@ -29,6 +29,7 @@ from slotlock.domain.reports.campaign_reports import Interval
 from slotlock.domain.reports.export_formats import CsvSeparator, ExportFormat, ExportLanguage
 from slotlock.domain.resources.resource import ResourceKind
 from slotlock.domain.schedule.timetables import Weekday
+from slotlock.domain.shared.pagination import TimeOrder
 from slotlock.domain.shared.problems import ProblemCode
 from slotlock.domain.slots.listing import SlotOrder
 from slotlock.domain.slots.series import OnConflict, SeriesScope
@@ -62,6 +63,7 @@ __all__ = [
     "SlotOrder",
     "SlotStatus",
     "TicketStatus",
+    "TimeOrder",
     "WebhookEvent",
     "Weekday",
     "WishResult",
@@ -345,6 +347,15 @@ _register_enum(
     START_DESC="Latest start first.",
     TITLE_ASC="By title, from A to Z, whatever its case and accents.",
     TITLE_DESC="By title, from Z to A, whatever its case and accents.",
+)
+_register_enum(
+    TimeOrder,
+    name="TimeOrder",
+    description="The order of a list by time. What starts at the same time is ordered by id.",
+    UPCOMING_FIRST="What is not over, the earliest start first; then what is over, the latest "
+    "start first. What is over is decided once, for the first page.",
+    START_ASC="Earliest start first.",
+    START_DESC="Latest start first.",
 )
 _register_enum(
     Interval,

@@ -9,6 +9,7 @@ from strawberry import argument, field
 
 from slotlock.domain.booking.booking import BookingRef, SlotId, WaitlistEntryId
 from slotlock.domain.booking.slot import SeriesId
+from slotlock.domain.shared.pagination import TimeFilter, TimeOrder, TimePage
 from slotlock.domain.users.user import UserId
 from slotlock.graphql.accounts.sessions import OpenSession
 from slotlock.graphql.booking.tickets import load_ticket
@@ -108,8 +109,11 @@ async def load_node(  # noqa: C901 - a case for each type
 
 async def _load_series(info: Info, series_id: SeriesId) -> SlotSeries | None:
     """Load a series if the viewer may see one of its slots."""
-    first_slot = SeriesPage(series_id, 1, None, select_parts(frozenset()))
-    page = await info.context.loaders.series_pages.load(first_slot)
+    loaders = info.context.loaders
+    first_slot = TimePage(TimeFilter(), TimeOrder.START_ASC, 1, None, loaders.now)
+    page = await loaders.series_pages.load(
+        SeriesPage(series_id, first_slot, select_parts(frozenset()))
+    )
     return SlotSeries(series_id) if page.items else None
 
 

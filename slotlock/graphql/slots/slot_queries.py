@@ -19,11 +19,14 @@ from slotlock.graphql.core.connections import (
     After,
     Connection,
     Count,
+    FilterByTime,
     First,
+    OrderByTime,
+    TimeList,
     page_start,
 )
 from slotlock.graphql.core.cursors import BY_ID, BY_TIME, BY_TITLE, ListCursors
-from slotlock.graphql.core.enums import SlotOrder
+from slotlock.graphql.core.enums import SlotOrder, TimeOrder
 from slotlock.graphql.slots.facts import slot_selection
 from slotlock.graphql.slots.filters import SlotsFilter
 from slotlock.graphql.slots.slot_types import (
@@ -33,6 +36,7 @@ from slotlock.graphql.slots.slot_types import (
     WaitlistEntry,
     load_slot,
     position_by_start,
+    times_of,
 )
 from slotlock.services import resources
 from slotlock.services.slots import viewer_queries
@@ -46,7 +50,7 @@ SLOTS_BY_START = ListCursors("slots", BY_TIME, position_by_start)
 SLOTS_BY_TITLE = ListCursors(
     "slots", BY_TITLE, lambda found: TitlePosition(fold(found.slot.title), found.id)
 )
-MY_BOOKINGS = ListCursors("myBookings", BY_TIME, position_by_start)
+MY_BOOKINGS = TimeList("myBookings", times_of)
 MY_WAITLIST_ENTRIES = ListCursors("myWaitlistEntries", BY_TIME, position_by_start)
 MY_ENDED_BOOKINGS = ListCursors("myEndedBookings", BY_TIME, _end_of)
 SLOT_ROSTER = ListCursors("slotRoster", BY_ID, lambda active: active.id)
@@ -104,24 +108,25 @@ class SlotQueries:
 
     @field(
         description="The active bookings of the caller, and those that were cancelled with their "
-        "slot, by the start of the slot."
+        "slot, by the time of the slot."
     )
     async def my_bookings(
-        self, info: Info, first: First = DEFAULT_FIRST, after: After = None
+        self,
+        info: Info,
+        filter: FilterByTime = None,
+        order_by: OrderByTime = TimeOrder.UPCOMING_FIRST,
+        first: First = DEFAULT_FIRST,
+        after: After = None,
     ) -> BookingConnection:
-        caller = info.context.caller
-        page = await viewer_queries.list_bookings(
-            info.context.services,
-            caller,
-            *page_start(MY_BOOKINGS, first, after),
-            slot_selection(info),
-        )
+        caller, services = info.context.caller, info.context.services
+        page, cursors = MY_BOOKINGS.page(filter, order_by, first, after, services.now())
+        found = await viewer_queries.list_bookings(services, caller, page, slot_selection(info))
         return BookingConnection.of_page(
-            page,
-            lambda found: Slot(found, caller).my_booking,
-            MY_BOOKINGS,
+            found,
+            lambda slot: Slot(slot, caller).my_booking,
+            cursors,
             after,
-            partial(info.context.services.slots.count_of_user, caller.user_id),
+            partial(services.slots.count_of_user, caller.user_id, page.wanted, page.as_of),
         )
 
     @field(description="The waiting list entries of the caller, by the start of the slot.")

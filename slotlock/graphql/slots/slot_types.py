@@ -19,10 +19,17 @@ from slotlock.domain.users.user import Caller, UserId
 from slotlock.graphql.campaigns.campaign_queries import Campaign, load_campaign
 from slotlock.graphql.check_in_codes import CALENDAR, booking_code
 from slotlock.graphql.context import Info
-from slotlock.graphql.core.connections import DEFAULT_FIRST, After, Connection, First, page_start
-from slotlock.graphql.core.cursors import BY_TIME, ListCursors
+from slotlock.graphql.core.connections import (
+    DEFAULT_FIRST,
+    After,
+    Connection,
+    FilterByTime,
+    First,
+    OrderByTime,
+    TimeList,
+)
 from slotlock.graphql.core.dataloaders import SeriesPage
-from slotlock.graphql.core.enums import Attendance, BookingLimit, BookingStatus
+from slotlock.graphql.core.enums import Attendance, BookingLimit, BookingStatus, TimeOrder
 from slotlock.graphql.core.ids import (
     booking_global_id,
     series_global_id,
@@ -50,7 +57,12 @@ def position_by_start(found: ReadableSlot) -> Position:
     return Position(found.slot.start, found.id)
 
 
-SERIES_SLOTS = ListCursors("slotSeries.slots", BY_TIME, position_by_start)
+def times_of(found: ReadableSlot) -> tuple[datetime, datetime, str]:
+    """Return what decides the position of a slot in a list by time."""
+    return found.slot.start, found.slot.end, found.id
+
+
+SERIES_SLOTS = TimeList("slotSeries.slots", times_of)
 
 
 @strawberry.type(description="Whether the user of a booking came to one meeting of the slot.")
@@ -414,22 +426,28 @@ class SlotSeries(Node):
         self._series_id = series_id
 
     @field(
-        description="The slots of the series by start: published and cancelled ones, and for "
-        "organizers drafts and those of unpublished campaigns."
+        description="The slots of the series, by default all by start: published and cancelled "
+        "ones, and for organizers drafts and those of unpublished campaigns."
     )
     async def slots(
-        self, info: Info, first: First = DEFAULT_FIRST, after: After = None
+        self,
+        info: Info,
+        filter: FilterByTime = None,
+        order_by: OrderByTime = TimeOrder.START_ASC,
+        first: First = DEFAULT_FIRST,
+        after: After = None,
     ) -> SlotConnection:
-        loaders, start = info.context.loaders, page_start(SERIES_SLOTS, first, after)
-        page = await loaders.series_pages.load(
-            SeriesPage(self._series_id, *start, slot_selection(info))
+        loaders = info.context.loaders
+        page, cursors = SERIES_SLOTS.page(filter, order_by, first, after, loaders.now)
+        found = await loaders.series_pages.load(
+            SeriesPage(self._series_id, page, slot_selection(info))
         )
         return SlotConnection.of_page(
-            page,
-            lambda found: Slot(found, info.context.viewer),
-            SERIES_SLOTS,
+            found,
+            lambda slot: Slot(slot, info.context.viewer),
+            cursors,
             after,
-            partial(loaders.series_counts.load, self._series_id),
+            partial(loaders.series_counts.load, (self._series_id, page.wanted, page.as_of)),
         )
 
 

@@ -6,29 +6,16 @@ from the text: paragraphs, and a line with nothing but an address becomes a link
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.schedule.zones import find_zone
 from slotlock.domain.shared.value_object import value_object
 
 TEMPLATES = Path(__file__).with_name("templates")
 DEFAULT_LANGUAGE = "en"
 LANGUAGES = (DEFAULT_LANGUAGE, "de", "zh")
-MAX_MEETINGS_SHOWN = 5
-_WEEKDAYS = {
-    "en": "Mon Tue Wed Thu Fri Sat Sun",
-    "de": "Mo. Di. Mi. Do. Fr. Sa. So.",
-    "zh": "周一 周二 周三 周四 周五 周六 周日",
-}
-_MONTHS = {
-    "en": "January February March April May June July August September October November December",
-    "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
-}
 
 
 @value_object
@@ -81,39 +68,3 @@ def render(
 
 def _render(template: str, values: Mapping[str, object]) -> str:
     return _environment().get_template(template).render(values)
-
-
-def format_meetings(meetings: Sequence[Meeting], time_zone: str, language: str) -> str:
-    """Return when meetings take place, each on a line, in the time zone of their slot."""
-    lines = [_format_meeting(each, time_zone, language) for each in meetings[:MAX_MEETINGS_SHOWN]]
-    rest = len(meetings) - MAX_MEETINGS_SHOWN
-    return "\n".join(lines) + (f" (+{rest})" if rest > 0 else "")
-
-
-def _format_meeting(meeting: Meeting, time_zone: str, language: str) -> str:
-    start, end = (_local(each, time_zone) for each in (meeting.start, meeting.end))
-    same_day = start.date() == end.date()
-    last = f"{end:%H:%M}" if same_day else format_time(meeting.end, time_zone, language)
-    return f"{_format_day(start, language)}, {start:%H:%M}–{last} ({time_zone})"  # noqa: RUF001
-
-
-def format_time(instant: datetime, time_zone: str, language: str) -> str:
-    """Return a time in a zone, in the order of the language."""
-    local = _local(instant, time_zone)
-    return f"{_format_day(local, language)}, {local:%H:%M}"
-
-
-def _local(instant: datetime, time_zone: str) -> datetime:
-    try:
-        return instant.astimezone(find_zone(time_zone))
-    except OverflowError:
-        return instant
-
-
-def _format_day(local: datetime, language: str) -> str:
-    weekday = _WEEKDAYS[language].split()[local.weekday()]
-    if language == "zh":
-        return f"{local.year}年{local.month}月{local.day}日 {weekday}"
-    month = _MONTHS[language].split()[local.month - 1]
-    day = f"{local.day}." if language == "de" else str(local.day)
-    return f"{weekday} {day} {month} {local.year}"

@@ -104,5 +104,6 @@ class Repositories(AccountRepositories):
             self.users.backfill_search_words,
             self.list_field_backfill.backfill,
             self.resources.backfill,
+            self.slot_writer.backfill_deadlines,
         )
         self.indexes = IndexBuilder(database, INDEXES, required, backfills)

@@ -21,7 +21,7 @@ from slotlock.domain.campaigns.campaign import (
     edit_campaign,
 )
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.shared.pagination import Page, TimePage
 from slotlock.domain.shared.validation import InvalidInput
 from slotlock.domain.users.user import Caller, UserId
 from slotlock.infrastructure.conflicts import attempts
@@ -136,11 +136,11 @@ async def find(
 
 
 async def list_campaigns(
-    services: Services, first: int, after: Position | None, viewer: Caller | None
+    services: Services, page: TimePage, viewer: Caller | None
 ) -> Page[Campaign]:
-    """Return the next campaigns that the viewer may see, by opening time."""
+    """Return a page of the campaigns that the viewer may see."""
     is_organizer = viewer is not None and viewer.is_organizer
-    return await services.campaigns.page(first, after, include_unpublished=is_organizer)
+    return await services.campaigns.page(page, include_unpublished=is_organizer)
 
 
 def _is_visible(campaign: Campaign, viewer: Caller | None) -> bool:

@@ -18,10 +18,10 @@ from slotlock.domain.notifications.mail_kinds import CANCELLED, EDITED, REMINDER
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.reports.calendar_events import CalendarEvent, EventStatus, events_of_booking
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.schedule_texts import format_schedule, format_time
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mail.mail_message import CalendarInvitation
-from slotlock.infrastructure.mail.mail_texts import format_meetings, format_time
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 from slotlock.services.slots.calendars import with_descriptions
@@ -156,7 +156,7 @@ async def slot_values(
 def _schedule_values(slot: Slot, language: str, link: str | None) -> dict[str, object]:
     return {
         "title": slot.title,
-        "when": format_meetings(slot.all_meetings, slot.time_zone, language),
+        "when": format_schedule(slot.all_meetings, slot.time_zone, language, "\n"),
         "place": slot.place or "",
         "link": link or "",
     }

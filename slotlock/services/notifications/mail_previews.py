@@ -15,9 +15,10 @@ from slotlock.domain.notifications.mail_kinds import (
     WEBHOOK_DISABLED,
 )
 from slotlock.domain.schedule.meetings import Meeting
+from slotlock.domain.schedule.schedule_texts import format_time
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import User
-from slotlock.infrastructure.mail.mail_texts import MailText, format_time, language_of, render
+from slotlock.infrastructure.mail.mail_texts import MailText, language_of, render
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 from slotlock.services.notifications.booking_mails import old_values, slot_values

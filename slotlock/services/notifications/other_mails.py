@@ -7,9 +7,9 @@ from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.draws.draw import DrawState
 from slotlock.domain.notifications.mail_kinds import ANNOUNCEMENT, CAMPAIGN_OPENS, DRAW_RESULT
 from slotlock.domain.notifications.outbox import OutboxEntry
+from slotlock.domain.schedule.schedule_texts import format_time
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import User
-from slotlock.infrastructure.mail.mail_texts import format_time
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
 from slotlock.services.container import Services
 

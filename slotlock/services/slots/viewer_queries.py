@@ -11,7 +11,7 @@ from slotlock.domain.booking.rules.expiry import as_of, without_expired
 from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import MAX_MEETINGS, Meeting
-from slotlock.domain.shared.pagination import Page, Position, SearchedPage
+from slotlock.domain.shared.pagination import Page, Position, SearchedPage, TimeFilter, TimePage
 from slotlock.domain.slots.listing import (
     VISIBILITY_FACTS,
     SlotFilter,
@@ -30,6 +30,8 @@ EVERYTHING = SlotSelection()
 # A page of the slots that a user may book searches at most so many batches of so many slots.
 MAX_BATCHES = 4
 MIN_BATCH_SIZE = 50
+# The facts that decide the position of a slot in a list by time.
+TIMES = frozenset({"start", "end"})
 MEETING_FACTS = frozenset({"start", "end", "meetings"})
 
 
@@ -124,49 +126,44 @@ async def list_bookable_slots(
 async def list_bookings(
     services: Services,
     caller: Caller,
-    first: int,
-    after: Position | None,
+    page: TimePage,
     selection: SlotSelection = EVERYTHING,
 ) -> Page[ReadableSlot]:
     """Return a page of the slots in which the caller has a live booking, with that booking."""
     now = services.now()
-    selection = replace(selection.visible_to(caller), my_booking=True)
-    selection = selection.with_facts(SlotOrder.START_ASC.facts)
-    page = await services.slots.page_of_user(caller.user_id, first, after, now, selection)
-    return _page_as_of(page, selection, now)
+    selection = replace(selection.visible_to(caller, TIMES), my_booking=True)
+    found = await services.slots.page_of_user(caller.user_id, page, now, selection)
+    return _page_as_of(found, selection, now)
 
 
 async def list_series(
     services: Services,
     series_id: SeriesId,
-    first: int,
-    after: Position | None,
+    page: TimePage,
     viewer: Caller | None,
     selection: SlotSelection = EVERYTHING,
 ) -> Page[ReadableSlot]:
     """Return what is selected of a page of the slots of a series that the viewer may see."""
-    now, selection = (
-        services.now(),
-        selection.visible_to(viewer).with_facts(SlotOrder.START_ASC.facts),
+    now, selection = services.now(), selection.visible_to(viewer, TIMES)
+    user_id, include_hidden = _user_id(viewer), sees_hidden(viewer)
+    found = await services.slots.page_of_series(
+        series_id, page, now, selection, user_id, include_hidden=include_hidden
     )
-    page = await services.slots.page_of_series(
-        series_id,
-        first,
-        after,
-        now,
-        selection,
-        _user_id(viewer),
-        include_hidden=sees_hidden(viewer),
-    )
-    return _page_as_of(page, selection, now)
+    return _page_as_of(found, selection, now)
 
 
 async def count_series(
-    services: Services, series_id: SeriesId, viewer: Caller | None
+    services: Services,
+    series_id: SeriesId,
+    wanted: TimeFilter,
+    as_of: datetime,
+    viewer: Caller | None,
 ) -> int | None:
     """Return how many slots `list_series` lists; None for more than `MAX_COUNT`."""
     include_hidden = sees_hidden(viewer)
-    return await services.slots.count_of_series(series_id, include_hidden=include_hidden)
+    return await services.slots.count_of_series(
+        series_id, wanted, as_of, include_hidden=include_hidden
+    )
 
 
 async def list_waitlist_entries(

@@ -1,6 +1,7 @@
 """Releases expired holds and offers, so that waiting users and subscribers learn of it soon.
 
-Correctness does not depend on it: every command first ends the expired holds of its slots. A sweep
+Correctness does not depend on it: every command first ends the expired holds of its slots. It also
+ends the waiting lists of slots that have started, of which nobody can be promoted. A sweep
 takes no slot locks, since its writes are conditional on versions like all others. It writes many
 slots at once, since thousands of holds may expire in the same second.
 """
@@ -99,7 +100,10 @@ async def _sweep_with_lease(services: Services, *, finishes_changes: bool) -> No
 
 
 async def sweep(services: Services) -> int:
-    """End the expired holds of up to MAX_DUE_SLOTS slots. Returns how many slots were due."""
+    """End the expired holds and the waiting lists of up to MAX_DUE_SLOTS slots that are due.
+
+    Returns how many slots were due.
+    """
     due = await services.slots.find_due(services.now(), MAX_DUE_SLOTS)
     await asyncio.gather(
         *(_sweep_slots(services, slot_ids) for slot_ids in chunked(due, SWEEP_BATCH_SIZE))
@@ -146,7 +150,7 @@ async def _sweep_together(services: Services, slot_ids: Sequence[SlotId]) -> lis
     now = services.now()
     queries = (SlotQuery(slot_id, now, waitlist_depth=WAITLIST_DEPTH) for slot_id in slot_ids)
     loaded = await services.slots.find_for_update(*queries)
-    decided = decide_batch(loaded, [], now)
+    decided = decide_batch(loaded, [], now, ends_waitlists=True)
     changed_ids = {change.before.id for change in decided.updates}
     # A hold that was confirmed or cancelled leaves a deadline at which nothing expires.
     unchanged = [
@@ -163,18 +167,20 @@ async def _sweep_together(services: Services, slot_ids: Sequence[SlotId]) -> lis
 
 
 def _split_into_transactions(changes: Sequence[SlotWrite]) -> Iterator[tuple[SlotWrite, ...]]:
-    """Split changes so that each part ends at most MAX_ENDED_PER_TRANSACTION bookings.
+    """Split changes so that each part ends at most MAX_ENDED_PER_TRANSACTION bookings and entries.
 
-    A slot with more ended bookings is a part by itself.
+    A slot with more of them is a part by itself.
     """
     part: list[SlotWrite] = []
     ended_count = 0
-    for change in changes:
-        if part and ended_count + len(change.after.change.ended) > MAX_ENDED_PER_TRANSACTION:
+    for write in changes:
+        change = write.after.change
+        count = len(change.ended) + len(change.ended_entries)
+        if part and ended_count + count > MAX_ENDED_PER_TRANSACTION:
             yield tuple(part)
             part, ended_count = [], 0
-        part.append(change)
-        ended_count += len(change.after.change.ended)
+        part.append(write)
+        ended_count += count
     if part:
         yield tuple(part)
 

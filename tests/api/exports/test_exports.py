@@ -42,7 +42,7 @@ COURSE: Json = {
 COLUMNS = ["slot", "start", "end", "time_zone", "location", "name", "email", "groups", "status",
            "held_until", "created_at", "created_by", "waiting_since",
            "overridden_limits", "attendance", "checked_in_at", "waiting_position",
-           "resources"]  # fmt: skip
+           "resources", "meetings"]  # fmt: skip
 
 
 async def email_of(client: BookingClient) -> str:
@@ -168,7 +168,7 @@ async def test_waiting_users_follow_the_bookings_in_their_order(users: RosterUse
     ]
 
 
-async def test_the_last_column_of_every_sheet_names_all_resources(users: RosterUsers) -> None:
+async def test_a_column_of_every_sheet_names_all_resources(users: RosterUsers) -> None:
     ada, ben, _, organizer = users
     resources = await create_resources(organizer, "Halle 7", "Frau Ünal")
     slot_id = await organizer.add_slot(**COURSE, resourceIds=resources)
@@ -178,8 +178,38 @@ async def test_the_last_column_of_every_sheet_names_all_resources(users: RosterU
     assert [row["resources"] for row in rows] == ["Halle 7;Frau Ünal"] * 2
     book = load_workbook_bytes(await download_export(organizer, f"slots/{slot_id}.xlsx"))
     for sheet in book.worksheets:
-        last_cells = [row[-1].value for row in sheet.iter_rows(max_row=2)]
-        assert last_cells == ["Resources", "Halle 7;Frau Ünal"], sheet.title
+        cells = [row[-2].value for row in sheet.iter_rows(max_row=2)]
+        assert cells == ["Resources", "Halle 7;Frau Ünal"], sheet.title
+
+
+async def test_every_file_says_when_a_course_meets(users: RosterUsers) -> None:
+    ada, ben, _, organizer = users
+    timetable = {
+        "first": "2031-05-05",
+        "last": "2031-06-30",
+        "holidays": ["2031-06-09"],
+        "weekly": [{"weekday": "MONDAY", "startTime": "10:00", "endTime": "11:00"}],
+    }
+    slot_id = await organizer.add_slot(
+        timeZone="Europe/Berlin", timetable=timetable, startTime=None, endTime=None
+    )
+    await ada.book_slot(slot_id)
+    await ben.join(slot_id)
+    days = ("05-05", "05-12", "05-19", "05-26", "06-02", "06-16", "06-23", "06-30")
+    meetings = [f"2031-{day}T10:00:00+02:00/2031-{day}T11:00:00+02:00" for day in days]
+    german = "montags 10:00–11:00, 5. Mai bis 30. Juni 2031, nicht am 9. Juni (Europe/Berlin)"  # noqa: RUF001
+    for query, title, text in (
+        ("", "meetings", ";".join(meetings)), ("?language=de", "Treffen", german)
+    ):  # fmt: skip
+        rows = csv_rows(await download_export(organizer, f"slots/{slot_id}.csv{query}"))
+        assert [row[title] for row in rows] == [text] * 2
+        body = await download_export(organizer, f"slots/{slot_id}.xlsx{query}")
+        for sheet in load_workbook_bytes(body).worksheets:
+            header, cells = [*sheet.iter_rows(max_row=2, values_only=True)]
+            assert cells[header.index(title.capitalize())] == text, sheet.title
+    pdf = PdfReader(BytesIO(await download_export(organizer, f"slots/{slot_id}.pdf")))
+    english = "Mondays 10:00–11:00, 5 May to 30 June 2031, not on 9 June (Europe/Berlin)"  # noqa: RUF001
+    assert english in pdf.pages[0].extract_text()
 
 
 async def test_a_row_has_the_groups_that_counted_for_the_booking_or_else_the_current_ones(

@@ -12,7 +12,9 @@ from slotlock.domain.booking.booking import (
     HistoryEntry,
     SlotId,
 )
+from slotlock.domain.booking.decision import LoadedState
 from slotlock.domain.booking.rules.expiry import as_of
+from slotlock.domain.booking.rules.waitlist import end_waitlists
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from tests.support.domain.builders import (
@@ -161,6 +163,15 @@ def test_free_places_for_entries_that_were_not_loaded_are_due_at_once() -> None:
     many = replace(waiting, waitlist_length=7)
     after = expire_and_promote(many, NOW)
     assert (after.booked_count, after.waitlist_length, due(many, NOW)) == (2, 5, NOW)
+
+
+def test_a_waiting_list_is_due_when_its_slot_starts() -> None:
+    full, _ = book_users(build_slot(), "ada")
+    waiting = with_waitlist(full, "ben", "cleo")
+    assert due(waiting, NOW) == waiting.slot.start
+    ended = end_waitlists(LoadedState({waiting.id: waiting}), waiting.slot.start).slots[waiting.id]
+    assert (ended.waitlist, ended.waitlist_length, ended.bookings) == ((), 0, full.bookings)
+    assert [each.by for each in ended.change.ended_entries] == [None, None]
 
 
 def test_readers_see_the_places_of_expired_holds_as_free() -> None:

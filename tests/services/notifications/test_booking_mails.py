@@ -1,6 +1,6 @@
 """Who gets a place, loses it or is moved gets a mail that says so, with the calendar's change."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from icalendar import Calendar, Component
 
@@ -9,6 +9,7 @@ from slotlock.domain.booking.decision import BookingChangeRequest
 from slotlock.domain.booking.rules import booking_changes
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignTerms
+from slotlock.domain.schedule.meetings import Meeting
 from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_campaign_id
@@ -20,6 +21,7 @@ from slotlock.services.booking.booking_changes import change_booking
 from slotlock.services.booking.move import move
 from slotlock.services.idempotency_key import IdempotencyKey
 from slotlock.services.slots import editing
+from slotlock.services.workers import hold_sweeper
 from tests.support.notifications.mail_scene import MailScene
 
 
@@ -157,6 +159,34 @@ async def test_the_waiting_list_promotes_and_ends_by_mail(scene: MailScene) -> N
         "Cancelled: Yoga",
         "The waiting list has ended: Yoga",
     ]
+
+
+async def test_the_start_of_a_slot_ends_its_waiting_list_by_mail(scene: MailScene) -> None:
+    slot_id = await scene.insert_slot(capacity=1)
+    await scene.book(slot_id, 0)
+    await waitlist.join(scene.services, slot_id, scene.members[1].user_id, 0)
+    scene.clock.advance(timedelta(hours=1))
+    async with scene.reading():
+        scene.clock.advance(timedelta(hours=23))
+        await hold_sweeper.sweep(scene.services)
+        await scene.until_entries("waitlist_ended")
+    await scene.send()
+    [message] = scene.trap.messages
+    assert message["Subject"] == "The waiting list has ended: Yoga"
+    assert message["To"] == "Member 1 <1@school.test>"
+
+
+async def test_a_course_is_a_line_of_its_mail(scene: MailScene) -> None:
+    starts = [datetime(2040, 1, 9, 9, tzinfo=UTC) + timedelta(weeks=week) for week in range(8)]
+    meetings = tuple(Meeting(each, each + timedelta(hours=1)) for each in starts if each.day != 30)
+    start, end = meetings[0].start, meetings[-1].end
+    async with scene.reading():
+        slot_id = await scene.insert_slot(start=start, end=end, meetings=meetings)
+        await scene.book(slot_id, 0)
+        await scene.until_entries("booked")
+    await scene.send()
+    line = "Mondays 10:00–11:00, 9 January to 27 February 2040, not on 30 January (Europe/Berlin)"  # noqa: RUF001
+    assert line in text_of(scene)
 
 
 async def test_changes_of_a_user_within_a_minute_are_one_mail(scene: MailScene) -> None:

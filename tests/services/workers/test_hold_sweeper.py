@@ -1,8 +1,8 @@
-"""A sweep ends all expired holds, even if some slots fail, and removes banned users."""
+"""A sweep ends all expired holds, even if some slots fail, and the waitlists of started slots."""
 
 import asyncio
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,10 +10,14 @@ from bson import ObjectId
 
 from slotlock.devserver.embedded import EmbeddedServers
 from slotlock.domain.booking.booking import SlotId
+from slotlock.domain.booking.decision import LoadedState
+from slotlock.domain.slots.slot_patch import SlotPatch
 from slotlock.domain.users.user import Caller
 from slotlock.infrastructure.mongo.ids import new_booking_id
 from slotlock.infrastructure.mongo.slots.slot_query import SlotQuery
+from slotlock.services import batch_decision
 from slotlock.services.booking import book, waitlist
+from slotlock.services.slots import editing
 from slotlock.services.workers import hold_sweeper
 from tests.support.model.checker import ModelChecker, SlotShape
 from tests.support.model.scenario import ModelScenario
@@ -181,3 +185,79 @@ def test_a_banned_user_is_removed_from_a_locked_slot_once_it_is_released(
     pair.runner.run(release_lease(pair.services[1].locks, lease))
     pair.runner.run(waitlist.remove_recently_banned(services))
     assert waitlist_length(pair, slot_id) == 0
+
+
+def add_waitlist(pair: ServicePair, *members: int) -> SlotId:
+    """Create a full slot that starts in an hour, for which these members wait."""
+    scenario = ModelScenario(pair)
+    slot_id = SlotId(scenario.add_slot(SlotShape(capacity=1, starts_in_minutes=60)))
+    scenario.book(0, slot_id)
+    for member in members:
+        assert scenario.perform("join", member, slot_id)[0] == "WaitlistJoined"
+    return slot_id
+
+
+def sweep_after(pair: ServicePair, time: timedelta) -> None:
+    """Advance the clock and sweep once."""
+    pair.clock.advance(time)
+    pair.runner.run(hold_sweeper.sweep(pair.services[0]))
+
+
+def find_ended_entries(pair: ServicePair, slot_id: SlotId) -> list[dict[str, Any]]:
+    """Return the waitlist entries of a slot that ended without a booking."""
+    return [*pair.database["ended_waitlist_entries"].find({"slot": ObjectId(slot_id)})]
+
+
+def test_a_waitlist_ends_when_its_slot_starts(pair: ServicePair) -> None:
+    slot_id = add_waitlist(pair, 1, 4)
+    sweep_after(pair, timedelta(minutes=60) - timedelta(milliseconds=1))
+    assert waitlist_length(pair, slot_id) == 2
+    sweep_after(pair, timedelta(milliseconds=1))
+    assert waitlist_length(pair, slot_id) == 0
+    ended = find_ended_entries(pair, slot_id)
+    assert [each["by"] for each in ended] == [None, None]
+    assert {each["at"] for each in ended} == {pair.clock.now}
+    assert pair.runner.run(pair.services[0].slots.find_due(pair.clock.now, 10)) == []
+
+
+def test_control_without_its_end_a_waitlist_stays_for_ever(
+    pair: ServicePair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end_none(loaded: LoadedState, _: datetime) -> LoadedState:
+        return loaded
+
+    slot_id = add_waitlist(pair, 1, 4)
+    with monkeypatch.context() as patched:
+        patched.setattr(batch_decision, "end_waitlists", end_none)
+        sweep_after(pair, timedelta(days=1))
+        assert waitlist_length(pair, slot_id) == 2
+    sweep_after(pair, timedelta(0))
+    assert waitlist_length(pair, slot_id) == 0
+
+
+def test_the_waitlist_of_a_moved_slot_ends_at_the_new_start(pair: ServicePair) -> None:
+    slot_id = add_waitlist(pair, 1)
+    services, organizer = pair.services[0], pair.organizer
+    start = pair.clock.now + timedelta(hours=3)
+    patch = SlotPatch(start=start, end=start + timedelta(hours=1))
+    pair.runner.run(editing.edit(services, slot_id, patch, organizer.user_id))
+    sweep_after(pair, timedelta(hours=2))
+    assert waitlist_length(pair, slot_id) == 1
+    sweep_after(pair, timedelta(hours=1))
+    assert waitlist_length(pair, slot_id) == 0
+
+
+def test_a_long_waitlist_of_an_older_version_ends_in_several_sweeps(pair: ServicePair) -> None:
+    checker, services, count = ModelChecker(pair), pair.services[0], 20
+    slot_id = SlotId(checker.add_slot(SlotShape(capacity=1)))
+    entry = {"since": checker.now, "groups": []}
+    entries = [{"id": ObjectId(), "user": ObjectId(), **entry} for _ in range(count)]
+    changes = {"$set": {"waitlist": entries}}
+    pair.database["slots"].update_one({"_id": ObjectId(slot_id)}, changes)
+    sweep_after(pair, timedelta(days=300))
+    assert waitlist_length(pair, slot_id) == count
+    pair.runner.run(services.slot_writer.backfill_deadlines())
+    while pair.runner.run(hold_sweeper.sweep(services)):
+        pass
+    assert waitlist_length(pair, slot_id) == 0
+    assert len(find_ended_entries(pair, slot_id)) == count

@@ -1,11 +1,14 @@
 """Every connection of the schema, found by traversing it, with items in each of them."""
 
 import secrets
+from base64 import urlsafe_b64decode
 from dataclasses import dataclass
 
 import httpx
+import orjson
 from graphql import GraphQLField, GraphQLObjectType, get_named_type, is_required_argument
 
+from slotlock.graphql.core.cursors import CHECKSUM_BYTES
 from slotlock.graphql.schema.schema import executable_schema
 from tests.support.apps.processes import AppProcess
 from tests.support.clients.booking_client import BookingClient, create_booking_clients
@@ -40,6 +43,14 @@ PING_WEBHOOK = "mutation($id: ID!) { pingWebhook(webhookId: $id) { __typename } 
 CREATE_HOLIDAYS = """mutation($input: CreateHolidayListInput!) {
   createHolidayList(input: $input) { __typename }
 }"""
+
+
+def item_of(cursor: str) -> str:
+    """Return what a cursor says of its item: without the time of the first page."""
+    match orjson.loads(urlsafe_b64decode(cursor)[CHECKSUM_BYTES:]):
+        case [start, id_, _, bool()]:
+            return f"{start} {id_}"
+    return cursor
 
 
 @dataclass(frozen=True)
@@ -83,14 +94,14 @@ class ConnectionFixture:
         found: Json = await self.reader.execute(self.page_query(connection), **page_arguments)
         return found if "edges" in found else found[connection.partition(".")[2]]
 
-    async def all_cursors(self, connection: str) -> set[str]:
-        """Return the cursors of a connection."""
-        cursors, info = set(), {"hasNextPage": True, "endCursor": None}
+    async def all_items(self, connection: str) -> set[str]:
+        """Return the items of a connection, as `item_of` does."""
+        items, info = set(), {"hasNextPage": True, "endCursor": None}
         while info["hasNextPage"]:
             page = await self.fetch_page(connection, first=100, after=info["endCursor"])
-            cursors |= {edge["cursor"] for edge in page["edges"]}
+            items |= {item_of(edge["cursor"]) for edge in page["edges"]}
             info = page["pageInfo"]
-        return cursors
+        return items
 
     async def add_activity(self) -> None:
         """Add an item to every connection at a random position, and remove items from some."""

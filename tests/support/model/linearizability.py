@@ -36,4 +36,5 @@ def states_after_sweep(model: BookingModel, now: datetime) -> Iterator[BookingMo
     for order in permutations(due) if depends_on_order else [due]:
         after = copy.deepcopy(model)
         after.expire_and_promote(order, now)
+        after.end_waitlists(order, now)
         yield after

@@ -111,7 +111,8 @@ class ModelSlot:
     def needs_sweep_at(self, now: datetime) -> bool:
         """Return whether a sweep would change the slot."""
         can_promote = self.free_places > 0 and bool(self.waitlist) and self.can_promote_at(now)
-        return can_promote or bool(self.expired_bookings(now))
+        ends_waitlist = bool(self.waitlist) and now >= self.start
+        return can_promote or ends_waitlist or bool(self.expired_bookings(now))
 
     def expired_bookings(self, now: datetime) -> list[ModelBooking]:
         """Return the expired holds. In a cancelled slot no hold expires."""
@@ -181,6 +182,13 @@ class ModelState:
         for slot in slots:
             while slot.free_places > 0 and slot.waitlist and slot.can_promote_at(now):
                 self._promote(slot, slot.waitlist.pop(0), now)
+
+    def end_waitlists(self, slot_ids: Iterable[str], now: datetime) -> None:
+        """End the waitlists of those of these slots that have started."""
+        for slot in (self.slots[id_] for id_ in slot_ids):
+            if now >= slot.start:
+                self.ended_waitlist_tokens += [entry.token for entry in slot.waitlist]
+                slot.waitlist.clear()
 
     def _promote(self, slot: ModelSlot, waitlist_entry: ModelWaitlistEntry, now: datetime) -> None:
         if self.bookings_in_same_choice(slot, waitlist_entry.user, now):

@@ -1,7 +1,7 @@
 """Runs every query and every write of the repositories once, so that their plans can be checked."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from slotlock.domain.admission.tickets import RequestLost
 from slotlock.domain.audit.audit_log import AuditAction
@@ -32,7 +32,13 @@ from slotlock.domain.notifications.webhooks import (
 )
 from slotlock.domain.resources.resource import Resource, ResourceKind
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.shared.pagination import Position
+from slotlock.domain.shared.pagination import (
+    Position,
+    TimeFilter,
+    TimeOrder,
+    TimePage,
+    UpcomingPosition,
+)
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder
 from slotlock.domain.teams import membership
 from slotlock.domain.teams.team import TeamVersion
@@ -131,6 +137,7 @@ async def write_slot(repositories: Repositories, slot_id: SlotId, team: TeamVers
     after, _ = decide(cancel, before, BookingChangeRequest(before.id, booking_id, caller), now)
     promoted = expire_and_promote(after, now, users)
     await write(before, decide(leave, promoted, CLEO, now)[0], users)
+    await writer.backfill_deadlines()
     await writer.set_next_deadline((await load_for_update(slots, slot_id))[0])
     return booking_id
 
@@ -178,6 +185,23 @@ async def run_idempotency_queries(records: IdempotencyRecords) -> None:
     assert [await records.find(each.record_id) for each in (stored, lost)] == [stored, None]
 
 
+def time_pages(now: datetime) -> list[TimePage]:
+    """Return pages of a list by time in every order, with and without a filter."""
+    period = TimeFilter(starts_from=now, starts_before=now, ends_before=now)
+    filters = [TimeFilter(), TimeFilter(include_past=False), period]
+    after = Position(now, new_slot_id())
+    over = UpcomingPosition(now, new_slot_id(), now, is_over=True)
+    upcoming = replace(over, is_over=False)
+    return [
+        TimePage(wanted, order, 10, position, now)
+        for wanted in filters
+        for order in TimeOrder
+        for position in (
+            (None, upcoming, over) if order is TimeOrder.UPCOMING_FIRST else (None, after)
+        )
+    ]
+
+
 async def run_list_queries(slots: SlotRepository) -> None:
     """Read lists of slots in every way."""
     now = utc_now()
@@ -201,10 +225,10 @@ async def run_list_queries(slots: SlotRepository) -> None:
             await slots.page(slot_filter, order, 10, None, now, NOTHING, ADA)
             await slots.page(slot_filter, order, 10, after, now, EVERYTHING, ADA)
     await slots.count(SlotFilter(), now)
-    await slots.count_of_user(ADA)
+    for page in time_pages(now):
+        await slots.count_of_user(ADA, page.wanted, now)
+        await slots.page_of_user(ADA, page, now, EVERYTHING)
     await slots.count_of_waiting_user(ADA)
-    await slots.page_of_user(ADA, 10, None, now, EVERYTHING)
-    await slots.page_of_user(ADA, 10, position, now, NOTHING)
     await slots.page_of_waiting_user(ADA, 10, None, now, EVERYTHING)
     await slots.page_of_waiting_user(ADA, 10, position, now, NOTHING)
     await slots.find_of_user(ADA, Meeting(listed.start, listed.end), 10, now, NOTHING)
@@ -300,9 +324,9 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     assert not await campaigns.delete(edited, note_campaign_deletion(edited, ADA, now))
     deleted, _ = await load_for_update(slots, added[1].id)
     assert check_written(await writer.commit(WriteSet((), deleted_slots=(deleted,))))
-    for position in (None, Position(now, before.id)):
+    for page in time_pages(now):
         for include_unpublished in (True, False):
-            await campaigns.page(10, position, include_unpublished=include_unpublished)
+            await campaigns.page(page, include_unpublished=include_unpublished)
     start, end = first.slot.start, first.slot.end
     assert await repositories.resources.find_overlapping(["Room 5"], start, end)
     assert await repositories.resources.count("", None, 10) == 1
@@ -312,11 +336,9 @@ async def run_campaign_queries(repositories: Repositories) -> None:
     assert await repositories.resources.rename("Room 5", Resource("Room 6"), ADA, now)
     assert await slots.find_by_series(series_id, now)
     for include_hidden in (False, True):
-        await slots.count_of_series(series_id, include_hidden=include_hidden)
-        for position in (None, Position(now, new_slot_id())):
-            await slots.page_of_series(
-                series_id, 10, position, now, NOTHING, include_hidden=include_hidden
-            )
+        for page in time_pages(now):
+            await slots.count_of_series(series_id, page.wanted, now, include_hidden=include_hidden)
+            await slots.page_of_series(series_id, page, now, NOTHING, include_hidden=include_hidden)
     await repositories.waitlists.find_waiting([ADA])
     for slot_filter in (SlotFilter(campaign_id=before.id), SlotFilter(series_id=series_id)):
         await slots.page(slot_filter, SlotOrder.START_ASC, 10, None, now, NOTHING)

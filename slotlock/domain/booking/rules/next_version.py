@@ -36,6 +36,8 @@ def next_deadline(state: SlotState, users: UserContexts, now: datetime) -> datet
             times.append(last.held_until)
     if state.next_deadline is not None and state.next_deadline > now:
         times.append(state.next_deadline)
+    if state.waitlist_length:
+        times.append(slot.start)  # which ends the waiting list
     if state.waitlist_length and state.remaining > 0:
         if promotable_count(state, users, now):
             times.append(now)  # more entries can be promoted than were loaded

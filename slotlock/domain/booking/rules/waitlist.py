@@ -1,4 +1,4 @@
-"""The waiting list of a slot: first come, first served."""
+"""The waiting list of a slot: first come, first served, until the slot starts."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -20,7 +20,7 @@ from slotlock.domain.booking.booking_refusals import (
     SlotNotFull,
     WaitlistFull,
 )
-from slotlock.domain.booking.decision import Decision, accept, refuse
+from slotlock.domain.booking.decision import Decision, LoadedState, accept, refuse
 from slotlock.domain.booking.rules.limits import time_violations, user_violations
 from slotlock.domain.booking.rules.promotion import promotable_count
 from slotlock.domain.booking.slot import SlotStatus
@@ -88,3 +88,17 @@ def leave(
         return refuse(SlotNotFound(state.id) if state.slot.is_hidden else NotWaiting(state.id))
     after = state.with_ended_waitlist_entry(waiting, now, by or user_id)
     return accept(WaitlistLeft(state.id), after)
+
+
+def end_waitlists(loaded: LoadedState, now: datetime) -> LoadedState:
+    """End the loaded entries of slots that have started: nobody can be promoted any more.
+
+    A campaign that has closed may open again, so it ends no waiting list.
+    """
+    for state in loaded.slots.values():
+        if state.loaded_waitlist and now >= state.slot.start:
+            after = state
+            for entry in state.waitlist[: state.loaded_waitlist]:
+                after = after.with_ended_waitlist_entry(entry, now, None)
+            loaded = loaded.with_slots([after])
+    return loaded

@@ -19,7 +19,7 @@ from slotlock.domain.booking.slot import Slot, SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.campaign import Campaign
 from slotlock.domain.campaigns.terms import CampaignId
-from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.shared.pagination import Page, Position, TimePage
 from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
 from slotlock.infrastructure.mongo.client import (
@@ -36,7 +36,7 @@ from slotlock.infrastructure.mongo.document_parts import (
     terms_to_document,
     to_terms,
 )
-from slotlock.infrastructure.mongo.expressions import follows
+from slotlock.infrastructure.mongo.expressions import follows, page_by_time
 from slotlock.infrastructure.mongo.idempotency.records import IdempotencyRecord
 from slotlock.infrastructure.mongo.indexes.index import indexes_of
 from slotlock.infrastructure.mongo.slots.slot_documents import LOADED_FIELDS, to_slot_state
@@ -87,15 +87,20 @@ class CampaignRepository:
     async def _read_batch(self, campaign_ids: list[CampaignId]) -> list[Campaign | None]:
         return await find_each(self._campaigns, campaign_ids, _to_campaign, WITHOUT_DESCRIPTION)
 
-    @limited
-    async def page(
-        self, first: int, after: Position | None, *, include_unpublished: bool
-    ) -> Page[Campaign]:
-        """Return the next campaigns by opening time."""
+    async def page(self, page: TimePage, *, include_unpublished: bool) -> Page[Campaign]:
+        """Return a page of the campaigns, which last from their opening to their closing."""
         query: Document = {} if include_unpublished else {"terms.published": True}
+        times = "terms.opensAt", "terms.closesAt"
+        return await page_by_time(query, page, self._read_page, *times)
+
+    @limited
+    async def _read_page(
+        self, query: Document, direction: int, first: int, after: Position | None
+    ) -> Page[Campaign]:
         if after is not None:
-            query["$and"] = follows("terms.opensAt", after.start, after.id, 1)
-        order = [("terms.opensAt", 1), ("_id", 1)]
+            bounds = follows("terms.opensAt", after.start, after.id, direction)
+            query = {"$and": [query, *bounds]}
+        order = [("terms.opensAt", direction), ("_id", direction)]
         found = self._campaigns.find(query, WITHOUT_DESCRIPTION, sort=order, limit=first + 1)
         campaigns = [_to_campaign(document) async for document in found]
         return Page(tuple(campaigns[:first]), len(campaigns) > first)

@@ -21,7 +21,8 @@ often that happened.
 
 `bookings` contains the live bookings in the order they were made, and `waitlist` the entries in the
 order they are served. A booking or entry that ends moves to a document of its own in the same
-transaction (see booking_documents). `nextDeadline` is not later than the end of the next hold.
+transaction (see booking_documents). `nextDeadline` is not later than the end of the next hold, and
+than the start of a slot with a waiting list.
 A slot with a cooldown has `endedHolds`: when the last unconfirmed hold of each user ended.
 """
 
@@ -78,6 +79,7 @@ PARTIAL_CAMPAIGN = {"partialFilterExpression": {"campaign.id": {"$exists": True}
 PARTIAL_SERIES = {"partialFilterExpression": {"series": {"$exists": True}}}
 # A slot without a waitlist has no entry in the index; `sparse` would give it one by its start.
 PARTIAL_WAITLIST = {"partialFilterExpression": {"waitlist.user": {"$exists": True}}}
+WAITING_USER_INDEX = "waiting_user"
 # A plain booking has no history, and therefore no entry in this index.
 PARTIAL_HISTORY = {"partialFilterExpression": {"bookings.history.by": {"$exists": True}}}
 # Most slots are never changed after their creation.
@@ -101,7 +103,7 @@ SLOT_INDEXES = indexes_of(
         "search_words": ([("status", 1), ("searchWords", 1)], {}),
         "folding": FOLDING_INDEX,
         "booked_user": ([("bookings.user", 1), ("start", 1), ("_id", 1)], {}),
-        "waiting_user": ([("waitlist.user", 1), ("start", 1), ("_id", 1)], PARTIAL_WAITLIST),
+        WAITING_USER_INDEX: ([("waitlist.user", 1), ("start", 1), ("_id", 1)], PARTIAL_WAITLIST),
         "end": ([("end", 1), ("_id", 1)], {}),
         "next_deadline": ([("nextDeadline", 1)], PARTIAL_DEADLINE),
         "choice_group": ([("choiceGroup", 1), ("bookings.user", 1)], PARTIAL_CHOICE_GROUP),

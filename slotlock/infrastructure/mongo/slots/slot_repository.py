@@ -14,7 +14,7 @@ from slotlock.domain.booking.rules.promotion import promotion_candidates
 from slotlock.domain.booking.slot import SeriesId
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.schedule.meetings import Meeting
-from slotlock.domain.shared.pagination import Page, Position
+from slotlock.domain.shared.pagination import Page, Position, TimeFilter, TimePage
 from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotPosition, SlotSelection
 from slotlock.domain.slots.selected_slot import ReadableSlot, SelectedSlot
 from slotlock.domain.users.user import UserId
@@ -32,6 +32,7 @@ from slotlock.infrastructure.mongo.concurrency_limiter import (
     limited,
     limited_listing,
 )
+from slotlock.infrastructure.mongo.expressions import page_by_time, time_query
 from slotlock.infrastructure.mongo.slots.reads.decision_reads import (
     DecisionReader,
     read_each,
@@ -181,44 +182,48 @@ class SlotRepository:
         query = list_query(slot_filter, SlotOrder.START_ASC, None, now)
         return await self._slot_lists.count(query)
 
-    async def count_of_user(self, user_id: UserId) -> int | None:
+    async def count_of_user(
+        self, user_id: UserId, wanted: TimeFilter, as_of: datetime
+    ) -> int | None:
         """Return the number of slots in which a user has a live booking."""
-        return await self._slot_lists.count({"bookings.user": ObjectId(user_id)})
+        query = {"bookings.user": ObjectId(user_id)}
+        return await self._slot_lists.count(time_query(query, wanted, as_of))
 
     async def count_of_waiting_user(self, user_id: UserId) -> int | None:
         """Return the number of slots on whose waitlists a user is."""
         return await self._slot_lists.count({"waitlist.user": ObjectId(user_id)})
 
-    async def count_of_series(self, series_id: SeriesId, *, include_hidden: bool) -> int | None:
+    async def count_of_series(
+        self, series_id: SeriesId, wanted: TimeFilter, as_of: datetime, *, include_hidden: bool
+    ) -> int | None:
         """Return the number of slots of a series, hidden ones only if included."""
-        return await self._slot_lists.count(series_query(series_id, include_hidden=include_hidden))
+        query = series_query(series_id, include_hidden=include_hidden)
+        return await self._slot_lists.count(time_query(query, wanted, as_of))
 
     async def page_of_user(
         self,
         user_id: UserId,
-        first: int,
-        after: Position | None,
+        page: TimePage,
         now: datetime,
         selection: SlotSelection,
     ) -> Page[ReadableSlot]:
-        """Return the next `first` slots in which a user has a live booking, by start."""
+        """Return a page of the slots in which a user has a live booking."""
         query: Document = {"bookings.user": ObjectId(user_id)}
-        return await self._page_by_start(query, first, after, now, selection, user_id)
+        return await self._page_by_time(query, page, now, selection, user_id)
 
     async def page_of_series(
         self,
         series_id: SeriesId,
-        first: int,
-        after: Position | None,
+        page: TimePage,
         now: datetime,
         selection: SlotSelection,
         user_id: UserId | None = None,
         *,
         include_hidden: bool,
     ) -> Page[ReadableSlot]:
-        """Return the next `first` slots of a series by start, hidden ones only if included."""
+        """Return a page of the slots of a series, hidden ones only if included."""
         query = series_query(series_id, include_hidden=include_hidden)
-        return await self._page_by_start(query, first, after, now, selection, user_id)
+        return await self._page_by_time(query, page, now, selection, user_id)
 
     async def page_of_waiting_user(
         self,
@@ -230,7 +235,10 @@ class SlotRepository:
     ) -> Page[ReadableSlot]:
         """Return the next `first` slots on whose waitlists a user is, by start."""
         query: Document = {"waitlist.user": ObjectId(user_id)}
-        return await self._page_by_start(query, first, after, now, selection, user_id)
+        order = SlotOrder.START_ASC
+        return await self._slot_lists.read(
+            SlotListRequest(query, order, first, after, now, selection, user_id)
+        )
 
     async def find_of_user(
         self,
@@ -265,18 +273,23 @@ class SlotRepository:
         found = {slot.id: slot for page in pages for slot in page.items}
         return sorted(found.values(), key=lambda slot: (slot.slot.start, slot.id))
 
-    async def _page_by_start(
+    async def _page_by_time(
         self,
         query: Document,
-        first: int,
-        after: Position | None,
+        page: TimePage,
         now: datetime,
         selection: SlotSelection,
         user_id: UserId | None,
     ) -> Page[ReadableSlot]:
-        return await self._slot_lists.read(
-            SlotListRequest(query, SlotOrder.START_ASC, first, after, now, selection, user_id)
-        )
+        async def read(
+            query: Document, direction: int, first: int, after: Position | None
+        ) -> Page[ReadableSlot]:
+            order = SlotOrder.START_ASC if direction == 1 else SlotOrder.START_DESC
+            return await self._slot_lists.read(
+                SlotListRequest(query, order, first, after, now, selection, user_id)
+            )
+
+        return await page_by_time(query, page, read)
 
     @limited
     async def find_by_users(

@@ -42,6 +42,7 @@ from slotlock.infrastructure.mongo.slots.booking_adder import (
     find_stored_bookings,
     new_booking_ids,
 )
+from slotlock.infrastructure.mongo.slots.slot_documents import WAITING_USER_INDEX
 from slotlock.infrastructure.mongo.slots.write_set import (
     CommitResult,
     SlotWrite,
@@ -199,6 +200,12 @@ class SlotWriter:
             else {"$unset": {"nextDeadline": ""}}
         )
         await self._slots.update_one(slot_document_updates.version_filter(slot), update)
+
+    async def backfill_deadlines(self) -> None:
+        """Let the sweeper end the waiting lists of which an older version stored no end."""
+        query = {"waitlist.user": {"$exists": True}, "nextDeadline": {"$exists": False}}
+        update = [{"$set": {"nextDeadline": "$start"}}]
+        await self._slots.update_many(query, update, hint=WAITING_USER_INDEX)
 
     @limited
     async def defer_sweep(self, slot_id: SlotId, until: datetime) -> None:
