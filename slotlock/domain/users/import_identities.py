@@ -38,7 +38,7 @@ def plan_identities(
     for row in rows:
         before = users.get(row.login_name)
         own = linked.get(before.id, ()) if before else ()
-        if before is not None and before.is_unclaimed:
+        if before is not None and before.self_registered:
             if claim and (own or row.identity):
                 removed = tuple(each.identity for each in own)
                 changes[row.login_name] = IdentityChange(row.identity, removed)

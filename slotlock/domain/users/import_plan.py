@@ -186,7 +186,7 @@ def plan_import(
             created.append(NewUser(row.login_name, name, row.groups or (), row.identity))
             index_changes += len(_search_words_of(name, row.login_name)) + len(row.groups or ())
             index_changes += row.identity is not None
-        elif before.is_unclaimed and not claim:
+        elif before.self_registered and not claim:
             unclaimed.append(UnclaimedAccount(row.line, before))
         elif (update := _to_update(before, row, identities.get(row.login_name))) is not None:
             column = EMAIL if before.email else USERNAME
@@ -211,9 +211,9 @@ def _to_update(before: User, row: UserRow, identities: IdentityChange | None) ->
     name = before.name if row.name is None else row.name
     groups = before.groups if row.groups is None else row.groups
     is_same = (name, groups, identities) == (before.name, before.groups, None)
-    if is_same and not before.is_unclaimed:
+    if is_same and not before.self_registered:
         return None
-    return UserUpdate(before, name, groups, before.is_unclaimed, identities)
+    return UserUpdate(before, name, groups, before.self_registered, identities)
 
 
 def _count_index_changes(update: UserUpdate) -> int:

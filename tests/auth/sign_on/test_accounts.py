@@ -86,7 +86,7 @@ async def test_linking_a_sign_in_ends_no_session_and_no_password(scene: SignOnSc
     assert isinstance(linked, SignInLinked)
     assert linked.user.has_password
     assert linked.user.email_verified
-    assert not linked.user.is_unclaimed
+    assert not linked.user.self_registered
     assert await session_still_valid(scene.auth, caller)
 
 
@@ -134,7 +134,7 @@ async def test_nobody_can_squat_the_address_of_another_user(scene: SignOnScene) 
 async def test_nobody_can_squat_an_address_from_a_provider(scene: SignOnScene) -> None:
     email = claim(scene.provider, new_email(), email_verified=False)
     squatter = await scene.user()
-    assert squatter.is_unclaimed
+    assert squatter.self_registered
     squatting = dict(scene.provider.claims)
     claim(scene.provider, email, sub=secrets.token_hex(8))
     owner = await scene.user()

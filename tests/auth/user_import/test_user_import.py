@@ -237,14 +237,18 @@ async def test_the_log_has_a_claim(auth: Auth, repositories: Repositories, domai
     page = await repositories.audit_log.page(AuditFilter(user_id=eve.id), 10, None, auth.now())
     (entry,) = page.items
     edits = {(edit.field, edit.before, edit.after) for edit in entry.edits}
-    assert edits == {("groups", None, "5a"), ("hasPassword", "true", "false")}
+    assert edits == {
+        ("groups", None, "5a"),
+        ("hasPassword", "true", "false"),
+        ("selfRegistered", "true", "false"),
+    }
 
 
 async def test_an_account_whose_user_is_known_needs_no_claim(auth: Auth, domain: str) -> None:
     names = {"appointed": "Ada", "created": "Ada", "reset": "Ada"}
     emails = {name: f"{name}@{domain}" for name in names}
     appointed = (await squat(auth, emails["appointed"])).user
-    await account_admin.set_role(auth, None, appointed.id, Role.ORGANIZER)
+    await account_admin.set_role(auth, None, appointed.id, Role.ORGANIZER, vouches=True)
     await account_admin.set_role(auth, None, appointed.id, Role.MEMBER)
     await accounts.create_user(auth, "Eve", emails["created"], PASSWORD, Role.MEMBER)
     reset = await create_password_reset(auth, (await squat(auth, emails["reset"])).user)

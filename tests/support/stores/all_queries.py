@@ -454,6 +454,8 @@ async def run_user_import_queries(repositories: Repositories) -> None:
         UserFilter(banned=False),
         UserFilter(without_password=True),
         UserFilter(without_password=False),
+        UserFilter(self_registered=True),
+        UserFilter(self_registered=False),
         UserFilter("ada", "5b", banned=False, without_password=True),
     ):
         for position in (None, emails[0]):

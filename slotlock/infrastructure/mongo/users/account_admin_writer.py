@@ -135,6 +135,25 @@ class AccountAdminWriter:
         return await update_login_name(self._database, self._outbox, query, update, info, mails)
 
     @limited
+    async def vouch(self, expected: User, by: UserId, now: datetime) -> User | None:
+        """Remove the mark of a user who registered. Return None if the user changed meanwhile."""
+        if not expected.self_registered:
+            return expected
+        query: Document = {
+            "_id": ObjectId(expected.id),
+            "role": expected.role.value,
+            "email": expected.login_name,
+            "selfRegistered": True,
+            "erasedAt": None,
+        }
+        update = {"$unset": {"selfRegistered": ""}}
+        info = AuditInfo(AuditAction.VOUCHED_FOR, by, now)
+        return await in_transaction(
+            self._database,
+            lambda session: update_user(self._database, query, update, info, session),
+        )
+
+    @limited
     async def set_role(
         self,
         user_id: UserId,
@@ -146,7 +165,7 @@ class AccountAdminWriter:
     ) -> User | LastAdmin | None:
         """Set a user's role, also in their open sessions. Return None without a user.
 
-        It ends an open invitation, which was made for the old role. An admin knows the user. With
+        It ends an open invitation, which was made for the old role. It also vouches for them. With
         `ends_other_ways`, it also ends the password and the sessions, which somebody else may have.
         """
         unset = ["invitation", "selfRegistered"]

@@ -283,7 +283,7 @@ def _verification(user: User) -> Document:
     Somebody else may have registered with the address before, and must not read their calendar.
     """
     verified: Document = {"$set": {"verifiedEmail": user.login_name}}
-    return {**verified, "$unset": {"calendar": ""}} if user.is_unclaimed else verified
+    return {**verified, "$unset": {"calendar": ""}} if user.self_registered else verified
 
 
 class CalendarTokenRepository:

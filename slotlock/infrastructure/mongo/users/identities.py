@@ -23,7 +23,7 @@ from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
-from slotlock.infrastructure.mongo.users.imports import FIELDS_UNSET_BY_CLAIM
+from slotlock.infrastructure.mongo.users.account_claims import FIELDS_UNSET_BY_CLAIM
 from slotlock.infrastructure.mongo.users.sessions import end_all_sessions, user_sessions_query
 from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
@@ -180,7 +180,7 @@ class IdentityRepository:
         }
         verifies = new.email_verified and new.email == expected.login_name
         is_proven = not by_address or expected.email_verified
-        claims = verifies and expected.is_unclaimed and not is_proven
+        claims = verifies and expected.self_registered and not is_proven
         fields: Document = {"verifiedEmail": expected.login_name} if verifies else {}
         update: Document = {"$push": {"identities": _to_document(new)}}
         if by_address:
