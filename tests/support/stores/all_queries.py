@@ -470,7 +470,7 @@ async def run_outbox_queries(repositories: Repositories, slot_ids: list[SlotId])
     assert await outbox.insert([entry, other], now) == 2
     assert await outbox.insert([entry], now) == 0
     (due,) = (e for e in await outbox.find_due(Channel.MAIL, now, 10) if e.id == entry.id)
-    [entries] = await outbox.claim([due], now)
+    [entries] = await outbox.lease([due], now)
     assert len(entries) == 2
     delivery = Delivery(OutboxState.QUEUED, "451")
     assert await outbox.finish(entries, delivery, now) is OutboxState.QUEUED
