@@ -22,6 +22,7 @@ from slotlock.auth.sign_on.identities import (
 from slotlock.auth.sign_on.sign_in import LinkRequired, SignInLinked, SignInTaken
 from slotlock.domain.users.user import Caller, Role, UserId
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
+from tests.support.clients.user_files import CLAIM_ALL
 from tests.support.sign_on.lying_provider import LyingProvider
 from tests.support.sign_on.scene import SignOnScene
 from tests.support.stores.users import NO_PASSWORD, insert_user, new_email
@@ -157,7 +158,7 @@ async def test_an_imported_user_is_claimed_with_its_groups(scene: SignOnScene) -
 async def test_an_import_with_a_claim_ends_the_sign_in_of_a_squatter(scene: SignOnScene) -> None:
     email = claim(scene.provider, new_email(), email_verified=False)
     caller = await scene.caller()
-    await import_users(scene.auth, f"email\n{email}".encode(), dry_run=False, claim=True)
+    await import_users(scene.auth, f"email\n{email}".encode(), dry_run=False, choices=CLAIM_ALL)
     assert not await session_still_valid(scene.auth, caller)
     assert await scene.sign_in() == LinkRequired(email)
 

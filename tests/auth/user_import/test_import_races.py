@@ -28,7 +28,12 @@ from slotlock.infrastructure.mongo.users.imports import (
 )
 from slotlock.infrastructure.mongo.users.sessions import NewSession, SessionRepository
 from slotlock.services.container import utc_now
-from tests.support.clients.user_files import generated_user_csv, user_csv, users_by_local_part
+from tests.support.clients.user_files import (
+    CLAIM_ALL,
+    generated_user_csv,
+    user_csv,
+    users_by_local_part,
+)
 
 PASSWORD = "correct horse battery"
 COMMIT = UserImportWriter.commit
@@ -150,7 +155,7 @@ async def test_an_import_concurrent_with_a_registration_is_complete_and_addresse
         assert len(users_by_name) == 400
         registered_first = isinstance(registered, SignedInSession)
         assert isinstance(outcome, ImportResult)
-        assert (outcome.created, len(outcome.unclaimed)) == (
+        assert (outcome.created, len(outcome.self_registered)) == (
             400 - registered_first,
             registered_first,
         )
@@ -192,12 +197,14 @@ async def test_a_registration_between_read_and_write_is_a_conflict(
     )
     assert attempts == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
     assert isinstance(outcome, ImportResult)
-    assert (outcome.created, len(outcome.unclaimed)) == (1, 1)
+    assert (outcome.created, len(outcome.self_registered)) == (1, 1)
 
 
 async def claim_by_file(auth: Auth, domain: str, _user_id: UserId) -> None:
     """Claim an account by a line of a file."""
-    claimed = await import_users(auth, user_csv(domain, {"ada": "Ada"}), dry_run=False, claim=True)
+    claimed = await import_users(
+        auth, user_csv(domain, {"ada": "Ada"}), dry_run=False, choices=CLAIM_ALL
+    )
     assert claimed == ImportResult(0, 0, 0, dry_run=False, claimed=1)
 
 

@@ -38,6 +38,7 @@ from slotlock.domain.teams import membership
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.identity import Identity
+from slotlock.domain.users.import_choices import Choices
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import ImportPlan, plan_import
 from slotlock.domain.users.sync_plan import plan_sync
@@ -426,7 +427,7 @@ async def run_user_import_queries(repositories: Repositories) -> None:
         snapshot = await imports.load_snapshot(names, with_managed=True)
         rows = [UserRow(2, email, "Ada", None) for email in names]
         users, bans = snapshot.users_by_login_name, snapshot.banned_by_sync
-        plan = plan_sync(rows, users, snapshot.managed, bans, claim=False, bans_gone=True)
+        plan = plan_sync(rows, users, snapshot.managed, bans, choices=Choices(), bans_gone=True)
         assert isinstance(plan, ImportPlan)
         assert plan.membership is not None
         assert len(plan.membership.returned) == back

@@ -361,8 +361,10 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
         }
     update: Document = {"$set": change}
     added = user_update.identities.added if user_update.identities else None
-    if user_update.is_claim:
+    if user_update.choice is not None:
         unchanged["selfRegistered"] = True
+        update["$unset"] = {"selfRegistered": ""}
+    if user_update.is_claim:
         change["withoutPassword"] = True
         unset = dict.fromkeys(FIELDS_UNSET_BY_CLAIM, "")
         if added:
