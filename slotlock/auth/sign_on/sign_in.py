@@ -183,7 +183,9 @@ async def link_sign_in(
     if owner is None:
         new = _new_identity(auth, claims)
         mails = notice_mails(auth, SIGN_IN_LINKED, user, data={"provider": provider.name})
-        owner = await auth.repositories.identities.link(user, new, by_address=False, mails=mails)
+        owner = await auth.repositories.identities.link(
+            user, new, by_address=False, session_id=caller.session_id, mails=mails
+        )
     if owner is None or owner.id != user.id:
         return SignInTaken()
     with after_write():

@@ -166,9 +166,9 @@ async def test_a_claimed_account_has_only_the_subject_of_its_row(scene: SignOnSc
     squatting = dict(scene.provider.claims)
     squatter = await scene.user()
     line = f"{email},Ada,choir,{subject}"
-    unclaimed = await import_lines(scene, line)
-    assert isinstance(unclaimed, ImportResult)
-    assert len(unclaimed.self_registered) == 1
+    registered = await import_lines(scene, line)
+    assert isinstance(registered, ImportResult)
+    assert len(registered.self_registered) == 1
     ben = f"{new_email()},Ben,,{squatting['sub']}"
     assert await import_lines(scene, line, ben, choices=CLAIM_ALL) == is_result(1, 0, 0, claimed=1)
     scene.provider.claims = {"sub": subject}

@@ -185,10 +185,10 @@ async def test_an_import_lists_accounts_that_registered_themselves_and_leaves_th
 ) -> None:
     eve = (await squat(auth, f"ada@{domain}")).user
     body = user_csv(domain, {"ada": "Ada", "ben": "Ben"})
-    unclaimed = (SelfRegisteredAccount(2, replace(eve, self_registered=True)),)
+    registered = (SelfRegisteredAccount(2, replace(eve, self_registered=True)),)
     for dry_run in (True, False):
         outcome = await import_users(auth, body, dry_run=dry_run)
-        assert outcome == ImportResult(1, 0, 0, dry_run, 0, unclaimed)
+        assert outcome == ImportResult(1, 0, 0, dry_run, 0, registered)
     users = await users_by_local_part(auth, domain)
     assert (users["ada"].name, users["ada"].groups) == ("Eve", ())
     assert users["ben"].groups == ("5a",)

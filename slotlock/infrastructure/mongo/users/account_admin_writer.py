@@ -22,6 +22,7 @@ from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxReposit
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
 from slotlock.infrastructure.mongo.users.sessions import (
     end_all_sessions,
+    end_other_ways_in,
     set_session_roles,
 )
 from slotlock.infrastructure.mongo.users.user_documents import (
@@ -227,8 +228,13 @@ class AccountAdminWriter:
 
         async def write(session: AsyncClientSession) -> bool:
             query = {"_id": ObjectId(user_id), "erasedAt": None}
-            if not (await self._users.update_one(query, update, session=session)).matched_count:
+            before = await self._users.find_one_and_update(
+                query, update, {"selfRegistered": 1}, session=session
+            )
+            if before is None:
                 return False
+            if "selfRegistered" in before:
+                await end_other_ways_in(self._database, user_id, session)
             await end_all_sessions(self._database, user_id, session)
             await insert_notes(self._database, [note], session)
             await self._outbox.insert(mails, now, session)
