@@ -260,7 +260,10 @@ async def _create_admin(settings: Settings, auth: Auth) -> None:
     # An earlier start created the account, or it belongs to another user.
     user, password_hash = account
     if user.role is not Role.ADMIN:
-        log.warning("%s exists but is not an admin: use `slotlock users set-role`", email)
+        log.warning(
+            "%s exists but is not an admin; if the account is yours, use `slotlock users set-role`",
+            email,
+        )
     if not await auth.password_hasher.matches(password, password_hash):
         log.warning("%s exists with a different password, which was not changed", email)
 

@@ -8,18 +8,20 @@ from pathlib import Path
 from slotlock.auth.admin.user_import import TooManyGone, import_users, sync_users
 from slotlock.auth.container import Auth
 from slotlock.cli.deployment import CommandError
+from slotlock.domain.users.import_choices import INVALID_CHOICES, Choice, Choices, parse_choices
 from slotlock.domain.users.import_file import MAX_FILE_BYTES, parse_user_file
 from slotlock.domain.users.import_plan import (
     ImportBusy,
     ImportPlan,
     ImportTooLarge,
-    UnclaimedAccount,
+    SelfRegisteredAccount,
     UserUpdate,
 )
 from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile, LineProblem
 from slotlock.domain.users.user import User, UserId
 
 SHOWN_LINES = 10
+KINDS = {"claimed": Choice.CLAIM, "vouched for": Choice.VOUCH, "changed": None}
 DEFAULT_GONE_LIMIT = 20
 DO_NOT_SPLIT = (
     "A sync needs all users in one file, so do not split this one: `slotlock users import` takes "
@@ -56,9 +58,11 @@ def define_files(users: "_SubParsersAction[ArgumentParser]") -> None:
         parser.add_argument(
             "file", type=Path, help="CSV with columns such as email or username, name, groups"
         )
-        parser.add_argument(
-            "--claim", action="store_true", help="take over accounts that registered themselves"
-        )
+        for option, effect in (
+            ("--claim", "lock out who registered the accounts of these lines"),
+            ("--vouch", "accept who registered the accounts of these lines"),
+        ):
+            parser.add_argument(option, metavar="LINES", help=f"{effect}: all, or such as 7,9")
 
 
 def _parse_percentage(text: str) -> int:
@@ -67,18 +71,27 @@ def _parse_percentage(text: str) -> int:
     return int(text)
 
 
+def _choices(args: Namespace) -> Choices:
+    choices = parse_choices(args.claim, args.vouch)
+    if choices is None:
+        raise CommandError(INVALID_CHOICES)
+    return choices
+
+
 async def _import_users(auth: Auth, args: Namespace) -> str:
     """Create and update users from a CSV file, or only count the changes."""
     dry_run = args.dry_run
     body = _read_file(args.file)
-    outcome = await import_users(auth, body, dry_run=dry_run, claim=args.claim)
+    outcome = await import_users(auth, body, dry_run=dry_run, choices=_choices(args))
     if isinstance(outcome, InvalidUserFile | ImportBusy | ImportTooLarge):
         raise CommandError(_refusal_text(outcome))
     counts = f"{outcome.created} created, {outcome.updated} updated, {outcome.unchanged} unchanged"
     if outcome.claimed:
         counts += f", {outcome.claimed} claimed"
+    if outcome.vouched_for:
+        counts += f", {outcome.vouched_for} vouched for"
     lines = [f"would be: {counts}" if dry_run else counts]
-    return "\n".join([*lines, *_warnings(outcome.unclaimed, outcome.ignored_columns)])
+    return "\n".join([*lines, *_warnings(outcome.self_registered, outcome.ignored_columns)])
 
 
 async def _sync_users(auth: Auth, args: Namespace) -> str:
@@ -88,7 +101,12 @@ async def _sync_users(auth: Auth, args: Namespace) -> str:
         raise CommandError(_refusal_text(file, of_sync=True))
     bans_gone, limit = args.gone == "ban", args.gone_limit
     outcome = await sync_users(
-        auth, file, dry_run=not args.apply, claim=args.claim, bans_gone=bans_gone, gone_limit=limit
+        auth,
+        file,
+        dry_run=not args.apply,
+        choices=_choices(args),
+        bans_gone=bans_gone,
+        gone_limit=limit,
     )
     if isinstance(outcome, TooManyGone):
         raise CommandError(f"nothing was changed: {_too_many_gone(outcome.plan, limit)}")
@@ -98,7 +116,7 @@ async def _sync_users(auth: Auth, args: Namespace) -> str:
     gone = membership.gone if membership else ()
     bookings = await auth.repositories.user_imports.find_future_bookings(gone, auth.now())
     lines = [*_plan_lines(outcome, bookings), _summary(outcome)]
-    lines += _warnings(outcome.unclaimed, file.ignored_columns)
+    lines += _warnings(outcome.self_registered, file.ignored_columns)
     if not args.apply:
         if membership and membership.exceeds(limit):
             lines.append(f"--apply would change nothing: {_too_many_gone(outcome, limit)}")
@@ -114,10 +132,9 @@ def _plan_lines(
     yield from _shown(
         "new", [_cells(each.login_name, each.name, each.groups) for each in plan.created]
     )
-    claims = [each for each in plan.updated if each.is_claim]
-    yield from _shown("claimed", [_change_cells(each) for each in claims])
-    changes = [each for each in plan.updated if not each.is_claim]
-    yield from _shown("changed", [_change_cells(each) for each in changes])
+    for kind, choice in KINDS.items():
+        of_kind = [each for each in plan.updated if each.choice is choice]
+        yield from _shown(kind, [_change_cells(each) for each in of_kind])
     if plan.membership is None:
         return
     yield from _shown("back", [_user_cells(each) for each in plan.membership.returned])
@@ -158,10 +175,11 @@ def _booking_text(bookings: Sequence[tuple[datetime, str]]) -> str:
 
 
 def _summary(plan: ImportPlan) -> str:
-    claimed = sum(each.is_claim for each in plan.updated)
-    text = f"{len(plan.created)} new, {len(plan.updated) - claimed} changed"
-    if claimed:
-        text += f", {claimed} claimed"
+    choices = [each.choice for each in plan.updated]
+    text = f"{len(plan.created)} new, {choices.count(None)} changed"
+    for kind, choice in KINDS.items():
+        if choice and choice in choices:
+            text += f", {choices.count(choice)} {kind}"
     text += f", {plan.unchanged} unchanged"
     if membership := plan.membership:
         text += f", {len(membership.returned)} back, {len(membership.gone)} gone"
@@ -180,13 +198,13 @@ def _too_many_gone(plan: ImportPlan, limit: int) -> str:
 
 
 def _warnings(
-    unclaimed: Sequence[UnclaimedAccount], ignored_columns: Sequence[str]
+    registered: Sequence[SelfRegisteredAccount], ignored_columns: Sequence[str]
 ) -> Iterator[str]:
-    for account in unclaimed:
+    for account in registered:
         user = account.user
         yield (
             f"line {account.line}: {user.login_name} registered as {user.name} on "
-            f"{user.created_at:%Y-%m-%d} and did not change; --claim takes the account over"
+            f"{user.created_at:%Y-%m-%d} and did not change; see --vouch and --claim"
         )
     if ignored_columns:
         yield f"columns that were ignored: {', '.join(ignored_columns)}"

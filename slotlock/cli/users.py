@@ -24,7 +24,7 @@ from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.domain.reports.export_formats import CsvSeparator
 from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.shared.validation import InvalidInput
-from slotlock.domain.users.account_admin_rules import LastAdmin
+from slotlock.domain.users.account_admin_rules import LastAdmin, SelfRegistered
 from slotlock.domain.users.email_addresses import normalize_login_name
 from slotlock.domain.users.groups import validate_group
 from slotlock.domain.users.user import Role, User
@@ -62,6 +62,9 @@ def define_users(parser: ArgumentParser) -> None:
     role = users.add_parser("set-role", help="change the role of an account")
     role.add_argument("login_name", metavar=LOGIN_NAME)
     role.add_argument("role", type=Role, choices=list(Role))
+    role.add_argument(
+        "--vouch", action="store_true", help="also of an account that somebody registered"
+    )
     role.set_defaults(action=_set_role)
 
     password = users.add_parser("set-password", help="set a password; ends all sessions")
@@ -181,11 +184,16 @@ async def _list_users(auth: Auth, _args: Namespace) -> str | None:
 async def _set_role(auth: Auth, args: Namespace) -> str:
     """Change the role of an account, also in its open sessions."""
     user = await _find_user(auth, args.login_name)
-    match await account_admin.set_role(auth, None, user.id, args.role):
+    match await account_admin.set_role(auth, None, user.id, args.role, vouches=args.vouch):
         case User() as changed:
             return f"now {_format_user(changed)}"
         case LastAdmin():
             raise CommandError(_last_admin_text(args.login_name))
+        case SelfRegistered():
+            raise CommandError(
+                f"{user.login_name} registered as {user.name} on {user.created_at:%Y-%m-%d}, and "
+                "nobody has vouched for them yet; --vouch does"
+            )
         case UserNotFound():
             raise CommandError(f"no account has the address or user name {args.login_name}")
 

@@ -7,15 +7,11 @@ erasure can still be written, so that neither a crash nor a concurrent booking l
 import logging
 from datetime import timedelta
 
-from slotlock.domain.booking.decision import BookingChangeRequest
-from slotlock.domain.booking.rules.booking_changes import cancel
 from slotlock.domain.users.user import Caller, Role
 from slotlock.infrastructure.mongo.client import after_write, is_unavailable
 from slotlock.infrastructure.mongo.users.privacy import Erasure
 from slotlock.services import teams
-from slotlock.services.booking import waitlist
-from slotlock.services.booking.booking_changes import change_booking
-from slotlock.services.booking.waitlist import REMOVAL_TIMEOUT_S
+from slotlock.services.admission.held_places import cancel_places
 from slotlock.services.container import Services
 
 log = logging.getLogger("slotlock")
@@ -55,14 +51,8 @@ async def _erase_rest(services: Services, erasure: Erasure) -> bool:
     """Erase what is left of a user. Return whether there were bookings or waitlist entries."""
     user_id, actor_id = erasure.user_id, erasure.by or erasure.user_id
     actor = Caller(actor_id, Role.ADMIN, "", services.now())
-    waited_for = await services.waitlists.find_waiting([user_id])
-    for slot_id, _ in waited_for:
-        await waitlist.remove(services, slot_id, user_id, actor_id)
-    booked = await services.erasures.find_cancellable(user_id, services.now())
-    for slot_id, booking_id in booked:
-        request = BookingChangeRequest(slot_id, booking_id, actor, REMOVAL_TIMEOUT_S)
-        await change_booking(services, cancel, request)
+    cancelled = await cancel_places(services, user_id, actor)
     await teams.remove_user(services, user_id, erasure.login_name, erasure.former_login_names)
     await services.erasures.erase_details(user_id)
     services.ticket_index.delete(user_id)
-    return bool(waited_for or booked)
+    return any(cancelled)

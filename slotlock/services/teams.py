@@ -186,7 +186,7 @@ async def _login_name_of(services: Services, user_id: UserId) -> str:
     # No user has the empty address, so an unknown user has no invitations; nor has one who may
     # have registered with the address of a stranger.
     user = (await services.users.find_many([user_id])).get(user_id)
-    if user is None or (services.require_verified_email and user.is_unclaimed):
+    if user is None or (services.require_verified_email and user.self_registered):
         return ""
     return user.login_name
 

@@ -20,6 +20,7 @@ from slotlock.simulation.client.documents import (
     SLOTS_OF_CAMPAIGN,
     UNPUBLISH_CAMPAIGN,
     UPDATE_CAMPAIGN,
+    VOUCH_FOR_USER,
 )
 from slotlock.simulation.client.http import GraphQLClient
 from slotlock.simulation.model.attempts import SimulatedSlot, SimulatedUser
@@ -88,6 +89,7 @@ async def publish(
     async def set_groups(numbered: tuple[int, SimulatedUser]) -> None:
         number, user = numbered
         groups = list(dict.fromkeys(names[number % len(names)] for names in group_sets))
+        require_type(await client.query(VOUCH_FOR_USER, token, id=user.user_id), "User")
         change = {"userId": user.user_id, "groups": groups}
         require_type(await client.query(SET_GROUPS, token, input=change), "User")
 

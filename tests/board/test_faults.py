@@ -51,6 +51,7 @@ async def sign_in(page: Page, student: Student) -> None:
 async def set_role(board: Board, user: Student, role: str) -> None:
     """Let an admin give a user another role."""
     user_id = await user.fetch_user_id()
+    await board.vouch_for(user)
     await (await board.admin()).execute(SET_ROLE, user=user_id, role=role)
 
 

@@ -125,6 +125,7 @@ async def test_a_weekly_course_says_its_days_and_the_limits_of_ones_group(board:
         timetable=timetable, startTime=None, endTime=None, groupLimits=limits
     )
     student = await board.student()
+    await board.vouch_for(student)
     await set_groups(board.organizer, student, "7a")
     page = await board.visit(student, course)
     await expect(course.row(page)).to_contain_text("Every Monday and Thursday 15:30, 8 dates")

@@ -45,7 +45,7 @@ async def open_as_organizer(board: Board, view: str) -> Page:
     keller = await board.student("Ms Keller")
     user_id = UserId((await keller.fetch_user_id()).removeprefix("user_"))
     async with auth_for_database(board.app.environment["SLOTLOCK_MONGO_URL"]) as auth:
-        await account_admin.set_role(auth, None, user_id, Role.ORGANIZER)
+        await account_admin.set_role(auth, None, user_id, Role.ORGANIZER, vouches=True)
     return await board.open(await board.context(keller), f"#/{view}")
 
 
@@ -148,6 +148,39 @@ async def test_a_workbook_is_checked_before_it_is_imported(board: Board) -> None
         text=email,
     )
     assert found["nodes"] == [{"name": 'Än"ne Müller', "groups": ["7"]}]
+
+
+async def test_a_secretary_vouches_for_the_pupils_of_a_file(board: Board) -> None:
+    mia, ben = await board.student("Mia"), await board.student("Ben")
+    emails = [(await each.execute("{ me { email } }"))["email"] for each in (mia, ben)]
+    content = "email,groups\n" + "".join(f"{each},7a\n" for each in emails)
+    page = await open_as_organizer(board, "people/import")
+    file = FilePayload(name="pupils.csv", mimeType="text/csv", buffer=content.encode())
+    await page.set_input_files("#file", file)
+    await page.get_by_role("button", name="Vouch for all of them").click()
+    await page.get_by_label(emails[1]).select_option("Leave it")
+    await page.get_by_role("button", name="Import 1 person").click()
+    await page.locator(".notice", has_text="pupils.csv is imported.").wait_for()
+    groups = [(await each.execute("{ me { groups } }"))["groups"] for each in (mia, ben)]
+    assert groups == [["7a"], []]
+    await page.get_by_role("link", name=emails[1]).click()
+    await page.get_by_role("button", name="It is this person").click()
+    await page.get_by_label("Groups").wait_for()
+
+
+async def test_an_admin_takes_an_account_over_and_cancels_its_places(board: Board) -> None:
+    stranger, course = await board.student("Eve"), await board.course()
+    assert (await stranger.book(course.slot_id))["__typename"] == "Booked"
+    email = (await stranger.execute("{ me { email } }"))["email"]
+    page = await board.open(await board.context(await board.admin()), "#/organizer")
+    await page.get_by_role("link", name="People").click()
+    await page.get_by_label("Name or address").fill(email)
+    await page.locator("li", has_text=email).get_by_role("link").click()
+    await page.get_by_role("button", name="Take it over").click()
+    await shown(page, "Bookings of this account: 1.").wait_for()
+    await page.get_by_role("button", name="Take it over and cancel its places").click()
+    await page.get_by_label("Link for Eve").wait_for()
+    assert await stranger.error_code("{ mySessions { id } }") == "UNAUTHENTICATED"
 
 
 async def test_an_admin_hands_out_a_link_for_a_forgotten_password(board: Board) -> None:

@@ -18,6 +18,7 @@ from slotlock.auth.container import Auth
 from slotlock.cli.deployment import settings_with_mongodb
 from slotlock.cli.users import open_auth
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.users.import_choices import Choices
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import ImportPlan
 from slotlock.domain.users.sync_plan import GONE_REASON, plan_sync
@@ -232,7 +233,7 @@ def test_a_member_who_becomes_an_organizer_meanwhile_is_not_banned(
         seen = await imports.load_snapshot(["p00@x.test"], with_managed=True)
         users, managed = seen.users_by_login_name, seen.managed
         rows = [UserRow(2, "p00@x.test", "Changed", None)]
-        plan = plan_sync(rows, users, managed, frozenset(), claim=False, bans_gone=True)
+        plan = plan_sync(rows, users, managed, frozenset(), choices=Choices(), bans_gone=True)
         assert isinstance(plan, ImportPlan)
         change = {"$set": {"role": "organizer"}}
         database["users"].update_one({"email": "p01@x.test"}, change)

@@ -67,7 +67,9 @@ def test_an_account_that_registered_itself_is_listed_until_claimed(
     counts, line = run_command(capsys, "users", "import", str(file)).splitlines()
     assert counts == "0 created, 0 updated, 0 unchanged"
     assert line.startswith(f"line 2: ada@{school} registered as Eve on ")
-    claimed = run_command(capsys, "users", "import", str(file), "--claim")
+    (line,) = command_errors(capsys, "users", "import", str(file), "--claim", "two")
+    assert "are all or numbers" in line
+    claimed = run_command(capsys, "users", "import", str(file), "--claim", "2")
     assert claimed == "0 created, 0 updated, 0 unchanged, 1 claimed\n"
 
 

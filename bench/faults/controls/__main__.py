@@ -45,7 +45,7 @@ CONTROL_PLANS = (
     # Users book before another process has the lease of the reader that died.
     Control("mail-checkpoint", "alone", ("all processes killed",)),
     # All processes send, and find the same mails.
-    Control("mail-claim", "alone", ("mail leaves: primary", "answers 4xx")),
+    Control("mail-lease", "alone", ("mail leaves: primary", "answers 4xx")),
     Control("clock", "alone", ("clock skewed by 60 s", "clock stepped")),
 )
 

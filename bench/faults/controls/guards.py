@@ -108,20 +108,20 @@ def forget_checkpoint() -> None:
     SlotChangesReader.load_checkpoint = _from_now_on  # type: ignore[method-assign,assignment]
 
 
-async def _claim_all(
+async def _lease_all(
     self: OutboxRepository,
     due: Sequence[OutboxEntry],
     now: datetime,
-    claim: Any = OutboxRepository.claim,
+    lease: Any = OutboxRepository.lease,
 ) -> list[list[OutboxEntry]]:
-    claimed = await claim(self, due, now)
-    own = {entries[0].id for entries in claimed}
-    return [*claimed, *([entry] for entry in due if entry.id not in own)]
+    leased = await lease(self, due, now)
+    own = {entries[0].id for entries in leased}
+    return [*leased, *([entry] for entry in due if entry.id not in own)]
 
 
-def send_without_claim() -> None:
-    """Send a mail although another process was first to claim it."""
-    OutboxRepository.claim = _claim_all  # type: ignore[method-assign]
+def send_without_lease() -> None:
+    """Send a mail although another process was first to lease it."""
+    OutboxRepository.lease = _lease_all  # type: ignore[method-assign]
 
 
 CONTROLS: dict[str, Callable[[], None]] = {
@@ -134,5 +134,5 @@ CONTROLS: dict[str, Callable[[], None]] = {
     "refresh": remove_refresh_grace,
     "mail-record": record_before_sending,
     "mail-checkpoint": forget_checkpoint,
-    "mail-claim": send_without_claim,
+    "mail-lease": send_without_lease,
 }

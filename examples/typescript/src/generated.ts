@@ -143,6 +143,8 @@ export type MeetingInput = {
 
 /** Why the server refused a request. The list grows as the schema does. */
 export type RefusalCode =
+  /** The claimed account has bookings or waits for places; nothing was changed. */
+  | 'ACCOUNT_HOLDS_PLACES'
   /** Only admins can change the accounts of organizers and admins. */
   | 'ADMIN_REQUIRED'
   /** The user already has an active booking of the slot. */
@@ -233,6 +235,8 @@ export type RefusalCode =
   | 'NOT_HELD'
   /** The invitation does not exist or is no longer open. */
   | 'NOT_INVITED'
+  /** The account is not `selfRegistered`, or no longer: only such an account can be claimed. */
+  | 'NOT_SELF_REGISTERED'
   /** Members can book for themselves and for members of their teams only. */
   | 'NOT_TEAMMATE'
   /** The user is not on the waiting list of the slot. */
@@ -255,6 +259,8 @@ export type RefusalCode =
   | 'RESOURCE_NOT_FOUND'
   /** Another published slot uses the resource at the same time. */
   | 'RESOURCE_TAKEN'
+  /** Somebody registered the account, and nobody has vouched for the user or claimed it. */
+  | 'SELF_REGISTERED'
   /** The resource is taken on some dates of the series. Nothing was created. */
   | 'SERIES_CONFLICTS'
   /** The series does not exist, or the caller may see none of its slots. */

@@ -18,11 +18,13 @@ from slotlock.auth.invitations import NO_MAIL, invite
 from slotlock.domain.shared.text import normalize_line
 from slotlock.domain.users.account_admin_rules import manageable_roles
 from slotlock.domain.users.groups import validate_group
+from slotlock.domain.users.import_choices import INVALID_CHOICES, parse_choices
 from slotlock.domain.users.import_file import MAX_FILE_BYTES
 from slotlock.domain.users.import_plan import ImportBusy, ImportResult, ImportTooLarge
 from slotlock.domain.users.import_problems import InvalidUserFile
 from slotlock.domain.users.user import Caller
 from slotlock.graphql.core.errors import ErrorCode
+from slotlock.graphql.core.ids import user_global_id
 from slotlock.graphql.limits.operation_rates import OperationRateLimits
 from slotlock.graphql.times import format_time
 from slotlock.graphql.transport.http_messages import HttpError, check_declared_body, receive_body
@@ -53,10 +55,13 @@ def invitations_endpoint(auth: Auth, rate_limits: OperationRateLimits) -> Organi
 
 
 async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Response:
-    flags = query_params(request, "dryRun", "claim")
-    for name, value in flags.items():
-        if value not in ("true", "false"):
-            raise HttpError(400, f"`{name}` is true or false.")
+    params = query_params(request, "dryRun", "claim", "vouch")
+    dry_run = params.get("dryRun", "false")
+    if dry_run not in ("true", "false"):
+        raise HttpError(400, "`dryRun` is true or false.")
+    choices = parse_choices(params.get("claim"), params.get("vouch"))
+    if choices is None:
+        raise HttpError(400, INVALID_CHOICES)
     check_declared_body(request.headers, CSV_MEDIA_TYPE, *OTHER_CSV_MEDIA_TYPES)
     with untimed():
         body = await receive_body(request.receive, MAX_FILE_BYTES)
@@ -66,8 +71,8 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
         outcome = await import_users(
             auth,
             body,
-            dry_run=flags.get("dryRun") == "true",
-            claim=flags.get("claim") == "true",
+            dry_run=dry_run == "true",
+            choices=choices,
             caller=organizer,
         )
     match outcome:
@@ -92,14 +97,15 @@ async def _import_users(auth: Auth, organizer: Caller, request: Request) -> Resp
 
 
 def _to_report(result: ImportResult) -> dict[str, object]:
-    unclaimed = [
+    registered = [
         {
             "line": account.line,
+            "userId": user_global_id(account.user.id),
             "email": account.user.login_name,
             "name": account.user.name,
             "registeredAt": format_time(account.user.created_at),
         }
-        for account in result.unclaimed
+        for account in result.self_registered
     ]
     return {
         "dryRun": result.dry_run,
@@ -107,7 +113,8 @@ def _to_report(result: ImportResult) -> dict[str, object]:
         "updated": result.updated,
         "unchanged": result.unchanged,
         "claimed": result.claimed,
-        "unclaimed": unclaimed,
+        "vouchedFor": result.vouched_for,
+        "selfRegistered": registered,
         "ignoredColumns": list(result.ignored_columns),
     }
 

@@ -34,7 +34,9 @@ from slotlock.domain.users.account_admin_rules import (
     AdminRequired,
     CannotEraseSelf,
     LastAdmin,
+    SelfRegistered,
     account_change_refusal,
+    grant_refusal,
     role_refusal,
 )
 from slotlock.domain.users.email_addresses import (
@@ -106,8 +108,10 @@ class UserSessionsEnded:
 CreateUserOutcome = UserCreated | EmailTaken | AdminRequired | InvalidInput
 InviteUserOutcome = UserInvited | UserNotFound | AdminRequired | InvalidInput
 ResetPasswordOutcome = PasswordResetCreated | UserNotFound | InvalidInput
-UpdateUserOutcome = UserUpdated | UserNotFound | EmailTaken | AdminRequired | InvalidInput
-SetRoleOutcome = User | UserNotFound | LastAdmin
+UpdateUserOutcome = (
+    UserUpdated | UserNotFound | EmailTaken | AdminRequired | SelfRegistered | InvalidInput
+)
+SetRoleOutcome = User | UserNotFound | LastAdmin | SelfRegistered
 EndSessionsOutcome = UserSessionsEnded | UserNotFound | AdminRequired
 
 
@@ -183,7 +187,7 @@ async def update_user(
             return _taken(login_name_after)
         return UserUpdated(updated) if updated else None
 
-    return await change_user(auth, user_id, partial(account_change_refusal, caller), write)
+    return await change_user(auth, user_id, partial(grant_refusal, caller), write)
 
 
 def _parse_login_name(
@@ -246,13 +250,18 @@ async def reset_password(auth: Auth, caller: Caller, user_id: UserId) -> ResetPa
 
 
 async def set_role(
-    auth: Auth, caller: Caller | None, user_id: UserId, role: Role
+    auth: Auth, caller: Caller | None, user_id: UserId, role: Role, *, vouches: bool = False
 ) -> SetRoleOutcome:
     """Set the role of a user, also in their open sessions. For admins.
 
-    `caller` is None for the command line.
+    `caller` is None for the command line, which can vouch for a user who registered.
     """
     by = None if caller is None else caller.user_id
+    user = await find_user(auth, user_id)
+    if user is None:
+        return UserNotFound(user_id)
+    if user.self_registered and not vouches:
+        return SelfRegistered()
     outcome = await auth.repositories.account_admin_writer.set_role(user_id, role, by, auth.now())
     if isinstance(outcome, User):
         auth.session_streams.session_changed(user_id)

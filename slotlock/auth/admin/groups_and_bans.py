@@ -1,4 +1,4 @@
-"""Administration of users by organizers: list them, set their groups, ban and unban them."""
+"""Administration of users by organizers: list, vouch, set groups, ban and unban."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -12,8 +12,10 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.account_admin_rules import (
     AdminRequired,
     BanRefusal,
+    SelfRegistered,
     account_change_refusal,
     ban_refusal,
+    grant_refusal,
     validate_ban_reason,
 )
 from slotlock.domain.users.groups import clean_groups, validate_groups
@@ -25,7 +27,8 @@ Changed = TypeVar("Changed")
 Refusal = TypeVar("Refusal")
 
 
-SetGroupsOutcome = User | UserNotFound | AdminRequired | InvalidInput
+SetGroupsOutcome = User | UserNotFound | AdminRequired | SelfRegistered | InvalidInput
+VouchOutcome = User | UserNotFound | AdminRequired
 BanOutcome = User | UserNotFound | BanRefusal | InvalidInput
 UnbanOutcome = User | UserNotFound | BanRefusal
 
@@ -78,10 +81,20 @@ async def set_groups(
     return await change_user(
         auth,
         user_id,
-        partial(account_change_refusal, caller),
+        partial(grant_refusal, caller),
         lambda user: auth.repositories.users.set_groups(
             user_id, cleaned, caller.user_id, auth.now(), user.role
         ),
+    )
+
+
+async def vouch(auth: Auth, caller: Caller, user_id: UserId) -> VouchOutcome:
+    """Confirm that a user who registered is who the account says; nothing of theirs changes."""
+    return await change_user(
+        auth,
+        user_id,
+        partial(account_change_refusal, caller),
+        lambda user: auth.repositories.account_admin_writer.vouch(user, caller.user_id, auth.now()),
     )
 
 

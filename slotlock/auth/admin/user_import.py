@@ -11,9 +11,11 @@ from typing import TypeVar
 from slotlock.auth.container import Auth
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.identity import Identity, parse_subject
+from slotlock.domain.users.import_choices import Choices
 from slotlock.domain.users.import_columns import SUBJECT
 from slotlock.domain.users.import_file import UserFile, UserRow, parse_user_file
 from slotlock.domain.users.import_plan import (
+    NO_CHOICES,
     ImportBusy,
     ImportOutcome,
     ImportPlan,
@@ -45,12 +47,17 @@ class TooManyGone:
 
 
 async def import_users(
-    auth: Auth, body: bytes, *, dry_run: bool, claim: bool = False, caller: Caller | None = None
+    auth: Auth,
+    body: bytes,
+    *,
+    dry_run: bool,
+    choices: Choices = NO_CHOICES,
+    caller: Caller | None = None,
 ) -> ImportOutcome | InvalidUserFile:
     """Create and update the users in the file, all or none; a dry run writes nothing.
 
     Importing the same file again changes nothing. `caller` is None for the command line. Accounts
-    that registered themselves change only with `claim`, which locks out the user who did that.
+    that somebody registered change only by choice.
     """
     # In a thread: it takes most of a second to validate 10,000 addresses.
     file = await asyncio.to_thread(parse_user_file, body)
@@ -65,7 +72,7 @@ async def import_users(
 
     def plan(snapshot: UserSnapshot) -> ImportPlan | InvalidUserFile:
         users, linked = snapshot.users_by_login_name, snapshot.linked
-        return plan_import(rows, users, caller, claim=claim, linked=linked)
+        return plan_import(rows, users, caller, choices=choices, linked=linked)
 
     outcome = await _plan_and_write(auth, load, plan, caller, dry_run=dry_run)
     if isinstance(outcome, ImportPlan):
@@ -78,7 +85,7 @@ async def sync_users(
     file: UserFile,
     *,
     dry_run: bool,
-    claim: bool,
+    choices: Choices,
     bans_gone: bool,
     gone_limit: int,
 ) -> ImportPlan | TooManyGone | ImportBusy | ImportTooLarge | InvalidUserFile:
@@ -103,7 +110,7 @@ async def sync_users(
             snapshot.users_by_login_name,
             snapshot.managed,
             snapshot.banned_by_sync,
-            claim=claim,
+            choices=choices,
             bans_gone=bans_gone,
             linked=snapshot.linked,
         )

@@ -183,7 +183,9 @@ async def link_sign_in(
     if owner is None:
         new = _new_identity(auth, claims)
         mails = notice_mails(auth, SIGN_IN_LINKED, user, data={"provider": provider.name})
-        owner = await auth.repositories.identities.link(user, new, by_address=False, mails=mails)
+        owner = await auth.repositories.identities.link(
+            user, new, by_address=False, session_id=caller.session_id, mails=mails
+        )
     if owner is None or owner.id != user.id:
         return SignInTaken()
     with after_write():
@@ -275,12 +277,12 @@ async def _find_or_create(
             if account.banned:
                 return account
             # It is no news to a user whose first sign-in this is.
-            is_used = account.has_password and not account.is_unclaimed
+            is_used = account.has_password and not account.self_registered
             data = {"provider": provider.name}
             mails = notice_mails(auth, SIGN_IN_LINKED, account, data=data) if is_used else ()
             new = _new_identity(auth, claims)
             user = await identities.link(account, new, by_address=True, mails=mails)
-            if user is not None and account.is_unclaimed:
+            if user is not None and account.self_registered:
                 auth.session_streams.session_changed(user.id)
         elif not provider.create_accounts:
             return RegistrationClosed()

@@ -64,6 +64,8 @@ class AuditAction(StrEnum):
     USER_CREATED = "user_created"
     USER_EDITED = "user_edited"
     USER_ERASED = "user_erased"
+    CLAIMED = "claimed"
+    VOUCHED_FOR = "vouched_for"
     SESSIONS_ENDED = "sessions_ended"
     PASSWORD_SET = "password_set"  # noqa: S105
     ANNOUNCEMENT_SENT = "announcement_sent"

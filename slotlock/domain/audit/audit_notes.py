@@ -57,6 +57,7 @@ USER_FIELDS = {
     "groups": "groups",
     "banned": "banned",
     "banReason": "ban_reason",
+    "selfRegistered": "self_registered",
 }
 # What an import changes; a claim takes the password from an account.
 IMPORTED_USER_FIELDS = {**USER_FIELDS, "hasPassword": "has_password"}

@@ -1,16 +1,58 @@
 """Rules for the administration of accounts: who may change or ban whom, and the words of both."""
 
-from slotlock.domain.shared.declare import refusal, to_reader
+from slotlock.domain.shared.declare import refusal, shown, to_reader
 from slotlock.domain.shared.problems import Problem
 from slotlock.domain.shared.text import validate_line
+from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.user import Caller, Role, User, UserId
 
+HELD_BOOKINGS = "How many bookings and holds the account had of slots that have not started."
+HELD_WAITLIST_ENTRIES = "In how many waiting lists the account was."
+HELD_TICKETS = "How many requests of the account were still queued."
 ERASED_NAME = "Erased user"
 
 
 @refusal(message="Only an admin can do this to an organizer or an admin.")
 class AdminRequired:
     """Only admins can change the accounts of organizers and admins."""
+
+
+@refusal(
+    message="Somebody registered this account, and nobody has checked that it belongs to its user. "
+    "Please vouch for the user first, or let an admin claim the account."
+)
+class SelfRegistered:
+    """Somebody registered the account, and nobody has vouched for the user or claimed it."""
+
+
+@refusal(message="Nobody has to claim this account: its user is known.")
+class NotSelfRegistered:
+    """The account is not `selfRegistered`, or no longer: only such an account can be claimed."""
+
+
+@value_object
+class HeldPlaces:
+    """How many bookings, entries of waiting lists and queued requests an account has."""
+
+    bookings: int
+    waitlist_entries: int
+    tickets: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the account holds nothing."""
+        return not (self.bookings or self.waitlist_entries or self.tickets)
+
+
+@refusal(
+    message="The account has bookings or waits for places. Please choose what becomes of them."
+)
+class AccountHoldsPlaces:
+    """The claimed account has bookings or waits for places; nothing was changed."""
+
+    bookings: int = shown(HELD_BOOKINGS)
+    waitlist_entries: int = shown(HELD_WAITLIST_ENTRIES)
+    tickets: int = shown(HELD_TICKETS)
 
 
 @refusal(
@@ -56,6 +98,24 @@ def account_change_refusal(caller: Caller | None, user: User) -> AdminRequired |
     if caller is not None and caller.is_organizer and caller.user_id == user.id:
         return None
     return role_refusal(caller, user.role)
+
+
+def grant_refusal(caller: Caller | None, user: User) -> AdminRequired | SelfRegistered | None:
+    """Return why the caller cannot give an account a name, an address or groups; None if they can.
+
+    All that gives an account what is meant for its user asks this, also a file of many. An address
+    does not prove who registered it.
+    """
+    refusal = account_change_refusal(caller, user)
+    return refusal or (SelfRegistered() if user.self_registered else None)
+
+
+def may_claim(caller: Caller | None) -> bool:
+    """Return whether a caller may claim accounts that somebody registered.
+
+    A claim replaces a password, which only admins may do: an organizer must not become a member.
+    """
+    return caller is None or caller.role is Role.ADMIN
 
 
 MAX_BAN_REASON_LENGTH = 200

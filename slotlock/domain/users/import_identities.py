@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.identity import Identity, LinkedIdentity
+from slotlock.domain.users.import_choices import Choice, Choices
 from slotlock.domain.users.import_columns import SUBJECT
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_problems import ImportProblem, ProblemCollector
@@ -26,8 +27,7 @@ def plan_identities(
     users: Mapping[str, User],
     linked: Mapping[UserId, Sequence[LinkedIdentity]],
     problems: ProblemCollector,
-    *,
-    claim: bool,
+    choices: Choices,
 ) -> dict[str, IdentityChange]:
     """Return the change of each account whose identities change, by login name.
 
@@ -38,8 +38,9 @@ def plan_identities(
     for row in rows:
         before = users.get(row.login_name)
         own = linked.get(before.id, ()) if before else ()
-        if before is not None and before.is_unclaimed:
-            if claim and (own or row.identity):
+        choice = choices.of(row.line)
+        if before is not None and before.self_registered and choice is not Choice.VOUCH:
+            if choice is Choice.CLAIM and (own or row.identity):
                 removed = tuple(each.identity for each in own)
                 changes[row.login_name] = IdentityChange(row.identity, removed)
             continue

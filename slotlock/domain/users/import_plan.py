@@ -1,12 +1,18 @@
-"""Plan an import of users: which accounts are created, updated, claimed or unchanged."""
+"""Plan an import of users: which accounts are created, updated or unchanged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from slotlock.domain.shared.folding import search_words
 from slotlock.domain.shared.value_object import value_object
-from slotlock.domain.users.account_admin_rules import account_change_refusal
+from slotlock.domain.users.account_admin_rules import (
+    SelfRegistered,
+    account_change_refusal,
+    grant_refusal,
+    may_claim,
+)
 from slotlock.domain.users.identity import Identity, LinkedIdentity
+from slotlock.domain.users.import_choices import Choice, Choices
 from slotlock.domain.users.import_columns import EMAIL, USERNAME
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_identities import IdentityChange, plan_identities
@@ -26,8 +32,10 @@ TOO_MANY_INDEX_CHANGES = (
 )
 
 # A claim also ends the sessions, calendar feed and team memberships of an account.
-CLAIM_INDEX_CHANGES = 8
+CLAIM_INDEX_CHANGES = 9
+NO_CHOICES = Choices()
 ADMIN_REQUIRED = "This account belongs to an organizer or an admin, whom only an admin can change."
+CLAIM_BY_ADMIN = "Only an admin can claim the account of this line."
 ERASED = "The user of this account was erased."
 
 
@@ -45,24 +53,29 @@ class NewUser:
 class UserUpdate:
     """An account to change: the user as loaded, and their new name and groups.
 
-    A claim locks out the user who registered the account: the password no longer works.
+    `choice` is what ends the mark of an account that somebody registered, if it has one.
     """
 
     before: User
     name: str
     groups: tuple[str, ...]
-    is_claim: bool = False
+    choice: Choice | None = None
     identities: IdentityChange | None = None
+
+    @property
+    def is_claim(self) -> bool:
+        """Return whether the user who registered the account is locked out."""
+        return self.choice is Choice.CLAIM
 
     @property
     def after(self) -> User:
         """Return the user after the import."""
-        after = replace(self.before, name=self.name, groups=self.groups)
-        return replace(after, has_password=False, self_registered=False) if self.is_claim else after
+        after = replace(self.before, name=self.name, groups=self.groups, self_registered=False)
+        return replace(after, has_password=False) if self.is_claim else after
 
 
 @value_object
-class UnclaimedAccount:
+class SelfRegisteredAccount:
     """A line with the address of an account that somebody registered; it does not change."""
 
     line: int
@@ -104,7 +117,7 @@ class ImportPlan:
     created: tuple[NewUser, ...]
     updated: tuple[UserUpdate, ...]
     unchanged: int
-    unclaimed: tuple[UnclaimedAccount, ...] = ()
+    self_registered: tuple[SelfRegisteredAccount, ...] = ()
     membership: Membership | None = None
 
     @property
@@ -124,7 +137,7 @@ class ImportPlan:
 class ImportResult:
     """The number of accounts that an import wrote, or would write in a dry run.
 
-    Nothing was written for the unclaimed ones.
+    Nothing was written for the `self_registered` ones.
     """
 
     created: int
@@ -132,8 +145,9 @@ class ImportResult:
     unchanged: int
     dry_run: bool
     claimed: int = 0
-    unclaimed: tuple[UnclaimedAccount, ...] = ()
+    self_registered: tuple[SelfRegisteredAccount, ...] = ()
     ignored_columns: tuple[str, ...] = ()
+    vouched_for: int = 0
 
 
 @value_object
@@ -150,11 +164,11 @@ class ImportTooLarge:
 
 def to_result(plan: ImportPlan, ignored_columns: tuple[str, ...], *, dry_run: bool) -> ImportResult:
     """Return what a plan changes."""
-    claimed = sum(update.is_claim for update in plan.updated)
-    updated = len(plan.updated) - claimed
+    choices = [update.choice for update in plan.updated]
     return ImportResult(
-        *(len(plan.created), updated, plan.unchanged, dry_run, claimed, plan.unclaimed),
-        ignored_columns,
+        *(len(plan.created), choices.count(None), plan.unchanged, dry_run),
+        *(choices.count(Choice.CLAIM), plan.self_registered, ignored_columns),
+        choices.count(Choice.VOUCH),
     )
 
 
@@ -166,19 +180,18 @@ def plan_import(
     existing_users: Mapping[str, User],
     caller: Caller | None = None,
     *,
-    claim: bool = False,
+    choices: Choices = NO_CHOICES,
     linked: Mapping[UserId, Sequence[LinkedIdentity]] | None = None,
 ) -> ImportPlan | InvalidUserFile:
     """Plan the import of these rows by a caller, who is None for the command line.
 
-    `existing_users` holds the accounts of the rows by login name. Accounts that registered
-    themselves change only with `claim`: the address of a pupil does not prove that the pupil
-    registered it. `linked` are the identities of these accounts, and the owners of those that the
-    rows name.
+    `existing_users` holds the accounts of the rows by login name. Accounts that somebody registered
+    change only by choice. `linked` are the identities of these accounts, and the owners of those
+    that the rows name.
     """
-    created, updated, unclaimed, index_changes = [], [], [], 0
+    created, updated, registered, index_changes = [], [], [], 0
     problems = ProblemCollector()
-    identities = plan_identities(rows, existing_users, linked or {}, problems, claim=claim)
+    identities = plan_identities(rows, existing_users, linked or {}, problems, choices)
     for row in rows:
         before = existing_users.get(row.login_name)
         if before is None:
@@ -186,14 +199,16 @@ def plan_import(
             created.append(NewUser(row.login_name, name, row.groups or (), row.identity))
             index_changes += len(_search_words_of(name, row.login_name)) + len(row.groups or ())
             index_changes += row.identity is not None
-        elif before.is_unclaimed and not claim:
-            unclaimed.append(UnclaimedAccount(row.line, before))
-        elif (update := _to_update(before, row, identities.get(row.login_name))) is not None:
+        elif isinstance(grant_refusal(caller, before), SelfRegistered) and not choices.of(row.line):
+            registered.append(SelfRegisteredAccount(row.line, before))
+        elif update := _to_update(before, row, choices, identities.get(row.login_name)):
             column = EMAIL if before.email else USERNAME
             if before.erased:
                 problems.add(row.line, column, ERASED, ImportProblem.ERASED)
             elif account_change_refusal(caller, before):
                 problems.add(row.line, column, ADMIN_REQUIRED, ImportProblem.ADMIN_REQUIRED)
+            elif update.is_claim and not may_claim(caller):
+                problems.add(row.line, column, CLAIM_BY_ADMIN, ImportProblem.CLAIM_BY_ADMIN)
             updated.append(update)
             index_changes += _count_index_changes(update)
         if index_changes > MAX_INDEX_CHANGES:
@@ -203,17 +218,20 @@ def plan_import(
             return too_many.to_invalid_file()
     if problems.count:
         return problems.to_invalid_file()
-    unchanged = len(rows) - len(created) - len(updated) - len(unclaimed)
-    return ImportPlan(tuple(created), tuple(updated), unchanged, tuple(unclaimed))
+    unchanged = len(rows) - len(created) - len(updated) - len(registered)
+    return ImportPlan(tuple(created), tuple(updated), unchanged, tuple(registered))
 
 
-def _to_update(before: User, row: UserRow, identities: IdentityChange | None) -> UserUpdate | None:
+def _to_update(
+    before: User, row: UserRow, choices: Choices, identities: IdentityChange | None
+) -> UserUpdate | None:
+    choice = choices.of(row.line) if before.self_registered else None
     name = before.name if row.name is None else row.name
     groups = before.groups if row.groups is None else row.groups
     is_same = (name, groups, identities) == (before.name, before.groups, None)
-    if is_same and not before.is_unclaimed:
+    if is_same and choice is None:
         return None
-    return UserUpdate(before, name, groups, before.is_unclaimed, identities)
+    return UserUpdate(before, name, groups, choice, identities)
 
 
 def _count_index_changes(update: UserUpdate) -> int:
@@ -224,7 +242,7 @@ def _count_index_changes(update: UserUpdate) -> int:
         count += len(old_words ^ set(_search_words_of(update.name, before.login_name)))
     if update.identities:
         count += len(update.identities.removed) + (update.identities.added is not None)
-    return count + CLAIM_INDEX_CHANGES * update.is_claim
+    return count + (CLAIM_INDEX_CHANGES if update.is_claim else update.choice is not None)
 
 
 def _search_words_of(name: str, login_name: str) -> list[str]:

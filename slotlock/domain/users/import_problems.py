@@ -33,6 +33,7 @@ class ImportProblem(StrEnum):
     INVALID_GROUPS = auto()
     SAME_USER = auto()
     ADMIN_REQUIRED = auto()
+    CLAIM_BY_ADMIN = auto()
     ERASED = auto()
     INVALID_SUBJECT = auto()
     SUBJECT_TAKEN = auto()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from slotlock.domain.users.identity import LinkedIdentity
+from slotlock.domain.users.import_choices import Choices
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import ImportPlan, Membership, plan_import
 from slotlock.domain.users.import_problems import InvalidUserFile
@@ -22,7 +23,7 @@ def plan_sync(
     managed: frozenset[UserId],
     banned_by_sync: frozenset[UserId],
     *,
-    claim: bool,
+    choices: Choices,
     bans_gone: bool,
     linked: Mapping[UserId, Sequence[LinkedIdentity]] | None = None,
 ) -> ImportPlan | InvalidUserFile:
@@ -31,15 +32,15 @@ def plan_sync(
     `users` holds the accounts of the rows and all managed ones, by login name, and `linked` the
     identities as in `plan_import`.
     """
-    plan = plan_import(rows, users, claim=claim, linked=linked)
+    plan = plan_import(rows, users, choices=choices, linked=linked)
     if isinstance(plan, InvalidUserFile):
         return plan
     file_names = {row.login_name for row in rows}
-    unclaimed = {account.user.id for account in plan.unclaimed}
+    registered = {account.user.id for account in plan.self_registered}
     named = [
         user
         for row in rows
-        if (user := users.get(row.login_name)) and not user.erased and user.id not in unclaimed
+        if (user := users.get(row.login_name)) and not user.erased and user.id not in registered
     ]
     members = [u for u in users.values() if u.id in managed and u.role is Role.MEMBER]
     gone = tuple(

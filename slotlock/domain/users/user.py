@@ -50,10 +50,10 @@ class User:
     """A user account. Imported users have no password until they set one.
 
     `login_name` is an email address, or a user name, which has no @. `self_registered` is true
-    until an organizer or operator vouches for the user, or until the address is verified: a link
-    that was mailed to it came back. `undeliverable_since` is when the mail server of the address
-    rejected it; a new address, or a mail that arrives, ends that. The user wants no mails about
-    `refused_topics`.
+    until somebody vouches for the user or claims the account, or until the address is verified: a
+    link that was mailed to it came back. `undeliverable_since` is when the mail server of the
+    address rejected it; a new address, or a mail that arrives, ends that. The user wants no mails
+    about `refused_topics`.
     """
 
     id: UserId
@@ -87,14 +87,6 @@ class User:
         return topic not in self.refused_topics
 
     @property
-    def is_unclaimed(self) -> bool:
-        """Return whether nobody has checked that the address belongs to the user.
-
-        An admin who appointed an organizer or an admin knows them.
-        """
-        return self.self_registered and self.role is Role.MEMBER
-
-    @property
     def banned(self) -> bool:
         """Return whether the user can neither log in nor get bookings."""
         return self.banned_at is not None
@@ -126,6 +118,7 @@ class UserFilter:
     group: str | None = None
     banned: bool | None = None
     without_password: bool | None = None
+    self_registered: bool | None = None
 
 
 def normalize_locale(tag: str) -> str:

@@ -5,17 +5,23 @@ from typing import Annotated
 import strawberry
 from strawberry import argument, field
 
-from slotlock.auth.admin import account_admin
+from slotlock.auth.admin import account_admin, account_claims
 from slotlock.domain.booking.booking_refusals import UserNotFound
 from slotlock.domain.users import user
-from slotlock.domain.users.account_admin_rules import CannotEraseSelf, LastAdmin
+from slotlock.domain.users.account_admin_rules import (
+    AccountHoldsPlaces,
+    CannotEraseSelf,
+    LastAdmin,
+)
 from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.enums import Role
 from slotlock.graphql.core.outcomes import Result, ResultView, refuse_id, register_type
 from slotlock.graphql.core.scalars import EmailAddress
 from slotlock.graphql.users.user_queries import User
+from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.users.privacy import Erasure
+from slotlock.services.admission import held_places
 from slotlock.services.erasure import finish_erasure
 
 
@@ -51,6 +57,9 @@ SET_USER_ROLE = Result[account_admin.SetRoleOutcome](
 )
 END_USER_SESSIONS = Result[account_admin.EndSessionsOutcome](
     "EndUserSessionsResult", "The ended sessions, or a refusal."
+)
+CLAIM_USER = Result[account_claims.ClaimUserOutcome](
+    "ClaimUserResult", "The claimed account, or a refusal."
 )
 ERASE_USER = Result[EraseUserOutcome]("EraseUserResult", "The erased user, or a refusal.")
 
@@ -194,6 +203,48 @@ class AccountAdminMutations:
             return refuse_id(UserNotFound, user_id)
         outcome = await account_admin.end_sessions(info.context.auth, organizer, parsed_id)
         return END_USER_SESSIONS.present(outcome, ResultView(organizer))
+
+    @CLAIM_USER.mutation(
+        "Claim an account that somebody registered (`User.selfRegistered`) for the user of its "
+        "address. The password, the sessions, the calendar feed, the sign-ins at providers and the "
+        "teams of the account end. Its user is invited to set a password. If the server sends "
+        "mail, only a mail to the address has the token. A claim that failed can be repeated. "
+        "Admins only."
+    )
+    async def claim_user(
+        self,
+        info: Info,
+        user_id: Annotated[strawberry.ID, argument(description="The account to claim.")],
+        cancel_places: Annotated[
+            bool | None,
+            argument(
+                description="Whether the bookings, waiting list entries and queued requests of the "
+                "account are cancelled. Without it, an account that has some is not claimed "
+                "(`AccountHoldsPlaces`)."
+            ),
+        ] = None,
+    ) -> object:
+        admin, context = info.context.require_admin(), info.context
+        if (parsed_id := ids.parse_user_id(user_id)) is None:
+            return refuse_id(UserNotFound, user_id)
+        found = await account_claims.find_claimable(context.auth, parsed_id)
+        if not isinstance(found, user.User):
+            return CLAIM_USER.present(found, ResultView(admin))
+        if cancel_places is None:
+            held = await held_places.find(context.services, parsed_id)
+            if not held.is_empty:
+                places = (held.bookings, held.waitlist_entries, held.tickets)
+                return CLAIM_USER.present(AccountHoldsPlaces(*places), ResultView(admin))
+        locked = await account_claims.lock(context.auth, parsed_id)
+        if not isinstance(locked, user.User):
+            return CLAIM_USER.present(locked, ResultView(admin))
+        with after_write():
+            if cancel_places:
+                held = await held_places.cancel_all(context.services, parsed_id, admin)
+            else:
+                held = await held_places.find(context.services, parsed_id)
+            outcome = await account_claims.invite(context.auth, admin, parsed_id, held)
+        return CLAIM_USER.present(outcome, ResultView(admin))
 
     @ERASE_USER.mutation(
         "Erase a user: the account, sessions, calendar feed, teams and waiting list "

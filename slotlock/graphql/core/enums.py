@@ -245,6 +245,8 @@ _register_enum(
     USER_CREATED="A user was created and invited to set a first password.",
     USER_EDITED="The name or the e-mail address of a user was changed.",
     USER_ERASED="A user was erased. Their past bookings stay, without a name.",
+    CLAIMED="An admin claimed an account that somebody had registered, and invited its user.",
+    VOUCHED_FOR="An organizer vouched for a user who had registered.",
     SESSIONS_ENDED="All sessions of a user were ended by somebody else.",
     PASSWORD_SET="An operator set a user's password, which ended all sessions of the user.",  # noqa: S106
     ANNOUNCEMENT_SENT="An organizer wrote a mail to all who have a place.",

@@ -1,4 +1,4 @@
-"""Mutations with which organizers manage users: set groups, ban and unban."""
+"""Mutations with which organizers manage users: set groups, vouch, ban and unban."""
 
 from typing import Annotated
 
@@ -15,7 +15,13 @@ from slotlock.graphql.context import Info
 from slotlock.graphql.core import ids
 from slotlock.graphql.core.arguments import to_change, to_required_change
 from slotlock.graphql.core.outcomes import ResultView, refuse_id
-from slotlock.graphql.users.user_queries import BAN_USER, SET_GROUPS, UNBAN_USER, UPDATE_ME
+from slotlock.graphql.users.user_queries import (
+    BAN_USER,
+    SET_GROUPS,
+    UNBAN_USER,
+    UPDATE_ME,
+    VOUCH_FOR_USER,
+)
 from slotlock.services.booking import waitlist
 
 
@@ -99,6 +105,22 @@ class UserMutations:
             info.context.auth, organizer, user_id, input.groups
         )
         return SET_GROUPS.present(outcome, ResultView(organizer))
+
+    @VOUCH_FOR_USER.mutation(
+        "Confirm that a user who registered (`User.selfRegistered`) is who the account says. The "
+        "user keeps the password and the sessions, and can get groups. Another user does not "
+        "change. Organizers vouch for members, admins for everyone."
+    )
+    async def vouch_for_user(
+        self,
+        info: Info,
+        user_id: Annotated[strawberry.ID, argument(description="The user who is known.")],
+    ) -> object:
+        organizer = info.context.require_organizer()
+        if (parsed_id := ids.parse_user_id(user_id)) is None:
+            return refuse_id(UserNotFound, user_id)
+        outcome = await groups_and_bans.vouch(info.context.auth, organizer, parsed_id)
+        return VOUCH_FOR_USER.present(outcome, ResultView(organizer))
 
     @BAN_USER.mutation(
         "Ban a user. The ban ends their sessions and waiting list entries, and they "

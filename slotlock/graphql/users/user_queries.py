@@ -100,6 +100,11 @@ class User(Node):
         description="Why the user was banned, if a reason was given. Only organizers see it; null "
         "for others."
     )
+    self_registered: bool | None = field(
+        description="Whether somebody registered this account, perhaps with the address of another "
+        "user: nobody has vouched for the user, claimed the account or verified the address yet. "
+        "Only organizers see it; null for others."
+    )
 
     @field(
         description="What the user signs in with at providers (`Site.signInProviders`). Only the "
@@ -160,6 +165,7 @@ class User(Node):
             banned=user.banned if is_organizer else None,
             banned_at=user.banned_at if is_organizer else None,
             ban_reason=user.ban_reason if is_organizer else None,
+            self_registered=user.self_registered if is_organizer else None,
         )
 
 
@@ -168,6 +174,9 @@ register_type(user.User, User, lambda outcome, view: User.from_domain(outcome, v
 UPDATE_ME = Result[accounts.UpdateMeOutcome]("UpdateMeResult", "The user as changed, or a refusal.")
 SET_GROUPS = Result[groups_and_bans.SetGroupsOutcome](
     "SetGroupsResult", "The user with the new groups, or a refusal."
+)
+VOUCH_FOR_USER = Result[groups_and_bans.VouchOutcome](
+    "VouchForUserResult", "The user, or a refusal."
 )
 BAN_USER = Result[groups_and_bans.BanOutcome]("BanUserResult", "The banned user, or a refusal.")
 UNBAN_USER = Result[groups_and_bans.UnbanOutcome](
@@ -208,6 +217,10 @@ class UserFilter:
     without_password: bool | None = field(
         default=None, description="Only users without a password, or only users with one."
     )
+    self_registered: bool | None = field(
+        default=None,
+        description="Only users who are or are not `selfRegistered`.",
+    )
 
     def to_domain(self) -> user.UserFilter:
         """Convert the filter to the domain's. Errors: BAD_USER_INPUT."""
@@ -215,7 +228,9 @@ class UserFilter:
         group = require_valid_group(self.group)
         if len(text) > MAX_SEARCH_LENGTH:
             raise bad_input("text", f"`text` has at most {MAX_SEARCH_LENGTH} characters.")
-        return user.UserFilter(text or None, group, self.banned, self.without_password)
+        return user.UserFilter(
+            text or None, group, self.banned, self.without_password, self.self_registered
+        )
 
 
 UserFilterArgument = Annotated[UserFilter | None, argument(description="The users to find.")]

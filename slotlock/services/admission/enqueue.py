@@ -237,7 +237,7 @@ async def _refuse(
         reserved = await services.key_reservations.find(key.user_id, key.key_hash)
         if reserved not in (None, key.short_request_hash):
             return CommandResult(KeyReused(key.key))
-    position = await services.admission_queue.find_by_claim(request.queued_booking)
+    position = await services.admission_queue.find_by_booking(request.queued_booking)
     if position is not None:
         return CommandResult(await _ticket_at(services, position, request))
     if reserved:  # by a request whose client got no answer, and that may still reach the queue

@@ -1,7 +1,7 @@
 """Sends what is due in the outbox; every worker takes part.
 
-An entry is claimed with a lease before it is sent. A worker that dies leaves its leases to others,
-which send the same entries again, with the same ids.
+A worker takes a lease of an entry before it sends it. A worker that dies leaves its leases to
+others, which send the same entries again, with the same ids.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ for _channel, _state in product(
 POLL_S = 0.5
 # The entries that a process sends at once on one channel.
 CONCURRENCY = 30
-# Entries are claimed together, so that each costs few commands: as many as there is room for, as
+# Entries are leased together, so that each costs few commands: as many as there is room for, as
 # soon as half of the room is free, or some of it after this time.
 MAX_ROOM_WAIT_S = 0.25
 # Long before the lease ends, so that no other worker sends the same entry meanwhile.
@@ -111,13 +111,13 @@ class OutboxSender:
                 leads.setdefault(group, entry)
         ready = [*leads.values()]
         if len(ready) > CONCURRENCY:
-            random.shuffle(ready)  # other workers find the same ones, and claim others first
+            random.shuffle(ready)  # other workers find the same ones, and lease others first
         begun = 0
         while ready:
             room = min(await self._wait_for_room(), len(ready))
             if self._wait_for_rate is not None:
                 room = await self._wait_for_rate(room)
-            begun += await self._claim_and_send(ready[:room])
+            begun += await self._lease_and_send(ready[:room])
             ready = ready[room:]
         return begun
 
@@ -133,20 +133,20 @@ class OutboxSender:
             await asyncio.wait(self._sending, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         return CONCURRENCY - len(self._sending)
 
-    async def _claim_and_send(self, due: Sequence[OutboxEntry]) -> int:
+    async def _lease_and_send(self, due: Sequence[OutboxEntry]) -> int:
         """Begin to send those of these for which no other worker was first; return their number."""
-        claimed = await self._services.outbox.claim(due, self._services.now())
-        for entries in claimed:
+        leased = await self._services.outbox.lease(due, self._services.now())
+        for entries in leased:
             task = asyncio.create_task(self._send(entries))
             self._sending[task] = entries[0].group or entries[0].id
             task.add_done_callback(self._sending.pop)
-        return len(claimed)
+        return len(leased)
 
     async def _send(self, entries: Sequence[OutboxEntry]) -> None:
         delivery = await self._attempt(entries)
         lease_ends_at = asyncio.get_running_loop().time() + LEASE.total_seconds()
         while (error := await self._record(entries, delivery)) is not None:
-            # While MongoDB is unavailable, no other worker can claim the entry either.
+            # While MongoDB is unavailable, no other worker can lease the entry either.
             if not is_unavailable(error) and asyncio.get_running_loop().time() > lease_ends_at:
                 return
             await asyncio.sleep(POLL_S)

@@ -50,6 +50,9 @@ SLOTS_OF_CAMPAIGN = """query SlotsOfCampaign($campaign: ID!, $status: SlotStatus
     nodes { id title } pageInfo { hasNextPage endCursor }
   }
 }"""
+VOUCH_FOR_USER = """mutation VouchForUser($id: ID!) {
+  vouchForUser(userId: $id) { __typename ... on Refusal { message } }
+}"""
 SET_GROUPS = """mutation SetGroups($input: SetGroupsInput!) {
   setGroups(input: $input) { __typename ... on Refusal { message } }
 }"""

@@ -61,7 +61,8 @@ def counts(created: int, updated: int, unchanged: int, *, dry_run: bool = False)
         "updated": updated,
         "unchanged": unchanged,
         "claimed": 0,
-        "unclaimed": [],
+        "vouchedFor": 0,
+        "selfRegistered": [],
         "ignoredColumns": [],
     }
 
@@ -134,7 +135,8 @@ async def test_only_organizers_import_and_invite(two_apps: Pair, http: httpx.Asy
 @pytest.mark.parametrize(
     "query",
     ["?dry_run=true", "?dryrun=true", "?dryRun=1", "?dryRun", "?dryRun=true&dryRun=false",
-     "?dryRun=TRUE", "?dryRun=%FF", "?group=5a", "?claim", "?claim=yes"],
+     "?dryRun=TRUE", "?dryRun=%FF", "?group=5a", "?claim", "?claim=yes",
+     "?claim=2&vouch=2", "?claim=all&vouch=all", "?vouch=2,", "?vouch=-2", "?vouch=%C2%B2"],
 )  # fmt: skip
 async def test_a_misspelled_dry_run_imports_nothing(
     organizer: BookingClient, email_domain: str, query: str
@@ -187,17 +189,21 @@ async def test_what_browsers_call_a_csv_file_is_accepted_by_its_content(
         assert "Please save it as 'CSV UTF-8'" in problem["message"]
 
 
-async def test_an_account_that_registered_itself_is_listed_until_it_is_claimed(
+async def test_an_account_that_registered_itself_is_listed_until_somebody_vouches(
     organizer: BookingClient, email_domain: str
 ) -> None:
     account = {"name": "Eve", "email": f"ada@{email_domain}", "password": "correct horse battery"}
     document = """mutation($input: RegisterInput!) { register(input: $input) { __typename } }"""
     assert (await organizer.execute(document, input=account))["__typename"] == "Session"
     body = user_csv(email_domain, {"ada": "Ada"})
-    (unclaimed,) = (await import_users(organizer, body))["unclaimed"]
-    assert unclaimed.pop("registeredAt").endswith("Z")
-    assert unclaimed == {"line": 2, "email": account["email"], "name": "Eve"}
-    assert await import_users(organizer, body, "?claim=true") == {**counts(0, 0, 0), "claimed": 1}
+    (registered,) = (await import_users(organizer, body))["selfRegistered"]
+    assert registered.pop("registeredAt").endswith("Z")
+    assert registered.pop("userId").startswith("user_")
+    assert registered == {"line": 2, "email": account["email"], "name": "Eve"}
+    refused = await post_user_file(organizer, body, "?claim=all")
+    assert [each["code"] for each in refused.json()["problems"]] == ["CLAIM_BY_ADMIN"]
+    vouched = await import_users(organizer, body, "?vouch=2")
+    assert vouched == {**counts(0, 0, 0), "vouchedFor": 1}
     assert await import_users(organizer, body) == counts(0, 0, 1)
 
 

@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from slotlock.auth.accounts import Banned, PasswordSignInOff, RegistrationClosed
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.authentication import authenticate, session_still_valid
 from slotlock.auth.container import Auth
+from slotlock.auth.invitations import create_password_reset, set_password
 from slotlock.auth.sessions import InvalidSession, SignedInSession, refresh_session
 from slotlock.auth.sign_on.back_channel import end_provider_session
 from slotlock.auth.sign_on.id_tokens import LOGOUT_EVENT
@@ -20,8 +22,10 @@ from slotlock.auth.sign_on.identities import (
     unlink_sign_in,
 )
 from slotlock.auth.sign_on.sign_in import LinkRequired, SignInLinked, SignInTaken
-from slotlock.domain.users.user import Caller, Role, UserId
+from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
+from slotlock.infrastructure.mongo.users.identities import IdentityRepository
+from tests.support.clients.user_files import CLAIM_ALL
 from tests.support.sign_on.lying_provider import LyingProvider
 from tests.support.sign_on.scene import SignOnScene
 from tests.support.stores.users import NO_PASSWORD, insert_user, new_email
@@ -86,7 +90,7 @@ async def test_linking_a_sign_in_ends_no_session_and_no_password(scene: SignOnSc
     assert isinstance(linked, SignInLinked)
     assert linked.user.has_password
     assert linked.user.email_verified
-    assert not linked.user.is_unclaimed
+    assert not linked.user.self_registered
     assert await session_still_valid(scene.auth, caller)
 
 
@@ -134,7 +138,7 @@ async def test_nobody_can_squat_the_address_of_another_user(scene: SignOnScene) 
 async def test_nobody_can_squat_an_address_from_a_provider(scene: SignOnScene) -> None:
     email = claim(scene.provider, new_email(), email_verified=False)
     squatter = await scene.user()
-    assert squatter.is_unclaimed
+    assert squatter.self_registered
     squatting = dict(scene.provider.claims)
     claim(scene.provider, email, sub=secrets.token_hex(8))
     owner = await scene.user()
@@ -154,10 +158,46 @@ async def test_an_imported_user_is_claimed_with_its_groups(scene: SignOnScene) -
     )
 
 
+async def test_another_password_ends_the_sign_in_of_a_squatter(scene: SignOnScene) -> None:
+    email = claim(scene.provider, new_email(), email_verified=False)
+    caller = await scene.caller()
+    squatter = await scene.user()
+    reset = await create_password_reset(scene.auth, squatter)
+    assert reset is not None
+    assert isinstance(await set_password(scene.auth, reset.token, PASSWORD), SignedInSession)
+    assert not await session_still_valid(scene.auth, caller)
+    assert await scene.sign_in() == LinkRequired(email)
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+async def test_a_sign_in_that_is_linked_during_a_claim_is_no_way_in(
+    scene: SignOnScene, monkeypatch: pytest.MonkeyPatch, is_guarded: bool
+) -> None:
+    """Without the check of the session, it is one: the control of this test."""
+    email, original = new_email(), IdentityRepository.link
+    session = await register(scene.auth, email)
+    caller = await caller_of(scene.auth, session)
+    claim(scene.provider, email, email_verified=False)
+
+    async def link(
+        self: IdentityRepository, *given: Any, session_id: str | None = None, **options: Any
+    ) -> User | None:
+        file = f"email\n{email}".encode()
+        await import_users(scene.auth, file, dry_run=False, choices=CLAIM_ALL)
+        return await original(
+            self, *given, session_id=session_id if is_guarded else None, **options
+        )
+
+    monkeypatch.setattr(IdentityRepository, "link", link)
+    await scene.link(caller)
+    linked = await scene.auth.repositories.identities.find_all(session.user.id)
+    assert bool(linked) is not is_guarded
+
+
 async def test_an_import_with_a_claim_ends_the_sign_in_of_a_squatter(scene: SignOnScene) -> None:
     email = claim(scene.provider, new_email(), email_verified=False)
     caller = await scene.caller()
-    await import_users(scene.auth, f"email\n{email}".encode(), dry_run=False, claim=True)
+    await import_users(scene.auth, f"email\n{email}".encode(), dry_run=False, choices=CLAIM_ALL)
     assert not await session_still_valid(scene.auth, caller)
     assert await scene.sign_in() == LinkRequired(email)
 

@@ -15,13 +15,15 @@ from slotlock.auth.sign_on.identities import list_identities
 from slotlock.auth.sign_on.sign_in import LinkRequired, SignInTaken
 from slotlock.auth.tokens import hash_token
 from slotlock.domain.users.identity import Identity
+from slotlock.domain.users.import_choices import Choices
 from slotlock.domain.users.import_file import UserRow
-from slotlock.domain.users.import_plan import ImportPlan, ImportResult, plan_import
+from slotlock.domain.users.import_plan import NO_CHOICES, ImportPlan, ImportResult, plan_import
 from slotlock.domain.users.import_problems import InvalidUserFile
 from slotlock.domain.users.user import Caller, Role, User
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.users.identities import NewIdentity
 from slotlock.infrastructure.mongo.users.imports import ImportAttempt
+from tests.support.clients.user_files import CLAIM_ALL
 from tests.support.sign_on.scene import SignOnScene
 from tests.support.stores.users import insert_user, new_email
 
@@ -29,11 +31,11 @@ PASSWORD = "correct horse battery"
 
 
 async def import_lines(
-    scene: SignOnScene, *lines: str, claim: bool = False
+    scene: SignOnScene, *lines: str, choices: Choices = NO_CHOICES
 ) -> ImportResult | list[tuple[int, str]]:
     """Import users. Return the result, or the line and the code of each problem."""
     body = "\n".join(("email,name,groups,subject", *lines)).encode()
-    outcome = await import_users(scene.auth, body, dry_run=False, claim=claim)
+    outcome = await import_users(scene.auth, body, dry_run=False, choices=choices)
     if isinstance(outcome, InvalidUserFile):
         return [(line, each.code.value) for each in outcome.problems for line in each.lines]
     assert isinstance(outcome, ImportResult)
@@ -164,11 +166,11 @@ async def test_a_claimed_account_has_only_the_subject_of_its_row(scene: SignOnSc
     squatting = dict(scene.provider.claims)
     squatter = await scene.user()
     line = f"{email},Ada,choir,{subject}"
-    unclaimed = await import_lines(scene, line)
-    assert isinstance(unclaimed, ImportResult)
-    assert len(unclaimed.unclaimed) == 1
+    registered = await import_lines(scene, line)
+    assert isinstance(registered, ImportResult)
+    assert len(registered.self_registered) == 1
     ben = f"{new_email()},Ben,,{squatting['sub']}"
-    assert await import_lines(scene, line, ben, claim=True) == is_result(1, 0, 0, claimed=1)
+    assert await import_lines(scene, line, ben, choices=CLAIM_ALL) == is_result(1, 0, 0, claimed=1)
     scene.provider.claims = {"sub": subject}
     user = await scene.user()
     assert (user.id, user.groups) == (squatter.id, ("choir",))

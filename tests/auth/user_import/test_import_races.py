@@ -9,13 +9,16 @@ import pytest
 from pymongo import AsyncMongoClient
 
 from slotlock.auth import accounts
+from slotlock.auth.admin import account_claims
+from slotlock.auth.admin.account_claims import UserClaimed
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.tokens import BadTokenError
+from slotlock.domain.users.account_admin_rules import HeldPlaces
 from slotlock.domain.users.import_plan import ImportPlan, ImportResult
-from slotlock.domain.users.user import User, UserId
+from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.mongo.client import Document
 from slotlock.infrastructure.mongo.users.imports import (
     IMPORT_ID,
@@ -25,7 +28,12 @@ from slotlock.infrastructure.mongo.users.imports import (
 )
 from slotlock.infrastructure.mongo.users.sessions import NewSession, SessionRepository
 from slotlock.services.container import utc_now
-from tests.support.clients.user_files import generated_user_csv, user_csv, users_by_local_part
+from tests.support.clients.user_files import (
+    CLAIM_ALL,
+    generated_user_csv,
+    user_csv,
+    users_by_local_part,
+)
 
 PASSWORD = "correct horse battery"
 COMMIT = UserImportWriter.commit
@@ -147,7 +155,7 @@ async def test_an_import_concurrent_with_a_registration_is_complete_and_addresse
         assert len(users_by_name) == 400
         registered_first = isinstance(registered, SignedInSession)
         assert isinstance(outcome, ImportResult)
-        assert (outcome.created, len(outcome.unclaimed)) == (
+        assert (outcome.created, len(outcome.self_registered)) == (
             400 - registered_first,
             registered_first,
         )
@@ -189,7 +197,27 @@ async def test_a_registration_between_read_and_write_is_a_conflict(
     )
     assert attempts == [ImportAttempt.CONFLICT, ImportAttempt.WRITTEN]
     assert isinstance(outcome, ImportResult)
-    assert (outcome.created, len(outcome.unclaimed)) == (1, 1)
+    assert (outcome.created, len(outcome.self_registered)) == (1, 1)
+
+
+async def claim_by_file(auth: Auth, domain: str, _user_id: UserId) -> None:
+    """Claim an account by a line of a file."""
+    claimed = await import_users(
+        auth, user_csv(domain, {"ada": "Ada"}), dry_run=False, choices=CLAIM_ALL
+    )
+    assert claimed == ImportResult(0, 0, 0, dry_run=False, claimed=1)
+
+
+async def claim_alone(auth: Auth, _domain: str, user_id: UserId) -> None:
+    """Claim one account."""
+    admin = Caller(user_id, Role.ADMIN, "session", auth.now())
+    assert isinstance(await account_claims.lock(auth, user_id), User)
+    claimed = await account_claims.invite(auth, admin, user_id, HeldPlaces(0, 0, 0))
+    assert isinstance(claimed, UserClaimed)
+
+
+Claim = Callable[[Auth, str, UserId], Awaitable[None]]
+IN_BOTH_WAYS = pytest.mark.parametrize("claim", [claim_by_file, claim_alone])
 
 
 async def sign_in_before_claim(
@@ -198,6 +226,7 @@ async def sign_in_before_claim(
     domain: str,
     monkeypatch: pytest.MonkeyPatch,
     guard: Callable[[NewSession], NewSession],
+    claim: Claim,
     *,
     has_account: bool,
 ) -> SignedInSession:
@@ -209,9 +238,7 @@ async def sign_in_before_claim(
     async def claim_and_open(
         self: SessionRepository, new_session: NewSession
     ) -> tuple[str, User] | None:
-        body = user_csv(domain, {"ada": "Ada"})
-        claimed = await import_users(other_process, body, dry_run=False, claim=True)
-        assert claimed == ImportResult(0, 0, 0, dry_run=False, claimed=1)
+        await claim(other_process, domain, new_session.user_id)
         return await open_session(self, guard(new_session))
 
     monkeypatch.setattr(SessionRepository, "open", claim_and_open)
@@ -224,20 +251,32 @@ async def sign_in_before_claim(
     return session
 
 
+@IN_BOTH_WAYS
 @pytest.mark.parametrize("has_account", [False, True], ids=["register", "login"])
 async def test_no_session_opens_with_a_password_from_before_a_claim(
-    auth: Auth, other_process: Auth, domain: str, monkeypatch: pytest.MonkeyPatch, has_account: bool
+    auth: Auth,
+    other_process: Auth,
+    domain: str,
+    monkeypatch: pytest.MonkeyPatch,
+    claim: Claim,
+    has_account: bool,
 ) -> None:
     session = await sign_in_before_claim(
-        auth, other_process, domain, monkeypatch, lambda new: new, has_account=has_account
+        auth, other_process, domain, monkeypatch, lambda new: new, claim, has_account=has_account
     )
     with pytest.raises(BadTokenError):
         await authenticate(auth, f"Bearer {session.access_token}")
 
 
+@IN_BOTH_WAYS
 @pytest.mark.parametrize("has_account", [False, True], ids=["register", "login"])
 async def test_control_without_the_password_hash_a_session_survives_a_claim(
-    auth: Auth, other_process: Auth, domain: str, monkeypatch: pytest.MonkeyPatch, has_account: bool
+    auth: Auth,
+    other_process: Auth,
+    domain: str,
+    monkeypatch: pytest.MonkeyPatch,
+    claim: Claim,
+    has_account: bool,
 ) -> None:
     session = await sign_in_before_claim(
         auth,
@@ -245,6 +284,7 @@ async def test_control_without_the_password_hash_a_session_survives_a_claim(
         domain,
         monkeypatch,
         lambda new: replace(new, password_hash=None),
+        claim,
         has_account=has_account,
     )
     assert await authenticate(auth, f"Bearer {session.access_token}")

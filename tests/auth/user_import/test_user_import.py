@@ -23,21 +23,28 @@ from slotlock.domain.audit.audit_log import AuditFilter
 from slotlock.domain.teams import membership
 from slotlock.domain.teams.team import Member, TeamId
 from slotlock.domain.teams.team_outcomes import TeamSaved
+from slotlock.domain.users.import_choices import Choice, Choices
 from slotlock.domain.users.import_file import MAX_IMPORTED_USERS
 from slotlock.domain.users.import_plan import (
     ImportBusy,
     ImportPlan,
     ImportResult,
     NewUser,
-    UnclaimedAccount,
+    SelfRegisteredAccount,
 )
+from slotlock.domain.users.import_problems import ImportProblem, InvalidUserFile
 from slotlock.domain.users.user import Caller, Registration, Role, User, UserFilter
 from slotlock.infrastructure.mongo.client import Document, connect
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.users.imports import IMPORT_ID, ImportAttempt, UserSnapshot
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import database_url
-from tests.support.clients.user_files import generated_user_csv, user_csv, users_by_local_part
+from tests.support.clients.user_files import (
+    CLAIM_ALL,
+    generated_user_csv,
+    user_csv,
+    users_by_local_part,
+)
 from tests.support.polling import eventually
 from tests.support.stores.users import auth_for_database, insert_user
 
@@ -178,10 +185,10 @@ async def test_an_import_lists_accounts_that_registered_themselves_and_leaves_th
 ) -> None:
     eve = (await squat(auth, f"ada@{domain}")).user
     body = user_csv(domain, {"ada": "Ada", "ben": "Ben"})
-    unclaimed = (UnclaimedAccount(2, replace(eve, self_registered=True)),)
+    registered = (SelfRegisteredAccount(2, replace(eve, self_registered=True)),)
     for dry_run in (True, False):
         outcome = await import_users(auth, body, dry_run=dry_run)
-        assert outcome == ImportResult(1, 0, 0, dry_run, 0, unclaimed)
+        assert outcome == ImportResult(1, 0, 0, dry_run, 0, registered)
     users = await users_by_local_part(auth, domain)
     assert (users["ada"].name, users["ada"].groups) == ("Eve", ())
     assert users["ben"].groups == ("5a",)
@@ -204,7 +211,7 @@ async def test_a_claim_locks_out_the_user_who_registered_the_account(
         assert await repositories.teams.insert(replace(team, members=(*team.members, *others)))
 
     body = user_csv(domain, {"ada": "Ada"})
-    assert await import_users(auth, body, dry_run=False, claim=True) == ImportResult(
+    assert await import_users(auth, body, dry_run=False, choices=CLAIM_ALL) == ImportResult(
         0, 0, 0, dry_run=False, claimed=1
     )
 
@@ -231,20 +238,70 @@ async def test_a_claim_locks_out_the_user_who_registered_the_account(
     assert again == ImportResult(0, 1, 0, dry_run=False)
 
 
+async def test_a_vouch_gives_the_groups_of_the_line_and_locks_nobody_out(
+    auth: Auth, domain: str
+) -> None:
+    session = await squat(auth, f"ada@{domain}")
+    body = user_csv(domain, {"ada": "Ada"})
+    outcome = await import_users(
+        auth, body, dry_run=False, choices=Choices({2: Choice.VOUCH}, Choice.CLAIM)
+    )
+    assert outcome == ImportResult(0, 0, 0, dry_run=False, vouched_for=1)
+    assert await authenticate(auth, f"Bearer {session.access_token}")
+    ada = (await users_by_local_part(auth, domain))["ada"]
+    assert (ada.name, ada.groups, ada.has_password) == ("Ada", ("5a",), True)
+    assert not ada.self_registered
+
+
+async def test_one_stranger_among_honest_pupils_is_locked_out_alone(
+    auth: Auth, domain: str
+) -> None:
+    names = {f"pupil{number}": "Ada" for number in range(3)}
+    sessions = {name: await squat(auth, f"{name}@{domain}") for name in names}
+    outcome = await import_users(
+        auth,
+        user_csv(domain, names),
+        dry_run=False,
+        choices=Choices({3: Choice.CLAIM}, Choice.VOUCH),
+    )
+    assert outcome == ImportResult(0, 0, 0, dry_run=False, claimed=1, vouched_for=2)
+    users = await users_by_local_part(auth, domain)
+    assert [user.has_password for user in users.values()] == [True, False, True]
+    with pytest.raises(BadTokenError):
+        await authenticate(auth, f"Bearer {sessions['pupil1'].access_token}")
+
+
+async def test_a_file_of_an_organizer_vouches_but_does_not_claim(auth: Auth, domain: str) -> None:
+    await squat(auth, f"ada@{domain}")
+    body = user_csv(domain, {"ada": "Ada"})
+    organizer = Caller((await insert_user(auth)).id, Role.ORGANIZER, "session", auth.now())
+    refused = await import_users(auth, body, dry_run=True, choices=CLAIM_ALL, caller=organizer)
+    assert isinstance(refused, InvalidUserFile)
+    assert [each.code for each in refused.problems] == [ImportProblem.CLAIM_BY_ADMIN]
+    vouched = await import_users(
+        auth, body, dry_run=False, choices=Choices(others=Choice.VOUCH), caller=organizer
+    )
+    assert vouched == ImportResult(0, 0, 0, dry_run=False, vouched_for=1)
+
+
 async def test_the_log_has_a_claim(auth: Auth, repositories: Repositories, domain: str) -> None:
     eve = (await squat(auth, f"ada@{domain}")).user
-    await import_users(auth, user_csv(domain, {"ada": "Eve"}), dry_run=False, claim=True)
+    await import_users(auth, user_csv(domain, {"ada": "Eve"}), dry_run=False, choices=CLAIM_ALL)
     page = await repositories.audit_log.page(AuditFilter(user_id=eve.id), 10, None, auth.now())
     (entry,) = page.items
     edits = {(edit.field, edit.before, edit.after) for edit in entry.edits}
-    assert edits == {("groups", None, "5a"), ("hasPassword", "true", "false")}
+    assert edits == {
+        ("groups", None, "5a"),
+        ("hasPassword", "true", "false"),
+        ("selfRegistered", "true", "false"),
+    }
 
 
 async def test_an_account_whose_user_is_known_needs_no_claim(auth: Auth, domain: str) -> None:
     names = {"appointed": "Ada", "created": "Ada", "reset": "Ada"}
     emails = {name: f"{name}@{domain}" for name in names}
     appointed = (await squat(auth, emails["appointed"])).user
-    await account_admin.set_role(auth, None, appointed.id, Role.ORGANIZER)
+    await account_admin.set_role(auth, None, appointed.id, Role.ORGANIZER, vouches=True)
     await account_admin.set_role(auth, None, appointed.id, Role.MEMBER)
     await accounts.create_user(auth, "Eve", emails["created"], PASSWORD, Role.MEMBER)
     reset = await create_password_reset(auth, (await squat(auth, emails["reset"])).user)

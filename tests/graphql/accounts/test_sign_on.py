@@ -133,6 +133,9 @@ async def test_mapped_groups_follow_the_provider_and_others_stay(
     provider.add_user(subject, groups=["class-5a", "unknown"])
     first = await browser.come_back(provider, subject)
     assert first["user"]["groups"] == ["5a"]
+    # The provider has not verified an address.
+    vouch = "mutation($user: ID!) { vouchForUser(userId: $user) { __typename } }"
+    await organizer.execute(vouch, user=first["user"]["id"])
     await organizer.execute(
         "mutation($input: SetGroupsInput!) { setGroups(input: $input) { __typename } }",
         input={"userId": first["user"]["id"], "groups": ["5a", "choir"]},

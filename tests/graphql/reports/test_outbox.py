@@ -47,8 +47,8 @@ async def test_admins_send_what_failed_again_with_what_is_sent_with_it(
     secret = direct_mail(PASSWORD_CHANGED, subject, "0", now, recipient="a@school.test")
     await outbox.insert([*mails, secret], now)
     for mail in (mails[0], secret):
-        [claimed] = await outbox.claim([mail], now)
-        await outbox.finish(claimed, Delivery(OutboxState.FAILED, "550 no"), now)
+        [leased] = await outbox.lease([mail], now)
+        await outbox.finish(leased, Delivery(OutboxState.FAILED, "550 no"), now)
     follower = await outbox.find(mails[1].id)
     assert follower is not None
     assert (follower.state, follower.lead_id) == (OutboxState.FAILED, mails[0].id)
@@ -71,8 +71,8 @@ async def test_admins_send_all_that_failed_again_in_one_request(
     secret = replace(direct_mail(PASSWORD_CHANGED, kind, "0", now), kind=kind)
     await outbox.insert([*mails, secret], now)
     for mail, state in zip([*mails, secret], [*states, OutboxState.FAILED], strict=True):
-        [claimed] = await outbox.claim([mail], now)
-        await outbox.finish(claimed, Delivery(state, "550 no"), now)
+        [leased] = await outbox.lease([mail], now)
+        await outbox.finish(leased, Delivery(state, "550 no"), now)
     assert (await organizer.send(RETRY_ALL, filter={"kind": kind}))["errors"]
     refused = await admin.execute(RETRY_ALL, filter={"kind": kind, "state": "SENT"})
     assert refused == {"fields": [{"field": "state"}]}

@@ -42,6 +42,7 @@ WITHOUT_USE_CASE = {
     "CopyCampaignResult",
     "CreateExportLinkResult",
     "EndSessionResult",
+    "ClaimUserResult",
     "EraseUserResult",
 }
 

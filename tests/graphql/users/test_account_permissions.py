@@ -1,6 +1,7 @@
 """Who may change which account, and references to users that are not read."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -9,6 +10,7 @@ import pytest
 from bson import ObjectId
 from graphql import FieldNode, FragmentDefinitionNode, OperationDefinitionNode, parse
 
+from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
 from slotlock.auth.sessions import open_session
 from slotlock.domain.users.user import Role, User, UserId
@@ -23,6 +25,7 @@ from tests.support.stores.users import auth_for_database, insert_user, new_email
 REFUSAL = "__typename ... on Refusal { code }"
 # By name, in an order in which none prevents the next one.
 DOORS = {
+    "vouchForUser": "vouchForUser(userId: $user)",
     "updateUser": 'updateUser(input: {userId: $user, name: "Ada"})',
     "setGroups": 'setGroups(input: {userId: $user, groups: ["5a"]})',
     "inviteUser": "inviteUser(userId: $user)",
@@ -60,6 +63,13 @@ MATRIX = {
     (Role.ADMIN, Role.ORGANIZER): ALLOWED,
     (Role.ADMIN, Role.ADMIN): ALLOWED,
 }
+# What gives an account something that is meant for its user, by who may use it.
+GRANTS: dict[Role, tuple[str, ...]] = {
+    Role.ORGANIZER: ("updateUser", "setGroups"),
+    Role.ADMIN: ("updateUser", "setGroups", "setUserRole"),
+}
+LOG = """query($user: ID!) { auditLog(filter: {userId: $user}, first: 5) {
+  nodes { action edits { field before after } } } }"""
 USER_ID = UserId("0" * 23 + "7")
 
 
@@ -106,6 +116,60 @@ async def test_every_door_has_the_same_rule(
         else:
             outcomes[door] = await through_graphql(client, door, user)
     assert outcomes == MATRIX[caller_role, target]
+
+
+@pytest.mark.parametrize("role", [Role.ORGANIZER, Role.ADMIN])
+async def test_an_account_that_a_stranger_registered_gets_nothing_before_somebody_vouches(
+    two_apps: Pair, http: httpx.AsyncClient, auth: Auth, role: Role
+) -> None:
+    stranger = await insert_user(auth, self_registered=True)
+    token = (await open_session(auth, await insert_user(auth, role))).access_token
+    client = GraphQLTestClient(http, two_apps[0].url, token)
+
+    async def try_doors() -> dict[str, str]:
+        outcomes = {door: await through_graphql(client, door, stranger) for door in GRANTS[role]}
+        file = f"email,name,groups\n{stranger.email},Byron,5a\n".encode()
+        report = (await post_user_file(client, file)).json()
+        return outcomes | {"import": OK if report["updated"] else "SELF_REGISTERED"}
+
+    assert set((await try_doors()).values()) == {"SELF_REGISTERED"}
+    query = "query($filter: UserFilter) { users(filter: $filter) { nodes { id selfRegistered } } }"
+    shown = {"id": f"user_{stranger.id}", "selfRegistered": True}
+    for is_listed in (True, False):
+        filter_ = {"text": stranger.email, "selfRegistered": is_listed}
+        assert (await client.execute(query, filter=filter_))["nodes"] == [shown] * is_listed
+    stored = await auth.repositories.users.find_many([stranger.id])
+    assert stored == {stranger.id: stranger}
+
+    assert await through_graphql(client, "vouchForUser", stranger) == OK
+    assert set((await try_doors()).values()) == {OK}
+
+
+async def test_only_organizers_see_that_a_user_registered(
+    two_apps: Pair, http: httpx.AsyncClient, auth: Auth
+) -> None:
+    stranger = await insert_user(auth, self_registered=True)
+    client = GraphQLTestClient(
+        http, two_apps[0].url, (await open_session(auth, stranger)).access_token
+    )
+    assert await client.execute("{ me { selfRegistered } }") == {"selfRegistered": None}
+
+
+async def test_a_vouch_preserves_the_password_and_the_sessions_and_is_in_the_log(
+    two_apps: Pair, http: httpx.AsyncClient, auth: Auth
+) -> None:
+    pupil = await insert_user(auth, self_registered=True)
+    session = await open_session(auth, pupil)
+    token = (await open_session(auth, await insert_user(auth, Role.ORGANIZER))).access_token
+    organizer = GraphQLTestClient(http, two_apps[0].url, token)
+    for _ in range(2):  # the second one changes nothing
+        assert await through_graphql(organizer, "vouchForUser", pupil) == OK
+    assert await authenticate(auth, f"Bearer {session.access_token}")
+    known = (await auth.repositories.users.find_many([pupil.id]))[pupil.id]
+    assert known == replace(pupil, self_registered=False)
+    log = await organizer.execute(LOG, user=f"user_{pupil.id}")
+    edits = [{"field": "selfRegistered", "before": "true", "after": "false"}]
+    assert log["nodes"] == [{"action": "VOUCHED_FOR", "edits": edits}]
 
 
 async def test_a_file_that_changes_an_admin_imports_nothing_of_an_organizer(

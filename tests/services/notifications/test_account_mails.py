@@ -11,7 +11,8 @@ from bson import ObjectId
 
 from slotlock.auth import accounts, email_verification, invitations
 from slotlock.auth.accounts import EmailTaken, InvalidCredentials
-from slotlock.auth.admin import account_admin, groups_and_bans
+from slotlock.auth.admin import account_admin, account_claims, groups_and_bans
+from slotlock.auth.admin.account_claims import UserClaimed
 from slotlock.auth.admin.user_import import import_users
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
@@ -31,6 +32,7 @@ from slotlock.auth.sessions import SignedInSession
 from slotlock.auth.tokens import BadTokenError, TokenSigner
 from slotlock.domain.notifications.outbox import OutboxState
 from slotlock.domain.shared.validation import InvalidInput
+from slotlock.domain.users.account_admin_rules import HeldPlaces
 from slotlock.domain.users.user import Caller, Role, User
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
 from slotlock.infrastructure.mongo.users import credentials
@@ -161,6 +163,7 @@ async def test_who_is_banned_or_has_another_address_gets_no_account_by_an_old_li
     user = (await site.register()).user
     token = await site.mail_reset()
     organizer = replace(site.scene.organizer, role=Role.ADMIN)
+    await groups_and_bans.vouch(site.auth, organizer, user.id)
     await account_admin.update_user(site.auth, organizer, user.id, None, "lovelace@school.test")
     assert await site.sent() == ["Ada <ada@school.test>: Your account has another e-mail address"]
     assert await reset_password(site.auth, token, NEW) == InvalidInvitation()
@@ -253,7 +256,7 @@ async def test_only_the_user_who_is_signed_in_verifies_the_address(site: Account
     assert not (await site.find(ada.user)).email_verified
     verified = await email_verification.verify_email(auth, caller, f" {code} ")
     assert isinstance(verified, EmailVerified)
-    assert (verified.user.email_verified, verified.user.is_unclaimed) == (True, False)
+    assert (verified.user.email_verified, verified.user.self_registered) == (True, False)
     assert isinstance(await email_verification.verify_email(auth, caller, code), InvalidInput)
     again = await email_verification.request_email_verification(auth, caller)
     assert isinstance(again, InvalidInput)
@@ -407,3 +410,19 @@ async def test_headers_hold_no_more_than_a_name_and_an_address(site: Accounts) -
         assert recipient.addr_spec.endswith("@school.test")
     recipients = {each for mail in site.scene.trap.mails for each in mail.recipients}
     assert not any("evil" in each for each in recipients)
+
+
+async def test_only_the_mail_of_a_claim_has_its_token_which_verifies_the_address(
+    site: Accounts,
+) -> None:
+    eve = (await site.register("Eve")).user
+    admin = replace(site.scene.organizer, role=Role.ADMIN)
+    assert isinstance(await account_claims.lock(site.auth, eve.id), User)
+    claimed = await account_claims.invite(site.auth, admin, eve.id, HeldPlaces(0, 0, 0))
+    assert isinstance(claimed, UserClaimed)
+    assert claimed.invitation_token is None
+    (mail,) = await site.sent()
+    assert mail.startswith("Eve <ada@school.test>: ")
+    accepted = await set_password(site.auth, site.secret(), NEW)
+    assert isinstance(accepted, SignedInSession)
+    assert accepted.user.email_verified

@@ -116,8 +116,8 @@ async def test_a_worker_that_dies_is_replaced_and_sends_the_same_mail(scene: Mai
     outbox = scene.services.outbox
     scene.clock.advance(timedelta(minutes=1))
     [due, _] = await outbox.find_due(Channel.MAIL, scene.clock.now, 10)
-    [claimed] = await outbox.claim([due], scene.clock.now)
-    assert (await scene.mailer.deliver(claimed)).state is OutboxState.SENT
+    [leased] = await outbox.lease([due], scene.clock.now)
+    assert (await scene.mailer.deliver(leased)).state is OutboxState.SENT
     # It dies before it records that. A later change is another mail.
     async with scene.reading():
         await scene.book(await scene.insert_slot(title="Chess"), 0)
@@ -135,19 +135,19 @@ async def test_a_worker_that_dies_is_replaced_and_sends_the_same_mail(scene: Mai
 async def test_two_workers_send_an_entry_once(
     scene: MailScene, monkeypatch: pytest.MonkeyPatch, is_guarded: bool
 ) -> None:
-    """Without the condition of the claim, both send it: the control of this test."""
+    """Without the condition of the lease, both send it: the control of this test."""
     for number in range(5):
         await insert_mail(scene, subject=str(number))
     if not is_guarded:
         both_found = asyncio.Barrier(2)
 
-        async def claim(
+        async def lease(
             _: OutboxRepository, due: Sequence[OutboxEntry], *_now: object
         ) -> list[list[OutboxEntry]]:
             await both_found.wait()  # before either has sent anything
             return [[entry] for entry in due]
 
-        monkeypatch.setattr(OutboxRepository, "claim", claim)
+        monkeypatch.setattr(OutboxRepository, "lease", lease)
     workers = [OutboxSender(scene.services, Channel.MAIL, scene.mailer.deliver) for _ in range(2)]
     await asyncio.gather(*(worker.send_due() for worker in workers))
     await asyncio.gather(*(worker.finish() for worker in workers))
@@ -263,13 +263,13 @@ async def test_a_response_with_any_bytes_is_recorded(scene: MailScene) -> None:
     assert (await only_entry(scene)).note == "taken ?"
 
 
-async def test_all_that_another_worker_did_not_claim_is_claimed(scene: MailScene) -> None:
+async def test_all_that_another_worker_did_not_lease_is_leased(scene: MailScene) -> None:
     for number in range(4):
         await insert_mail(scene, subject=str(number))
     outbox = scene.services.outbox
     due = await outbox.find_due(Channel.MAIL, scene.clock.now, 10)
-    first = await outbox.claim(due[1:2], scene.clock.now)
-    rest = await outbox.claim(due, scene.clock.now)
+    first = await outbox.lease(due[1:2], scene.clock.now)
+    rest = await outbox.lease(due, scene.clock.now)
     assert [entry.id for [entry] in first] == [due[1].id]
     assert [entry.id for [entry] in rest] == [due[0].id, due[2].id, due[3].id]
     assert {entry.attempts for [entry] in rest} == {1}
@@ -300,15 +300,15 @@ async def test_what_is_being_sent_is_erased_with_its_user_and_stays_so(scene: Ma
     assert {document["state"] for document in exported} == {"queued"}
     assert len(exported) == 2
     [due, _] = await outbox.find_due(Channel.MAIL, scene.clock.now, 10)
-    [claimed] = await outbox.claim([due], scene.clock.now)
+    [leased] = await outbox.lease([due], scene.clock.now)
     erasure = await scene.services.erasures.erase_account(user_id, None, scene.clock.now)
     assert isinstance(erasure, Erasure)
     await finish_erasure(scene.services, erasure)
     assert await scene.entries() == []
-    assert (await scene.mailer.deliver(claimed)).state is OutboxState.SUPPRESSED
+    assert (await scene.mailer.deliver(leased)).state is OutboxState.SUPPRESSED
     # The attempt ends after the erasure, and leaves no trace of the address.
     sent = Delivery(OutboxState.SENT, "taken", "0@school.test")
-    await outbox.finish(claimed, sent, scene.clock.now)
+    await outbox.finish(leased, sent, scene.clock.now)
     assert await scene.entries() == []
 
 

@@ -23,6 +23,7 @@ from tests.support.clients.campaigns import create_campaign
 from tests.support.polling import TIMEOUT_S
 from tests.support.stores.users import new_email
 
+VOUCH = "mutation($id: ID!) { vouchForUser(userId: $id) { __typename } }"
 REGISTER = """mutation($input: RegisterInput!) { register(input: $input) {
   ... on Session { accessToken refreshToken }
 } }"""
@@ -76,6 +77,10 @@ class Board:
         """Register a student."""
         email = email or new_email()
         return await self._begin_session(REGISTER, name=name, email=email, password=PASSWORD)
+
+    async def vouch_for(self, student: Student) -> None:
+        """Let the organizer vouch for a student, who can get groups and a role then."""
+        await self.organizer.execute(VOUCH, id=await student.fetch_user_id())
 
     async def admin(self) -> Student:
         """Sign in as the administrator."""

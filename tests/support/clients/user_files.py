@@ -6,8 +6,11 @@ from io import StringIO
 import httpx
 
 from slotlock.auth.container import Auth
+from slotlock.domain.users.import_choices import Choice, Choices
 from slotlock.domain.users.user import User, UserFilter
 from tests.support.clients.client import GraphQLTestClient, Json
+
+CLAIM_ALL = Choices(others=Choice.CLAIM)
 
 
 def user_csv(domain: str, names: dict[str, str], groups: str = "5a") -> bytes:

@@ -44,6 +44,7 @@ from slotlock.domain.teams import membership
 from slotlock.domain.teams.team import TeamVersion
 from slotlock.domain.teams.team_outcomes import TeamSaved
 from slotlock.domain.users.identity import Identity
+from slotlock.domain.users.import_choices import Choices
 from slotlock.domain.users.import_file import UserRow
 from slotlock.domain.users.import_plan import ImportPlan, plan_import
 from slotlock.domain.users.sync_plan import plan_sync
@@ -448,7 +449,7 @@ async def run_user_import_queries(repositories: Repositories) -> None:
         snapshot = await imports.load_snapshot(names, with_managed=True)
         rows = [UserRow(2, email, "Ada", None) for email in names]
         users, bans = snapshot.users_by_login_name, snapshot.banned_by_sync
-        plan = plan_sync(rows, users, snapshot.managed, bans, claim=False, bans_gone=True)
+        plan = plan_sync(rows, users, snapshot.managed, bans, choices=Choices(), bans_gone=True)
         assert isinstance(plan, ImportPlan)
         assert plan.membership is not None
         assert len(plan.membership.returned) == back
@@ -476,6 +477,8 @@ async def run_user_import_queries(repositories: Repositories) -> None:
         UserFilter(banned=False),
         UserFilter(without_password=True),
         UserFilter(without_password=False),
+        UserFilter(self_registered=True),
+        UserFilter(self_registered=False),
         UserFilter("ada", "5b", banned=False, without_password=True),
     ):
         for position in (None, emails[0]):
@@ -490,7 +493,7 @@ async def run_outbox_queries(repositories: Repositories, slot_ids: list[SlotId])
     assert await outbox.insert([entry, other], now) == 2
     assert await outbox.insert([entry], now) == 0
     (due,) = (e for e in await outbox.find_due(Channel.MAIL, now, 10) if e.id == entry.id)
-    [entries] = await outbox.claim([due], now)
+    [entries] = await outbox.lease([due], now)
     assert len(entries) == 2
     delivery = Delivery(OutboxState.QUEUED, "451")
     assert await outbox.finish(entries, delivery, now) is OutboxState.QUEUED

@@ -80,12 +80,16 @@ def new_email() -> str:
 
 
 async def insert_user(
-    auth: Auth, role: Role = Role.MEMBER, password_hash: str | None = None
+    auth: Auth,
+    role: Role = Role.MEMBER,
+    password_hash: str | None = None,
+    *,
+    self_registered: bool = False,
 ) -> User:
     """Insert a new user."""
     password_hash = password_hash or NO_PASSWORD
     user = await auth.repositories.users.insert(
-        "Somebody", new_email(), role, password_hash, utc_now()
+        "Somebody", new_email(), role, password_hash, utc_now(), self_registered=self_registered
     )
     assert user is not None
     return user

@@ -2,11 +2,11 @@
 
     outbox: {_id: "kind:subject:version[:endpoint]", channel, kind, at, state, attempts, createdAt,
              dueAt?, user?, slot?, booking?, group?, lead?, data?, confidential?: true, expiresAt?,
-             recipient?, note?, doneAt?, claim?}
+             recipient?, note?, doneAt?, leasedBy?}
 
 `dueAt` exists while an entry waits: for its time, or while it is being sent, for the end of its
-lease. Entries that are sent with another one have its id as `lead`, and no `dueAt`. `claim` is the
-command that took the lease last.
+lease. Entries that are sent with another one have its id as `lead`, and no `dueAt`. `leasedBy` is
+the command that took the lease last.
 """
 
 import asyncio
@@ -117,14 +117,14 @@ class OutboxRepository:
         found = self._outbox.find(query, sort=[("dueAt", 1)], limit=limit)
         return [to_outbox_entry(document) async for document in found]
 
-    async def claim(self, due: Sequence[OutboxEntry], now: datetime) -> list[list[OutboxEntry]]:
+    async def lease(self, due: Sequence[OutboxEntry], now: datetime) -> list[list[OutboxEntry]]:
         """Begin to send due entries, each with those of its group that were not sent before.
 
         Return the entries of each mail or call, the due one first; none of those for which another
         worker was first. A later attempt sends the same entries again.
         """
         token = ObjectId()
-        changes = {"state": OutboxState.SENDING.value, "dueAt": now + LEASE, "claim": token}
+        changes = {"state": OutboxState.SENDING.value, "dueAt": now + LEASE, "leasedBy": token}
         done = await self._outbox.bulk_write(
             [
                 UpdateOne(
@@ -137,8 +137,8 @@ class OutboxRepository:
         )
         if done.modified_count < len(due):
             ids = {"$in": [entry.id for entry in due]}
-            claimed = self._outbox.find({"_id": ids, "claim": token}, {"_id": 1})
-            own = {document["_id"] async for document in claimed}
+            leased = self._outbox.find({"_id": ids, "leasedBy": token}, {"_id": 1})
+            own = {document["_id"] async for document in leased}
             due = [entry for entry in due if entry.id in own]
         leads = [
             replace(

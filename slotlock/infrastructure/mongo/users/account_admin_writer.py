@@ -22,6 +22,7 @@ from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxReposit
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
 from slotlock.infrastructure.mongo.users.sessions import (
     end_all_sessions,
+    end_other_ways_in,
     set_session_roles,
 )
 from slotlock.infrastructure.mongo.users.user_documents import (
@@ -136,6 +137,25 @@ class AccountAdminWriter:
         return await update_login_name(self._database, self._outbox, query, update, info, mails)
 
     @limited
+    async def vouch(self, expected: User, by: UserId, now: datetime) -> User | None:
+        """Remove the mark of a user who registered. Return None if the user changed meanwhile."""
+        if not expected.self_registered:
+            return expected
+        query: Document = {
+            "_id": ObjectId(expected.id),
+            "role": expected.role.value,
+            "email": expected.login_name,
+            "selfRegistered": True,
+            "erasedAt": None,
+        }
+        update = {"$unset": {"selfRegistered": ""}}
+        info = AuditInfo(AuditAction.VOUCHED_FOR, by, now)
+        return await in_transaction(
+            self._database,
+            lambda session: update_user(self._database, query, update, info, session),
+        )
+
+    @limited
     async def set_role(
         self,
         user_id: UserId,
@@ -147,7 +167,7 @@ class AccountAdminWriter:
     ) -> User | LastAdmin | None:
         """Set a user's role, also in their open sessions. Return None without a user.
 
-        It ends an open invitation, which was made for the old role. An admin knows the user. With
+        It ends an open invitation, which was made for the old role. It also vouches for them. With
         `ends_other_ways`, it also ends the password and the sessions, which somebody else may have.
         """
         unset = ["invitation", "selfRegistered"]
@@ -209,8 +229,13 @@ class AccountAdminWriter:
 
         async def write(session: AsyncClientSession) -> bool:
             query = {"_id": ObjectId(user_id), "erasedAt": None}
-            if not (await self._users.update_one(query, update, session=session)).matched_count:
+            before = await self._users.find_one_and_update(
+                query, update, {"selfRegistered": 1}, session=session
+            )
+            if before is None:
                 return False
+            if "selfRegistered" in before:
+                await end_other_ways_in(self._database, user_id, session)
             await end_all_sessions(self._database, user_id, session)
             await insert_notes(self._database, [note], session)
             await self._outbox.insert(mails, now, session)

@@ -9,6 +9,7 @@ from slotlock.infrastructure.mongo.outbox.webhook_repository import (
     WebhookRepository,
 )
 from slotlock.infrastructure.mongo.users.account_admin_writer import AccountAdminWriter, BanWriter
+from slotlock.infrastructure.mongo.users.account_claims import AccountClaimWriter
 from slotlock.infrastructure.mongo.users.credentials import (
     CalendarTokenRepository,
     InvitationRepository,
@@ -58,6 +59,7 @@ class AccountRepositories:
         self.bans = BanWriter(database, users.limiter)
         self.password_writer = PasswordWriter(database, users.limiter, outbox)
         self.account_admin_writer = AccountAdminWriter(database, users.limiter, required, outbox)
+        self.account_claims = AccountClaimWriter(database, users.limiter, outbox)
         self.email_verifications = EmailVerificationRepository(
             database, users.limiter, required, outbox
         )

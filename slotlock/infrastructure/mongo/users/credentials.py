@@ -29,6 +29,7 @@ from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxReposit
 from slotlock.infrastructure.mongo.transactions import in_transaction
 from slotlock.infrastructure.mongo.users.sessions import (
     end_all_sessions,
+    end_other_ways_in,
     other_sessions_query,
     serialize_user_sessions,
 )
@@ -226,12 +227,13 @@ class InvitationRepository:
             if document is None:
                 return None
             user, ended_sessions = replace(to_user(document), has_password=True), 0
-            if "withoutPassword" not in document:
+            if "withoutPassword" not in document or user.self_registered:
                 ended_sessions = await end_all_sessions(self._database, user.id, session)
+            if user.self_registered:
+                await end_other_ways_in(self._database, user.id, session)
             if _was_mailed(document, token_hash):
-                await self._users.update_one(
-                    {"_id": document["_id"]}, _verification(user), session=session
-                )
+                verified = {"$set": {"verifiedEmail": user.login_name}}
+                await self._users.update_one({"_id": document["_id"]}, verified, session=session)
                 user = replace(user, email_verified=True, self_registered=False)
             await self._outbox.insert(mails, now, session)
             return user, ended_sessions
@@ -275,15 +277,6 @@ def _was_mailed(document: Document, token_hash: str) -> bool:
     return any(
         each.get("hash") == token_hash and each.get("email") == document["email"] for each in tokens
     )
-
-
-def _verification(user: User) -> Document:
-    """Return the update of a user who used a token that was mailed to them.
-
-    Somebody else may have registered with the address before, and must not read their calendar.
-    """
-    verified: Document = {"$set": {"verifiedEmail": user.login_name}}
-    return {**verified, "$unset": {"calendar": ""}} if user.is_unclaimed else verified
 
 
 class CalendarTokenRepository:

@@ -100,7 +100,7 @@ class EmailVerificationRepository:
             info,
             mails,
             # The old address may be that of a stranger, who was invited.
-            assigns_invitations=not before.is_unclaimed,
+            assigns_invitations=not before.self_registered,
         )
 
 

@@ -23,8 +23,12 @@ from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes, indexes_of
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxRepository
 from slotlock.infrastructure.mongo.transactions import in_transaction, insert_unless_taken
-from slotlock.infrastructure.mongo.users.imports import FIELDS_UNSET_BY_CLAIM
-from slotlock.infrastructure.mongo.users.sessions import end_all_sessions, user_sessions_query
+from slotlock.infrastructure.mongo.users.account_claims import FIELDS_UNSET_BY_CLAIM
+from slotlock.infrastructure.mongo.users.sessions import (
+    end_all_sessions,
+    serialize_user_sessions,
+    user_sessions_query,
+)
 from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
     IDENTITY_INDEX,
@@ -139,7 +143,7 @@ class IdentityRepository:
     async def insert_user(self, name: str, login_name: str, new: NewIdentity) -> User | None:
         """Insert a member who signs in with an identity; None if it or the name is taken.
 
-        Unless the provider has verified the address, the account is as unclaimed as one that
+        Unless the provider has verified the address, the account has the mark of those that
         somebody registered.
         """
         self._required.require(EMAIL_INDEX, IDENTITY_INDEX)
@@ -158,11 +162,13 @@ class IdentityRepository:
         new: NewIdentity,
         *,
         by_address: bool,
+        session_id: str | None = None,
         mails: Sequence[OutboxEntry] = (),
     ) -> User | None:
         """Add an identity to a user, and insert the mails about it.
 
-        Return None if the user changed meanwhile, or another one has it.
+        Return None if the user changed, or the session of the request ended, meanwhile, or another
+        user has it. A claim, which ends the session, must not leave a way in.
 
         No address leads to an account of which an import named the identity at this provider.
         An account that only the address leads to is claimed if somebody registered it without
@@ -180,7 +186,7 @@ class IdentityRepository:
         }
         verifies = new.email_verified and new.email == expected.login_name
         is_proven = not by_address or expected.email_verified
-        claims = verifies and expected.is_unclaimed and not is_proven
+        claims = verifies and expected.self_registered and not is_proven
         fields: Document = {"verifiedEmail": expected.login_name} if verifies else {}
         update: Document = {"$push": {"identities": _to_document(new)}}
         if by_address:
@@ -197,6 +203,8 @@ class IdentityRepository:
             update["$set"] = fields
 
         async def write(session: AsyncClientSession) -> User | None:
+            if session_id and not await self._is_open(session_id, expected.id, session):
+                return None
             if not (await self._users.update_one(query, update, session=session)).matched_count:
                 return None
             await self._outbox.insert(mails, new.at, session)
@@ -215,6 +223,12 @@ class IdentityRepository:
             return await in_transaction(self._database, write)
         except DuplicateKeyError:
             return None
+
+    async def _is_open(self, session_id: str, user_id: UserId, session: AsyncClientSession) -> bool:
+        """Return whether a session of a user is open, and stays so until the transaction ends."""
+        await serialize_user_sessions(self._database, user_id, session)
+        query = {**user_sessions_query(user_id), "_id": session_id}
+        return await self._sessions.find_one(query, {"_id": 1}, session=session) is not None
 
     @limited
     async def note_sign_in(self, user: User, new: NewIdentity) -> User:

@@ -42,6 +42,7 @@ from slotlock.infrastructure.mongo.client import (
 from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter, limited_listing
 from slotlock.infrastructure.mongo.indexes.index import RequiredIndexes
 from slotlock.infrastructure.mongo.users.account_admin_writer import BAN_FIELDS
+from slotlock.infrastructure.mongo.users.account_claims import FIELDS_UNSET_BY_CLAIM
 from slotlock.infrastructure.mongo.users.sessions import end_sessions_of_all
 from slotlock.infrastructure.mongo.users.user_documents import (
     EMAIL_INDEX,
@@ -64,12 +65,7 @@ IMPORT_ID = "users"
 SNAPSHOT_FIELDS = {**PUBLIC_FIELDS, "synced": 1, "bannedBy": 1, "identities": 1}
 # What the audit log says of an account.
 NOTED_OF_CREATED = ("email", "username", "name", "groups")
-NOTED_OF_UPDATED = (*NOTED_OF_CREATED, "hasPassword")
-# What the user who registered the account could still use, and that nobody knows this user.
-FIELDS_UNSET_BY_CLAIM = (
-    *("passwordHash", "invitation", "calendar", "selfRegistered"),
-    *("passwordReset", "emailVerification", "identities", "formerLoginNames"),
-)
+NOTED_OF_UPDATED = (*NOTED_OF_CREATED, "hasPassword", "selfRegistered")
 
 
 @value_object
@@ -365,8 +361,10 @@ def _to_update(user_update: UserUpdate) -> UpdateOne:
         }
     update: Document = {"$set": change}
     added = user_update.identities.added if user_update.identities else None
-    if user_update.is_claim:
+    if user_update.choice is not None:
         unchanged["selfRegistered"] = True
+        update["$unset"] = {"selfRegistered": ""}
+    if user_update.is_claim:
         change["withoutPassword"] = True
         unset = dict.fromkeys(FIELDS_UNSET_BY_CLAIM, "")
         if added:

@@ -149,6 +149,14 @@ async def end_sessions_of_all(
     await database["sessions"].delete_many({"user": {"$in": ids}}, session=session)
 
 
+async def end_other_ways_in(
+    database: Database, user_id: UserId, session: AsyncClientSession
+) -> None:
+    """End what the user who registered an account could still use after a new password."""
+    ended = {"$unset": {"calendar": "", "identities": ""}}
+    await database["users"].update_one({"_id": ObjectId(user_id)}, ended, session=session)
+
+
 class SessionRepository:
     """Opens, finds and ends sessions."""
 

@@ -14,8 +14,8 @@
 login name, after a mark (`search_words.py`).
 Either `passwordHash` or `withoutPassword` is present. Flags are true or omitted, so that an index
 finds the users with a flag (`true`) and without it (`null`) in the order of their addresses.
-`selfRegistered` marks an account that somebody registered, until an organizer or operator vouches
-for the user. Accounts of earlier versions lack it.
+`selfRegistered` marks an account that somebody registered, until somebody vouches for the user,
+claims the account or verifies the address. Accounts of earlier versions lack it.
 `synced` marks an account that a file of all users named. When such a file no longer does, a sync
 may ban the user and remove the mark; `bannedBy` is then the user, as no organizer did it.
 `undeliverable` is the address that its mail server rejected.
@@ -55,6 +55,7 @@ PUBLIC_FIELDS = dict.fromkeys(
 PARTIAL_CALENDAR = {"partialFilterExpression": {"calendar.hash": {"$exists": True}}}
 PARTIAL_BANNED = {"partialFilterExpression": {"bannedAt": {"$exists": True}}}
 PARTIAL_SYNCED = {"partialFilterExpression": {"synced": True}}
+PARTIAL_SELF_REGISTERED = {"partialFilterExpression": {"selfRegistered": True}}
 PARTIAL_INVITATION = {"partialFilterExpression": {"invitation.hash": {"$exists": True}}}
 PARTIAL_RESET = {"partialFilterExpression": {"passwordReset.hash": {"$exists": True}}}
 PARTIAL_IDENTITY = {"partialFilterExpression": {"identities.key": {"$exists": True}}}
@@ -68,6 +69,7 @@ USER_INDEXES = indexes_of(
         "banned": ([("banned", 1), ("email", 1)], {}),
         "banned_at": ([("bannedAt", -1)], PARTIAL_BANNED),
         "synced": ([("synced", 1)], PARTIAL_SYNCED),
+        "self_registered": ([("selfRegistered", 1), ("email", 1)], PARTIAL_SELF_REGISTERED),
         "without_password": ([("withoutPassword", 1), ("email", 1)], {}),
         "invitation": ([("invitation.hash", 1)], {"unique": True, **PARTIAL_INVITATION}),
         "password_reset": ([("passwordReset.hash", 1)], {"unique": True, **PARTIAL_RESET}),

@@ -197,6 +197,7 @@ def _filter_query(user_filter: UserFilter, after: str | None) -> Document:
     for name, value in (
         ("banned", user_filter.banned),
         ("withoutPassword", user_filter.without_password),
+        ("selfRegistered", user_filter.self_registered),
     ):
         if value is not None:
             query[name] = value or None

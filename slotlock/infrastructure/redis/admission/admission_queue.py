@@ -55,7 +55,7 @@ class QueuedBooking:
         return _key_field(self.requested_by, self.key)
 
     @property
-    def claim_field(self) -> str:
+    def booking_field(self) -> str:
         """The field of the partition's tickets that names the request for this booking."""
         return f"c{self.slot_id}{self.user_id}{self.requested_by}{int(self.hold)}"
 
@@ -86,7 +86,7 @@ class QueuedBooking:
         return [
             self.slot_id,
             self.key_field,
-            self.claim_field,
+            self.booking_field,
             self.request_hash[:REQUEST_HASH_CHARS],
             str(to_milliseconds(requested_at)),
             *self.flat_fields(),
@@ -172,9 +172,9 @@ class AdmissionQueue:
         """Return the position of the request with this key, or None if it is not queued."""
         return await self._find((slot_id, _key_field(requested_by, key), ""))
 
-    async def find_by_claim(self, request: QueuedBooking) -> QueuePosition | None:
+    async def find_by_booking(self, request: QueuedBooking) -> QueuePosition | None:
         """Return the position of a queued request for the same booking, or None."""
-        return await self._find((request.slot_id, request.key_field, request.claim_field))
+        return await self._find((request.slot_id, request.key_field, request.booking_field))
 
     async def _find(self, search: _Search) -> QueuePosition | None:
         return await self._find_batchers[self.partition_of(search[0])].submit(search)

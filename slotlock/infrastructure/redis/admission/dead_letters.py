@@ -68,7 +68,7 @@ class DeadLetterQueue:
             dead_letter,
             request.slot_id,
             request.key_field,
-            request.claim_field,
+            request.booking_field,
             request.request_hash[:REQUEST_HASH_CHARS],
             requested_ms,
             *request.flat_fields(),

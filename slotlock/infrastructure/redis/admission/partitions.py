@@ -173,7 +173,7 @@ class QueuePartition:
 
 def _entry_arguments(entry: StreamEntry) -> tuple[str, str, str]:
     request = entry.request
-    return (entry.id, request.key_field, request.claim_field) if request else (entry.id, "", "")
+    return (entry.id, request.key_field, request.booking_field) if request else (entry.id, "", "")
 
 
 def decode_fields(fields: Mapping[bytes, bytes] | None) -> dict[str, str]:

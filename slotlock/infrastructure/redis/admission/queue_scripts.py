@@ -54,11 +54,11 @@ end
 FIND = (
     _FIND_TICKET
     + """
-local function find(slot, key_field, claim_field)
+local function find(slot, key_field, booking_field)
   local ticket = find_ticket(key_field, slot)
-  if ticket or claim_field == '' then return ticket end
-  local claimed_by = redis.call('hget', KEYS[2], claim_field)
-  return claimed_by and find_ticket(claimed_by, slot)
+  if ticket or booking_field == '' then return ticket end
+  local queued_key = redis.call('hget', KEYS[2], booking_field)
+  return queued_key and find_ticket(queued_key, slot)
 end
 local replies = {}
 for n = 1, #ARGV, 3 do
@@ -102,8 +102,8 @@ local function find_end(slot, queue_length)
 end
 local queue_length = redis.call('xlen', KEYS[1])
 local room = tonumber(ARGV[1]) - queue_length - redis.call('xlen', KEYS[3])
-local function enqueue(slot, key_field, claim_field, request_hash, ms, ...)
-  local known = redis.call('hmget', KEYS[2], key_field, claim_field)
+local function enqueue(slot, key_field, booking_field, request_hash, ms, ...)
+  local known = redis.call('hmget', KEYS[2], key_field, booking_field)
   local ticket = known[1] and find_ticket(key_field, slot)
   if ticket then return ticket end
   ticket = known[2] and find_ticket(known[2], slot)
@@ -115,7 +115,7 @@ local function enqueue(slot, key_field, claim_field, request_hash, ms, ...)
   local sequence = string.format('%.0f', last.enqueued)
   local id = redis.call('xadd', KEYS[1], '*', 'ms', ms, ...)
   local value = table.concat({{'{STATE_QUEUED}', id, sequence, request_hash, ms}}, ':')
-  redis.call('hset', KEYS[2], key_field, value, claim_field, key_field, 'i' .. slot, sequence)
+  redis.call('hset', KEYS[2], key_field, value, booking_field, key_field, 'i' .. slot, sequence)
   queue_length, room = queue_length + 1, room - 1
   return {{value, last.left, key_field, last.cancelled}}
 end
@@ -141,9 +141,9 @@ local function remove_entries(...)
   if #removed == 0 then return 0 end
   local found = redis.call('hmget', KEYS[2], unpack(fields))
   for n, id in ipairs(removed) do
-    local ticket, claimed_by, key_field = found[2 * n - 1], found[2 * n], fields[2 * n - 1]
+    local ticket, queued_key, key_field = found[2 * n - 1], found[2 * n], fields[2 * n - 1]
     if ticket and string.find(ticket, ':' .. id .. ':', 1, true) then own[#own + 1] = key_field end
-    if claimed_by == key_field then own[#own + 1] = fields[2 * n] end
+    if queued_key == key_field then own[#own + 1] = fields[2 * n] end
   end
   if #own > 0 then redis.call('hdel', KEYS[2], unpack(own)) end
   return #removed
@@ -238,8 +238,8 @@ local entry = redis.call('xrange', KEYS[1], id, id)[1]
 if not entry then return redis.call('hdel', KEYS[2], ARGV[2]) end
 local fields = {{}}
 for n = 1, #entry[2], 2 do fields[entry[2][n]] = entry[2][n + 1] end
-local claim_field = 'c' .. fields.slot .. fields.user .. fields.by .. fields.hold
-remove_entries(id, ARGV[2], claim_field)
+local booking_field = 'c' .. fields.slot .. fields.user .. fields.by .. fields.hold
+remove_entries(id, ARGV[2], booking_field)
 redis.call('zadd', KEYS[4], 0, ARGV[1] .. ':' .. sequence)
 advance_queue(ARGV[1], 0)
 return 1

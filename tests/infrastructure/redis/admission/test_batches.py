@@ -72,11 +72,11 @@ async def test_searches_of_one_batch_find_their_own_requests(lock_nodes: LockNod
         QueuedBooking(r.slot_id, r.user_id, r.requested_by, r.hold, "f" * 32, r.request_hash)
         for r in (*queued, missing)
     ]
-    by_key, by_claim = await asyncio.gather(
+    by_key, by_booking = await asyncio.gather(
         asyncio.gather(*(queue.find(r.slot_id, r.requested_by, r.key) for r in (*queued, missing))),
-        asyncio.gather(*(queue.find_by_claim(request) for request in same_booking)),
+        asyncio.gather(*(queue.find_by_booking(request) for request in same_booking)),
     )
-    assert by_key == by_claim == [*positions, None]
+    assert by_key == by_booking == [*positions, None]
 
 
 async def test_only_what_was_acknowledged_leaves_the_queue(lock_nodes: LockNodes) -> None:

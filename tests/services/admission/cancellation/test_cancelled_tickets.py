@@ -3,8 +3,11 @@
 import asyncio
 
 import pytest
+from bson import ObjectId
 
+from slotlock.domain.users.user import Role
 from tests.support.apps.deployment import Deployment, PausePoint
+from tests.support.clients.booking_client import BookingClient
 from tests.support.queue.queued_users import (
     IsolatedQueue,
     QueuedUsers,
@@ -13,7 +16,11 @@ from tests.support.queue.queued_users import (
     result_name,
     watch_ticket,
 )
+from tests.support.stores.users import auth_for_database, sign_in_new_user
 
+CLAIM = """mutation($user: ID!, $cancel: Boolean) {
+  claimUser(userId: $user, cancelPlaces: $cancel) {
+    __typename ... on AccountHoldsPlaces { tickets } ... on UserClaimed { tickets } } }"""
 # A queue worker has the requests: before the decision, and before the write.
 BEFORE_THE_WRITE = ["batch-read", "commit"]
 # After the write: before the refusals are stored, and before the acknowledgment.
@@ -140,3 +147,22 @@ async def test_control_without_the_record_a_cancelled_request_is_booked(
     pause_point.resume()
     await queued.wait_for_status("ANSWERED")
     assert await queued.result_names() == ["Booked"]
+
+
+async def test_a_claim_of_an_account_cancels_its_queued_requests(
+    deployment: Deployment, isolated_queue: IsolatedQueue
+) -> None:
+    frontend = isolated_queue.frontend
+    queued = await enqueue_users(deployment, frontend, user_count=2, capacity=2)
+    user_id = await queued.clients[0].fetch_user_id()
+    users = deployment.mongo.get_default_database()["users"]
+    query = {"_id": ObjectId(user_id.removeprefix("user_"))}
+    users.update_one(query, {"$set": {"selfRegistered": True}})
+    async with auth_for_database(isolated_queue.environment["SLOTLOCK_MONGO_URL"]) as auth:
+        token = await sign_in_new_user(auth, Role.ADMIN)
+    admin = BookingClient(queued.clients[0].http, frontend.url, token)
+    asked = await admin.execute(CLAIM, user=user_id)
+    assert asked == {"__typename": "AccountHoldsPlaces", "tickets": 1}
+    claimed = await admin.execute(CLAIM, user=user_id, cancel=True)
+    assert claimed == {"__typename": "UserClaimed", "tickets": 1}
+    assert len(queued.entries) == 1

@@ -13,13 +13,13 @@ const PAGE = 50;
 const TYPING_MS = 250;
 
 /** What is searched stays while somebody looks at one person. */
-const filters = { text: "", group: "", banned: false, withoutPassword: false };
+const filters = { text: "", group: "", banned: false, withoutPassword: false, selfRegistered: false };
 
 /** @param {string} part "", "without-password", "new", "import", "invitations" or the id of a user */
 export function open(part) {
   if (part === "import") return openImport();
   if (part === "invitations") return openInvitations();
-  if (part === "without-password") Object.assign(filters, { text: "", group: "", banned: false, withoutPassword: true });
+  if (part === "without-password") Object.assign(filters, { text: "", group: "", banned: false, withoutPassword: true, selfRegistered: false });
   else if (part) return openPerson(part === "new" ? "" : part);
   return openList();
 }
@@ -41,6 +41,7 @@ function openList() {
       group: filters.group.trim() || null,
       banned: filters.banned || null,
       withoutPassword: filters.withoutPassword || null,
+      selfRegistered: filters.selfRegistered || null,
     };
     try {
       const { users } = await run("users", { filter, first: PAGE, after: isMore ? after : null });
@@ -65,14 +66,14 @@ function openList() {
 
   function filterRow() {
     const input = (/** @type {"text" | "group"} */ name) => ({ type: "search", value: filters[name], autocomplete: "off", oninput: (/** @type {any} */ event) => type(name, event.target.value) });
-    const chip = (/** @type {"banned" | "withoutPassword"} */ name) =>
+    const chip = (/** @type {"banned" | "withoutPassword" | "selfRegistered"} */ name) =>
       h("label", { class: "chip" }, h("input", { type: "checkbox", checked: filters[name], onchange: (/** @type {any} */ event) => {
         filters[name] = event.target.checked;
         load(false);
       } }), t(`people.${name}`));
     return [
       h("div", { class: "pair" }, field("text", t("people.search"), input("text")), field("group", t("people.group"), input("group"))),
-      h("fieldset", { class: "chips" }, h("legend", { class: "vh" }, t("filter.legend")), chip("withoutPassword"), chip("banned")),
+      h("fieldset", { class: "chips" }, h("legend", { class: "vh" }, t("filter.legend")), chip("withoutPassword"), chip("selfRegistered"), chip("banned")),
     ];
   }
 

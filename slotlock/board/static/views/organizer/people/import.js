@@ -1,6 +1,6 @@
 // @ts-check
 /** Import people from a file: first what would happen, then it happens. */
-import { RequestError } from "../../../client.js";
+import { RequestError, me } from "../../../client.js";
 import { h, redraw } from "../../../kernel.js";
 import { button, icon, notice } from "../../../parts.js";
 import { dayOf, deviceZone, number, t } from "../../../text.js";
@@ -17,14 +17,17 @@ export function openImport() {
   let problems = [];
   let problemCount = 0;
   let error = "";
-  let isClaiming = false;
+  /** The accounts that somebody registered, and what happens to them, by line. @type {any[]} */
+  let registered = [];
+  /** @type {Map<number, string>} */
+  const choices = new Map();
   let isSending = false;
 
   /** @param {any} event */
   async function choose(event) {
     const [chosen] = event.target.files;
     if (!chosen) return;
-    isClaiming = false;
+    choices.clear();
     report = file = null;
     problems = [];
     error = "";
@@ -39,6 +42,12 @@ export function openImport() {
     send(true);
   }
 
+  /** @param {string} choice */
+  function linesOf(choice) {
+    const lines = [...choices].filter(([, each]) => each === choice).map(([line]) => line);
+    return lines.length ? `&${choice}=${lines.join(",")}` : "";
+  }
+
   /** @param {boolean} isDryRun */
   async function send(isDryRun) {
     if (isSending || !file) return;
@@ -47,8 +56,8 @@ export function openImport() {
     problems = [];
     redraw();
     try {
-      const { ok, text } = await post(`/users/import?dryRun=${isDryRun}&claim=${isClaiming}`, file.content);
-      if (ok) report = JSON.parse(text);
+      const { ok, text } = await post(`/users/import?dryRun=${isDryRun}${linesOf("claim")}${linesOf("vouch")}`, file.content);
+      if (ok) ({ selfRegistered: registered } = report = JSON.parse(text));
       else if (text.includes('"problems"')) ({ problems, problemCount } = JSON.parse(text));
       else error = messageOf(text);
       if (!ok) report = null;
@@ -61,7 +70,7 @@ export function openImport() {
   }
 
   function counts() {
-    const shown = ["created", "updated", "unchanged", ...(report.claimed ? ["claimed"] : [])];
+    const shown = ["created", "updated", "unchanged", ...["vouchedFor", "claimed"].filter((name) => report[name])];
     return h("dl", { class: "numbers" }, shown.map((name) => h("div", null, h("dt", null, t(`people.${name}${report.dryRun ? "" : "Now"}`)), h("dd", null, number(report[name])))));
   }
 
@@ -69,20 +78,29 @@ export function openImport() {
     return report.ignoredColumns.length > 0 && notice("", "warning", t("people.ignoredColumns", { columns: report.ignoredColumns.join(", ") }));
   }
 
-  function unclaimedPart() {
-    if (!report.unclaimed.length && !isClaiming) return null;
-    const rows = report.unclaimed.map((/** @type {any} */ each) =>
-      h("li", null, h("p", null, h("strong", null, each.email), h("br"), h("span", { class: "small soft" }, t("people.unclaimedLine", { line: each.line, name: each.name, day: dayOf(each.registeredAt, deviceZone) })))));
+  /** @param {any} account */
+  function choice({ line, email }) {
+    const options = ["", "vouch", ...(me?.role === "ADMIN" ? ["claim"] : [])].map((each) => h("option", { value: each, selected: each === (choices.get(line) ?? "") }, t(`people.${each || "leave"}`)));
+    return h("select", { class: "input", "aria-label": email, onchange: (/** @type {any} */ event) => {
+      choices.set(line, event.target.value);
+      redraw();
+    } }, options);
+  }
+
+  function registeredPart() {
+    if (!registered.length) return null;
+    const rows = registered.map((each) =>
+      h("li", null, h("p", null, h("a", { href: `#/people/${each.userId}` }, h("strong", null, each.email)), h("br"), h("span", { class: "small soft" }, t("people.registeredLine", { line: each.line, name: each.name, day: dayOf(each.registeredAt, deviceZone) }))), report.dryRun && choice(each)));
     return h(
       "section",
-      { class: "stack", "aria-labelledby": "unclaimed" },
-      h("h2", { id: "unclaimed" }, t("people.unclaimed")),
-      h("p", { class: "soft" }, t("people.unclaimedHelp")),
-      rows.length > 0 && h("ul", { class: "frame list" }, rows),
-      report.dryRun && h("label", { class: "check" }, h("input", { type: "checkbox", checked: isClaiming, onchange: (/** @type {any} */ event) => {
-        isClaiming = event.target.checked;
-        send(true);
-      } }), t("people.claim")),
+      { class: "stack", "aria-labelledby": "registered" },
+      h("h2", { id: "registered" }, t("people.part.registered")),
+      h("p", { class: "soft" }, t("people.registeredLines")),
+      report.dryRun && h("p", null, button("second", t("people.vouchForAll"), () => {
+        for (const each of registered) choices.set(each.line, "vouch");
+        redraw();
+      })),
+      h("ul", { class: "frame list" }, rows),
     );
   }
 
@@ -106,18 +124,18 @@ export function openImport() {
         notice("yours", "tick", t("people.imported", { name: file?.name }), h("a", { class: "btn second", href: "#/people/invitations" }, t("people.invitations"))),
         counts(),
         ignoredPart(),
-        unclaimedPart(),
+        registeredPart(),
       ];
     }
-    const changes = report.created + report.updated + report.claimed;
+    const changes = report.created + report.updated + [...choices.values()].filter(Boolean).length;
     return [
       h("h2", null, t("people.preview", { name: file?.name })),
       counts(),
       ignoredPart(),
-      unclaimedPart(),
+      registeredPart(),
       changes
         ? h("p", null, button("big", t(isSending ? "people.importing" : "people.importNow", { count: changes, shown: number(changes) }), () => send(false), { "aria-disabled": isSending && "true" }))
-        : notice("", "tick", t("people.nothingToDo")),
+        : !registered.length && notice("", "tick", t("people.nothingToDo")),
     ];
   }
 

@@ -14,6 +14,7 @@ export function personTags(user) {
   return [
     user.role !== "MEMBER" && h("span", { class: "tag" }, t(`role.${user.role}`)),
     user.erased ? h("span", { class: "tag over" }, t("people.erased")) : !user.hasPassword && h("span", { class: "tag wait" }, t("people.noPassword")),
+    user.selfRegistered && h("span", { class: "tag wait" }, t("people.selfRegistered")),
     user.emailUndeliverableSince && h("span", { class: "tag stop" }, icon("warning"), t("people.undeliverable")),
     user.banned && h("span", { class: "tag stop" }, icon("lock"), t("people.bannedTag")),
   ];

@@ -24,6 +24,7 @@ export function openPerson(userId) {
   let invitation = null;
   let isSending = false;
   let isAsking = false;
+  let holdsPlaces = false;
 
   async function load() {
     try {
@@ -129,6 +130,17 @@ export function openPerson(userId) {
     const result = await send("signin", "endUserSessions", { id: user.id });
     if (result) done.signin = t("people.signedOut", { count: result.endedSessions });
   });
+  const vouch = () => attempt("registered", async () => {
+    user = (await send("registered", "vouchForUser", { id: user.id })) ?? user;
+  });
+  const claim = (/** @type {boolean | null} */ cancelPlaces) => () => attempt("registered", async () => {
+    const result = await send("registered", "claimUser", { id: user.id, cancelPlaces });
+    holdsPlaces = !result;
+    if (!result) return;
+    user = result.user;
+    if (result.invitationToken) invitation = { user, link: invitationLink(result.invitationToken), until: result.invitationExpiresAt };
+    else done.signin = t("people.mailedTo", { email: user.email });
+  });
   const unban = () => attempt("ban", async () => {
     user = (await send("ban", "unbanUser", { id: user.id })) ?? user;
   });
@@ -173,6 +185,11 @@ export function openPerson(userId) {
         h("p", null, h("button", { class: "btn", "aria-disabled": isSending && "true" }, t(user.id ? "people.save" : "people.create"))),
       ),
     );
+  }
+
+  function registeredPart() {
+    const claims = holdsPlaces ? [button("second", t("people.claimStay"), claim(false)), button("final", t("people.claimCancel"), claim(true))] : button("second", t("people.claim"), claim(null));
+    return section("registered", h("p", null, t("people.registeredHelp")), h("div", { class: "row" }, button("", t("people.vouch"), vouch), me?.role === "ADMIN" && claims));
   }
 
   function invitationPart() {
@@ -225,7 +242,7 @@ export function openPerson(userId) {
       user.emailUndeliverableSince && notice("stop", "warning", t("people.undeliverableSince", { day: dayOf(user.emailUndeliverableSince, deviceZone) })),
       site.sendsMail && h("p", null, h("a", { href: `#/mail/${user.id}` }, t("people.mails"))),
       !mayChange && notice("", "lock", t(user.erased ? "people.erasedHelp" : "people.adminOnly")),
-      ...(mayChange ? [form(), signinPart(), !isSelf && banPart(), !isSelf && me?.role === "ADMIN" && erasePart()] : []),
+      ...(mayChange ? [user.selfRegistered ? registeredPart() : form(), signinPart(), !isSelf && banPart(), !isSelf && me?.role === "ADMIN" && erasePart()] : []),
     ];
   }
 

@@ -1,0 +1,134 @@
+"""Claims of accounts that a stranger registered, and what becomes of their bookings."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from slotlock.auth.admin import account_claims
+from slotlock.auth.authentication import authenticate
+from slotlock.auth.container import Auth
+from slotlock.auth.sessions import open_session
+from slotlock.auth.tokens import BadTokenError
+from slotlock.domain.users.user import Role, User
+from tests.support.apps.processes import Pair
+from tests.support.clients.booking_client import BookingClient
+from tests.support.clients.client import Json
+from tests.support.clients.fixtures import Two
+from tests.support.stores.users import auth_for_database, insert_user
+
+MEMBER_COUNT = 1
+CLAIM = """mutation($user: ID!, $cancel: Boolean) {
+  claimUser(userId: $user, cancelPlaces: $cancel) {
+    __typename ... on Refusal { code }
+    ... on AccountHoldsPlaces { bookings waitlistEntries tickets }
+    ... on UserClaimed {
+      bookings waitlistEntries tickets invitationToken user { selfRegistered hasPassword }
+    } } }"""
+SET_PASSWORD = """mutation($token: String!) {
+  setPassword(token: $token, password: "correct horse battery") {
+    __typename ... on Session { accessToken } } }"""
+BAN = "mutation($user: ID!) { banUser(userId: $user) { __typename } }"
+
+
+@pytest.fixture
+async def auth(two_apps: Pair) -> AsyncIterator[Auth]:
+    async with auth_for_database(two_apps[0].environment["SLOTLOCK_MONGO_URL"]) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def stranger(auth: Auth) -> User:
+    """Return a user who registered."""
+    return await insert_user(auth, self_registered=True)
+
+
+@pytest.fixture
+async def admin(two_apps: Pair, http: httpx.AsyncClient, auth: Auth) -> BookingClient:
+    """Return an admin."""
+    token = (await open_session(auth, await insert_user(auth, Role.ADMIN))).access_token
+    return BookingClient(http, two_apps[0].url, token)
+
+
+@pytest.fixture
+async def places(
+    two_apps: Pair, http: httpx.AsyncClient, auth: Auth, stranger: User, clients: Two
+) -> dict[str, str]:
+    """Let the stranger book a slot and wait for another. Return both slots."""
+    member, organizer = clients
+    token = (await open_session(auth, stranger)).access_token
+    client = BookingClient(http, two_apps[1].url, token)
+    booked, full = await organizer.add_slot(), await organizer.add_slot(waitlistCapacity=5)
+    assert (await client.book_slot(booked))["__typename"] == "Booked"
+    assert (await member.book(full))["__typename"] == "Booked"
+    assert (await client.join(full))["__typename"] == "WaitlistJoined"
+    return {"booked": booked, "full": full}
+
+
+async def claim(client: BookingClient, user: User, *, cancel: bool | None = None) -> Json:
+    """Claim an account and return the result."""
+    claimed: Json = await client.execute(CLAIM, user=f"user_{user.id}", cancel=cancel)
+    return claimed
+
+
+async def test_a_claim_gives_the_account_to_the_user_of_its_address(
+    auth: Auth, stranger: User, admin: BookingClient
+) -> None:
+    session = await open_session(auth, stranger)
+    claimed = await claim(admin, stranger)
+    assert claimed["user"] == {"selfRegistered": False, "hasPassword": False}
+    with pytest.raises(BadTokenError):
+        await authenticate(auth, f"Bearer {session.access_token}")
+    accepted = await admin.execute(SET_PASSWORD, token=claimed["invitationToken"])
+    assert accepted["__typename"] == "Session"
+    assert (await claim(admin, stranger))["code"] == "NOT_SELF_REGISTERED"
+
+
+async def test_a_claim_asks_what_becomes_of_the_places_before_it_changes_anything(
+    auth: Auth, stranger: User, admin: BookingClient, places: dict[str, str]
+) -> None:
+    session = await open_session(auth, stranger)
+    asked = await claim(admin, stranger)
+    assert asked == {
+        "__typename": "AccountHoldsPlaces",
+        "code": "ACCOUNT_HOLDS_PLACES",
+        "bookings": 1,
+        "waitlistEntries": 1,
+        "tickets": 0,
+    }
+    assert await authenticate(auth, f"Bearer {session.access_token}")
+
+
+@pytest.mark.parametrize("cancel", [True, False])
+async def test_a_claim_cancels_the_places_or_leaves_them(
+    stranger: User, admin: BookingClient, clients: Two, places: dict[str, str], *, cancel: bool
+) -> None:
+    claimed = await claim(admin, stranger, cancel=cancel)
+    assert (claimed["bookings"], claimed["waitlistEntries"]) == (1, 1)
+    _, organizer = clients
+    slots = "query($id: ID!) { slot(id: $id) { remaining waitlistLength } }"
+    booked = await organizer.execute(slots, id=places["booked"])
+    full = await organizer.execute(slots, id=places["full"])
+    assert booked["remaining"] == (1 if cancel else 0)
+    assert full["waitlistLength"] == (0 if cancel else 1)
+
+
+async def test_a_claim_that_was_interrupted_is_repeated(
+    auth: Auth, stranger: User, admin: BookingClient
+) -> None:
+    assert isinstance(await account_claims.lock(auth, stranger.id), User)
+    claimed = await claim(admin, stranger)
+    assert claimed["__typename"] == "UserClaimed"
+
+
+async def test_only_an_admin_claims_and_nobody_claims_what_is_banned_or_unknown(
+    auth: Auth, stranger: User, admin: BookingClient, clients: Two
+) -> None:
+    for client in clients:
+        code = await client.error_code(CLAIM, user=f"user_{stranger.id}")
+        assert code == "FORBIDDEN"
+    assert (await claim(admin, await insert_user(auth)))["code"] == "NOT_SELF_REGISTERED"
+    unknown = await admin.execute(CLAIM, user="user_" + "0" * 24)
+    assert unknown["code"] == "USER_NOT_FOUND"
+    await admin.execute(BAN, user=f"user_{stranger.id}")
+    assert (await claim(admin, stranger))["code"] == "INVALID_INPUT"
