@@ -143,7 +143,7 @@ export type MeetingInput = {
 
 /** Why the server refused a request. The list grows as the schema does. */
 export type RefusalCode =
-  /** The claimed account has bookings or waits for places; nothing was changed. */
+  /** The account to claim has bookings or waits for places: say whether they stay. */
   | 'ACCOUNT_HOLDS_PLACES'
   /** Only admins can change the accounts of organizers and admins. */
   | 'ADMIN_REQUIRED'

@@ -1,5 +1,7 @@
 """Rules for the administration of accounts: who may change or ban whom, and the words of both."""
 
+from typing import Self
+
 from slotlock.domain.shared.declare import refusal, shown, to_reader
 from slotlock.domain.shared.problems import Problem
 from slotlock.domain.shared.text import validate_line
@@ -48,11 +50,16 @@ class HeldPlaces:
     message="The account has bookings or waits for places. Please choose what becomes of them."
 )
 class AccountHoldsPlaces:
-    """The claimed account has bookings or waits for places; nothing was changed."""
+    """The account to claim has bookings or waits for places: say whether they stay."""
 
     bookings: int = shown(HELD_BOOKINGS)
     waitlist_entries: int = shown(HELD_WAITLIST_ENTRIES)
     tickets: int = shown(HELD_TICKETS)
+
+    @classmethod
+    def of(cls, held: HeldPlaces) -> Self:
+        """Return the refusal for an account that holds something."""
+        return cls(held.bookings, held.waitlist_entries, held.tickets)
 
 
 @refusal(

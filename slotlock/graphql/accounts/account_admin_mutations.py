@@ -233,14 +233,16 @@ class AccountAdminMutations:
         if cancel_places is None:
             held = await held_places.find(context.services, parsed_id)
             if not held.is_empty:
-                places = (held.bookings, held.waitlist_entries, held.tickets)
-                return CLAIM_USER.present(AccountHoldsPlaces(*places), ResultView(admin))
+                return CLAIM_USER.present(AccountHoldsPlaces.of(held), ResultView(admin))
         locked = await account_claims.lock(context.auth, parsed_id)
         if not isinstance(locked, user.User):
             return CLAIM_USER.present(locked, ResultView(admin))
         with after_write():
             if cancel_places:
                 held = await held_places.cancel_all(context.services, parsed_id, admin)
+                left = await held_places.find(context.services, parsed_id)
+                if not left.is_empty:  # a slot was locked: the admin repeats the claim
+                    return CLAIM_USER.present(AccountHoldsPlaces.of(left), ResultView(admin))
             else:
                 held = await held_places.find(context.services, parsed_id)
             outcome = await account_claims.invite(context.auth, admin, parsed_id, held)
