@@ -1,4 +1,4 @@
-"""A sweep ends all expired holds, even if some slots fail, and removes banned users."""
+"""A sweep ends all expired holds, even if some slots fail, and finishes what others left."""
 
 import asyncio
 from collections.abc import Iterator
@@ -181,3 +181,13 @@ def test_a_banned_user_is_removed_from_a_locked_slot_once_it_is_released(
     pair.runner.run(release_lease(pair.services[1].locks, lease))
     pair.runner.run(waitlist.remove_recently_banned(services))
     assert waitlist_length(pair, slot_id) == 0
+
+
+def test_a_slot_that_an_older_version_edits_gets_what_lists_find_it_by(pair: ServicePair) -> None:
+    slot_id = {"_id": ObjectId(ModelChecker(pair).add_slot(SlotShape()))}
+    edit = {"title": "Übung", "titleKey": "übung", "revisedAt": pair.clock()}
+    pair.database["slots"].update_one(slot_id, {"$set": edit, "$inc": {"revision": 1}})
+    pair.runner.run(hold_sweeper.finish_interrupted_changes(pair.services[0]))
+    stored = pair.database["slots"].find_one(slot_id)
+    assert stored is not None
+    assert stored["titleKey"] == "ubung"
