@@ -159,17 +159,17 @@ async def test_a_valid_cursor_of_no_item_is_no_internal_error(
         assert accepted, name
 
 
-async def test_short_pages_have_the_items_of_long_ones(
+async def test_pages_of_growing_sizes_neither_repeat_nor_skip_items(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:
-    fixture = await create_connection_fixture(http, app, 1)
+    fixture = await create_connection_fixture(http, app, 2)
     for name in CONNECTION_NAMES:
         found: list[str] = []
-        info = {"hasNextPage": True, "endCursor": None}
+        first, info = 1, {"hasNextPage": True, "endCursor": None}
         while info["hasNextPage"]:
-            page = await fixture.fetch_page(name, first=3, after=info["endCursor"])
+            page = await fixture.fetch_page(name, first=first, after=info["endCursor"])
             found += [edge["cursor"] for edge in page["edges"]]
-            info = page["pageInfo"]
+            first, info = min(4 * first, 100), page["pageInfo"]
         assert sorted(found) == sorted(await fixture.all_cursors(name)), name
 
 
