@@ -5,6 +5,7 @@ import gzip
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
@@ -329,27 +330,42 @@ def flipped(data: bytes, position: int) -> bytes:
 
 
 def with_header(data: bytes, **fields: object) -> bytes:
-    """Return a backup whose header has these fields, with the old checksum."""
+    """Return a backup whose header has these fields, with the checksum of that."""
     raw = gzip.decompress(data)
     length = int.from_bytes(raw[:4], "little")
-    return gzip.compress(encode({**decode(raw[:length]), **fields}) + raw[length:])
+    batches = raw[length : -len(encode({"sha256": bytes(32)}))]
+    records = encode({**decode(raw[:length]), **fields}) + batches
+    return gzip.compress(records + encode({"sha256": sha256(records).digest()}))
 
 
-DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "empty": lambda _: b"",
-    "truncated": lambda data: data[: len(data) // 2],
-    "without its end": lambda data: data[:-9],
-    "without its last record": lambda data: gzip.compress(gzip.decompress(data)[:-50]),
-    "flipped bit": lambda data: flipped(data, len(data) // 2),
-    "altered document": lambda data: gzip.compress(
-        gzip.decompress(data).replace(b"2@slotlock.test", b"9@slotlock.test")
+# Each with what the refusal says.
+DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda _: b"", "damaged"),
+    "truncated": (lambda data: data[: len(data) // 2], "damaged"),
+    "without its end": (lambda data: data[:-9], "damaged"),
+    "without its last record": (
+        lambda data: gzip.compress(gzip.decompress(data)[:-50]),
+        "damaged",
     ),
-    "another file": lambda _: gzip.compress(encode({"a": 1})),
-    "no gzip": lambda _: b"users" * 100,
-    "altered counts": lambda data: with_header(data, counts={"users": 4}),
-    "longer": lambda data: data + b"more",
-    "newer format": lambda data: with_header(data, formatVersion=2),
-    "newer documents": lambda data: with_header(data, schemaVersions={"users": 99}),
+    "flipped bit": (lambda data: flipped(data, len(data) // 2), "damaged"),
+    "altered document": (
+        lambda data: gzip.compress(
+            gzip.decompress(data).replace(b"2@slotlock.test", b"9@slotlock.test")
+        ),
+        "its checksum is wrong",
+    ),
+    "another file": (lambda _: gzip.compress(encode({"a": 1})), "no backup of slotlock"),
+    "no gzip": (lambda _: b"users" * 100, "no backup"),
+    "altered counts": (
+        lambda data: with_header(data, counts={"users": 4}),
+        "other documents than its header says",
+    ),
+    "longer": (lambda data: data + b"more", "damaged"),
+    "newer format": (lambda data: with_header(data, formatVersion=2), "in a newer format"),
+    "newer documents": (
+        lambda data: with_header(data, schemaVersions={"users": 99}),
+        "this version of slotlock is too old for it",
+    ),
 }
 
 
@@ -378,8 +394,10 @@ def test_a_damaged_or_newer_backup_is_refused_before_anything_changes(
 ) -> None:
     insert_users(mongo, 3)
     run_command(capsys, "backup", str(file))
-    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+    change, reason = DAMAGES[damage]
+    file.write_bytes(change(file.read_bytes()))
     before = all_documents(mongo)
     (line,) = command_errors(capsys, "restore", str(file), "--replace", "--yes")
     assert line.startswith(f"{file}: ")
+    assert reason in line
     assert all_documents(mongo) == before

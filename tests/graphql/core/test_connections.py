@@ -165,6 +165,20 @@ async def test_a_valid_cursor_of_no_item_is_no_internal_error(
         assert accepted, name
 
 
+async def test_pages_of_growing_sizes_neither_repeat_nor_skip_items(
+    app: AppProcess, http: httpx.AsyncClient
+) -> None:
+    fixture = await create_connection_fixture(http, app, 2)
+    for name in CONNECTION_NAMES:
+        found: list[str] = []
+        first, info = 1, {"hasNextPage": True, "endCursor": None}
+        while info["hasNextPage"]:
+            page = await fixture.fetch_page(name, first=first, after=info["endCursor"])
+            found += [edge["cursor"] for edge in page["edges"]]
+            first, info = min(4 * first, 100), page["pageInfo"]
+        assert sorted(found) == sorted(await fixture.all_cursors(name)), name
+
+
 async def test_pages_neither_repeat_nor_skip_items_while_the_list_changes(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:

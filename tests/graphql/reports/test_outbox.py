@@ -22,6 +22,9 @@ RETRY = """mutation($id: ID!) { retryOutboxEntry(id: $id) { __typename
 RETRY_ALL = """mutation($filter: OutboxFilterInput) {
   retryFailedOutboxEntries(filter: $filter) {
     ... on OutboxEntriesQueued { count } ... on InvalidInput { fields { field } } } }"""
+PAGE = """query($kind: String!, $after: String) {
+  outbox(filter: {kind: $kind}, first: 1, after: $after) {
+    nodes { id } pageInfo { endCursor hasNextPage } } }"""
 PREVIEWS = """query($locale: String, $slot: ID, $campaign: ID) {
   mailPreviews(locale: $locale, slotId: $slot, campaignId: $campaign) {
     kind subject text html
@@ -81,6 +84,18 @@ async def test_admins_send_all_that_failed_again_in_one_request(
     found = [await outbox.find(mail.id) for mail in [*mails, secret]]
     queued, failed = OutboxState.QUEUED, OutboxState.FAILED
     assert [each and each.state for each in found] == [queued, queued, OutboxState.SENT, failed]
+
+
+async def test_no_page_skips_entries_of_one_time(auth: Auth, organizer: BookingClient) -> None:
+    outbox, now, kind = auth.repositories.outbox, auth.now(), secrets.token_hex(6)
+    entries = [OutboxEntry(f"{kind}:{n}:0", Channel.MAIL, kind, now, now) for n in range(3)]
+    await outbox.insert(entries, now)
+    found, info = [], {"hasNextPage": True, "endCursor": None}
+    while info["hasNextPage"]:
+        page = await organizer.execute(PAGE, kind=kind, after=info["endCursor"])
+        found += [node["id"] for node in page["nodes"]]
+        info = page["pageInfo"]
+    assert found == [entry.id for entry in reversed(entries)]
 
 
 async def test_organizers_read_previews_in_a_language_and_of_what_exists(

@@ -3,9 +3,13 @@
 import asyncio
 from datetime import UTC, datetime
 
+import pytest
+
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.infrastructure.mongo.ids import new_slot_id
+from slotlock.infrastructure.redis import circuit_breaker
+from slotlock.infrastructure.redis.circuit_breaker import SLOW_TO_OPEN, CircuitBreaker, RedisState
 from slotlock.infrastructure.redis.keys import PROBE_KEY
 from slotlock.infrastructure.redis.slot_events import SlotEventBus
 from tests.support.apps.redis_topologies import RedisTopology
@@ -54,3 +58,24 @@ async def test_another_process_receives_the_availability_of_subscribed_slots(
 
     await eventually(all_received, "messages about all slots")
     await subscriber.stop()
+
+
+async def test_the_circuit_closes_only_after_several_fast_probes_in_a_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("PROBE_INTERVAL_S", "FAST_PROBE_INTERVAL_S", "MAX_PROBE_INTERVAL_S"):
+        monkeypatch.setattr(circuit_breaker, name, 0.0)
+    up, slow = RedisState.UP, RedisState.SLOW
+    results, closed = iter([up, up, slow, up, up, up]), asyncio.Event()
+
+    async def probe() -> RedisState:
+        return next(results)
+
+    breaker = CircuitBreaker(probe, lambda: None, closed.set)
+    for _ in range(SLOW_TO_OPEN):
+        assert not breaker.is_open
+        breaker.record(is_slow=True)
+    was_open = breaker.is_open
+    await closed.wait()
+    assert (was_open, breaker.is_open) == (True, False)
+    assert next(results, None) is None

@@ -10,7 +10,12 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.redis.keys import lock_keys
 from slotlock.infrastructure.redis.locks import lock_leases, redis_locks
-from slotlock.infrastructure.redis.locks.lock_leases import FencingTokens, LockLease, RedisLockLease
+from slotlock.infrastructure.redis.locks.lock_leases import (
+    FencingTokens,
+    InProcessLockLease,
+    LockLease,
+    RedisLockLease,
+)
 from slotlock.infrastructure.redis.locks.locks import LOCK_TTL_MS, Locks
 from tests.support.apps.redis_topologies import RedisTopology
 from tests.support.apps.variants.locks import RELEASE_WITHOUT_OWNER, RENEW_NOTHING
@@ -238,6 +243,17 @@ async def test_each_lease_has_a_new_token_and_a_higher_fencing_token(
     fencing_tokens = [lease.fencing_token for lease in issued]
     assert fencing_tokens == sorted(set(fencing_tokens))
     assert len({lease.token for lease in issued}) == 20
+
+
+async def test_without_redis_a_process_grants_a_lock_to_one_caller_at_a_time() -> None:
+    slot_id = new_slot_id()
+    # Nobody listens at this port.
+    async with open_lock_node("redis://127.0.0.1:1", subscribe=False) as node:
+        lease = await acquire_lease(node, slot_id)
+        assert isinstance(lease, InProcessLockLease)
+        assert await node.acquire(slot_id) is None
+        await release_lease(node, lease)
+        assert await node.acquire(slot_id) is not None
 
 
 def test_without_redis_a_host_clock_that_is_ahead_raises_no_token_of_redis(

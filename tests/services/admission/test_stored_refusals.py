@@ -1,4 +1,4 @@
-"""A refusal that a worker has stored is final, even if the request is delivered again."""
+"""A stored refusal is final, and no request is decided before one that is tried again."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -59,3 +59,31 @@ def test_a_refusal_stays_not_yet_open_after_the_campaign_has_opened(pair: Servic
         assert result.slots[slot_id].slot.title == "Pilates"
 
     pair.runner.run(deliver_twice())
+
+
+def test_a_request_of_an_organizer_does_not_overtake_one_that_is_tried_again(
+    pair: ServicePair,
+) -> None:
+    async def deliver() -> None:
+        services, member, slot_id = pair.services[0], pair.callers[0], new_slot_id()
+        # The process that accepted the request of the member has a clock that is ahead.
+        opens_at = MORNING + timedelta(seconds=1)
+        closes_at = opens_at + timedelta(days=1)
+        terms = CampaignTerms(CampaignId("c" * 24), 1, True, opens_at, closes_at)
+        start = MORNING.replace(year=2041)
+        slot = build_slot(1, id=slot_id, start=start, end=start + HOUR, terms=terms)
+        assert check_written(await services.slot_writer.commit(WriteSet((), new_slots=(slot,))))
+        entries: list[StreamEntry] = []
+        for caller, user in ((member, member), (pair.organizer, pair.callers[1])):
+            key = IdempotencyKey.for_request(caller.user_id, "k", slot_id)
+            hashes = (key.key_hash, key.short_request_hash)
+            booking = QueuedBooking(slot_id, user.user_id, caller.user_id, False, *hashes)
+            entries.append(StreamEntry(f"{len(entries)}-0", {}, booking, MORNING))
+        assert await serve_batch(services, slot_id, entries) == []
+        pair.clock.now = opens_at
+        assert await serve_batch(services, slot_id, entries) == entries
+        stored = await services.slots.find_with_roster(slot_id)
+        assert stored is not None
+        assert [each.user_id for each in stored.bookings] == [member.user_id]
+
+    pair.runner.run(deliver())

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 from bson import ObjectId
+from pymongo.errors import AutoReconnect
 
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_outcomes import BookOutcome
@@ -113,6 +114,19 @@ async def test_control_if_no_batch_is_served_alone_a_command_that_fails_fails_al
     poison_one_command(monkeypatch)
     outcomes = await book_each(services, await add_slots(services))
     assert outcomes == ["ZeroDivisionError"] * len(CALLERS)
+
+
+async def test_a_group_that_fails_leaves_no_lock(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def find(_self: SlotRepository, _queries: Sequence[SlotQuery]) -> None:
+        raise AutoReconnect
+
+    monkeypatch.setattr(SlotRepository, "find_each_for_update", find)
+    slot_ids = await add_slots(services)
+    assert await book_each(services, slot_ids) == ["AutoReconnect"] * len(CALLERS)
+    await services.locks.wait_for_releases()
+    assert [id_ for id_ in slot_ids if await services.locks.is_held(id_)] == []
 
 
 async def test_a_slot_that_cannot_be_read_fails_its_own_caller_only(services: Services) -> None:

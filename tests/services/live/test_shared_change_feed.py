@@ -15,8 +15,17 @@ from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.campaigns.terms import CampaignId
 from slotlock.domain.users.user import UserId
 from slotlock.infrastructure import shared_change_feed
-from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch
-from slotlock.infrastructure.shared_change_feed import ADDED_FIELDS, ChangeDigest, to_digest
+from slotlock.infrastructure.mongo.change_stream.change_feed import ChangeFeed
+from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch, ChangeStream
+from slotlock.infrastructure.mongo.client import connect
+from slotlock.infrastructure.redis.auto_pipeline import AutoPipeline
+from slotlock.infrastructure.redis.client import redis_client
+from slotlock.infrastructure.shared_change_feed import (
+    ADDED_FIELDS,
+    ChangeDigest,
+    SharedChangeFeed,
+    to_digest,
+)
 from tests.support.apps.processes import database_url
 from tests.support.apps.restartable_servers import restartable_server
 from tests.support.polling import poll_until
@@ -102,6 +111,26 @@ async def test_a_lost_digest_leads_to_a_comparison(
         assert other.feed._comparison is None
         assert other.version < watched.slot.version
     assert not other.has_stream
+
+
+async def test_only_a_digest_that_does_not_follow_the_last_one_leads_to_a_comparison() -> None:
+    # Nothing is sent: nobody listens at these ports.
+    client, database = connect("mongodb://127.0.0.1:1/digests")
+    pipeline = AutoPipeline(redis_client("redis://127.0.0.1:1"))
+    feed = SharedChangeFeed(ChangeFeed(ChangeStream(database)), pipeline)
+    feed._watcher_count = 1
+    compared = []
+    for number in (7, 8, 9, 11, 12):
+        digest = ChangeDigest("reader", "stream", number, False, shared_change_feed.NO_CHANGES)
+        feed.on_digest(digest.to_message())
+        if feed._comparison is not None:
+            compared.append(number)
+            feed._comparison.cancel()
+            feed._compare()
+    assert compared == [7, 11]
+    await feed.stop()
+    await pipeline.close()
+    await client.close()
 
 
 async def test_without_redis_each_process_reads_a_stream_until_redis_is_back(

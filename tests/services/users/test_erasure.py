@@ -9,6 +9,7 @@ from bson import ObjectId
 from bson.json_util import dumps
 
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.booking_outcomes import Booked
 from slotlock.domain.notifications.mail_kinds import TEST, direct_mail
@@ -113,6 +114,20 @@ def test_which_mails_a_user_wants_and_what_waits_to_be_sent_is_erased(
     assert {"refusedTopics", "locale"} & stored.keys() == set()
     assert pair.database["outbox"].find_one({"user": user}) is None
     assert run(services.users.set_preferences(member.user_id, "de", refused)) is None
+
+
+def test_no_ticket_of_an_erased_user_is_found(pair: ServicePair, member: Caller) -> None:
+    services, run = pair.services[0], pair.runner.run
+    ref = TicketRef(add_slot(pair), member.user_id, "0" * 32, "0" * 16, pair.clock())
+    since = pair.clock() - timedelta(minutes=1)
+
+    async def add() -> None:
+        services.ticket_index.add(ref)
+
+    run(add())
+    assert len(run(services.ticket_index.find(member.user_id, since))) == 1
+    run(finish_erasure(services, erase_account(pair, member)))
+    assert run(services.ticket_index.find(member.user_id, since)) == []
 
 
 def test_no_collection_contains_the_name_or_the_address_after_a_finished_erasure(

@@ -1,4 +1,4 @@
-"""A sweep ends all expired holds, even if some slots fail, and the waitlists of started slots."""
+"""A sweep ends expired holds and waitlists of started slots, and finishes what others left."""
 
 import asyncio
 from collections.abc import Iterator
@@ -261,3 +261,13 @@ def test_a_long_waitlist_of_an_older_version_ends_in_several_sweeps(pair: Servic
         pass
     assert waitlist_length(pair, slot_id) == 0
     assert len(find_ended_entries(pair, slot_id)) == count
+
+
+def test_a_slot_that_an_older_version_edits_gets_what_lists_find_it_by(pair: ServicePair) -> None:
+    slot_id = {"_id": ObjectId(ModelChecker(pair).add_slot(SlotShape()))}
+    edit = {"title": "Übung", "titleKey": "übung", "revisedAt": pair.clock()}
+    pair.database["slots"].update_one(slot_id, {"$set": edit, "$inc": {"revision": 1}})
+    pair.runner.run(hold_sweeper.finish_interrupted_changes(pair.services[0]))
+    stored = pair.database["slots"].find_one(slot_id)
+    assert stored is not None
+    assert stored["titleKey"] == "ubung"

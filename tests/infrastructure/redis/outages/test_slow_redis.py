@@ -13,7 +13,6 @@ from slotlock.infrastructure.redis.circuit_breaker import (
     FAST_TO_CLOSE,
     REDIS_DEGRADED,
     SLOW_TO_OPEN,
-    CircuitBreaker,
     RedisState,
 )
 from slotlock.infrastructure.redis.client import close_client, redis_client
@@ -228,26 +227,6 @@ def record_probes(pipeline: AutoPipeline, monkeypatch: pytest.MonkeyPatch) -> li
 
     monkeypatch.setattr(pipeline._breaker, "_probe", recorded)
     return results
-
-
-async def test_the_circuit_closes_only_after_several_fast_probes_in_a_row(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name in ("PROBE_INTERVAL_S", "FAST_PROBE_INTERVAL_S", "MAX_PROBE_INTERVAL_S"):
-        monkeypatch.setattr(circuit_breaker, name, 0.0)
-    up, slow = RedisState.UP, RedisState.SLOW
-    results, closed = iter([up, up, slow, up, up, up]), asyncio.Event()
-
-    async def probe() -> RedisState:
-        return next(results)
-
-    breaker = CircuitBreaker(probe, lambda: None, closed.set)
-    for _ in range(SLOW_TO_OPEN):
-        assert not breaker.is_open
-        breaker.record(is_slow=True)
-    assert breaker.is_open
-    await closed.wait()
-    assert next(results, None) is None
 
 
 async def test_the_subscribers_of_a_process_report_a_silent_master_once(
