@@ -145,7 +145,7 @@ async def register(
     if isinstance(account, InvalidInput):
         return account
     name, email = account
-    async with auth.password_hasher.turn(client_address):
+    async with auth.password_hasher.permit(client_address):
         created = await _insert_user(auth, name, email, password, Role.MEMBER, self_registered=True)
         if isinstance(created, EmailTaken):
             return created
@@ -218,7 +218,7 @@ async def login(
     if len(password) > MAX_PASSWORD_LENGTH:
         return InvalidCredentials(counts_as_guess=False)
     name = normalize_login_name(login_name) or ""
-    async with auth.password_hasher.turn(client_address, name, is_known=is_known):
+    async with auth.password_hasher.permit(client_address, name, is_known=is_known):
         account = await auth.repositories.users.find_with_password_hash(name)
         user, password_hash = account or (None, None)
         if not await auth.password_hasher.matches(password, password_hash) or user is None:
@@ -249,7 +249,7 @@ async def change_password(
     if len(current_password) > MAX_PASSWORD_LENGTH:
         return InvalidCredentials(of_caller=True)
     hasher, writer = auth.password_hasher, auth.repositories.password_writer
-    async with hasher.turn(client_address, user.id, is_known=True):
+    async with hasher.permit(client_address, user.id, is_known=True):
         old_hash = await writer.find_hash(caller.user_id)
         if not await hasher.matches(current_password, old_hash) or old_hash is None:
             return InvalidCredentials(of_caller=True)

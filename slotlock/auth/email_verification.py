@@ -90,7 +90,7 @@ async def change_email(
         return _invalid("newEmail", ProblemCode.EMAIL_UNCHANGED.problem())
     if len(current_password) > MAX_PASSWORD_LENGTH:
         return InvalidCredentials(of_caller=True)
-    async with auth.password_hasher.turn(client_address, user.id, is_known=True):
+    async with auth.password_hasher.permit(client_address, user.id, is_known=True):
         old_hash = await auth.repositories.password_writer.find_hash(user.id)
         if not await auth.password_hasher.matches(current_password, old_hash):
             return InvalidCredentials(of_caller=True)

@@ -287,7 +287,7 @@ async def set_password(
     owner = await _find_owner_for(auth, token, password)
     if not isinstance(owner, User):
         return owner
-    async with auth.password_hasher.turn(client_address, owner.id, is_known=True):
+    async with auth.password_hasher.permit(client_address, owner.id, is_known=True):
         redeemed = await _redeem(auth, owner, token, password, end_calendar_feed=end_calendar_feed)
         if not isinstance(redeemed, _Redeemed):
             return redeemed
@@ -308,7 +308,7 @@ async def reset_password(
     owner = await _find_owner_for(auth, token, password)
     if not isinstance(owner, User):
         return owner
-    async with auth.password_hasher.turn(client_address, owner.id, is_known=True):
+    async with auth.password_hasher.permit(client_address, owner.id, is_known=True):
         redeemed = await _redeem(auth, owner, token, password, end_calendar_feed=end_calendar_feed)
     return PasswordReset(redeemed.ended_sessions) if isinstance(redeemed, _Redeemed) else redeemed
 

@@ -32,7 +32,7 @@ MAX_WAIT_S = 30.0
 EXPECTED_HASH_S = 0.03
 # While one password is hashed, the accounts of others are read and their sessions written, in some
 # five round trips.
-TURNS_PER_THREAD = 4
+PERMITS_PER_THREAD = 4
 
 Result = TypeVar("Result")
 
@@ -52,24 +52,24 @@ class PasswordHasher:
         thread_count = threads or available_cpus()
         self._threads = ThreadPoolExecutor(thread_count, "password")
         self._scheduler = FairScheduler[None](
-            TURNS_PER_THREAD * thread_count,
+            PERMITS_PER_THREAD * thread_count,
             max_wait_s=MAX_WAIT_S,
-            expected_job_s=TURNS_PER_THREAD * EXPECTED_HASH_S,
+            expected_job_s=PERMITS_PER_THREAD * EXPECTED_HASH_S,
         )
         # The accounts for which a check waits or runs, each with the address of its client.
         self._accounts: set[tuple[str, str | None]] = set()
 
     @asynccontextmanager
-    async def turn(
+    async def permit(
         self, client_address: str | None, account: str | None = None, *, is_known: bool = False
     ) -> AsyncIterator[None]:
-        """Wait until it is the turn of a client to have passwords hashed, and hold it.
+        """Wait until a client may have passwords hashed, for the time of the context.
 
-        Everything that a password needs of MongoDB belongs into the turn, so that a crowd waits
+        Everything that a password needs of MongoDB belongs into the context, so that a crowd waits
         here and not there. The time of the wait does not count for the deadline of the request.
 
         `account` is its id or a name that the client sent, whether or not it exists; None for a new
-        one. Of each address, one turn of an account at a time is urgent: more so if the account
+        one. Of each address, one permit for an account at a time is urgent: more so if the account
         `is_known` there, or if a session or a token names it.
 
         Raises:
@@ -78,12 +78,12 @@ class PasswordHasher:
         key = account or "", client_address
         priority = Priority.HIGH if is_known else Priority.NORMAL
         if account is None or key in self._accounts:
-            async with self._scheduler.turn(client_address, priority=Priority.LOW):
+            async with self._scheduler.permit(client_address, priority=Priority.LOW):
                 yield
             return
         self._accounts.add(key)
         try:
-            async with self._scheduler.turn(client_address, priority=priority):
+            async with self._scheduler.permit(client_address, priority=priority):
                 yield
         finally:
             self._accounts.discard(key)

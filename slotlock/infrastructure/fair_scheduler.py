@@ -79,7 +79,7 @@ class _Job(Generic[Result]):
 
 
 async def _begin() -> None:
-    """Let the caller of `turn` do the work."""
+    """Let the caller of `permit` do the work."""
 
 
 class _Queue(dict[Hashable, _Job[Result]]):
@@ -139,13 +139,13 @@ class FairScheduler(Generic[Result]):
             SchedulerFullError: the job did not run.
         """
         key = object() if key is None else key
-        return await self._result(_Job(client, key, work, priority, next(self._numbers)))
+        return await self._wait_for_result(_Job(client, key, work, priority, next(self._numbers)))
 
     @asynccontextmanager
-    async def turn(
+    async def permit(
         self: "FairScheduler[None]", client: str | None, *, priority: Priority = Priority.NORMAL
     ) -> AsyncIterator[None]:
-        """Wait, and run the context as a job, in the task of the caller.
+        """Wait for a permit, and hold it for the time of the context, which runs as a job.
 
         The time of the wait does not count for the deadline of the request.
 
@@ -156,12 +156,12 @@ class FairScheduler(Generic[Result]):
         job = _Job(client, ended, _begin, priority, next(self._numbers), ended)
         try:
             with untimed():
-                await self._result(job)
+                await self._wait_for_result(job)
             yield
         finally:
             ended.set()
 
-    async def _result(self, new_job: _Job[Result]) -> Result:
+    async def _wait_for_result(self, new_job: _Job[Result]) -> Result:
         job, loop = self._find_or_add(new_job), asyncio.get_running_loop()
         waiter: asyncio.Future[Result] = loop.create_future()
         job.waiters.add(waiter)

@@ -98,8 +98,8 @@ async def test_hashing_does_not_block_the_event_loop(passwords: PasswordHasher) 
 
 @pytest.fixture
 def short_queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[PasswordHasher]:
-    """Return a hasher with two turns at a time, for which two others may wait."""
-    monkeypatch.setattr(slotlock.auth.passwords, "TURNS_PER_THREAD", 2)
+    """Return a hasher with two permits, for which two others may wait."""
+    monkeypatch.setattr(slotlock.auth.passwords, "PERMITS_PER_THREAD", 2)
     monkeypatch.setattr(slotlock.auth.passwords, "MAX_WAIT_S", 120.0)
     monkeypatch.setattr(slotlock.auth.passwords, "EXPECTED_HASH_S", 60.0)
     started = PasswordHasher(threads=1)
@@ -107,9 +107,9 @@ def short_queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[PasswordHasher]:
     started.close()
 
 
-async def hash_in_turn(hasher: PasswordHasher, address: str | None = None) -> str:
+async def hash_permitted(hasher: PasswordHasher, address: str | None = None) -> str:
     """Hash a password as a client that registers."""
-    async with hasher.turn(address):
+    async with hasher.permit(address):
         return await hasher.hash(PASSWORD)
 
 
@@ -117,19 +117,19 @@ async def test_the_queue_is_bounded_and_accepts_passwords_again(
     short_queue: PasswordHasher,
 ) -> None:
     for _ in range(2):
-        hashing = [hash_in_turn(short_queue) for _ in range(6)]
+        hashing = [hash_permitted(short_queue) for _ in range(6)]
         outcomes = await asyncio.gather(*hashing, return_exceptions=True)
         assert [type(each) for each in outcomes] == [*[str] * 4, *[SchedulerFullError] * 2]
 
 
 async def test_a_cancelled_password_leaves_the_queue(short_queue: PasswordHasher) -> None:
-    hashing = [asyncio.create_task(hash_in_turn(short_queue)) for _ in range(4)]
+    hashing = [asyncio.create_task(hash_permitted(short_queue)) for _ in range(4)]
     await asyncio.sleep(0)
     with pytest.raises(SchedulerFullError):
-        await hash_in_turn(short_queue)
+        await hash_permitted(short_queue)
     hashing.pop().cancel()
     await asyncio.sleep(0)
-    assert await hash_in_turn(short_queue)
+    assert await hash_permitted(short_queue)
     await asyncio.gather(*hashing)
 
 
@@ -139,16 +139,16 @@ async def test_the_time_in_which_a_password_waits_does_not_count_for_the_deadlin
     release = asyncio.Event()
     passwords._scheduler._max_running = 1
 
-    async def hold_turn() -> None:
-        async with passwords.turn(None):
+    async def hold_permit() -> None:
+        async with passwords.permit(None):
             await release.wait()
 
-    blocker = asyncio.create_task(hold_turn())
+    blocker = asyncio.create_task(hold_permit())
     await asyncio.sleep(0)
     deadline = RequestDeadlines().begin()
     with within_deadline():
         ends_at = deadline.at
-        waiting = asyncio.create_task(hash_in_turn(passwords))
+        waiting = asyncio.create_task(hash_permitted(passwords))
         await eventually(lambda: deadline.at == math.inf, "the time does not count")
         release.set()
         await asyncio.gather(blocker, waiting)
@@ -161,11 +161,11 @@ async def test_a_sign_in_goes_before_registrations_of_anyone(passwords: Password
     passwords._scheduler._max_running = 1
 
     async def register(number: int) -> None:
-        await hash_in_turn(passwords, f"192.0.2.{number}")
+        await hash_permitted(passwords, f"192.0.2.{number}")
         finished.append("register")
 
     async def sign_in() -> None:
-        async with passwords.turn("192.0.2.1", "ada"):
+        async with passwords.permit("192.0.2.1", "ada"):
             assert await passwords.matches(PASSWORD, password_hash)
         finished.append("sign in")
 
@@ -195,21 +195,21 @@ async def most_commands_of_a_crowd(auth: Auth, monkeypatch: pytest.MonkeyPatch) 
     return most
 
 
-async def test_a_crowd_waits_for_its_turn_and_not_for_mongodb(
+async def test_a_crowd_waits_for_permits_and_not_for_mongodb(
     auth: Auth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    turns = auth.password_hasher._scheduler._max_running
-    assert await most_commands_of_a_crowd(auth, monkeypatch) <= turns < 20
+    permits = auth.password_hasher._scheduler._max_running
+    assert await most_commands_of_a_crowd(auth, monkeypatch) <= permits < 20
 
 
-async def test_control_without_turns_a_crowd_waits_for_mongodb(
+async def test_control_without_permits_a_crowd_waits_for_mongodb(
     auth: Auth, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @asynccontextmanager
-    async def turn(*_: object, **_options: object) -> AsyncIterator[None]:
+    async def permit(*_: object, **_options: object) -> AsyncIterator[None]:
         yield
 
-    monkeypatch.setattr(PasswordHasher, "turn", turn)
+    monkeypatch.setattr(PasswordHasher, "permit", permit)
     assert await most_commands_of_a_crowd(auth, monkeypatch) == 20
 
 

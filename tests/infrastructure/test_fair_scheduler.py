@@ -177,9 +177,7 @@ async def test_refused_jobs_of_two_clients_return_as_fast_as_each_is_served(
     assert max(waits) == pytest.approx(10.5 + 40, rel=0.1)
 
 
-async def test_jobs_that_were_refused_and_never_return_keep_others_away_for_a_limited_time() -> (
-    None
-):
+async def test_the_time_until_a_return_is_limited_if_others_never_return() -> None:
     waits_s = [JOB_S * each for each in await waits_of_refused(Scene(9), *[OTHER] * 1_000)]
     assert MAX_RETRY_AFTER_S / 2 <= min(waits_s[-500:]) < max(waits_s) <= MAX_RETRY_AFTER_S
     assert len(set(waits_s[-500:])) > 400
@@ -296,11 +294,11 @@ async def test_a_queue_that_rests_lets_other_tasks_run_between_two_jobs() -> Non
     assert second - first >= 0.04
 
 
-async def test_a_turn_lasts_until_its_context_ends_however_it_ends() -> None:
+async def test_a_permit_lasts_until_its_context_ends_however_it_ends() -> None:
     queue, order = FairScheduler[None](1, max_wait_s=60, expected_job_s=1), list[str]()
 
     async def take(name: str, error: type[BaseException] | None = None) -> None:
-        async with queue.turn(OTHER):
+        async with queue.permit(OTHER):
             order.append(f"{name} begins")
             await asyncio.sleep(0)
             order.append(f"{name} ends")
@@ -308,8 +306,8 @@ async def test_a_turn_lasts_until_its_context_ends_however_it_ends() -> None:
                 raise error
 
     errors = [None, ValueError, asyncio.CancelledError, None]
-    turns = (take(f"{number}", error) for number, error in enumerate(errors))
-    outcomes = await asyncio.gather(*turns, return_exceptions=True)
+    taking = (take(f"{number}", error) for number, error in enumerate(errors))
+    outcomes = await asyncio.gather(*taking, return_exceptions=True)
     assert [type(each) for each in outcomes if each] == [ValueError, asyncio.CancelledError]
     assert order == [f"{number} {each}" for number in range(4) for each in ("begins", "ends")]
 
