@@ -1,7 +1,8 @@
 """Accounts: registration, login, roles, and changes of the password."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from slotlock.auth.container import Auth
 from slotlock.auth.password_policy.rules import MAX_PASSWORD_LENGTH, validate_password
@@ -33,6 +34,7 @@ from slotlock.domain.users.user import (
 )
 from slotlock.infrastructure.fair_scheduler import SchedulerFullError
 from slotlock.infrastructure.mongo.client import after_write
+from slotlock.infrastructure.mongo.concurrency_limiter import MongoOverloadedError
 
 if TYPE_CHECKING:
     from slotlock.auth.login_throttle import LoginAttempt  # imports Redis
@@ -89,7 +91,7 @@ class TooManyAttempts:
 
 @refusal(message="Very many users are signing in right now. Please try again in a moment.")
 class ServerBusy:
-    """More passwords wait than the server can process in 30 seconds. Nothing was checked or set."""
+    """More users sign in or set passwords than the server can serve in time. Nothing was set."""
 
     retry_after_ms: int = shown(RETRY_AFTER_MS)
 
@@ -111,7 +113,26 @@ ChangePasswordOutcome = (
     PasswordChanged | InvalidCredentials | InvalidInput | TooManyAttempts | ServerBusy
 )
 
+Parameters = ParamSpec("Parameters")
+Outcome = TypeVar("Outcome")
 
+
+def busy_if_overloaded(
+    action: Callable[Parameters, Awaitable[Outcome]],
+) -> Callable[Parameters, Coroutine[None, None, Outcome | ServerBusy]]:
+    """Return ServerBusy if there is no room for a password, or in the queue to MongoDB."""
+
+    @wraps(action)
+    async def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Outcome | ServerBusy:
+        try:
+            return await action(*args, **kwargs)
+        except (SchedulerFullError, MongoOverloadedError) as error:
+            return ServerBusy(error.retry_after_ms)
+
+    return run
+
+
+@busy_if_overloaded
 async def register(
     auth: Auth,
     name: str,
@@ -123,35 +144,33 @@ async def register(
     """Create a member's account and open its first session."""
     if auth.registration is not Registration.OPEN or not auth.password_sign_in:
         return RegistrationClosed()
-    created = await _create_user(
-        auth, name, email, password, Role.MEMBER, client_address, self_registered=True
-    )
-    if not isinstance(created, tuple):
-        return created
-    user, password_hash = created
-    with after_write():
-        return await open_session(auth, user, password_hash, user_agent)
+    account = _new_account(name, email, password, self_registered=True)
+    if isinstance(account, InvalidInput):
+        return account
+    name, email = account
+    async with auth.password_hasher.permit(client_address):
+        created = await _insert_user(auth, name, email, password, Role.MEMBER, self_registered=True)
+        if isinstance(created, EmailTaken):
+            return created
+        with after_write():
+            return await open_session(auth, *created, user_agent)
 
 
 async def create_user(
     auth: Auth, name: str, login_name: str, password: str, role: Role
-) -> User | EmailTaken | InvalidInput | ServerBusy:
+) -> User | EmailTaken | InvalidInput:
     """Create an account with any role, and an address or a user name. For operators."""
-    created = await _create_user(auth, name, login_name, password, role)
-    return created[0] if isinstance(created, tuple) else created
+    account = _new_account(name, login_name, password)
+    if isinstance(account, InvalidInput):
+        return account
+    created = await _insert_user(auth, *account, password, role)
+    return created if isinstance(created, EmailTaken) else created[0]
 
 
-async def _create_user(
-    auth: Auth,
-    name: str,
-    login_name: str,
-    password: str,
-    role: Role,
-    client_address: str | None = None,
-    *,
-    self_registered: bool = False,
-) -> tuple[User, str] | EmailTaken | InvalidInput | ServerBusy:
-    """Create an account. Return its user and the hash of the password."""
+def _new_account(
+    name: str, login_name: str, password: str, *, self_registered: bool = False
+) -> tuple[str, str] | InvalidInput:
+    """Return the name and the login name of a new account in their stored form."""
     name = normalize_line(name)
     normalize = normalize_email if self_registered else normalize_login_name
     normalized = normalize(login_name)
@@ -163,16 +182,27 @@ async def _create_user(
     field_problems = FieldProblem.all_of(problems)
     if field_problems or normalized is None:
         return InvalidInput(field_problems)
-    try:
-        password_hash = await auth.password_hasher.hash(password, client_address)
-    except SchedulerFullError as error:
-        return ServerBusy(error.retry_after_ms)
+    return name, normalized
+
+
+async def _insert_user(
+    auth: Auth,
+    name: str,
+    login_name: str,
+    password: str,
+    role: Role,
+    *,
+    self_registered: bool = False,
+) -> tuple[User, str] | EmailTaken:
+    """Create an account. Return its user and the hash of the password."""
+    password_hash = await auth.password_hasher.hash(password)
     user = await auth.repositories.users.insert(
-        name, normalized, role, password_hash, auth.now(), self_registered=self_registered
+        name, login_name, role, password_hash, auth.now(), self_registered=self_registered
     )
-    return (user, password_hash) if user else EmailTaken(normalized)
+    return (user, password_hash) if user else EmailTaken(login_name)
 
 
+@busy_if_overloaded
 async def login(
     auth: Auth,
     login_name: str,
@@ -191,23 +221,19 @@ async def login(
     if len(password) > MAX_PASSWORD_LENGTH:
         return InvalidCredentials(counts_as_guess=False)
     name = normalize_login_name(login_name) or ""
-    account = await auth.repositories.users.find_with_password_hash(name)
-    user, password_hash = account or (None, None)
-    try:
-        matches = await auth.password_hasher.matches(
-            password, password_hash, client_address, account=name, is_known=is_known
-        )
-    except SchedulerFullError as error:
-        return ServerBusy(error.retry_after_ms)
-    if not matches or user is None:
-        return InvalidCredentials()
-    if user.banned:
-        return Banned()
-    if not auth.accepts_password(user):
-        return PasswordSignInOff()
-    return await open_session(auth, user, password_hash, user_agent)
+    async with auth.password_hasher.permit(client_address, name, is_known=is_known):
+        account = await auth.repositories.users.find_with_password_hash(name)
+        user, password_hash = account or (None, None)
+        if not await auth.password_hasher.matches(password, password_hash) or user is None:
+            return InvalidCredentials()
+        if user.banned:
+            return Banned()
+        if not auth.accepts_password(user):
+            return PasswordSignInOff()
+        return await open_session(auth, user, password_hash, user_agent)
 
 
+@busy_if_overloaded
 async def change_password(
     auth: Auth,
     caller: Caller,
@@ -223,26 +249,23 @@ async def change_password(
         return InvalidCredentials(of_caller=True)
     if problem := validate_password(new_password, user.name, user.login_name):
         return InvalidInput((FieldProblem("newPassword", problem),))
-    old_hash = await auth.repositories.password_writer.find_hash(caller.user_id)
-    hasher = auth.password_hasher
-    try:
-        matches = len(current_password) <= MAX_PASSWORD_LENGTH and await hasher.matches(
-            current_password, old_hash, client_address, account=user.id, is_known=True
-        )
-        if not matches or old_hash is None:
+    if len(current_password) > MAX_PASSWORD_LENGTH:
+        return InvalidCredentials(of_caller=True)
+    hasher, writer = auth.password_hasher, auth.repositories.password_writer
+    async with hasher.permit(client_address, user.id, is_known=True):
+        old_hash = await writer.find_hash(caller.user_id)
+        if not await hasher.matches(current_password, old_hash) or old_hash is None:
             return InvalidCredentials(of_caller=True)
-        new_hash = await hasher.hash(new_password, client_address, is_known=True)
-    except SchedulerFullError as error:
-        return ServerBusy(error.retry_after_ms)
-    ended_sessions = await auth.repositories.password_writer.update(
-        caller.user_id,
-        caller.session_id,
-        old_hash,
-        new_hash,
-        end_calendar_feed=end_calendar_feed,
-        mails=notice_mails(auth, PASSWORD_CHANGED, user),
-        now=auth.now(),
-    )
+        new_hash = await hasher.hash(new_password)
+        ended_sessions = await writer.update(
+            caller.user_id,
+            caller.session_id,
+            old_hash,
+            new_hash,
+            end_calendar_feed=end_calendar_feed,
+            mails=notice_mails(auth, PASSWORD_CHANGED, user),
+            now=auth.now(),
+        )
     if ended_sessions is None:
         # Another session of the user changed the password first, or ended this session.
         return InvalidCredentials(of_caller=True)
@@ -265,9 +288,6 @@ def notice_mails(
     return (
         direct_mail(kind, user.id, version, now, user_id=user.id, recipient=recipient, data=data),
     )
-
-
-Outcome = TypeVar("Outcome")
 
 
 async def throttle_login(

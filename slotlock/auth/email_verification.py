@@ -13,6 +13,7 @@ from slotlock.auth.accounts import (
     InvalidCredentials,
     ServerBusy,
     TooManyAttempts,
+    busy_if_overloaded,
     notice_mails,
 )
 from slotlock.auth.container import Auth
@@ -27,7 +28,6 @@ from slotlock.domain.shared.text import strip_blanks
 from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.users.email_addresses import INVALID_EMAIL, EmailAddress, normalize_email
 from slotlock.domain.users.user import Caller, User
-from slotlock.infrastructure.fair_scheduler import SchedulerFullError
 from slotlock.infrastructure.mongo.users.account_admin_writer import LoginNameTaken
 
 CODE_TTL = timedelta(hours=24)
@@ -70,6 +70,7 @@ def mail_first_code(auth: Auth, user: User, client_address: str | None) -> None:
     auth.run_in_background(_mail_code(auth, user, user.login_name, client_address))
 
 
+@busy_if_overloaded
 async def change_email(
     auth: Auth,
     caller: Caller,
@@ -87,15 +88,13 @@ async def change_email(
         return _invalid("newEmail", INVALID_EMAIL)
     if email == user.login_name:
         return _invalid("newEmail", ProblemCode.EMAIL_UNCHANGED.problem())
-    old_hash = await auth.repositories.password_writer.find_hash(user.id)
-    try:
-        if len(current_password) > MAX_PASSWORD_LENGTH or not await auth.password_hasher.matches(
-            current_password, old_hash, client_address, account=user.id, is_known=True
-        ):
+    if len(current_password) > MAX_PASSWORD_LENGTH:
+        return InvalidCredentials(of_caller=True)
+    async with auth.password_hasher.permit(client_address, user.id, is_known=True):
+        old_hash = await auth.repositories.password_writer.find_hash(user.id)
+        if not await auth.password_hasher.matches(current_password, old_hash):
             return InvalidCredentials(of_caller=True)
-    except SchedulerFullError as error:
-        return ServerBusy(error.retry_after_ms)
-    return await _mail_code(auth, user, email, client_address)
+        return await _mail_code(auth, user, email, client_address)
 
 
 async def _mail_code(

@@ -14,6 +14,7 @@ from slotlock.auth.accounts import (
     RegistrationClosed,
     ServerBusy,
     TooManyAttempts,
+    busy_if_overloaded,
     notice_mails,
 )
 from slotlock.auth.authentication import session_still_valid
@@ -38,7 +39,6 @@ from slotlock.domain.shared.validation import FieldProblem, InvalidInput
 from slotlock.domain.shared.value_object import value_object
 from slotlock.domain.users.email_addresses import INVALID_LOGIN_NAME, normalize_login_name
 from slotlock.domain.users.user import Caller, Registration, Role, User, UserId
-from slotlock.infrastructure.fair_scheduler import SchedulerFullError
 from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.outbox.outbox_repository import OutboxFilter
 
@@ -273,6 +273,7 @@ async def find_owner(auth: Auth, token: str) -> User | None:
     return None if user is None or user.banned else user
 
 
+@busy_if_overloaded
 async def set_password(
     auth: Auth,
     token: str,
@@ -283,15 +284,18 @@ async def set_password(
     end_calendar_feed: bool = False,
 ) -> SetPasswordOutcome:
     """Set a password and open a session. A token works once, also in concurrent requests."""
-    redeemed = await _redeem(
-        auth, token, password, client_address, end_calendar_feed=end_calendar_feed
-    )
-    if not isinstance(redeemed, _Redeemed):
-        return redeemed
-    with after_write():
-        return await open_session(auth, redeemed.user, redeemed.password_hash, user_agent)
+    owner = await _find_owner_for(auth, token, password)
+    if not isinstance(owner, User):
+        return owner
+    async with auth.password_hasher.permit(client_address, owner.id, is_known=True):
+        redeemed = await _redeem(auth, owner, token, password, end_calendar_feed=end_calendar_feed)
+        if not isinstance(redeemed, _Redeemed):
+            return redeemed
+        with after_write():
+            return await open_session(auth, redeemed.user, redeemed.password_hash, user_agent)
 
 
+@busy_if_overloaded
 async def reset_password(
     auth: Auth,
     token: str,
@@ -301,10 +305,28 @@ async def reset_password(
     end_calendar_feed: bool = False,
 ) -> PasswordResetOutcome:
     """Set a password, and open no session: the password shows that its user remembers it."""
-    redeemed = await _redeem(
-        auth, token, password, client_address, end_calendar_feed=end_calendar_feed
-    )
+    owner = await _find_owner_for(auth, token, password)
+    if not isinstance(owner, User):
+        return owner
+    async with auth.password_hasher.permit(client_address, owner.id, is_known=True):
+        redeemed = await _redeem(auth, owner, token, password, end_calendar_feed=end_calendar_feed)
     return PasswordReset(redeemed.ended_sessions) if isinstance(redeemed, _Redeemed) else redeemed
+
+
+async def _find_owner_for(auth: Auth, token: str, password: str) -> User | TokenRefusal:
+    """Return the user of a token who may set this password."""
+    user = await auth.repositories.invitations.find(hash_token(strip_blanks(token)), auth.now())
+    if user is None:
+        return InvalidInvitation()
+    if user.banned:
+        return Banned()
+    if auth.registration is Registration.CLOSED and not user.has_password:
+        return RegistrationClosed()
+    if not auth.accepts_password(user):
+        return PasswordSignInOff()
+    if problem := validate_password(password, user.name, user.login_name):
+        return InvalidInput((FieldProblem("password", problem),))
+    return user
 
 
 @value_object
@@ -317,33 +339,15 @@ class _Redeemed:
 
 
 async def _redeem(
-    auth: Auth,
-    token: str,
-    password: str,
-    client_address: str | None,
-    *,
-    end_calendar_feed: bool,
-) -> _Redeemed | TokenRefusal:
-    now, token_hash = auth.now(), hash_token(strip_blanks(token))
-    invited_user = await auth.repositories.invitations.find(token_hash, now)
-    if invited_user is None:
-        return InvalidInvitation()
-    if invited_user.banned:
-        return Banned()
-    if auth.registration is Registration.CLOSED and not invited_user.has_password:
-        return RegistrationClosed()
-    if not auth.accepts_password(invited_user):
-        return PasswordSignInOff()
-    if problem := validate_password(password, invited_user.name, invited_user.login_name):
-        return InvalidInput((FieldProblem("password", problem),))
-    try:
-        hasher = auth.password_hasher
-        password_hash = await hasher.hash(password, client_address, is_known=True)
-    except SchedulerFullError as error:
-        return ServerBusy(error.retry_after_ms)
-    mails = notice_mails(auth, PASSWORD_CHANGED, invited_user) if invited_user.has_password else ()
+    auth: Auth, owner: User, token: str, password: str, *, end_calendar_feed: bool
+) -> _Redeemed | InvalidInvitation:
+    password_hash = await auth.password_hasher.hash(password)
     redeemed = await auth.repositories.invitations.redeem(
-        token_hash, password_hash, now, end_calendar_feed=end_calendar_feed, mails=mails
+        hash_token(strip_blanks(token)),
+        password_hash,
+        auth.now(),
+        end_calendar_feed=end_calendar_feed,
+        mails=notice_mails(auth, PASSWORD_CHANGED, owner) if owner.has_password else (),
     )
     if redeemed is None:
         return InvalidInvitation()

@@ -2,15 +2,15 @@
 
 import asyncio
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
+from typing import TypeVar
 
 from passlib.context import LazyCryptContext
 
 from slotlock.infrastructure.available_cpus import available_cpus
 from slotlock.infrastructure.fair_scheduler import FairScheduler, Priority
-from slotlock.infrastructure.request_deadline import untimed
 
 # OWASP Password Storage Cheat Sheet, second Argon2id choice: 19 MiB, 2 iterations, 1 thread.
 # Lazy, as most commands hash no password.
@@ -30,6 +30,11 @@ _UNKNOWN_HASH = (
 # How long a password waits for a thread. Clients, browsers and proxies wait for a minute.
 MAX_WAIT_S = 30.0
 EXPECTED_HASH_S = 0.03
+# While one password is hashed, the accounts of others are read and their sessions written, in some
+# five round trips.
+PERMITS_PER_THREAD = 4
+
+Result = TypeVar("Result")
 
 
 def _normalize(password: str) -> str:
@@ -40,85 +45,62 @@ def _normalize(password: str) -> str:
 class PasswordHasher:
     """Hashes and checks passwords on threads; each hash takes about 30 ms by design.
 
-    `client_address` is whom a hash keeps waiting; None stands for the server itself. The time that
-    a password waits does not count for the deadline of its request. By default, there is a thread
-    for each CPU that the process may use.
+    By default, there is a thread for each CPU that the process may use.
     """
 
     def __init__(self, threads: int | None = None) -> None:
         thread_count = threads or available_cpus()
         self._threads = ThreadPoolExecutor(thread_count, "password")
-        self._scheduler = FairScheduler[str | bool](
-            thread_count, max_wait_s=MAX_WAIT_S, expected_job_s=EXPECTED_HASH_S
+        self._scheduler = FairScheduler[None](
+            PERMITS_PER_THREAD * thread_count,
+            max_wait_s=MAX_WAIT_S,
+            expected_job_s=PERMITS_PER_THREAD * EXPECTED_HASH_S,
         )
         # The accounts for which a check waits or runs, each with the address of its client.
         self._accounts: set[tuple[str, str | None]] = set()
 
-    async def hash(
-        self, password: str, client_address: str | None = None, *, is_known: bool = False
-    ) -> str:
-        """Return the hash of the password of a new account, or of one that `is_known`.
+    @asynccontextmanager
+    async def permit(
+        self, client_address: str | None, account: str | None = None, *, is_known: bool = False
+    ) -> AsyncIterator[None]:
+        """Wait until a client may have passwords hashed, for the time of the context.
+
+        Everything that a password needs of MongoDB belongs into the context, so that a crowd waits
+        here and not there. The time of the wait does not count for the deadline of the request.
+
+        `account` is its id or a name that the client sent, whether or not it exists; None for a new
+        one. Of each address, one permit for an account at a time is urgent: more so if the account
+        `is_known` there, or if a session or a token names it.
 
         Raises:
             SchedulerFullError: too many passwords wait.
         """
-        priority = Priority.HIGH if is_known else Priority.LOW
-        normalized = _normalize(password)
-        return str(await self._run(client_address, priority, _CONTEXT.hash, normalized))
-
-    async def matches(
-        self,
-        password: str,
-        password_hash: str | None,
-        client_address: str | None = None,
-        *,
-        account: str = "",
-        is_known: bool = False,
-    ) -> bool:
-        """Return whether the hash is of this password; None costs the same and never matches.
-
-        `account` is its id or a name that the client sent, whether or not it exists. Of each
-        address, one check of an account at a time is urgent: more so if the account `is_known`
-        there, or its user is signed in.
-
-        Raises:
-            SchedulerFullError: too many passwords wait.
-        """
-        expected_hash, normalized = password_hash or _UNKNOWN_HASH, _normalize(password)
-        with self._priority(account, client_address, is_known=is_known) as priority:
-            matched = await self._run(
-                client_address, priority, _CONTEXT.verify, normalized, expected_hash
-            )
-        return bool(matched) and password_hash is not None
-
-    @contextmanager
-    def _priority(
-        self, account: str, client_address: str | None, *, is_known: bool
-    ) -> Iterator[Priority]:
-        key = account, client_address
-        if key in self._accounts:
-            yield Priority.LOW
+        key = account or "", client_address
+        priority = Priority.HIGH if is_known else Priority.NORMAL
+        if account is None or key in self._accounts:
+            async with self._scheduler.permit(client_address, priority=Priority.LOW):
+                yield
             return
         self._accounts.add(key)
         try:
-            yield Priority.HIGH if is_known else Priority.NORMAL
+            async with self._scheduler.permit(client_address, priority=priority):
+                yield
         finally:
             self._accounts.discard(key)
 
-    async def _run(
-        self,
-        client_address: str | None,
-        priority: Priority,
-        function: Callable[..., str | bool],
-        *arguments: str,
-    ) -> str | bool:
+    async def hash(self, password: str) -> str:
+        """Return the hash of a password."""
+        return await self._run(_CONTEXT.hash, _normalize(password))
+
+    async def matches(self, password: str, password_hash: str | None) -> bool:
+        """Return whether the hash is of this password; None costs the same and never matches."""
+        expected_hash = password_hash or _UNKNOWN_HASH
+        matched = await self._run(_CONTEXT.verify, _normalize(password), expected_hash)
+        return matched and password_hash is not None
+
+    async def _run(self, function: Callable[..., Result], *arguments: str) -> Result:
         loop = asyncio.get_running_loop()
-        with untimed():
-            return await self._scheduler.run(
-                client_address,
-                lambda: loop.run_in_executor(self._threads, function, *arguments),
-                priority=priority,
-            )
+        return await loop.run_in_executor(self._threads, function, *arguments)
 
     def close(self) -> None:
         """Stop the threads and drop the queue."""

@@ -172,8 +172,6 @@ async def _create_user(auth: Auth, args: Namespace) -> str:
             raise CommandError(f"{args.login_name} already has an account")
         case InvalidInput() as invalid:
             raise CommandError(" ".join(f"{p.field}: {p.message}" for p in invalid.problems))
-        case busy:
-            raise CommandError(f"busy: {busy}")
 
 
 async def _list_users(auth: Auth, _args: Namespace) -> str | None:
@@ -205,8 +203,8 @@ async def _set_password(auth: Auth, args: Namespace) -> str:
             return f"set the password of {user.login_name}; all sessions ended"
         case InvalidInput() as invalid:
             raise CommandError(" ".join(problem.message for problem in invalid.problems))
-        case refused:
-            raise CommandError(f"the password was not set: {refused}")
+        case UserNotFound():
+            raise CommandError(f"no account has the address or user name {args.login_name}")
 
 
 async def _create_reset(auth: Auth, args: Namespace) -> str:

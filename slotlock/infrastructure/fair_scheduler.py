@@ -8,14 +8,15 @@ the deadline of its request, and one that nobody waits for any more does not run
 import asyncio
 import random
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import count
 from time import monotonic
 from typing import Generic, TypeVar
 
-from slotlock.infrastructure.request_deadline import step_timeout_s
+from slotlock.infrastructure.request_deadline import step_timeout_s, untimed
 
 # What a request needs after the wait: for the job, and for the steps that follow.
 TIME_AFTER_WAIT_S = 1.5
@@ -25,6 +26,8 @@ LOWER_INTERVAL = 4
 # The mean time of a job is that of about so many.
 JOBS_IN_MEAN = 50
 MIN_RETRY_AFTER_S = 1.0
+# An attacker who never comes back must not send those who are refused with them away for longer.
+MAX_RETRY_AFTER_S = 120.0
 
 Result = TypeVar("Result")
 
@@ -46,14 +49,18 @@ class Priority(IntEnum):
 class SchedulerFullError(Exception):
     """The job did not run: others use all of the resource, or it would have begun too late.
 
-    `retry_after_ms` is the time until all jobs that wait now have run, less up to a half at random:
-    those that are refused together come back one by one.
+    `retry_after_ms` says when there will be room for it, behind the jobs that wait and those that
+    were refused before it.
     """
 
-    def __init__(self, backlog_s: float = 0.0) -> None:
+    def __init__(self, retry_after_s: float = MIN_RETRY_AFTER_S) -> None:
         super().__init__()
-        retry_after_s = max(backlog_s * random.uniform(0.5, 1), MIN_RETRY_AFTER_S)  # noqa: S311
         self.retry_after_ms = round(retry_after_s * 1000)
+
+
+def spread(seconds: float) -> float:
+    """Return a time to retry: `seconds` less up to a half at random, at least a second."""
+    return max(seconds * random.uniform(0.5, 1), MIN_RETRY_AFTER_S)  # noqa: S311
 
 
 @dataclass(slots=True, eq=False)
@@ -64,13 +71,26 @@ class _Job(Generic[Result]):
     priority: Priority
     # Its place in the order of arrival.
     number: int
+    # Until then it counts as running, even if it has a result.
+    ended: asyncio.Event | None = None
     is_waiting: bool = True
     # The requests that wait for the result.
     waiters: set[asyncio.Future[Result]] = field(default_factory=set)
 
 
-# The waiting jobs of each client, both in order. A client has at least one.
-_Queues = OrderedDict[str | None, dict[Hashable, _Job[Result]]]
+async def _begin() -> None:
+    """Let the caller of `permit` do the work."""
+
+
+class _Queue(dict[Hashable, _Job[Result]]):
+    """The waiting jobs of a client with one priority, at least one, in order of arrival."""
+
+    # When the last one that was refused comes back.
+    last_return_at = 0.0
+
+
+# The waiting jobs of each client, in the order of service.
+_Queues = OrderedDict[str | None, _Queue[Result]]
 
 
 class FairScheduler(Generic[Result]):
@@ -118,8 +138,31 @@ class FairScheduler(Generic[Result]):
         Raises:
             SchedulerFullError: the job did not run.
         """
-        job = self._find_or_add(_Job(client, key or object(), work, priority, next(self._numbers)))
-        loop = asyncio.get_running_loop()
+        key = object() if key is None else key
+        return await self._wait_for_result(_Job(client, key, work, priority, next(self._numbers)))
+
+    @asynccontextmanager
+    async def permit(
+        self: "FairScheduler[None]", client: str | None, *, priority: Priority = Priority.NORMAL
+    ) -> AsyncIterator[None]:
+        """Wait for a permit, and hold it for the time of the context, which runs as a job.
+
+        The time of the wait does not count for the deadline of the request.
+
+        Raises:
+            SchedulerFullError: the context did not begin.
+        """
+        ended = asyncio.Event()
+        job = _Job(client, ended, _begin, priority, next(self._numbers), ended)
+        try:
+            with untimed():
+                await self._wait_for_result(job)
+            yield
+        finally:
+            ended.set()
+
+    async def _wait_for_result(self, new_job: _Job[Result]) -> Result:
+        job, loop = self._find_or_add(new_job), asyncio.get_running_loop()
         waiter: asyncio.Future[Result] = loop.create_future()
         job.waiters.add(waiter)
         self._start_jobs()
@@ -152,7 +195,7 @@ class FairScheduler(Generic[Result]):
 
     def _find_or_add(self, job: _Job[Result]) -> _Job[Result]:
         queues = self._queues[job.priority]
-        queue = queues.setdefault(job.client, {})
+        queue = queues.setdefault(job.client, _Queue())
         return queue.setdefault(job.key, job)
 
     def _remove(self, job: _Job[Result]) -> None:
@@ -168,9 +211,21 @@ class FairScheduler(Generic[Result]):
             return
         job.waiters.discard(waiter)
         if not waiter.done():
-            waiter.set_exception(SchedulerFullError(self._backlog_s))
+            waiter.set_exception(SchedulerFullError(self._retry_after_s(job)))
         if not job.waiters:
             self._remove(job)
+
+    def _retry_after_s(self, job: _Job[Result]) -> float:
+        """Return when a waiting job that is refused may come back.
+
+        Those of a client come back as fast as its waiting jobs begin, once half of these have.
+        """
+        queue, now, backlog_s = self._queues[job.priority][job.client], monotonic(), self._backlog_s
+        next_return_at = max(queue.last_return_at, now + backlog_s / 2) + backlog_s / len(queue)
+        queue.last_return_at = min(next_return_at, now + MAX_RETRY_AFTER_S)
+        if next_return_at > queue.last_return_at:
+            return spread(MAX_RETRY_AFTER_S)
+        return max(next_return_at - now, MIN_RETRY_AFTER_S)
 
     def _job_to_refuse(self) -> _Job[Result]:
         priority = next(
@@ -224,6 +279,8 @@ class FairScheduler(Generic[Result]):
         finally:
             for waiter in job.waiters:
                 waiter.cancel()  # without effect, unless the work was cancelled
+        if job.ended is not None:
+            await job.ended.wait()
         if self._rest_factor:
             await asyncio.sleep(self._rest_factor * (monotonic() - started_at))
         self._job_s += (monotonic() - started_at - self._job_s) / JOBS_IN_MEAN

@@ -2,13 +2,15 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from pymongo.asynchronous.client_session import AsyncClientSession
 
 import slotlock.auth.passwords
+from slotlock.auth.accounts import login
 from slotlock.auth.admin import account_admin
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
@@ -17,6 +19,7 @@ from slotlock.auth.sessions import InvalidSession, SignedInSession, open_session
 from slotlock.auth.tokens import BadTokenError
 from slotlock.domain.users.user import Caller, Role, User, UserId
 from slotlock.infrastructure.fair_scheduler import SchedulerFullError
+from slotlock.infrastructure.mongo.concurrency_limiter import ConcurrencyLimiter
 from slotlock.infrastructure.mongo.users import credentials, sessions
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from slotlock.infrastructure.request_deadline import RequestDeadlines, within_deadline
@@ -95,7 +98,8 @@ async def test_hashing_does_not_block_the_event_loop(passwords: PasswordHasher) 
 
 @pytest.fixture
 def short_queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[PasswordHasher]:
-    """Return a hasher with one thread, for which two hashes may wait."""
+    """Return a hasher with two permits, for which two others may wait."""
+    monkeypatch.setattr(slotlock.auth.passwords, "PERMITS_PER_THREAD", 2)
     monkeypatch.setattr(slotlock.auth.passwords, "MAX_WAIT_S", 120.0)
     monkeypatch.setattr(slotlock.auth.passwords, "EXPECTED_HASH_S", 60.0)
     started = PasswordHasher(threads=1)
@@ -103,40 +107,48 @@ def short_queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[PasswordHasher]:
     started.close()
 
 
-async def test_the_queue_is_bounded_and_accepts_hashes_again(short_queue: PasswordHasher) -> None:
-    outcomes = await asyncio.gather(
-        *(short_queue.hash(PASSWORD) for _ in range(5)), return_exceptions=True
-    )
-    assert [type(outcome) for outcome in outcomes] == [
-        str,
-        str,
-        str,
-        SchedulerFullError,
-        SchedulerFullError,
-    ]
-    with pytest.raises(SchedulerFullError):
-        await asyncio.gather(*(short_queue.matches(PASSWORD, None) for _ in range(4)))
+async def hash_permitted(hasher: PasswordHasher, address: str | None = None) -> str:
+    """Hash a password as a client that registers."""
+    async with hasher.permit(address):
+        return await hasher.hash(PASSWORD)
 
 
-async def test_a_cancelled_hash_leaves_the_queue(short_queue: PasswordHasher) -> None:
-    hashing = [asyncio.create_task(short_queue.hash(PASSWORD)) for _ in range(3)]
+async def test_the_queue_is_bounded_and_accepts_passwords_again(
+    short_queue: PasswordHasher,
+) -> None:
+    for _ in range(2):
+        hashing = [hash_permitted(short_queue) for _ in range(6)]
+        outcomes = await asyncio.gather(*hashing, return_exceptions=True)
+        assert [type(each) for each in outcomes] == [*[str] * 4, *[SchedulerFullError] * 2]
+
+
+async def test_a_cancelled_password_leaves_the_queue(short_queue: PasswordHasher) -> None:
+    hashing = [asyncio.create_task(hash_permitted(short_queue)) for _ in range(4)]
     await asyncio.sleep(0)
     with pytest.raises(SchedulerFullError):
-        await short_queue.hash(PASSWORD)
+        await hash_permitted(short_queue)
     hashing.pop().cancel()
     await asyncio.sleep(0)
-    assert await short_queue.hash(PASSWORD)
+    assert await hash_permitted(short_queue)
     await asyncio.gather(*hashing)
 
 
 async def test_the_time_in_which_a_password_waits_does_not_count_for_the_deadline(
     passwords: PasswordHasher,
 ) -> None:
-    deadline, release = RequestDeadlines().begin(), asyncio.Event()
-    blocker = asyncio.create_task(passwords._scheduler.run(None, release.wait))
+    release = asyncio.Event()
+    passwords._scheduler._max_running = 1
+
+    async def hold_permit() -> None:
+        async with passwords.permit(None):
+            await release.wait()
+
+    blocker = asyncio.create_task(hold_permit())
+    await asyncio.sleep(0)
+    deadline = RequestDeadlines().begin()
     with within_deadline():
         ends_at = deadline.at
-        waiting = asyncio.create_task(passwords.matches(PASSWORD, None))
+        waiting = asyncio.create_task(hash_permitted(passwords))
         await eventually(lambda: deadline.at == math.inf, "the time does not count")
         release.set()
         await asyncio.gather(blocker, waiting)
@@ -146,17 +158,59 @@ async def test_the_time_in_which_a_password_waits_does_not_count_for_the_deadlin
 async def test_a_sign_in_goes_before_registrations_of_anyone(passwords: PasswordHasher) -> None:
     finished: list[str] = []
     password_hash = await passwords.hash(PASSWORD)
+    passwords._scheduler._max_running = 1
 
     async def register(number: int) -> None:
-        await passwords.hash(PASSWORD, f"192.0.2.{number}")
+        await hash_permitted(passwords, f"192.0.2.{number}")
         finished.append("register")
 
     async def sign_in() -> None:
-        assert await passwords.matches(PASSWORD, password_hash, "192.0.2.1")
+        async with passwords.permit("192.0.2.1", "ada"):
+            assert await passwords.matches(PASSWORD, password_hash)
         finished.append("sign in")
 
     await asyncio.gather(*map(register, range(6)), sign_in())
     assert finished[:2] == ["register", "sign in"]
+
+
+async def most_commands_of_a_crowd(auth: Auth, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Let 20 users sign in at once. Return how many of them were at MongoDB at a time, at most."""
+    password_hash = await auth.password_hasher.hash(PASSWORD)
+    users = [await insert_user(auth, password_hash=password_hash) for _ in range(20)]
+    run, now, most = ConcurrencyLimiter.run, 0, 0
+
+    async def counted_run(*arguments: Any) -> Any:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        try:
+            return await run(*arguments)
+        finally:
+            now -= 1
+
+    monkeypatch.setattr(ConcurrencyLimiter, "run", counted_run)
+    signing_in = (login(auth, user.login_name, PASSWORD) for user in users)
+    outcomes = await asyncio.gather(*signing_in)
+    assert {type(each) for each in outcomes} == {SignedInSession}
+    return most
+
+
+async def test_a_crowd_waits_for_permits_and_not_for_mongodb(
+    auth: Auth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    permits = auth.password_hasher._scheduler._max_running
+    assert await most_commands_of_a_crowd(auth, monkeypatch) <= permits < 20
+
+
+async def test_control_without_permits_a_crowd_waits_for_mongodb(
+    auth: Auth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @asynccontextmanager
+    async def permit(*_: object, **_options: object) -> AsyncIterator[None]:
+        yield
+
+    monkeypatch.setattr(PasswordHasher, "permit", permit)
+    assert await most_commands_of_a_crowd(auth, monkeypatch) == 20
 
 
 async def caller_of(auth: Auth, session: SignedInSession) -> Caller | None:

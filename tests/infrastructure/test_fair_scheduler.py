@@ -1,6 +1,7 @@
 """A queue that serves its clients by round robin, so that none waits for all jobs of another."""
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from time import monotonic
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from slotlock.infrastructure import fair_scheduler
 from slotlock.infrastructure.fair_scheduler import (
     JOBS_IN_MEAN,
+    MAX_RETRY_AFTER_S,
     TIME_AFTER_WAIT_S,
     FairScheduler,
     Priority,
@@ -144,17 +146,41 @@ async def test_as_many_jobs_wait_as_can_begin_in_time(monkeypatch: pytest.Monkey
     assert await scene.outcomes(*jobs) == ["blocker", *["job"] * 5, *["SchedulerFullError"] * 5]
 
 
-async def test_refused_jobs_may_return_one_by_one_while_the_jobs_before_them_run() -> None:
-    scene = Scene(max_waiting=3)
+async def waits_of_refused(scene: Scene, *clients: str) -> list[float]:
+    """Let these clients send a job each; return how many jobs later the refused may come back."""
     jobs = [await scene.block()]
-    jobs += [asyncio.create_task(scene.send(OTHER, "job")) for _ in range(23)]
+    jobs += [asyncio.create_task(scene.send(each, "job")) for each in clients]
     await asyncio.sleep(0)
     scene.release.set()
     outcomes = await asyncio.gather(*jobs, return_exceptions=True)
-    waits_ms = [each.retry_after_ms for each in outcomes if isinstance(each, SchedulerFullError)]
-    assert len(set(waits_ms)) > 10
+    return [
+        each.retry_after_ms / 1000 / JOB_S
+        for each in outcomes
+        if isinstance(each, SchedulerFullError)
+    ]
+
+
+async def test_refused_jobs_return_one_by_one_once_half_of_those_before_them_have_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fair_scheduler, "MAX_RETRY_AFTER_S", math.inf)
+    waits = await waits_of_refused(Scene(max_waiting=9), *[OTHER] * 209)
     # The line had one job more when they were refused.
-    assert all(1.5 * JOB_S <= wait_ms / 1000 <= 4 * JOB_S for wait_ms in waits_ms)
+    assert waits == pytest.approx([5 + number for number in range(1, 201)], abs=0.1)
+
+
+async def test_refused_jobs_of_two_clients_return_as_fast_as_each_is_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fair_scheduler, "MAX_RETRY_AFTER_S", math.inf)
+    waits = await waits_of_refused(Scene(max_waiting=20), *[FLOODER, OTHER] * 30)
+    assert max(waits) == pytest.approx(10.5 + 40, rel=0.1)
+
+
+async def test_the_time_until_a_return_is_limited_if_others_never_return() -> None:
+    waits_s = [JOB_S * each for each in await waits_of_refused(Scene(9), *[OTHER] * 1_000)]
+    assert MAX_RETRY_AFTER_S / 2 <= min(waits_s[-500:]) < max(waits_s) <= MAX_RETRY_AFTER_S
+    assert len(set(waits_s[-500:])) > 400
 
 
 async def test_a_full_queue_refuses_the_newest_job_of_the_client_with_the_most() -> None:
@@ -266,6 +292,24 @@ async def test_a_queue_that_rests_lets_other_tasks_run_between_two_jobs() -> Non
 
     first, second = await asyncio.gather(*(queue.run(OTHER, block_event_loop) for _ in range(2)))
     assert second - first >= 0.04
+
+
+async def test_a_permit_lasts_until_its_context_ends_however_it_ends() -> None:
+    queue, order = FairScheduler[None](1, max_wait_s=60, expected_job_s=1), list[str]()
+
+    async def take(name: str, error: type[BaseException] | None = None) -> None:
+        async with queue.permit(OTHER):
+            order.append(f"{name} begins")
+            await asyncio.sleep(0)
+            order.append(f"{name} ends")
+            if error:
+                raise error
+
+    errors = [None, ValueError, asyncio.CancelledError, None]
+    taking = (take(f"{number}", error) for number, error in enumerate(errors))
+    outcomes = await asyncio.gather(*taking, return_exceptions=True)
+    assert [type(each) for each in outcomes if each] == [ValueError, asyncio.CancelledError]
+    assert order == [f"{number} {each}" for number in range(4) for each in ("begins", "ends")]
 
 
 @pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError])

@@ -7,7 +7,6 @@ from functools import partial
 
 from slotlock.auth.accounts import (
     EmailTaken,
-    ServerBusy,
     notice_mails,
 )
 from slotlock.auth.admin.groups_and_bans import change_user, find_user
@@ -47,7 +46,6 @@ from slotlock.domain.users.email_addresses import (
 )
 from slotlock.domain.users.groups import clean_groups, validate_groups
 from slotlock.domain.users.user import Caller, Role, User, UserId, validate_user_name
-from slotlock.infrastructure.fair_scheduler import SchedulerFullError
 from slotlock.infrastructure.mongo.users.account_admin_writer import InvitedUser, LoginNameTaken
 from slotlock.infrastructure.mongo.users.privacy import Erasure
 
@@ -299,17 +297,14 @@ async def erase_account(
 
 async def replace_password(
     auth: Auth, user_id: UserId, password: str
-) -> UserNotFound | InvalidInput | ServerBusy | None:
+) -> UserNotFound | InvalidInput | None:
     """Set a user's password and end all their sessions; None if it is set. For operators."""
     user = await find_user(auth, user_id)
     if user is None:
         return UserNotFound(user_id)
     if problem := validate_password(password, user.name, user.login_name):
         return InvalidInput((FieldProblem("password", problem),))
-    try:
-        password_hash = await auth.password_hasher.hash(password)
-    except SchedulerFullError as error:
-        return ServerBusy(error.retry_after_ms)
+    password_hash = await auth.password_hasher.hash(password)
     if not await auth.repositories.account_admin_writer.replace_password(
         user_id, password_hash, auth.now(), notice_mails(auth, PASSWORD_CHANGED, user)
     ):

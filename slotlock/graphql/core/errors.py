@@ -10,6 +10,7 @@ from typing import Any
 from graphql import GraphQLError
 
 from slotlock.infrastructure.mongo.client import is_unavailable, may_have_written, outage_reason
+from slotlock.infrastructure.mongo.concurrency_limiter import MongoOverloadedError
 from slotlock.infrastructure.redis.auto_pipeline import RedisUnavailableError
 from slotlock.infrastructure.request_deadline import current_request
 
@@ -151,7 +152,9 @@ def _with_error_id(body: dict[str, Any], description: str, error: BaseException)
     request = current_request()
     if request is not None and request.request_id:
         body["extensions"]["requestId"] = request.request_id
-    if _is_outage(error):
+    if isinstance(error, MongoOverloadedError):
+        body["extensions"]["retryAfterMs"] = error.retry_after_ms
+    elif _is_outage(error):
         body["extensions"]["retryAfterMs"] = UNAVAILABLE_RETRY_AFTER_S * 1000
     return body
 

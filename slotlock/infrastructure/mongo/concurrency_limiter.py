@@ -5,6 +5,7 @@ no more operations start than there are connections, and no operation is cancell
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import nullcontext
 from contextvars import ContextVar
@@ -13,18 +14,28 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from pymongo import timeout
 
+from slotlock.infrastructure.fair_scheduler import spread
 from slotlock.infrastructure.request_deadline import step_timeout_s
 from slotlock.infrastructure.tasks import ignore_unretrieved
 
 # An operation takes at most as long, so that waiting longer would not help.
 WAIT_TIMEOUT_S = 5.0
+# Of what the deadline leaves. An operation that began just before it would have no known outcome.
+WAIT_SHARE = 0.75
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
 class MongoOverloadedError(Exception):
-    """Too many operations are waiting, so nothing was sent to MongoDB."""
+    """Too many operations are waiting, so nothing was sent to MongoDB.
+
+    `retry_after_ms` is about the time for which the operations wait.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("MongoDB is overloaded")
+        self.retry_after_ms = round(spread(WAIT_TIMEOUT_S) * 1000)
 
 
 class NestedOperationError(Exception):
@@ -37,7 +48,8 @@ _entered: ContextVar[frozenset["ConcurrencyLimiter"]] = ContextVar("entered", de
 class ConcurrencyLimiter:
     """Runs at most `max_concurrent` operations at once; others wait in order, up to 5 s.
 
-    An operation of a request gets the time that its deadline leaves.
+    An operation of a request gets the time that its deadline leaves, and waits for at most three
+    quarters of it.
 
     With `within`, each operation also counts for that wider limiter.
     """
@@ -50,7 +62,8 @@ class ConcurrencyLimiter:
         """Return the operation's result. It completes even if the caller is cancelled.
 
         Raises:
-            MongoOverloadedError: other operations took longer than 5 s, or than the request may.
+            MongoOverloadedError: other operations took longer than 5 s, or than the request may
+                wait.
             NestedOperationError: it was called within an operation of this limiter, and could wait
                 for itself.
         """
@@ -77,10 +90,15 @@ class ConcurrencyLimiter:
 
     async def _wait_until_free(self) -> None:
         try:
-            async with asyncio.timeout(min(WAIT_TIMEOUT_S, step_timeout_s() or WAIT_TIMEOUT_S)):
+            async with asyncio.timeout(max_wait_s()):
                 await self._semaphore.acquire()
         except TimeoutError:
-            raise MongoOverloadedError("MongoDB is overloaded") from None
+            raise MongoOverloadedError from None
+
+
+def max_wait_s() -> float:
+    """Return how long an operation of the current request may wait."""
+    return min(WAIT_TIMEOUT_S, WAIT_SHARE * (step_timeout_s() or math.inf))
 
 
 class HasLimiter(Protocol):

@@ -6,6 +6,7 @@ from slotlock.api import app_state
 from slotlock.api.app_state import open_app_state
 from slotlock.api.settings.fields import SecretStr
 from slotlock.api.settings.settings import Settings
+from slotlock.auth.passwords import PERMITS_PER_THREAD
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.processes import SECRET, database_url
 
@@ -28,4 +29,5 @@ async def test_the_server_processes_share_the_cpus_for_passwords(
     )
     async with open_app_state(settings, development=False, process_count=process_count) as state:
         hasher = state.graphql_server.auth.password_hasher
-        assert hasher._threads._max_workers == hasher._scheduler._max_running == expected
+        assert hasher._threads._max_workers == expected
+        assert hasher._scheduler._max_running == PERMITS_PER_THREAD * expected

@@ -35,7 +35,7 @@ CACHED = "{ __typename }"
 PASSWORD = "correct horse battery"
 
 numbers = count()
-original_run = FairScheduler.run
+original_find_or_add = FairScheduler._find_or_add
 
 
 class Deployment:
@@ -91,10 +91,11 @@ async def deployment(
 def in_order_of_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let queues serve all jobs in order of arrival."""
 
-    async def run(self: FairScheduler[Any], _: object, work: Any, **_options: object) -> Any:
-        return await original_run(self, None, work)
+    def find_or_add(self: FairScheduler[Any], job: Any) -> Any:
+        job.client, job.priority = None, Priority.NORMAL
+        return original_find_or_add(self, job)
 
-    monkeypatch.setattr(FairScheduler, "run", run)
+    monkeypatch.setattr(FairScheduler, "_find_or_add", find_or_add)
 
 
 async def left_of_flood(queue: Any, flood: Any, other: Any) -> int:

@@ -158,7 +158,7 @@ def outcomes_of_use_cases() -> Iterator[frozenset[object]]:
                 if isinstance(value, BookingRule):  # `checkIn` is not made by `booking_mutation`
                     yield frozenset(get_args(value.outcomes))
                 elif inspect.iscoroutinefunction(value):
-                    returned: Any = get_type_hints(value)["return"]
+                    returned: Any = value.__annotations__["return"]
                     yield frozenset(get_args(returned))
                     yield frozenset(get_args(next(iter(get_args(returned)), None)))
 

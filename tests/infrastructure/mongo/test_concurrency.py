@@ -5,6 +5,7 @@ import gc
 import random
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from time import monotonic
 from typing import Any
 
 import httpx
@@ -16,15 +17,22 @@ from slotlock.domain.slots.listing import SlotFilter, SlotOrder, SlotSelection
 from slotlock.infrastructure.mongo import concurrency_limiter
 from slotlock.infrastructure.mongo.client import Database, connect
 from slotlock.infrastructure.mongo.concurrency_limiter import (
+    WAIT_TIMEOUT_S,
     ConcurrencyLimiter,
     MongoOverloadedError,
     NestedOperationError,
+    max_wait_s,
 )
 from slotlock.infrastructure.mongo.ids import new_slot_id
 from slotlock.infrastructure.mongo.repositories import Repositories
 from slotlock.infrastructure.mongo.slots.slot_repository import SlotRepository
 from slotlock.infrastructure.mongo.users.sessions import SessionRepository
 from slotlock.infrastructure.mongo.users.waitlist_groups import WaitlistGroupSync
+from slotlock.infrastructure.request_deadline import (
+    RESERVE_S,
+    RequestDeadlines,
+    within_deadline,
+)
 from slotlock.services.container import utc_now
 from tests.support.apps.processes import AppProcess, database_url
 from tests.support.clients.client import GraphQLTestClient
@@ -140,6 +148,14 @@ async def test_a_wait_that_is_too_long_is_an_error_and_the_limiter_stays_usable(
     done.set()
     assert await first
     assert await limiter.run(done.wait)
+
+
+async def test_a_request_that_waits_for_mongodb_leaves_time_for_the_operation() -> None:
+    assert max_wait_s() == WAIT_TIMEOUT_S
+    deadline = RequestDeadlines().begin()
+    with within_deadline():
+        deadline.at = monotonic() + RESERVE_S + 4.0
+        assert max_wait_s() <= 3.0
 
 
 async def test_an_operation_that_waits_for_its_own_limiter_is_an_error() -> None:

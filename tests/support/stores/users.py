@@ -71,7 +71,7 @@ def fill_hash_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(*_: object, **_options: object) -> str:
         raise SchedulerFullError
 
-    monkeypatch.setattr(FairScheduler, "run", refuse)
+    monkeypatch.setattr(FairScheduler, "_wait_for_result", refuse)
 
 
 def new_email() -> str:
