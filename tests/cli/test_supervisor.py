@@ -9,9 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 from redis import Redis
-from uvicorn import Config
 
-from slotlock.cli.supervisor import HEALTH_LIMIT_S, PROCESS_TYPE, SupervisedProcess
+from slotlock.cli.supervisor import HEALTH_LIMIT_S, SupervisedProcess
 from slotlock.devserver.embedded import EmbeddedServers
 from tests.support.apps.deployment import PausePoint, app_variant
 from tests.support.apps.processes import AppProcess, app_environment, is_http_ready
@@ -33,20 +32,21 @@ def server_pids(app: AppProcess) -> list[int]:
 
 
 def test_only_beats_of_its_event_loop_show_that_a_process_is_well() -> None:
-    process = SupervisedProcess(Config("unused"), [], early_exits=0)
-    process.process = PROCESS_TYPE(target=signal.pause)  # type: ignore[assignment]
-    process.process.start()
+    pipe, beating = os.pipe()
+    os.set_blocking(pipe, False)
+    pid = os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "1000")  # noqa: S606
+    process = SupervisedProcess(pid, pipe, end_limit_s=1, early_exits=0)
     try:
-        for beats in (1, 2):
-            process.child_conn.send(beats)
+        for _ in range(2):
+            os.write(beating, b".")
             assert process.check(HEALTH_LIMIT_S - 1) is None
-        process.child_conn.send(2)  # a thread answers, and the event loop hangs
         problem = process.check(HEALTH_LIMIT_S)
         assert problem is not None
         assert problem[0] == "unresponsive"
     finally:
         process.kill()
-        process.join()
+        process.close()
+        os.close(beating)
 
 
 def test_a_process_that_starts_slowly_is_not_replaced_but_one_that_does_not_respond_is(
