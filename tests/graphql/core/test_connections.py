@@ -125,7 +125,7 @@ async def test_an_empty_cursor_is_that_of_the_first_page(
 ) -> None:
     fixture = await create_connection_fixture(http, app, 0)
     for name in CONNECTION_NAMES:
-        pages = [await fixture.fetch_page(name, **page) for page in ({}, {"after": ""})]
+        pages = [await fixture.fetch_page(name, after=after) for after in (None, "")]
         first, same = ([item_of(edge["cursor"]) for edge in page["edges"]] for page in pages)
         assert first == same
         assert [page["pageInfo"]["hasPreviousPage"] for page in pages] == [False, False]
