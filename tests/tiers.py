@@ -25,7 +25,6 @@ SLOW = (
     "board/accounts/test_mailed_links.py::test_everybody_with_a_place_gets_an_announcement",
     "board/accounts/test_mailed_links.py::test_users_choose_their_mails_in_the_account",
     "board/accounts/test_mailed_links.py::test_an_admin_sends_all_failed_mails_again",
-    "board/test_booking.py::test_a_reload_while_it_is_decided_asks_again_with_the_same_key",
     "board/test_booking.py::test_two_tabs_share_the_session_and_show_the_same_booking",
     "board/test_booking.py::test_who_waits_in_line_gets_the_place_that_is_given_back",
     "board/test_booking.py::test_a_session_that_ended_elsewhere_ends_on_the_page",

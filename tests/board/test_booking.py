@@ -92,7 +92,7 @@ async def test_a_reload_while_it_is_decided_asks_again_with_the_same_key(board: 
 
     await page.route("**/graphql", hold)
     await course.button(page).click()
-    await course.row(page, "deciding").wait_for()
+    await expect(course.button(page, "deciding")).to_have_attribute("aria-disabled", "true")
     await held.wait()
     await page.reload()
     await course.row(page, "yours").wait_for()

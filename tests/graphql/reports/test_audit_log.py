@@ -2,11 +2,13 @@
 
 import secrets
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
 from typing import Any
 
 import httpx
 import pytest
+from pymongo import MongoClient
 
 from slotlock.domain.booking.booking import BookingAction
 from tests.support.apps.processes import Pair
@@ -212,6 +214,24 @@ async def test_an_expired_hold_is_logged_once_before_and_after_its_cleanup(
         AUDIT_LOG, filter={"slotId": fixture.slot_ids[0], "actions": BOOKING_ACTIONS}, after=after
     )
     assert rest["nodes"] == before_cleanup[1:]
+
+
+async def test_no_page_skips_an_entry_of_the_same_booking_and_time(
+    two_apps: Pair, http: httpx.AsyncClient
+) -> None:
+    fixture = await create_campaign_fixture(
+        http, two_apps, unique_name(), member_count=1, slot_count=1
+    )
+    (member,), slot_id = fixture.members, fixture.slot_ids[0]
+    await member.confirm((await member.hold(slot_id))["id"])
+    [slot] = fixture.slot_documents()
+    held_at = slot["bookings"][0]["history"][0]["at"]
+    with closing(MongoClient[Json](fixture.mongo_url)) as client:
+        client.get_default_database()["slots"].update_one(
+            {"_id": slot["_id"]}, {"$set": {"bookings.0.history.1.at": held_at}}
+        )
+    entries = await fetch_entries(fixture.organizer, {"slotId": slot_id}, first=1)
+    assert [entry["action"] for entry in entries] == ["CONFIRMED", "HELD"]
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,13 @@ from slotlock.api.backend import Backend, open_backend
 from slotlock.api.settings.settings import Settings
 from slotlock.auth.session_streams import SessionStreams
 from slotlock.devserver.embedded import EmbeddedServers
+from slotlock.domain.admission.tickets import TicketRef
 from slotlock.domain.booking.availability import Availability
 from slotlock.domain.booking.booking import SlotId
 from slotlock.domain.booking.slot import SlotStatus
 from slotlock.domain.booking.slot_state import SlotState
 from slotlock.domain.campaigns.terms import CampaignTerms
+from slotlock.domain.users.user import UserId
 from slotlock.infrastructure.mongo.campaigns.campaign_repository import CampaignRepository
 from slotlock.infrastructure.mongo.change_stream.change_stream import ChangeBatch
 from slotlock.infrastructure.mongo.client import Database, connect
@@ -218,6 +220,15 @@ def start_hub(name: str, backend: Backend) -> SessionStreams | BookingEventHub |
             load = partial(load_tickets, services)
             services.ticket_updates.start(services.slot_events, services.admission_queue, load)
             return services.ticket_updates
+
+
+async def test_the_present_state_of_a_ticket_comes_first(backend: Backend) -> None:
+    hub = start_hub("ticket updates", backend)
+    assert isinstance(hub, TicketHub)
+    ref = TicketRef(new_slot_id(), UserId("a" * 24), "0" * 32, "0" * 16, utc_now())
+    async with hub.subscribe(ref) as subscription:
+        assert subscription.latest is not None
+    await hub.stop()
 
 
 @pytest.mark.parametrize("name", ["session streams", "booking events", "ticket updates"])

@@ -154,6 +154,18 @@ async def test_two_workers_send_an_entry_once(
     assert scene.trap.count == (5 if is_guarded else 10)
 
 
+async def test_a_late_result_leaves_the_lease_of_another_worker(scene: MailScene) -> None:
+    await insert_mail(scene)
+    outbox = scene.services.outbox
+    claims = []
+    for _ in range(2):
+        claims.append(await outbox.claim([await only_entry(scene)], scene.clock.now))
+        scene.clock.advance(LEASE)
+    [[late], [latest]] = claims
+    await outbox.finish(late, Delivery(OutboxState.QUEUED, "451"), scene.clock.now)
+    assert [await only_entry(scene)] == latest
+
+
 async def test_a_result_that_is_not_recorded_at_once_is_not_sent_again(
     scene: MailScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
