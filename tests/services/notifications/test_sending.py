@@ -157,11 +157,11 @@ async def test_two_workers_send_an_entry_once(
 async def test_a_late_result_leaves_the_lease_of_another_worker(scene: MailScene) -> None:
     await insert_mail(scene)
     outbox = scene.services.outbox
-    claims = []
+    leases = []
     for _ in range(2):
-        claims.append(await outbox.claim([await only_entry(scene)], scene.clock.now))
+        leases.append(await outbox.lease([await only_entry(scene)], scene.clock.now))
         scene.clock.advance(LEASE)
-    [[late], [latest]] = claims
+    [[late], [latest]] = leases
     await outbox.finish(late, Delivery(OutboxState.QUEUED, "451"), scene.clock.now)
     assert [await only_entry(scene)] == latest
 
