@@ -220,8 +220,14 @@ class FairScheduler(Generic[Result]):
 
         Those of a client come back as fast as its waiting jobs begin, once half of these have.
         """
-        queue, now, backlog_s = self._queues[job.priority][job.client], monotonic(), self._backlog_s
-        next_return_at = max(queue.last_return_at, now + backlog_s / 2) + backlog_s / len(queue)
+        queues, now = self._queues[job.priority], monotonic()
+        queue = queues[job.client]
+        # Clients are served by round robin, and priorities that have jobs by their shares.
+        share = job.priority.share / sum(each.share for each in Priority if self._queues[each])
+        interval_s = min(
+            self._backlog_s / len(queue), len(queues) * self._job_s / self._max_running / share
+        )
+        next_return_at = max(queue.last_return_at, now + len(queue) * interval_s / 2) + interval_s
         queue.last_return_at = min(next_return_at, now + MAX_RETRY_AFTER_S)
         if next_return_at > queue.last_return_at:
             return spread(MAX_RETRY_AFTER_S)

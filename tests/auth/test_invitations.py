@@ -104,6 +104,18 @@ async def test_of_concurrent_invitations_of_a_user_exactly_one_is_valid(
         assert sum(user is not None for user in found) == 1
 
 
+async def test_concurrent_requests_find_each_the_user_of_their_own_token(
+    auth: Auth, domain: str
+) -> None:
+    invited, now = await invite_domain(auth, domain), utc_now()
+    requests = [("ada", now), ("unknown", now), ("ben", now + INVITATION_TTL), ("ben", now)] * 20
+    invitations = auth.repositories.invitations
+    finding = (invitations.find(hash_token(invited.get(name, name)), at) for name, at in requests)
+    found = await asyncio.gather(*finding)
+    names = [user and user.login_name.partition("@")[0] for user in found]
+    assert names == ["ada", None, None, "ben"] * 20
+
+
 async def test_a_token_expires_after_two_weeks(auth: Auth, domain: str) -> None:
     token = (await invite_domain(auth, domain))["ada"]
     early = replace(auth, now=lambda: utc_now() + INVITATION_TTL - timedelta(minutes=1))

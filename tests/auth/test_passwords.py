@@ -14,6 +14,7 @@ from slotlock.auth.accounts import login
 from slotlock.auth.admin import account_admin
 from slotlock.auth.authentication import authenticate
 from slotlock.auth.container import Auth
+from slotlock.auth.invitations import create_password_reset, set_password
 from slotlock.auth.passwords import PasswordHasher
 from slotlock.auth.sessions import InvalidSession, SignedInSession, open_session, refresh_session
 from slotlock.auth.tokens import BadTokenError
@@ -173,10 +174,30 @@ async def test_a_sign_in_goes_before_registrations_of_anyone(passwords: Password
     assert finished[:2] == ["register", "sign in"]
 
 
-async def most_commands_of_a_crowd(auth: Auth, monkeypatch: pytest.MonkeyPatch) -> int:
+SignIn = Callable[[], Coroutine[Any, Any, object]]
+
+
+async def known_user(auth: Auth) -> SignIn:
+    """Insert a user with a password. Return what signs the user in."""
+    user = await insert_user(auth, password_hash=await auth.password_hasher.hash(PASSWORD))
+    return lambda: login(auth, user.login_name, PASSWORD)
+
+
+async def user_with_token(auth: Auth) -> SignIn:
+    """Insert a user with a token. Return what sets the password."""
+    reset = await create_password_reset(auth, await insert_user(auth))
+    assert reset is not None
+    return lambda: set_password(auth, reset.token, PASSWORD)
+
+
+NewUser = Callable[[Auth], Coroutine[Any, Any, SignIn]]
+
+
+async def most_commands_of_a_crowd(
+    auth: Auth, new_user: NewUser, monkeypatch: pytest.MonkeyPatch
+) -> int:
     """Let 20 users sign in at once. Return how many of them were at MongoDB at a time, at most."""
-    password_hash = await auth.password_hasher.hash(PASSWORD)
-    users = [await insert_user(auth, password_hash=password_hash) for _ in range(20)]
+    users = [await new_user(auth) for _ in range(20)]
     run, now, most = ConcurrencyLimiter.run, 0, 0
 
     async def counted_run(*arguments: Any) -> Any:
@@ -189,17 +210,17 @@ async def most_commands_of_a_crowd(auth: Auth, monkeypatch: pytest.MonkeyPatch) 
             now -= 1
 
     monkeypatch.setattr(ConcurrencyLimiter, "run", counted_run)
-    signing_in = (login(auth, user.login_name, PASSWORD) for user in users)
-    outcomes = await asyncio.gather(*signing_in)
+    outcomes = await asyncio.gather(*(sign_in() for sign_in in users))
     assert {type(each) for each in outcomes} == {SignedInSession}
     return most
 
 
+@pytest.mark.parametrize("new_user", [known_user, user_with_token])
 async def test_a_crowd_waits_for_permits_and_not_for_mongodb(
-    auth: Auth, monkeypatch: pytest.MonkeyPatch
+    auth: Auth, monkeypatch: pytest.MonkeyPatch, new_user: NewUser
 ) -> None:
     permits = auth.password_hasher._scheduler._max_running
-    assert await most_commands_of_a_crowd(auth, monkeypatch) <= permits < 20
+    assert await most_commands_of_a_crowd(auth, new_user, monkeypatch) <= permits < 20
 
 
 async def test_control_without_permits_a_crowd_waits_for_mongodb(
@@ -210,7 +231,7 @@ async def test_control_without_permits_a_crowd_waits_for_mongodb(
         yield
 
     monkeypatch.setattr(PasswordHasher, "permit", permit)
-    assert await most_commands_of_a_crowd(auth, monkeypatch) == 20
+    assert await most_commands_of_a_crowd(auth, known_user, monkeypatch) == 20
 
 
 async def caller_of(auth: Auth, session: SignedInSession) -> Caller | None:

@@ -177,6 +177,19 @@ async def test_refused_jobs_of_two_clients_return_as_fast_as_each_is_served(
     assert max(waits) == pytest.approx(10.5 + 40, rel=0.1)
 
 
+async def test_a_refused_job_returns_as_soon_as_those_of_its_priority_have_begun() -> None:
+    scene = Scene(max_waiting=64)
+    jobs = [await scene.block()]
+    jobs += [asyncio.create_task(scene.send(FLOODER, "low", priority=LOW)) for _ in range(63)]
+    late = RequestDeadlines().begin()
+    with within_deadline():
+        late.at = monotonic() + RESERVE_S + TIME_AFTER_WAIT_S
+        with pytest.raises(SchedulerFullError) as refused:
+            await scene.send(OTHER, "high", priority=HIGH)
+    await scene.outcomes(*jobs)
+    assert refused.value.retry_after_ms < 2 * JOB_S * 1000
+
+
 async def test_the_time_until_a_return_is_limited_if_others_never_return() -> None:
     waits_s = [JOB_S * each for each in await waits_of_refused(Scene(9), *[OTHER] * 1_000)]
     assert MAX_RETRY_AFTER_S / 2 <= min(waits_s[-500:]) < max(waits_s) <= MAX_RETRY_AFTER_S

@@ -18,8 +18,10 @@ from slotlock.domain.audit.audit_log import AuditAction
 from slotlock.domain.audit.audit_notes import AuditNote
 from slotlock.domain.notifications.outbox import OutboxEntry
 from slotlock.domain.users.user import Role, User, UserId
+from slotlock.infrastructure.batching import Batcher
 from slotlock.infrastructure.mongo.audit.audit_note_repository import insert_notes
-from slotlock.infrastructure.mongo.client import Database, Document
+from slotlock.infrastructure.mongo.client import Database, Document, is_unavailable
+from slotlock.infrastructure.mongo.commands import aggregate_in_one_batch
 from slotlock.infrastructure.mongo.concurrency_limiter import (
     ConcurrencyLimiter,
     limited,
@@ -37,6 +39,8 @@ from slotlock.infrastructure.mongo.users.user_documents import PUBLIC_FIELDS, to
 
 # Tokens that let their holder set a password.
 PASSWORD_TOKENS = ("invitation", "passwordReset")
+# Tokens that one command finds; each is a pipeline of its own.
+TOKEN_BATCH_SIZE = 50
 
 
 class InvitationRepository:
@@ -54,6 +58,7 @@ class InvitationRepository:
         self._outbox = outbox
         self._database = database
         self._users = database["users"]
+        self._find_batcher = Batcher(self._find_batch, TOKEN_BATCH_SIZE, is_outage=is_unavailable)
 
     @limited_listing
     async def find_invitable(
@@ -188,11 +193,23 @@ class InvitationRepository:
 
         await in_transaction(self._database, write)
 
-    @limited
     async def find(self, token_hash: str, now: datetime) -> User | None:
         """Return the invited user; None if the invitation is invalid or expired."""
-        document = await self._users.find_one(valid_filter(token_hash, now), PUBLIC_FIELDS)
-        return to_user(document) if document else None
+        return await self._find_batcher.submit((token_hash, now))
+
+    async def _find_batch(self, tokens: list[tuple[str, datetime]]) -> list[User | None]:
+        first, *others = (
+            [
+                {"$match": valid_filter(*token)},
+                {"$project": PUBLIC_FIELDS},
+                {"$set": {"token": number}},
+            ]
+            for number, token in enumerate(tokens)
+        )
+        unions = [{"$unionWith": {"coll": "users", "pipeline": each}} for each in others]
+        found = await aggregate_in_one_batch(self._users, [*first, *unions], len(tokens))
+        users = {document["token"]: to_user(document) for document in found}
+        return [users.get(number) for number in range(len(tokens))]
 
     @limited
     async def redeem(
