@@ -60,6 +60,12 @@ async def open_slot(board: Board, student: Student, course: Course) -> Page:
     return await board.open(await board.context(student), f"#/slot/{course.slot_id}")
 
 
+async def test_the_first_page_leads_to_each_campaign(board: Board) -> None:
+    course = await board.course()
+    page = await board.open(await board.context())
+    await page.locator(f'main a[href="{course.address}"]').wait_for()
+
+
 async def test_a_page_that_is_opened_again_shows_its_list_before_the_session_is_refreshed(
     board: Board,
 ) -> None:

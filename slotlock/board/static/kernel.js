@@ -71,7 +71,7 @@ function fill(element, attributes, children) {
     handlersOf.set(element, handlers);
     for (const event of Object.keys(handlers)) element.addEventListener(event, handle);
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child != null && child !== false) element.append(child instanceof Node ? child : String(child));
   }
   return element;
