@@ -205,7 +205,7 @@ async def test_every_file_says_when_a_course_meets(users: RosterUsers) -> None:
         assert [row[title] for row in rows] == [text] * 2
         body = await download_export(organizer, f"slots/{slot_id}.xlsx{query}")
         for sheet in load_workbook_bytes(body).worksheets:
-            header, cells, *_ = sheet.iter_rows(max_row=2, values_only=True)
+            header, cells = list(sheet.iter_rows(max_row=2, values_only=True))
             assert cells[header.index(title.capitalize())] == text, sheet.title
     pdf = PdfReader(BytesIO(await download_export(organizer, f"slots/{slot_id}.pdf")))
     english = "Mondays 10:00–11:00, 5 May to 30 June 2031, not on 9 June (Europe/Berlin)"  # noqa: RUF001
