@@ -8,10 +8,12 @@ from the text: paragraphs, and a line with nothing but an address becomes a link
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from typing import TYPE_CHECKING
 
 from slotlock.domain.shared.value_object import value_object
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 TEMPLATES = Path(__file__).with_name("templates")
 DEFAULT_LANGUAGE = "en"
@@ -28,7 +30,9 @@ class MailText:
 
 
 @cache
-def _environment() -> Environment:
+def _environment() -> "Environment":
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
     # The texts are plain; only `mail.html` is HTML, and escapes all that it shows.
     return Environment(
         loader=FileSystemLoader(TEMPLATES),

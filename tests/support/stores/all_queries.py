@@ -362,6 +362,17 @@ async def run_user_queries(repositories: Repositories) -> None:
         await users.set_undeliverable(user, since)
     await repositories.waitlist_groups.sync_pending(now + timedelta(minutes=1), now)
     tomorrow = now + timedelta(days=1)
+    vouched_for, claimed = [
+        await users.insert(
+            name, f"{new_slot_id()}@slotlock.test", Role.MEMBER, "hash", now, self_registered=True
+        )
+        for name in ("Ben", "Eve")
+    ]
+    assert vouched_for is not None
+    assert claimed is not None
+    assert await repositories.account_admin_writer.vouch(vouched_for, ADA, now)
+    assert await repositories.account_claims.lock(claimed)
+    assert await repositories.account_claims.invite(claimed, "claimed", tomorrow, ADA, now)
     opened = await sessions.open(NewSession(user.id, "first", now, tomorrow, "a browser", "hash"))
     assert opened is not None
     session_id, _ = opened
