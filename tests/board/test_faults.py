@@ -91,6 +91,29 @@ async def test_a_page_that_is_opened_again_shows_its_list_before_the_session_is_
     await organize.wait_for()
 
 
+async def test_a_sign_in_that_the_server_has_no_time_for_is_repeated_when_it_says(
+    board: Board,
+) -> None:
+    student, course, refused = await board.student(), await board.course(), list[str]()
+    page = await board.open(await board.context(), course.address)
+    busy = {"__typename": "ServerBusy", "code": "SERVER_BUSY", "message": "", "retryAfterMs": 500}
+
+    async def refuse_twice(route: Route) -> None:
+        if len(refused) == 2 or not asks_for(route.request, "login"):
+            await route.fallback()
+            return
+        await expect(shown(page, "it tries again by itself")).to_have_count(len(refused))
+        refused.append(route.request.url)
+        await route.fulfill(json={"data": {"login": busy}})
+
+    await page.route("**/graphql", refuse_twice)
+    await course.button(page).click()
+    await sign_in(page, student)
+    await course.button(page).wait_for()
+    await page.get_by_role("link", name="Mia").wait_for()
+    assert len(refused) == 2
+
+
 @pytest.mark.parametrize(
     "fault",
     [

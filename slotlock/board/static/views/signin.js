@@ -41,7 +41,17 @@ export function open() {
     errors = {};
     redraw();
     try {
-      const result = (await run(name, { input: isRegistering ? given : { email: given.email, password: given.password } }))[name];
+      const send = async () => (await run(name, { input: isRegistering ? given : { email: given.email, password: given.password } }))[name];
+      let result = await send();
+      while (result.code === "SERVER_BUSY") {
+        const { retryAfterMs } = result;
+        errors = { password: t("signin.busy") };
+        redraw();
+        await new Promise((resolve) => setTimeout(resolve, retryAfterMs));
+        if (!event.target.isConnected) return;
+        result = await send();
+      }
+      errors = {};
       if (result.__typename === "Session") {
         arrive(result);
         return;
