@@ -14,7 +14,7 @@ from bench.faults.checker.effects import Effect
 from bench.faults.checker.invariants import CLOCK_AHEAD_S
 from bench.faults.checker.linearizability import WRITES, SlotOrder
 from bench.faults.checker.report import Report
-from bench.faults.checker.versions import LiveBooking, SlotVersion, SlotVersions
+from bench.faults.checker.versions import LiveBooking, SlotVersion, SlotVersions, to_seconds
 from bench.faults.history import HOLDS_END, raw_id
 
 Target = tuple[str, str, str]
@@ -199,5 +199,12 @@ def _changes(
         # A user whose other bookings rule out this one leaves the waiting list without a command.
         ended = versions.ended_entries.get(id_)
         has_rules = after.document.get("campaign") or after.document.get("choiceGroup")
-        if ended and id_ not in after.ids and (ended["by"] or not has_rules):
+        if ended is None or (not ended["by"] and _has_started(after, ended["at"], versions)):
+            continue
+        if id_ not in after.ids and (ended["by"] or not has_rules):
             yield "leave", id_, by_target["leave", user, order.slot_id]
+
+
+def _has_started(version: SlotVersion, at: str, versions: SlotVersions) -> bool:
+    """Return whether the slot had started, which ends its waiting list without a command."""
+    return to_seconds(at, versions.clock_offset_s) >= version.starts_at

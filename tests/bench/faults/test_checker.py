@@ -194,6 +194,23 @@ def test_a_falling_fence_is_reported(scene: Scene) -> None:
     assert scene.kinds() == {"fence fell"}
 
 
+@pytest.mark.parametrize(("early_s", "reported"), [(0, set()), (1, {"written without a command"})])
+def test_only_the_start_of_a_slot_ends_its_waiting_list_without_a_command(
+    scene: Scene, early_s: int, reported: set[str]
+) -> None:
+    starts_at = scene.now + 60
+    start = time_of(starts_at)
+    scene.version(live(1, ANN), start=start)
+    scene.booked(1, ANN)
+    scene.version(live(1, ANN), waitlist=(waiting(2, BEN),), start=start)
+    entry = {"id": f"waitlistEntry_{SLOT}{booking_id(2)}"}
+    scene.act("join", BEN, {"__typename": "WaitlistJoined", "entry": entry})
+    scene.now = starts_at + 1
+    scene.version(live(1, ANN), start=start)
+    scene.left(2, BEN, starts_at - early_s)
+    assert scene.kinds() == reported
+
+
 def test_overtaking_in_the_waiting_list_is_reported(scene: Scene) -> None:
     scene.version(live(1, ANN))
     scene.booked(1, ANN)

@@ -128,6 +128,11 @@ class Scene:
             document["movedTo"] = {"id": booking_id(moved_to)}
         self._line("ended_bookings", booking_id(number), "final", document)
 
+    def left(self, number: int, user: str, at: float, by: str | None = None) -> None:
+        """Add an entry of the waiting list that ended without a booking at this time."""
+        document = {"slot": SLOT, "user": user, "at": time_of(at), "by": by}
+        self._line("ended_waitlist_entries", booking_id(number), "final", document)
+
     def entry(self, id_: str, state: str = "sent", **fields: str) -> None:
         """Add an entry of the outbox, as it is at the end."""
         self._line(
