@@ -53,6 +53,7 @@ async def test_a_release_leaves_the_lock_of_another_request_even_of_the_same_use
     await asyncio.to_thread(before_commit.wait_until_reached)
     lock = deployment.redis.get(lock_key(slot_id))
     assert lock is not None
+    deployment.redis.persist(lock_key(slot_id))  # no stall of the machine ends it
     before_release.resume()
     await first
     await deployment.wait_for_releases(slow_app)
@@ -91,7 +92,7 @@ async def test_a_request_that_does_not_get_all_locks_holds_none(
     deployment: Deployment, app: AppProcess, without: str, are_locked: list[bool]
 ) -> None:
     slot_ids = sorted([await deployment.add_slot(app), await deployment.add_slot(app)])
-    deployment.redis.set(lock_key(slot_ids[1]), OTHER_OWNER, px=10_000)
+    deployment.redis.set(lock_key(slot_ids[1]), OTHER_OWNER, px=600_000)
     claims = [{"slotId": slot_id} for slot_id in slot_ids]
     assert (await deployment.client(app, 0).book_all(*claims, waitMs=0))["__typename"] == "Locked"
     await deployment.wait_for_releases(app)
