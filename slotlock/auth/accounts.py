@@ -35,6 +35,7 @@ from slotlock.domain.users.user import (
 from slotlock.infrastructure.fair_scheduler import SchedulerFullError
 from slotlock.infrastructure.mongo.client import after_write
 from slotlock.infrastructure.mongo.concurrency_limiter import MongoOverloadedError
+from slotlock.infrastructure.request_deadline import untimed
 
 if TYPE_CHECKING:
     from slotlock.auth.login_throttle import LoginAttempt  # imports Redis
@@ -306,7 +307,10 @@ async def throttle_login(
         from slotlock.auth.login_throttle import LoginAttempt
 
         return await action(LoginAttempt(retry_after_ms=0))
-    attempt = await throttle.start_attempt(normalize_login_name(login_name or ""), client_address)
+    with untimed():  # Redis has limits of its own; nothing has happened yet
+        attempt = await throttle.start_attempt(
+            normalize_login_name(login_name or ""), client_address
+        )
     if attempt.retry_after_ms:
         return TooManyAttempts(attempt.retry_after_ms)
     try:
