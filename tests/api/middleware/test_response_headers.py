@@ -105,6 +105,26 @@ async def test_files_are_not_cached_and_calendars_five_minutes(organizer: Bookin
         assert unexpected_headers(response) == {"cache-control": f"{visibility}, max-age=300"}
 
 
+@pytest.mark.parametrize("path", ["/users/import?dryRun=true", "/users/invitations"])
+async def test_pages_of_an_allowed_origin_may_send_files_and_read_every_response(
+    organizer: BookingClient, path: str
+) -> None:
+    url, http = organizer.url + path, organizer.http
+    preflight = {
+        "Origin": ORIGIN,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization,content-type",
+    }
+    assert (await http.options(url, headers=preflight)).status_code == 200
+    file = {"Content-Type": "text/csv", "Origin": ORIGIN}
+    for identity, status in ((organizer.headers, 200), ({}, 401)):
+        response = await http.post(url, content=b"email\n", headers={**file, **identity})
+        assert response.status_code == status
+        assert response.headers["access-control-allow-origin"] == ORIGIN
+    other_origin = {**preflight, "Origin": "https://evil.example.org"}
+    assert (await http.options(url, headers=other_origin)).status_code == 400
+
+
 async def test_pages_of_an_allowed_origin_may_read_retry_after(
     app: AppProcess, http: httpx.AsyncClient
 ) -> None:

@@ -134,16 +134,10 @@ def shorten_mongo_timeouts() -> None:
     _shorten_retry_delays()
 
 
-def set_one_second_timeouts() -> None:
-    """Let requests end after 1 s without MongoDB, and not after 5 s."""
-    client.SELECTION_TIMEOUT_MS = client.OPERATION_TIMEOUT_MS = 1_000
-
-
 FAULTS = {
     "holds-raise": raise_on_holds,
     "holds-kill": kill_on_holds,
     "short-timeouts": shorten_mongo_timeouts,
-    "one-second-timeouts": set_one_second_timeouts,
 }
 
 
