@@ -66,7 +66,7 @@ async def write_export(url: str, job: ExportJob, target: BinaryIO, temp_dir: str
                 for slot in sorted(page.slots, key=_order):
                     writer.add(build_roster(slot, page.users, job.now))
             writer.close()
-        return not getattr(writer, "has_missing_glyphs", False)
+        return not writer.has_missing_glyphs
     finally:
         await client.close()
 
