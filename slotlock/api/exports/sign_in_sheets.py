@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from importlib import resources
 from importlib.util import find_spec
 from itertools import chain
@@ -80,7 +80,7 @@ class SignInSheets:
         fonts = typst.Fonts(font_paths=_font_folders())
         texts = SHEET_TEXTS[self._language]
         characters = set[str]().union(*(sheet.characters for sheet in self._sheets))
-        printed = texts.characters | SCHEDULE_WORDS[self._language].characters
+        printed = set("".join((*astuple(texts), *astuple(SCHEDULE_WORDS[self._language]))))
         missing = _without_glyph(characters | printed, fonts)
         if missing & printed:
             self._language, texts = DEFAULT_LANGUAGE, SHEET_TEXTS[DEFAULT_LANGUAGE]
